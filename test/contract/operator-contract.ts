@@ -4,9 +4,11 @@ import {
   type LeaseRecord,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
 import { leaseState, renewedAt } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
@@ -350,6 +352,139 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
       await clientOf("a").acquire(key);
       expect(await operator.resume(key)).toMatchObject({ outcome: "heldByAnother", holder: { owner: "a" } });
       expect((await auditOf()).map(({ action }) => action)).toEqual(["pause", "resume"]);
+    });
+  });
+
+  describe("a pause of everything under a key", () => {
+    /** By its name, how something that a pause closes is asked for. */
+    const closed: Readonly<Record<string, () => Promise<unknown>>> = {
+      lock: () => clientOf("a").tryAcquire(key),
+      "fair lock": () => clientOf("a").tryAcquire(key, { order: fair() }),
+      permit: () => new Semaphore(clientOf("a"), key, { permits: 1_000 }).tryAcquire(),
+      "fair permit": () => new Semaphore(clientOf("a"), key, { permits: 3, order: fair() }).tryAcquire(),
+      "read lock": () => new ReadWriteLock(clientOf("a"), key).tryRead(),
+      "write lock": () => new ReadWriteLock(clientOf("a"), key).tryWrite(),
+      group: () => orUndefined(acquireAll(clientOf("a"), [key, `${key}/other`])),
+      leadership: () => clientOf("a").tryAcquire(key, { reentrant: true, owner: "a" }),
+    };
+    const orUndefined = (work: Promise<unknown>): Promise<unknown> =>
+      work.catch((error: unknown) => {
+        if (!(error instanceof LeaseUnavailableError)) throw error;
+        return undefined;
+      });
+    const pause = (by = "alice") => operatorOf(by).pause(key, { forMs: 60_000, reason });
+
+    it.each(Object.entries(closed))(
+      "keeps out whoever asks for a %s, and resume lets it in",
+      async (_, ask) => {
+        expect(await pause()).toMatchObject({ outcome: "done", leaves: { finishing: [], notPaused: [] } });
+        expect(await ask()).toBeUndefined();
+        await clock.advance(1);
+        expect(await operatorOf("bob").resume(key)).toMatchObject({ outcome: "done" });
+        expect(await ask()).toBeDefined();
+      },
+    );
+
+    it("tells those whom it keeps out that nothing is stuck", async () => {
+      await pause();
+      for (const ask of [
+        () => new Semaphore(clientOf("a"), key, { permits: 5 }).acquire(),
+        () => new ReadWriteLock(clientOf("a"), key).read(),
+        () => new ReadWriteLock(clientOf("a"), key).write(),
+      ]) {
+        const refusal = await ask().catch((error: unknown) => error);
+        expect(refusal).toMatchObject({ holder: "paused by alice", pause: { by: "alice", reason } });
+        expect(String(refusal)).toMatch(/(semaphore|read-write lock) ".*" is held by "paused by alice"/);
+      }
+    });
+
+    it("lets permits, readers and writers finish that are there, and names them", async () => {
+      const permits = new Semaphore(clientOf("a"), key, { permits: 5 });
+      const [permit, reader] = [await permits.acquire(), await new ReadWriteLock(clientOf("b"), key).read()];
+      const paused = await pause();
+      const finishing = paused.outcome === "done" ? paused.leaves?.finishing : undefined;
+      expect(finishing?.map(({ owner }) => owner).sort()).toEqual(["a", "b"]);
+      expect(await permits.tryAcquire()).toBeUndefined();
+      await permit.renew();
+      expect(await permit.release()).toBe(true);
+      expect(await reader.release()).toBe(true);
+      await permits.drain();
+      expect(await permits.tryAcquire()).toBeUndefined();
+      await operatorOf("bob").resume(key);
+      expect(await permits.tryAcquire()).toBeDefined();
+    });
+
+    it("is seen where the key was used before, and leaves no sign of a use that never was", async () => {
+      await (await new Semaphore(clientOf("a"), key, { permits: 5 }).acquire()).release();
+      await pause();
+      const { leases, seats, items } = await operatorOf("reader").describe(key);
+      expect(leases.map(({ sortKey, state }) => [sortKey, state])).toEqual([
+        ["lease", "paused"],
+        ["semaphore", "paused"],
+      ]);
+      expect(seats).toMatchObject([{ sortKey: "semaphore", permits: 5, taken: { permit: 0 } }]);
+      expect(items["read-write"]).toBeUndefined();
+    });
+
+    it("leaves no sign after it either, however often it comes back", async () => {
+      for (let round = 1; round <= 3; round += 1) {
+        await pause();
+        expect(await clientOf("reader").inspectAll(key)).toHaveLength(1);
+        await clock.advance(1);
+        await operatorOf("alice").resume(key);
+        expect(await clientOf("reader").inspectAll(key)).toEqual([]);
+        const { items, seats } = await operatorOf("reader").describe(key);
+        expect(Object.keys(items).sort()).toEqual(["audit", "lease"]);
+        expect(seats).toEqual([]);
+        await clock.advance(1);
+      }
+    });
+
+    it("names what it does not close: runs, tasks and computations", async () => {
+      await new JobRuns(clientOf("a"), key).run(new Date(clock.now()), () => "done");
+      await new TaskSet(clientOf("a"), key).add([{ id: "t" }]);
+      expect(await pause()).toMatchObject({ leaves: { notPaused: ["runs", "tasks"] } });
+    });
+
+    it("ends by itself for all of them, and nobody is told of a dead holder", async () => {
+      await operatorOf("alice").pause(key, { forMs: 1_000, reason });
+      await clock.advance(1_000 + clockSkewMs + 1);
+      const events: string[] = [];
+      const client = clientOf("a", { onEvent: ({ type }) => events.push(type) });
+      await client.acquire(key);
+      await new Semaphore(client, key, { permits: 1 }).acquire();
+      await new ReadWriteLock(client, key).write();
+      expect(events).toEqual(["acquired", "acquired", "acquired"]);
+      // What is left of the pause is no pause: nothing is resumed, and nothing is said of it.
+      expect(await operatorOf("bob").resume(key)).toMatchObject({ outcome: "heldByAnother" });
+    });
+
+    it("can follow a pause that has ended by itself", async () => {
+      await operatorOf("alice").pause(key, { forMs: 1_000, reason });
+      await clock.advance(1_000 + clockSkewMs + 1);
+      expect(await pause("bob")).toMatchObject({ outcome: "done", lease: { pause: { by: "bob" } } });
+      for (const ask of Object.values(closed)) expect(await ask()).toBeUndefined();
+      await clock.advance(1);
+      await operatorOf("bob").resume(key);
+      expect(await new Semaphore(clientOf("a"), key, { permits: 1 }).tryAcquire()).toBeDefined();
+      expect(await new ReadWriteLock(clientOf("a"), key).tryWrite()).toBeDefined();
+    });
+
+    it("of two at once, one has it and the other is told so, with one trace", async () => {
+      const outcomes = await Promise.all(["alice", "bob"].map((by) => pause(by)));
+      expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(["done", "heldByAnother"]);
+      expect(await auditOf()).toHaveLength(1);
+      await clock.advance(1);
+      const ended = await Promise.all(["alice", "bob"].map((by) => operatorOf(by).resume(key)));
+      expect(ended.map(({ outcome }) => outcome).sort()).toEqual(["done", "free"]);
+      for (const ask of [closed.permit, closed["write lock"]]) expect(await ask?.()).toBeDefined();
+    });
+
+    it("closes nothing while another holds the lock", async () => {
+      await clientOf("a").acquire(key);
+      expect(await pause()).toMatchObject({ outcome: "heldByAnother", holder: { owner: "a" } });
+      expect(await closed.permit?.()).toBeDefined();
+      expect(await closed["read lock"]?.()).toBeDefined();
     });
   });
 

@@ -21,7 +21,7 @@ interface Waiting {
  */
 export class SlowStore extends MemoryLeaseStore implements LeaseStore {
   readonly #clock: ManualClock;
-  readonly #writesPerSecond: number;
+  readonly writesPerSecond: number;
   readonly #connections: number;
   readonly #queue: Waiting[] = [];
   /** By connection: what is being served, and how many writes of it are left. */
@@ -35,7 +35,7 @@ export class SlowStore extends MemoryLeaseStore implements LeaseStore {
   constructor(clock: ManualClock, writesPerSecond: number, connections = 50) {
     super();
     this.#clock = clock;
-    this.#writesPerSecond = writesPerSecond;
+    this.writesPerSecond = writesPerSecond;
     this.#connections = connections;
   }
 
@@ -83,6 +83,6 @@ export class SlowStore extends MemoryLeaseStore implements LeaseStore {
       }
       this.#connect();
       this.#tick();
-    }, 1_000 / this.#writesPerSecond);
+    }, 1_000 / this.writesPerSecond);
   }
 }

@@ -347,12 +347,25 @@ describe("leasehold pause and resume", () => {
     expect(refused.stderr).toContain("It is not paused. Nothing done");
   });
 
-  it("refuses a key that is no lock, for a pause would not close it", async () => {
+  it("closes a semaphore too, shows that, and names who finishes and what goes on", async () => {
     const { call, holder } = lockTable();
-    await new Semaphore(holder("worker"), "payment-api", { permits: 5 }).acquire();
+    const semaphore = new Semaphore(holder("worker"), "payment-api", { permits: 5 });
+    await semaphore.acquire({ leaseDurationMs: 600_000 });
+    await new TaskSet(holder("worker"), "payment-api").add([{ id: "t" }]);
     const { code, stderr } = await call(["pause", "payment-api", "--for", "1h", "--reason", "r"]);
-    expect(code).toBe(64);
-    expect(stderr).toContain("payment-api is used as a semaphore");
+    expect(code).toBe(0);
+    expect(`\n${stderr}`).toMatchInlineSnapshot(`
+      "
+      paused by alice@laptop: payment-api is closed until 2026-11-22 04:00:00 UTC, for 1h 00m, or until leasehold resume payment-api
+      still there, until they end: worker (permit)
+      not paused under payment-api: its tasks (leasehold tasks drop takes one away)
+      "
+    `);
+    expect(await semaphore.tryAcquire()).toBeUndefined();
+    const { stdout } = await call(["ls", "--all"], { columns: 120 });
+    expect(stdout.match(/PAUSED/g)).toHaveLength(2);
+    expect((await call(["resume", "payment-api"])).code).toBe(0);
+    expect(await semaphore.tryAcquire()).toBeDefined();
   });
 });
 

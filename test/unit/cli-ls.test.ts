@@ -65,7 +65,7 @@ describe("leasehold ls", () => {
       "
     `);
     expect(stderr).toMatchInlineSnapshot(`
-      "8 keys, 5 held, 1 expired, 1 paused, 1 closed.  table leases · ? · 12 items read (0.5 RCU, less than $0.000001)
+      "8 keys, 5 held, 1 expired, 1 paused, 1 closed.  table leases · ? · 14 items read (0.5 RCU, less than $0.000001)
       "
     `);
   });

@@ -1,4 +1,5 @@
 import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
@@ -45,6 +46,42 @@ describe("leasehold run", () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ operation: "update", tableName: store.tableName });
     expect(await new LeaseClient({ store }).inspect("k")).toBeUndefined();
+  });
+});
+
+describe("a second kind of use of one key", () => {
+  const env = { PATH: process.env.PATH };
+  const kinds: Readonly<Record<string, readonly string[]>> = {
+    lock: [],
+    semaphore: ["--permits", "3"],
+    "read-write lock": ["--read"],
+  };
+  const pairs = Object.keys(kinds).flatMap((first) =>
+    Object.keys(kinds).flatMap((second) => (first === second ? [] : [[first, second] as const])),
+  );
+  const run = (store: MemoryLeaseStore, kind: string, ...flags: string[]) =>
+    leasehold(["run", "k", ...(kinds[kind] ?? []), ...flags, "--", "true"], { store, env });
+
+  it.each(pairs)("a %s is not used as a %s, unless it is allowed", async (first, second) => {
+    const store = new MemoryLeaseStore();
+    expect((await run(store, first)).code).toBe(0);
+    const { code, stderr } = await run(store, second);
+    expect(code).toBe(64);
+    expect(stderr).toContain(`k is used as a ${first}`);
+    expect(stderr).toContain("--mixed-ok");
+    expect((await run(store, first)).code).toBe(0);
+    expect((await run(store, second, "--mixed-ok")).code).toBe(0);
+    // It is used in both ways from then on.
+    expect((await run(store, second)).code).toBe(0);
+  });
+
+  it.each(Object.keys(kinds))("a pause is no use of a key: a %s is had after it", async (kind) => {
+    const store = new MemoryLeaseStore();
+    const operator = new LeaseOperator(new LeaseClient({ store }), { by: "alice" });
+    await operator.pause("k", { forMs: 60_000, reason: "r" });
+    expect((await run(store, kind)).code).toBe(75);
+    await operator.resume("k");
+    expect((await run(store, kind)).code).toBe(0);
   });
 });
 

@@ -1,6 +1,8 @@
 import { LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/operator";
+import { ReadWriteLock } from "@leasehold/client/read-write";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { put } from "../support/foreign-items.ts";
@@ -99,6 +101,136 @@ it("a pause that may wait recognises its own lock, however late an answer comes"
   store.weather = undefined;
   expect(await settle(paused)).toMatchObject({ outcome: "done", entry: { action: "pause" } });
   expect(await actions()).toEqual(["pause"]);
+});
+
+describe("a pause that its caller does not get", () => {
+  const nothingHeld = async (): Promise<void> => {
+    const other = new LeaseClient({ store, clock, owner: "b" });
+    expect(await other.inspectAll("k")).toEqual([]);
+    expect(await new Semaphore(other, "k", { permits: 1 }).tryAcquire()).toBeDefined();
+    expect(await new ReadWriteLock(other, "k").tryWrite()).toBeDefined();
+    expect(await other.tryAcquire("k")).toBeDefined();
+  };
+  /** The transactions that were sent, as they may land once more. */
+  const copies = () => store.calls.flatMap(({ entries }) => (entries === undefined ? [] : [entries]));
+  const landAgain = (entries: (typeof store.calls)[number]["entries"]): boolean =>
+    store.table.transactNow(entries ?? []).applied;
+
+  it.each<Fate>(["answer lost", "request lost", "hangs"])(
+    "leaves nothing closed when its signal aborts, whatever has become of it: %s",
+    async (fate) => {
+      const stop = new AbortController();
+      store.next(fate);
+      const paused = failureOf(operator.pause("k", { forMs: 3_600_000, reason, signal: stop.signal }));
+      await clock.advance(10);
+      stop.abort(new Error("stop"));
+      expect(await settle(paused)).toMatchObject({ code: "LEASE_ABORTED", cause: { message: "stop" } });
+      await nothingHeld();
+    },
+  );
+
+  it("leaves nothing closed when its client is closed, which waits for that", async () => {
+    store.next("answer lost");
+    const paused = failureOf(operator.pause("k", { forMs: 3_600_000, reason }));
+    await clock.advance(0);
+    await settle(client.close());
+    expect(await paused).toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
+    await nothingHeld();
+  });
+
+  it("says that it may be closed where it cannot be taken back", async () => {
+    const stop = new AbortController();
+    store.weather = "answer lost";
+    const paused = failureOf(operator.pause("k", { forMs: 3_600_000, reason, signal: stop.signal }));
+    await clock.advance(10);
+    stop.abort(new Error("stop"));
+    store.weather = "request lost";
+    expect(await settle(paused)).toMatchObject({
+      code: "LEASE_NO_ANSWER",
+      mayHaveLanded: true,
+      message: expect.stringContaining("resume it"),
+    });
+    expect(await client.inspect("k")).toMatchObject({ pause: { by: "alice" } });
+  });
+
+  it("never lands late, after it was taken back or after another has held the lock", async () => {
+    const stop = new AbortController();
+    store.next("request lost");
+    const paused = failureOf(operator.pause("k", { forMs: 3_600_000, reason, signal: stop.signal }));
+    await clock.advance(10);
+    stop.abort(new Error("stop"));
+    await settle(paused);
+    const [late] = copies();
+    expect(landAgain(late)).toBe(false);
+    await (await client.acquire("k")).release();
+    expect(landAgain(late)).toBe(false);
+    await nothingHeld();
+  });
+
+  it("never lands late, where another has taken the lock before it", async () => {
+    const transact = store.transact.bind(store);
+    const holder = new LeaseClient({ store, clock, owner: "b" });
+    const early = await holder.acquire("k");
+    await early.release();
+    await clock.advance(60_000);
+    store.transact = async (...call) => {
+      store.transact = transact;
+      store.next("request lost");
+      const failure = await failureOf(transact(...call));
+      await holder.acquire("k");
+      throw failure;
+    };
+    const paused = await settle(operator.pause("k", { forMs: 3_600_000, reason }));
+    expect(paused).toMatchObject({ outcome: "heldByAnother", holder: { owner: "b" } });
+    const [late] = copies();
+    await holder.forceRelease("k", { token: (await holder.inspect("k"))?.token ?? "" });
+    expect(landAgain(late)).toBe(false);
+    await nothingHeld();
+  });
+
+  it("never lands again after a resume, whatever has happened since", async () => {
+    await operator.pause("k", { forMs: 3_600_000, reason });
+    const [copy] = copies();
+    await clock.advance(1);
+    await operator.resume("k");
+    expect(landAgain(copy)).toBe(false);
+    await (await client.acquire("k")).release();
+    await (await new Semaphore(client, "k", { permits: 1 }).acquire()).release();
+    expect(landAgain(copy)).toBe(false);
+    await nothingHeld();
+  });
+});
+
+it("a pause of a week stays closed for readers, although a writer that was there renewed for days", async () => {
+  const weekMs = 7 * 86_400_000;
+  const holder = new LeaseClient({ store, clock, owner: "b", retentionMs: weekMs });
+  const permits = new Semaphore(holder, "k", { permits: 2 });
+  const lease = await permits.acquire({ leaseDurationMs: 86_400_000 });
+  await operator.pause("k", { forMs: 5 * weekMs, reason });
+  for (let day = 0; day < 10; day += 1) {
+    await clock.advance(86_000_000);
+    await lease.renew();
+  }
+  await lease.release();
+  await clock.advance(2 * weekMs);
+  store.table.collectGarbage(clock.now());
+  expect(await permits.tryAcquire()).toBeUndefined();
+});
+
+it("a break whose answer was lost is done on a closed client, too", async () => {
+  const other = new LeaseClient({ store, clock, owner: "b" });
+  const { token } = (await other.acquire("k")).toJSON();
+  await client.close();
+  store.next("answer lost");
+  expect(await settle(operator.break("k", { token, reason }))).toMatchObject({ outcome: "done" });
+  expect(await actions()).toEqual(["break"]);
+});
+
+it("an operator whose earlier copy may have landed says so, whatever the last answer is", async () => {
+  const { token } = (await client.acquire("k")).toJSON();
+  store.next("request lost", "rejected");
+  const failure = await failureOf(settle(operator.break("k", { token, reason })));
+  expect(failure).toMatchObject({ code: "LEASE_REQUEST_REJECTED", mayHaveLanded: true });
 });
 
 it("an operator does not repeat what the service refuses", async () => {

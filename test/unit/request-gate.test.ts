@@ -265,3 +265,91 @@ describe("acquiring many locks at once", () => {
     expect(store.sent.update).toBe(2_000);
   });
 });
+
+describe("giving many leases back at once", () => {
+  const hold = async (store: SlowStore, clock: ManualClock, count: number) => {
+    const client = new LeaseClient({ store, clock, leaseDurationMs: 600_000 });
+    const all = Promise.all(Array.from({ length: count }, (_, index) => client.acquire(`k${index}`)));
+    await clock.advance((count / store.writesPerSecond) * 1_000 + 1_000);
+    store.longestQueue = 0;
+    return { client, leases: await all };
+  };
+  const outcomeOf = (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => "done",
+      (error: unknown) => error,
+    );
+  const heldIn = async (store: SlowStore, clock: ManualClock): Promise<number> => {
+    let held = 0;
+    for await (const _ of new LeaseClient({ store, clock }).list()) held += 1;
+    return held;
+  };
+
+  it("releases all of them, however long that takes, and lets none grow old while it waits", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 100);
+    const { leases } = await hold(store, clock, 2_000);
+    const released = Promise.all(leases.map((lease) => lease.release()));
+    const outcome = outcomeOf(released);
+    await clock.advance(21_000);
+    expect(await outcome).toBe("done");
+    expect(store.longestQueue).toBe(0);
+    expect(await heldIn(store, clock)).toBe(0);
+  });
+
+  it("closes a client with all of them, as long as the service goes on confirming", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 100);
+    const { client } = await hold(store, clock, 2_000);
+    const outcome = outcomeOf(client.close());
+    await clock.advance(21_000);
+    expect(await outcome).toBe("done");
+    expect(store.longestQueue).toBe(0);
+    expect(await heldIn(store, clock)).toBe(0);
+  });
+
+  it("closes within the time that it is given, and tells what is left", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 100);
+    const { client } = await hold(store, clock, 2_000);
+    const outcome = outcomeOf(client.close({ timeoutMs: 5_000 }));
+    await clock.advance(5_000);
+    const { left } = (await outcome) as { readonly left: readonly unknown[] };
+    expect(left.length).toBeGreaterThan(1_400);
+    expect(left.length).toBeLessThan(1_600);
+    await clock.advance(30_000);
+    expect(await heldIn(store, clock)).toBe(0);
+  });
+
+  it("gives a close up that the service does not serve, and sends no more than it has room for", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 100);
+    const { client } = await hold(store, clock, 300);
+    let sent = 0;
+    store.update = (_, { signal }) => {
+      sent += 1;
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(new LeaseServiceError("LEASE_NO_ANSWER", "silence")));
+      });
+    };
+    const outcome = outcomeOf(client.close());
+    await clock.advance(10_001);
+    const { code, left } = (await outcome) as { readonly code: string; readonly left: readonly unknown[] };
+    expect(code).toBe("LEASE_CLOSE_INCOMPLETE");
+    expect(left).toHaveLength(300);
+    // As many again where a request is given up a moment before those that wait for its room.
+    expect(sent).toBeLessThanOrEqual(2 * 48);
+  });
+
+  it("lets a release go before acquisitions that wait, and keeps room for renewals", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 100);
+    const { client, leases } = await hold(store, clock, 100);
+    const others = Promise.all(Array.from({ length: 2_000 }, (_, index) => client.acquire(`other${index}`)));
+    const released = outcomeOf(Promise.all(leases.map((lease) => lease.release())));
+    await clock.advance(2_000);
+    expect(await released).toBe("done");
+    await clock.advance(20_000);
+    await others;
+  });
+});

@@ -1,6 +1,8 @@
 /** An acquisition whose answer was lost ends for good, and takes no more requests than that needs. */
 import type { Item, UpdateResult } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
+import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
 import { takeBack } from "../../packages/client/src/protocol/take-back.ts";
 import type { TimedStore } from "../../packages/client/src/store/timed-store.ts";
 import type { Write } from "../../packages/client/src/store/write.ts";
@@ -21,7 +23,10 @@ async function taken(answers: UpdateResult[], revokes = true) {
   } as unknown as TimedStore;
   const revoke = revokes ? write("revoke") : undefined;
   const isOurs = (item: Item | undefined) => item === ours;
-  const result = await takeBack(table, { cancel: write("cancel"), revoke, isOurs });
+  const result = await takeBack(
+    { gate: new RequestGate(new ManualClock()), table },
+    { cancel: write("cancel"), revoke, isOurs },
+  );
   return { sent, result };
 }
 

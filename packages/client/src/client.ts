@@ -59,7 +59,7 @@ import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { timeWatch } from "./protocol/time-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
-import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
+import { TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
 import { type Clock, systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
@@ -350,10 +350,12 @@ export class LeaseClient implements AsyncDisposable {
    * A wait that ends so rejects with {@link ClientClosedError}, and so does every later attempt to get a lease.
    * Reads, `forceRelease` and `requestRevocation` still work.
    *
-   * 1 request for each lease and each ticket, all at the same time. Resolves when the service has confirmed all of
+   * 1 request for each lease and each ticket, up to 48 at the same time. Resolves when the service has confirmed all of
    * them. Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed. The
    * client is closed then too, and the error names the keys that may stay held, and until when. Calling it again
    * waits again, and sends nothing.
+   *
+   * Without `timeoutMs` it waits as long as the service goes on confirming: thousands of leases take their time.
    *
    * A lease that was handed to another process, with `lease.toJSON()` and `adopt`, is one lease: closing the client
    * of either process releases it for both. Give leases that outlive the process a client of their own.
@@ -367,7 +369,13 @@ export class LeaseClient implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkKnown(options, ["timeoutMs"], "options");
-    await this.#context.lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
+    const { timeoutMs } = options;
+    const { gate, lifecycle } = this.#context;
+    const closed = lifecycle.close(
+      timeoutMs === undefined ? undefined : checkDuration("timeoutMs", timeoutMs, 0),
+    );
+    gate.endRenewals();
+    await closed;
   }
 
   /**

@@ -113,6 +113,7 @@ export {
   lastReleasedToken,
   readRecord,
   wasReleasedByHolder,
+  lastHolderIn,
 } from "./record.ts";
 export {
   attributeNames,
@@ -138,6 +139,7 @@ export {
 } from "./store/item-values.ts";
 export { pagesOf } from "./store/pages.ts";
 export type { TimedStore } from "./store/timed-store.ts";
+export { isPauseAlone } from "./seats/seat.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { deferred, settles, sleep, systemClock } from "./time/clock.ts";

@@ -3,12 +3,16 @@ import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 import { attributeNames } from "./schema.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
-import { seatsIn } from "./seats/seat.ts";
+import { isPauseAlone, seatsIn } from "./seats/seat.ts";
 import type { Item } from "./store.ts";
 
-/** Gives the leases that an item shows: one, or every seat of an item of seats. Throws LeaseItemError. */
+/**
+ * Gives the leases that an item shows: one, or every seat of an item of seats; of seats that are there for a pause alone,
+ * none, for the lock shows the pause. Throws LeaseItemError.
+ */
 export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
-  if (isSeatSortKey(item?.[attributeNames.sortKey])) return seatsIn(item);
+  if (item !== undefined && isSeatSortKey(item[attributeNames.sortKey]))
+    return isPauseAlone(item) ? [] : seatsIn(item);
   const record = readRecord(item);
   return record === undefined ? [] : [record];
 }

@@ -1,10 +1,11 @@
+import type { NotPaused, PauseLeaves } from "@leasehold/client/operator";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration } from "../flags.ts";
 import { ageText, timeText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
 import { commandLine } from "../view/command-lines.ts";
-import { ownerOf, primitivesOf } from "../view/key-rows.ts";
+import { ownerOf } from "../view/key-rows.ts";
 import { serviceNow } from "../view/service-time.ts";
 import { operatorOn, reasonFlag, reasonOf, sayDone } from "./shared/intervention.ts";
 import { heldText } from "./stop.ts";
@@ -12,8 +13,10 @@ import { heldText } from "./stop.ts";
 export default command({
   usage: "pause KEY --for DUR --reason TEXT",
   details: `
-Keeps the lock of a key closed on purpose, as a maintenance window does: every caller is refused, and sees who has paused it
-and why. It touches no holder: with --wait it waits for the one that is there. leasehold resume ends it early.
+Keeps a key closed on purpose, as a maintenance window does: its lock, its semaphore and its read-write lock. Every caller is
+refused, and sees who has paused it and why. It touches no holder: with --wait it waits for the lock's; permits, readers and
+writers that are there finish. Slots of a job with a run history, tasks and computations go on: it names them.
+leasehold resume ends it early.
 
 leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`,
   writes: true,
@@ -21,7 +24,7 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
   flags: {
     for: duration("for how long, at most 366d"),
     reason: reasonFlag,
-    wait: duration("wait for the present holder, at most so long (default: not at all)"),
+    wait: duration("wait for the present holder of the lock, at most so long (default: not at all)"),
   },
   async run(call) {
     const { operands, flags, connect, terminal, signal } = call;
@@ -31,11 +34,6 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     const connection = await connect();
     const operator = operatorOn(connection, call);
     const details = await operator.describe(key);
-    const primitives = primitivesOf(details);
-    if (primitives.length > 0 && !primitives.includes("lock") && !primitives.includes("job")) {
-      const message = `${shown(key)} is used as a ${primitives.join(" and a ")}: a pause closes locks only. Nothing done`;
-      throw new CommandError(message, exitCodes.usage);
-    }
     const holder = details.leases.find(
       ({ sortKey, state }) => sortKey === "lease" && state !== "free" && state !== "expired",
     );
@@ -70,6 +68,27 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
       result,
       `${paused}: ${shown(key)} is closed until ${until}, or until ${commandLine("resume", [key])}`,
     );
+    for (const line of leftLines(key, result.leaves)) terminal.say(shown(line));
     return exitCodes.done;
   },
 });
+
+const goesOn: Readonly<Record<NotPaused, string>> = {
+  runs: "its job runs (leasehold jobs skip keeps a slot from running)",
+  tasks: "its tasks (leasehold tasks drop takes one away)",
+  computations: "its computations of a single flight",
+};
+
+/** What a pause leaves as it is, a line for each kind. */
+export function leftLines(
+  key: string,
+  { finishing, notPaused }: PauseLeaves = { finishing: [], notPaused: [] },
+): string[] {
+  const holders = finishing.map(({ owner, seat }) => `${owner} (${seat?.kind})`).join(", ");
+  return [
+    ...(finishing.length > 0 ? [`still there, until they end: ${holders}`] : []),
+    ...(notPaused.length > 0
+      ? [`not paused under ${key}: ${notPaused.map((one) => goesOn[one]).join("; ")}`]
+      : []),
+  ];
+}

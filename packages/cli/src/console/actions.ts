@@ -5,6 +5,7 @@ import type { LeaseClient } from "@leasehold/client";
 import { parsedJson } from "@leasehold/client/internal";
 import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { leftLines } from "../commands/pause.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { parseDuration } from "../terminal/durations.ts";
 import { acquisitionId } from "./parts.ts";
@@ -44,7 +45,7 @@ const acts: Readonly<Record<string, Act>> = {
     }
     return result.outcome === "free"
       ? refused("Not done: it was released just now. Try again.")
-      : done("Paused.");
+      : done(["Paused.", ...leftLines(key, result.leaves)].join(" "));
   },
   skip: async ({ job = "", slot = "", reason }, client) => {
     if (!reason) return wrong("Not done: a reason is needed.");

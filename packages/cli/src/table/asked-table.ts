@@ -68,7 +68,7 @@ export async function askedTable(
       } catch (error) {
         signal.throwIfAborted();
         const asked = { tableName: place.tableName, dynamodb };
-        throw await rejectionFor(error, asked, abortSignal, { count: 1, lastError: undefined });
+        throw await rejectionFor(error, asked, abortSignal);
       }
     },
     close: () => {

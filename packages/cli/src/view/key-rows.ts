@@ -155,9 +155,11 @@ export function stateWord(state: LeaseState): string {
 function stateTextOf({ primitive, leases, seats }: Facts): string {
   switch (primitive) {
     case "semaphore":
+      if (isPaused(leases)) return stateWord("paused");
       return `${seats?.taken.permit ?? 0} of ${seats?.permits ?? "?"}`;
     case "rw-lock": {
       const { read = 0, write = 0, intent = 0 } = seats?.taken ?? {};
+      if (isPaused(leases)) return stateWord("paused");
       if (read + write === 0 && intent > 0) return "wanted";
       return write > 0 ? "writer" : read > 0 ? `${read} ${read === 1 ? "reader" : "readers"}` : "free";
     }
@@ -168,6 +170,10 @@ function stateTextOf({ primitive, leases, seats }: Facts): string {
     default:
       return stateWord(worst(leases));
   }
+}
+
+function isPaused(leases: readonly DescribedLease[]): boolean {
+  return leases.some(({ state }) => state === "paused");
 }
 
 function worst(leases: readonly DescribedLease[]): LeaseState {
@@ -267,6 +273,7 @@ export function isHeld({ state }: KeyRow): boolean {
 
 /** Whether callers that come now are refused. A semaphore refuses when no permit is left. */
 export function isClosed(row: KeyRow): boolean {
-  const { permits } = row;
+  const { permits, state } = row;
+  if (state === "paused") return true;
   return permits?.of === undefined ? isHeld(row) : permits.taken >= permits.of;
 }

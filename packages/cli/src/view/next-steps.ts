@@ -16,6 +16,9 @@ export interface NextStep {
 
 const breakCaution = "it may still be working: docs/RUNBOOK.md#a-lock-is-stuck";
 
+/** What a pause closes. */
+const lockLike = ["lock", "semaphore", "rw-lock"] as const;
+
 /** What can be done about a key, the mildest first. */
 export function nextSteps(details: KeyDetails): readonly NextStep[] {
   const { key, leases } = details;
@@ -24,7 +27,7 @@ export function nextSteps(details: KeyDetails): readonly NextStep[] {
   // Of many holders one is enough to show how it is written.
   const steps = locks.slice(0, 1).flatMap((lease) => stepsAbout(lease, leases));
   const ofLocks: readonly NextStep[] =
-    steps.length > 0 || !(used.has("lock") || used.size === 0)
+    steps.length > 0 || !(used.size === 0 || lockLike.some((one) => used.has(one)))
       ? steps
       : [
           {

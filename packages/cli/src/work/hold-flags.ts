@@ -8,6 +8,7 @@ import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
 import { durationText, timeText } from "../terminal/durations.ts";
 import { cut, shown } from "../terminal/text.ts";
+import { checkKind, type KeyKind } from "./key-kinds.ts";
 import { isSlotUnit, slotOfNow } from "./slots.ts";
 
 const defaultLeaseMs = 30_000;
@@ -24,12 +25,13 @@ export const holdFlags = {
     least: 1,
     most: 500,
   }),
-  permits: whole("how many may hold it at once: a semaphore where it is more than 1", {
+  permits: whole("how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes", {
     least: 1,
     most: 1_000,
   }),
-  read: yes("a read lock: others may read too"),
+  read: yes("a read lock: others may read too; it excludes --write alone"),
   write: yes("the write lock: alone"),
+  "mixed-ok": yes("acquire it although others use the key as another kind, which does not exclude them"),
   data: json("what others see beside the owner"),
   "held-exit": whole("exit code where another holds it (default 75)", { most: 255 }, { short: "E" }),
   "skip-ok": yes("exit 0 where another holds it or the slot is done, with a line on stderr"),
@@ -83,6 +85,7 @@ export async function acquireHold(
 ): Promise<Hold | number> {
   const { flags, clock, terminal, signal, by } = call;
   const { wait = 0, permits = 1, read, write } = flags;
+  if (!flags["mixed-ok"]) await checkKind(client, key, kindOf(flags));
   const slot =
     flags.slot !== undefined && isSlotUnit(flags.slot)
       ? await slotOfNow(client, key, flags.slot)
@@ -121,6 +124,11 @@ export async function acquireHold(
   } finally {
     stopListening();
   }
+}
+
+function kindOf({ permits = 1, read, write }: Values<typeof holdFlags>): KeyKind {
+  if (read || write) return "read-write lock";
+  return permits > 1 ? "semaphore" : "lock";
 }
 
 async function acquireAs(

@@ -16,6 +16,7 @@ import {
 import { isMistake } from "../errors/operational.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import type { UpdateRequest } from "../store.ts";
+import { fateOf } from "./attempt-fate.ts";
 import { locationOf } from "./location.ts";
 
 /** The parts of the SDK's errors that tell them apart. */
@@ -57,9 +58,10 @@ export interface AskedTable {
   readonly dynamodb: DynamoDBSender;
 }
 
-/** What a call's attempts on the wire have shown. */
+/** What a call's attempts on the wire have shown; by default there was one, which met that error. */
 export interface Attempts {
-  readonly count: number;
+  /** Whether one of them may have landed, or may still land. */
+  readonly mayHaveLanded: boolean;
   /** The error of the last attempt that failed. */
   readonly lastError: unknown;
 }
@@ -67,26 +69,26 @@ export interface Attempts {
 /**
  * Gives what a call is to reject with: an error of ours; one that is ours already, or a mistake in the program, as it is.
  *
- * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whatever the last
- * attempt says, an earlier one may have landed.
+ * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whether it may have
+ * landed is what all of its attempts say.
  */
 export async function rejectionFor(
   error: unknown,
   { tableName, dynamodb }: AskedTable,
   signal: AbortSignal,
-  attempts: Attempts,
+  attempts: Attempts = { mayHaveLanded: fateOf(error) === "sent", lastError: undefined },
 ): Promise<unknown> {
   if (error instanceof LeaseError || isMistake(error)) return error;
   const cause = signal.aborted ? attempts.lastError : error;
+  const { mayHaveLanded } = attempts;
   // The SDK tells of a request that was cut off as of one that has failed.
   if (cause === undefined || (signal.aborted && (cause as SdkError).name === "AbortError")) {
     const text = `the table ${quoted(tableName)} ${silence} (${saying(signal.reason)})`;
-    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error, tableName });
+    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error, tableName, mayHaveLanded });
   }
   const hasAnswer = (cause as SdkError).$metadata?.httpStatusCode !== undefined;
   const location = hasAnswer ? ` ${await locationOf(dynamodb)}` : "";
-  const properties = { cause, tableName, ...(attempts.count > 1 && { mayHaveLanded: true }) };
-  return failureOf(cause, `the table ${quoted(tableName)}${location}`, properties);
+  return failureOf(cause, `the table ${quoted(tableName)}${location}`, { cause, tableName, mayHaveLanded });
 }
 
 /**

@@ -75,10 +75,12 @@ async function attempt(attempts: CallAttempts, send: () => Promise<Answered>): P
   const answered = attempts.begin();
   try {
     const result = await send();
+    attempts.end();
     answered(result.response.headers ?? {});
     return result;
   } catch (error) {
     attempts.lastError = error;
+    attempts.end(error);
     // It passes in milliseconds, but the SDK repeats only what is marked so.
     if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
     const { $response } = error as { readonly $response?: WithHeaders };

@@ -77,7 +77,7 @@ async function setUp(setup: Setup, clock: Clock): Promise<void> {
     await enableTimeToLive(setup);
   } catch (error) {
     if (error instanceof LeaseError) throw error;
-    if (!signal.aborted) throw await rejectionFor(error, setup, signal, { count: 1, lastError: undefined });
+    if (!signal.aborted) throw await rejectionFor(error, setup, signal);
     const text = `the table ${JSON.stringify(tableName)} is not ready in time: wait longer with waitMs`;
     throw new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
   }

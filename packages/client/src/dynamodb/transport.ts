@@ -19,6 +19,7 @@ import type {
 import type { DynamoDBSender } from "../options/options.ts";
 import type { CallOptions } from "../store.ts";
 import type { ServiceTime } from "../time/service-clock.ts";
+import { fateOf } from "./attempt-fate.ts";
 import type { Attempts } from "./errors.ts";
 
 /** The operations of DynamoDB's API that a lease table needs, with what is sent and what comes back. */
@@ -54,6 +55,9 @@ export class CallAttempts implements Attempts {
   readonly call: CallOptions;
   count = 0;
   lastError: unknown;
+  /** How many attempts were sent without an answer, the one under way included. */
+  #unanswered = 0;
+  #isUnderWay = false;
 
   constructor(call: CallOptions) {
     this.call = call;
@@ -66,10 +70,24 @@ export class CallAttempts implements Attempts {
   begin(): (headers: AnswerHeaders) => void {
     if (!this.call.isCurrent()) throw new Error("the request was too old to be sent");
     this.count += 1;
+    this.#unanswered += 1;
+    this.#isUnderWay = true;
     const answered = this.call.timed?.();
     return ({ date, "content-type": type = "" }) => {
       if (type.startsWith("application/x-amz-json-1.0")) answered?.(timeIn(date));
     };
+  }
+
+  /** Takes note of what has become of the attempt under way, if there is one: it was answered, or has met an error. */
+  end(error?: unknown): void {
+    const isKnown = error === undefined || fateOf(error) !== "sent";
+    if (this.#isUnderWay && isKnown) this.#unanswered -= 1;
+    this.#isUnderWay = false;
+  }
+
+  /** Whether an attempt may have landed, or may still land, that no answer tells of. */
+  get mayHaveLanded(): boolean {
+    return this.#unanswered > 0;
   }
 }
 

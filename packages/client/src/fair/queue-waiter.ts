@@ -301,8 +301,9 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const { key, sortKey, owner } = this.#call;
     const expiresAt = Math.ceil((this.own ?? this.newTicket()).until);
     const passed = inBackground(this.context, { key, sortKey, owner, operation: "leaveQueue" });
-    const left = this.context.table.update(leave(this.queue, this.ticketId));
-    this.context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
+    const { gate, lifecycle, table } = this.context;
+    const left = gate.giveBack(() => table.update(leave(this.queue, this.ticketId)));
+    lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
   }
 
   #unavailable(): LeaseUnavailableError {

@@ -226,7 +226,10 @@ export class GroupAcquisition {
       const reason = this.#isResumable(record) ? "sameOwner" : verdict.reason;
       if (reason === undefined) blockers.push({ record, claimableInMs: verdict.claimableInMs });
       else
-        plan.set(key, { judged: record, takeover: record.inCooldown ? undefined : { reason, from: record } });
+        plan.set(key, {
+          judged: record,
+          takeover: record.inCooldown || record.pause ? undefined : { reason, from: record },
+        });
     }
     // To hold some locks while waiting for others makes deadlocks; and a revoked token wins nothing any more.
     if (isRevoked || (isMine && blockers.length > 0)) this.#startAnew();

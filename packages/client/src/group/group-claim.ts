@@ -66,15 +66,15 @@ export class GroupClaim {
   async #takeBack(): Promise<void> {
     const [first, ...others] = this.#keys;
     if (first === undefined) return;
-    const { table } = this.#context;
-    const taken = await takeBack(table, {
+    const { gate, table } = this.#context;
+    const taken = await takeBack(this.#context, {
       cancel: { ...this.#cancelling(first), returnsItem: true },
       revoke: revokeToken({ key: first }, this.token),
       isOurs: (item) => this.#mayHaveLandedIn(item),
     });
     if (taken === undefined) return;
     if (!taken.applied || this.#mayHaveLandedIn(taken.item))
-      await Promise.all(others.map((key) => table.update(this.#cancelling(key))));
+      await Promise.all(others.map((key) => gate.giveBack(() => table.update(this.#cancelling(key)))));
   }
 
   /** The lock may have been broken since, and taken by another: its item alone does not tell whose it was. */

@@ -1,5 +1,6 @@
 import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import https, { type AgentOptions } from "node:https";
+import type { TLSSocket } from "node:tls";
 import { onAbort } from "../time/on-abort.ts";
 
 /** Sends requests by HTTP or by HTTPS. */
@@ -30,7 +31,8 @@ export async function httpModule(protocol: string): Promise<HttpModule> {
 
 /**
  * Sends one request and reads its answer. Rejects where none comes to its end: the connection fails, or is silent for
- * `timeout` milliseconds, or the signal aborts, or the answer has no end.
+ * `timeout` milliseconds, or the signal aborts, or the answer has no end. The error's `$wasSent` tells whether the
+ * connection stood: without one, no byte of the request has left.
  */
 export function exchange(
   send: SendRequest,
@@ -39,17 +41,26 @@ export function exchange(
   signal?: AbortSignal,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
+    let wasSent = false;
+    const refuse = (error: Error): void => reject(Object.assign(error, { $wasSent: wasSent }));
     if (signal?.aborted) {
-      reject(aborted());
+      refuse(aborted());
       return;
     }
     const request = send(options);
+    request.on("socket", (socket) => {
+      const stands = (): void => {
+        wasSent = true;
+      };
+      if (request.reusedSocket) stands();
+      else socket.once((socket as TLSSocket).encrypted ? "secureConnect" : "connect", stands);
+    });
     const end = (settle: () => void): void => {
       ignore();
       settle();
     };
     const fail = (error: Error): void => {
-      end(() => reject(error));
+      end(() => refuse(error));
       request.destroy();
     };
     request.on("error", fail);

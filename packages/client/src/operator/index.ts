@@ -20,4 +20,4 @@ export {
   type ResumeOptions,
   type StopOptions,
 } from "./lease-operator.ts";
-export type { PauseOptions } from "./pause.ts";
+export type { NotPaused, PauseLeaves, PauseOptions } from "./pause.ts";

@@ -10,7 +10,7 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
 import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
-import { takenBy } from "../seats/seat.ts";
+import { isPauseAlone, takenBy } from "../seats/seat.ts";
 import { pagesOf } from "../store/pages.ts";
 import type { Item } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
@@ -42,7 +42,7 @@ export interface DescribedSeats {
   readonly sortKey: string;
   /** How many permits the semaphore had for the caller that was let in last; undefined where the item does not say. */
   readonly permits: number | undefined;
-  /** What all seats take, those of expired leases included. An `intent` is a writer that waits. */
+  /** What all seats take, those of expired leases included, a pause not. An `intent` is a writer that waits. */
   readonly taken: Readonly<Record<SeatKind, number>>;
 }
 
@@ -94,6 +94,7 @@ export class KeyDetailsReader {
   /** Takes one item along. */
   read(item: Item): void {
     const sortKey = String(item[attributeNames.sortKey]);
+    if (isSeatSortKey(sortKey) && isPauseAlone(item)) return;
     const [kind = "", time] = sortKey.split("#");
     this.#items[kind] = (this.#items[kind] ?? 0) + 1;
     const leases = [...recordsIn([item], this.#onUnreadable)];
@@ -136,7 +137,7 @@ export class KeyDetailsReader {
 }
 
 function seatsOf(item: Item, sortKey: string, leases: readonly LeaseRecord[]): DescribedSeats {
-  const seated = leases.flatMap(({ seat }) => (seat === undefined ? [] : [{ seat }]));
+  const seated = leases.flatMap(({ seat, pause }) => (seat && !pause ? [{ seat }] : []));
   const taken = (kind: SeatKind): number => takenBy(seated, kind);
   const permits = item[permitsOfAttribute];
   return {

@@ -88,9 +88,12 @@ export function leaseChanges(
   ];
 }
 
-/** Neither a cooldown nor the intent of a writer that waits is a hold. */
+/** Neither a cooldown nor the intent of a writer that waits is a hold. A pause is told once, by the lock. */
 function holdersIn(snapshot: LeaseSnapshot | undefined): readonly LeaseRecord[] {
-  return (snapshot?.leases ?? []).filter(({ inCooldown, seat }) => !inCooldown && seat?.kind !== "intent");
+  return (snapshot?.leases ?? []).filter(
+    ({ inCooldown, seat, pause }) =>
+      !inCooldown && seat?.kind !== "intent" && (seat === undefined || pause === undefined),
+  );
 }
 
 function endOf(

@@ -1,6 +1,6 @@
 import type { LeaseClient } from "../client.ts";
 import { internalsOf } from "../client-internals.ts";
-import { breakLease, type LeaseAddress, release, requestRevocation } from "../expressions.ts";
+import { breakLease, type LeaseAddress, requestRevocation } from "../expressions.ts";
 import type { LeaseStateOptions } from "../lease-state.ts";
 import { leasesIn } from "../looks.ts";
 import { checkKey, checkOptions, duration, label, type Rules, text } from "../options/check-values.ts";
@@ -17,7 +17,7 @@ import { type AuditOptions, auditTrail } from "./audit-trail.ts";
 import { type HistoryOptions, historyOf } from "./history.ts";
 import { detailsOf, type KeyDetails } from "./key-details.ts";
 import type { LeaseChange } from "./lease-changes.ts";
-import { checkPause, PauseAttempt, type PauseOptions } from "./pause.ts";
+import { checkPause, PauseAttempt, type PauseLeaves, type PauseOptions, resume } from "./pause.ts";
 import { TracedWrite } from "./traced-write.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -57,7 +57,13 @@ export interface ResumeOptions {
 /** What became of an action. Only `done` has changed anything and has left a trace. */
 export type OperatorResult =
   /** It is done. `lease` is the lease that it was done to, as it was seen; of a pause, the pause itself. */
-  | { readonly outcome: "done"; readonly lease: LeaseRecord; readonly entry: AuditEntry }
+  | {
+      readonly outcome: "done";
+      readonly lease: LeaseRecord;
+      readonly entry: AuditEntry;
+      /** Of a pause: what it leaves as it is. */
+      readonly leaves?: PauseLeaves;
+    }
   /** Nobody holds it: it was released or broken meanwhile, or ttl has removed it. */
   | { readonly outcome: "free"; readonly lastHolder: LastHolder | undefined }
   /** Another lease is there than the one that was meant; for `resume`, one that is no pause. */
@@ -146,26 +152,34 @@ export class LeaseOperator {
   }
 
   /**
-   * Keeps a lock closed on purpose: takes it under the owner `paused by …`, without a heartbeat, until `forMs` is over or
-   * {@link LeaseOperator.resume}. Callers are refused as by any holder; `LeaseRecord.pause` tells them that nothing is
-   * stuck.
+   * Keeps a key closed on purpose, until `forMs` is over or {@link LeaseOperator.resume}: its lock (fair locks, groups and
+   * leadership are the lock's), its semaphore and its read-write lock, in one transaction, whether they have been used or
+   * not. Callers are refused as by any holder, with the owner `paused by …`; `LeaseUnavailableError.pause` and
+   * `LeaseRecord.pause` tell them that nothing is stuck.
    *
-   * Waits up to `waitMs` for the present holder, as any caller does, and does not ask it to stop. `heldByAnother` when
-   * that time is over, or when the lock is paused already.
+   * Waits up to `waitMs` for the present holder of the lock, as any caller does, and does not ask it to stop.
+   * `heldByAnother` when that time is over, or when the key is paused already; then nothing is closed. Permits, readers and
+   * writers that are there keep theirs until they end, and `leaves.finishing` names them. A key's runs, tasks and
+   * computations go on, and `leaves.notPaused` names those that are there.
+   *
+   * 3 consistent GetItems, 3 Querys of one item, and 1 TransactWriteItems (8 write units). A pause whose answer was lost is
+   * recognised. One that ends without an answer, as when the signal aborts, is taken back before the call rejects: 1
+   * request, or 5. Where that fails too, it rejects with LeaseServiceError with `mayHaveLanded`.
    */
   async pause(key: string, options: PauseOptions): Promise<OperatorResult> {
     const terms = checkPause(checkKey(key), options, this.by);
     return await new PauseAttempt(this.#context, terms, this.#retentionMs).take();
   }
 
-  /** Ends a pause early. It never ends the lease of a holder: that one is `heldByAnother`. */
+  /**
+   * Ends a pause early, and opens all that it has closed. It never ends the lease of a holder: that one is
+   * `heldByAnother`. 3 consistent GetItems and 1 TransactWriteItems (8 write units).
+   */
   async resume(key: string, options: ResumeOptions = {}): Promise<OperatorResult> {
     const { token, reason } = checkOptions(options, resumeRules);
-    const { retentionMs } = this.#context;
-    const meant = { key, token, isMeant: (lease: LeaseRecord) => lease.pause !== undefined };
-    return await this.#act("resume", meant, reason, (shown, now) => {
-      return release({ key }, { shown, now, retentionMs, slot: undefined, cooldown: undefined });
-    });
+    const terms = { key: checkKey(key), token, by: this.by, reason, auditRetentionMs: this.#retentionMs };
+    const result = await resume(this.#context, terms);
+    return "outcome" in result ? result : refusalBy(result.refusedBy);
   }
 
   /**
@@ -189,27 +203,22 @@ export class LeaseOperator {
   /** Looks for the lease that is meant, and does something to it, with a trace. */
   async #act(
     action: OperatorAction,
-    meant: LeaseAddress & {
-      readonly token?: string | undefined;
-      readonly isMeant?: (lease: LeaseRecord) => boolean;
-    },
+    meant: LeaseAddress & { readonly token: string },
     reason: string | undefined,
     writeOf: (lease: LeaseRecord, now: number) => Write,
   ): Promise<OperatorResult> {
     const { table, clock } = this.#context;
-    const { sortKey = leaseSortKey, token, isMeant } = meant;
+    const { sortKey = leaseSortKey, token } = meant;
     const key = checkKey(meant.key);
     const item = await table.get({ key: leaseItemKey(key, sortKey), consistent: true });
-    const lease = leasesIn(item).find(
-      (one) => (token === undefined || one.token === token) && (isMeant?.(one) ?? true),
-    );
+    const lease = leasesIn(item).find((one) => one.token === token);
     if (lease === undefined) return refusalBy(item);
     const at = clock.now();
     const { owner, acquiredAt, fencingToken } = lease;
     const holder = { owner, acquiredAt, fencingToken };
     const entry: AuditEntry = { key, sortKey, at, action, by: this.by, reason, holder, until: undefined };
-    const sent = await new TracedWrite(this.#context, entry, this.#retentionMs).send(writeOf(lease, at));
-    return sent.applied ? { outcome: "done", lease, entry } : refusalBy(sent.item);
+    const sent = await new TracedWrite(this.#context, entry, this.#retentionMs).send([writeOf(lease, at)]);
+    return sent.applied ? { outcome: "done", lease, entry } : refusalBy(sent.refusals[0]?.item);
   }
 }
 

@@ -1,20 +1,24 @@
 import { untilAborted } from "../errors/aborted.ts";
-import { LeaseUnavailableError } from "../errors/errors.ts";
-import { acquireAmongOthers } from "../group/expressions.ts";
+import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../errors/errors.ts";
+import { isOperational } from "../errors/operational.ts";
+import { leaseState } from "../lease-state.ts";
+import { leasesIn, unlessUnreadable, unreadableIn } from "../looks.ts";
 import { checkOptions, checkSignal, duration, type Rules, text } from "../options/check-values.ts";
 import type { Refused } from "../protocol/acquire-attempt.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
+import { isSeatSortKey } from "../seats/schema.ts";
+import { seatsIn } from "../seats/seat.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import type { Bounds } from "../store/timed-store.ts";
-import { amended } from "../store/write.ts";
-import type { Item } from "../store.ts";
+import type { Item, TransactionResult } from "../store.ts";
 import type { AuditEntry } from "./audit-entry.ts";
+import { under } from "./audit-trail.ts";
 import type { OperatorResult } from "./lease-operator.ts";
+import { close, closedSortKeys, open, type SeenItems } from "./pause-writes.ts";
 import { TracedWrite } from "./traced-write.ts";
 
 /** Options of {@link LeaseOperator.pause}. */
@@ -23,10 +27,21 @@ export interface PauseOptions {
   readonly forMs: number;
   /** Shown to everybody who looks, and kept in the trace. At most 1024 bytes. */
   readonly reason: string;
-  /** How long to wait for the present holder. From 0 to 366 days. @default 0 */
+  /** How long to wait for the present holder of the lock. From 0 to 366 days. @default 0 */
   readonly waitMs?: number;
   /** Ends the wait. @default - none */
   readonly signal?: AbortSignal;
+}
+
+/** What is under a key that a pause does not close. */
+export type NotPaused = "runs" | "tasks" | "computations";
+
+/** What a pause leaves as it is. */
+export interface PauseLeaves {
+  /** Permits, readers and writers that were there before, as they were seen: their holders finish. */
+  readonly finishing: readonly LeaseRecord[];
+  /** What is under the key and goes on: slots of a job with a run history, tasks, computations of a single flight. */
+  readonly notPaused: readonly NotPaused[];
 }
 
 /** A pause that is asked for, validated. */
@@ -40,6 +55,13 @@ const rules: Rules<PauseOptions> = {
   reason: text(limits.revocationBytes),
   waitMs: duration(0),
   signal: checkSignal,
+};
+
+/** Sort keys of what a pause does not close begin so. */
+const prefixes: Readonly<Record<NotPaused, string>> = {
+  runs: "run#",
+  tasks: "task#",
+  computations: "cache#",
 };
 
 /** Throws InvalidOptionsError. */
@@ -58,8 +80,8 @@ interface Paused {
 const mostRounds = 3;
 
 /**
- * One pause, from its first look to its end, under one token: the lock's own lease, marked as a pause, and its trace, in
- * one transaction.
+ * One pause, from its first look to its end, under one token: the lock's own lease, a seat in each item of seats, and its
+ * trace, in one transaction. A pause that ends without an answer is taken back.
  */
 export class PauseAttempt {
   readonly #context: ProtocolContext;
@@ -70,8 +92,13 @@ export class PauseAttempt {
   readonly #form: LockForm;
   /** The trace of the last try. */
   #entry: AuditEntry | undefined;
+  /** The largest fencing number of a try: a later try's is larger, so that no copy of an earlier one can land after it. */
+  #fence = 0;
+  /** Tries that may have landed, or may still land, unknown to us. One of them has at most. */
+  readonly #doubtful: TracedWrite[] = [];
   /** Who is in the way, as the last answer has shown it. */
   #blocker: LeaseRecord | undefined;
+  #finishing: readonly LeaseRecord[] = [];
 
   constructor(context: ProtocolContext, terms: PauseTerms, retentionMs: number) {
     this.#context = context;
@@ -83,7 +110,30 @@ export class PauseAttempt {
   }
 
   async take(): Promise<OperatorResult> {
-    const { key, waitMs = 0, signal } = this.#terms;
+    const { key, signal } = this.#terms;
+    try {
+      const [notPaused, { lease, entry }] = await untilAborted(key, signal, async () => {
+        // Not `whileOpen`: what has landed is done, although the client has been closed since.
+        const call = this.#context.lifecycle.begin(signal);
+        try {
+          return [await this.#notPaused(call.signal), await this.#takeOrLeave(call.signal)] as const;
+        } finally {
+          call.end();
+        }
+      });
+      return { outcome: "done", lease, entry, leaves: { finishing: this.#finishing, notPaused } };
+    } catch (error) {
+      if (!(error instanceof LeaseUnavailableError)) throw error;
+      // Released at the very end of the wait, it is free.
+      const holder = this.#blocker;
+      if (holder === undefined) return { outcome: "free", lastHolder: undefined };
+      return { outcome: "heldByAnother", holder };
+    }
+  }
+
+  /** Has the pause, or leaves nothing of it behind. */
+  async #takeOrLeave(signal: AbortSignal): Promise<Paused> {
+    const { key, waitMs = 0 } = this.#terms;
     const call = { key, sortKey: leaseSortKey, owner: this.#owner, reentrant: false, waitMs };
     const attempt = {
       token: this.#token,
@@ -91,19 +141,11 @@ export class PauseAttempt {
       try: (bounds: Bounds) => this.#try(bounds),
     };
     try {
-      const { lease, entry } = await untilAborted(key, signal, () =>
-        whileOpen(this.#context.lifecycle, signal, (either) => {
-          const terms = { ...call, retry: { strategy: "untilExpiry" } as const, signal: either };
-          return new RetryLoop<Paused>(this.#context, this.#form, terms).grant(attempt, () => undefined);
-        }),
-      );
-      return { outcome: "done", lease, entry };
+      const terms = { ...call, retry: { strategy: "untilExpiry" } as const, signal };
+      return await new RetryLoop<Paused>(this.#context, this.#form, terms).grant(attempt, () => undefined);
     } catch (error) {
-      if (!(error instanceof LeaseUnavailableError)) throw error;
-      // Released at the very end of the wait, it is free.
-      const holder = this.#blocker;
-      if (holder === undefined) return { outcome: "free", lastHolder: undefined };
-      return { outcome: "heldByAnother", holder };
+      if (this.#doubtful.length > 0) await this.#takeBackAfter(error);
+      throw error;
     }
   }
 
@@ -120,34 +162,47 @@ export class PauseAttempt {
       signal,
       ...(withinMs === Number.POSITIVE_INFINITY || withinMs === undefined ? {} : { withinMs }),
     };
-    let item = await this.#context.table.get({ key: leaseItemKey(key), consistent: true }, bounds);
+    let seen = await readClosed(this.#context, key, bounds);
     for (let round = 1; ; round += 1) {
+      const [item, ...seatItems] = seen;
       const own = this.#form.leasesIn(item).find(({ token }) => token === this.#token);
       // An earlier try has landed, and its answer was lost.
       if (own !== undefined && this.#entry !== undefined)
         return { granted: true, lease: own, entry: this.#entry };
       const prospect = this.#judge(item);
       if (prospect.claimableInMs > 0 || round > mostRounds) return { granted: false, prospect, item };
-      const outcome = await this.#write(item, prospect, signal);
-      if ("granted" in outcome) return outcome;
-      item = outcome.item;
+      const outcome = await this.#write(seen, prospect, signal);
+      if ("granted" in outcome) {
+        this.#finishing = this.#holdersIn(seatItems);
+        return outcome;
+      }
+      const [lock] = outcome.refusals;
+      seen = lock === undefined ? await readClosed(this.#context, key, bounds) : [lock.item, ...seatItems];
     }
   }
 
+  #holdersIn(items: SeenItems): readonly LeaseRecord[] {
+    const onUnreadable = unreadableIn(this.#context);
+    const leases = items.flatMap((item) => unlessUnreadable(() => seatsIn(item), onUnreadable) ?? []);
+    return this.#context.detector.standing(leases.filter(({ pause }) => pause === undefined));
+  }
+
   async #write(
-    seen: Item | undefined,
+    seen: SeenItems,
     { takeovers: [takeover] }: Refused["prospect"],
     signal: AbortSignal | undefined,
-  ): Promise<Paused | { readonly item: Item | undefined }> {
+  ): Promise<Paused | Pick<TransactionResult, "refusals">> {
     const { clock, retentionMs } = this.#context;
     const { key, by, reason, forMs } = this.#terms;
     const since = clock.moment();
     const acquiredAt = clock.timeOf(since);
     // A transaction answers without its items: the number is chosen beforehand.
-    const fence = (seen && optionalWholeIn(seen, attributeNames.fence)) ?? 0;
+    const [lock] = seen;
+    const shown = (lock && optionalWholeIn(lock, attributeNames.fence)) ?? 0;
+    this.#fence = Math.max(acquiredAt, shown, this.#fence) + 1;
     const lease: LeaseRecord = {
       ...{ key, sortKey: leaseSortKey, owner: this.#owner, token: this.#token, version: 1 },
-      fencingToken: Math.max(acquiredAt, fence) + 1,
+      fencingToken: this.#fence,
       ...{ acquiredAt, expiresAt: clock.expiryOf(since, forMs), leaseDurationMs: forMs },
       ownClock: clock.isUntold,
       ...{
@@ -158,18 +213,106 @@ export class PauseAttempt {
         pause: { by, reason },
       },
     };
-    const grant = { ...lease, retentionMs, data: JSON.stringify(lease.data), slot: undefined };
-    const taking = acquireAmongOthers(key, grant, takeover?.from, lease.fencingToken);
     const holder = takeover?.from.inCooldown === false ? holderOf(takeover.from) : undefined;
     const entry: AuditEntry = {
       ...{ key, sortKey: leaseSortKey, at: acquiredAt, action: "pause", by, reason },
       ...{ holder, until: lease.expiresAt },
     };
     this.#entry = entry;
-    const write = amended(taking, { set: { [attributeNames.pauseToken]: this.#token } });
-    const sent = await new TracedWrite(this.#context, entry, this.#retentionMs).send(write, signal);
-    return sent.applied ? { granted: true, lease, entry } : { item: sent.item };
+    const traced = new TracedWrite(this.#context, entry, this.#retentionMs);
+    try {
+      const sent = await traced.send(close(lease, takeover?.from, seen, retentionMs), signal);
+      return sent.applied ? { granted: true, lease, entry } : sent;
+    } finally {
+      if (traced.mayHaveLanded) this.#doubtful.push(traced);
+    }
   }
+
+  /** Takes back a pause that was not had, before its caller hears of that. Rejects where the service does not confirm. */
+  async #takeBackAfter(error: unknown): Promise<void> {
+    const { clock, lifecycle } = this.#context;
+    const { key, forMs } = this.#terms;
+    const taken = this.#takeBack();
+    lifecycle.follow({ key, sortKey: leaseSortKey, expiresAt: clock.now() + forMs }, taken);
+    try {
+      await taken;
+    } catch (failure) {
+      if (!isOperational(failure)) throw failure;
+      const message =
+        `the pause of ${quoted(key)} ended before the service had confirmed it (${saying(error)}), and could not be ` +
+        `taken back (${saying(failure)}): look whether it is closed, and resume it`;
+      throw new LeaseServiceError("LEASE_NO_ANSWER", message, { cause: error });
+    }
+  }
+
+  /** Revokes it where it has not landed, and else resumes it: 1 request for each try, or 4 more. */
+  async #takeBack(): Promise<void> {
+    const { key, by } = this.#terms;
+    const areRevoked = await Promise.all(this.#doubtful.map((traced) => traced.revoke()));
+    if (areRevoked.every((isRevoked) => isRevoked)) return;
+    const reason = "it was taken back: its caller had not heard that it was done";
+    await resume(this.#context, { key, token: this.#token, by, reason, auditRetentionMs: this.#retentionMs });
+  }
+
+  async #notPaused(signal: AbortSignal): Promise<readonly NotPaused[]> {
+    const { key } = this.#terms;
+    const found = await Promise.all(
+      Object.entries(prefixes).map(async ([kind, prefix]) => {
+        const range = { from: prefix, to: `${prefix}~` };
+        const query = { ...under({ key }, range), consistent: false, limit: 1 };
+        const { items } = await this.#context.table.query(query, { signal });
+        return items.length > 0 ? [kind as NotPaused] : [];
+      }),
+    );
+    return found.flat();
+  }
+}
+
+/** What ends a pause. */
+interface ResumeTerms {
+  readonly key: string;
+  /** The pause's own token; undefined for whichever is there. */
+  readonly token: string | undefined;
+  readonly by: string;
+  readonly reason: string | undefined;
+  readonly auditRetentionMs: number;
+}
+
+/** Opens everything that a pause has closed: 3 reads and 1 transaction, again where others change the items meanwhile. */
+export async function resume(
+  context: ProtocolContext,
+  { key, token, by, reason, auditRetentionMs }: ResumeTerms,
+): Promise<OperatorResult | { readonly refusedBy: Item | undefined }> {
+  const { clock, clockSkewMs, retentionMs } = context;
+  for (let round = 1; ; round += 1) {
+    const moment = { nowMs: clock.now(), clockSkewMs };
+    const items = await readClosed(context, key, {});
+    const [lock] = items;
+    const pauses = items
+      .flatMap((item): readonly LeaseRecord[] => {
+        return isSeatSortKey(item?.[attributeNames.sortKey]) ? seatsIn(item) : leasesIn(item);
+      })
+      .filter((one) => one.pause !== undefined && (token === undefined || one.token === token))
+      // What is left in an item of seats of a pause that is over keeps nobody out.
+      .filter((one) => one.seat === undefined || leaseState(one, moment) === "paused");
+    const [lease] = pauses;
+    if (lease === undefined || round > mostRounds) return { refusedBy: lock };
+    const at = clock.now();
+    const entry: AuditEntry = {
+      ...{ key, sortKey: leaseSortKey, at, action: "resume", by, reason },
+      ...{ holder: holderOf(lease), until: undefined },
+    };
+    const traced = new TracedWrite(context, entry, auditRetentionMs);
+    const { applied } = await traced.send(open(pauses, at, retentionMs));
+    if (applied) return { outcome: "done", lease, entry };
+  }
+}
+
+/** Reads all items that a pause closes, the lock first. */
+function readClosed({ table }: ProtocolContext, key: string, bounds: Bounds): Promise<SeenItems> {
+  return Promise.all(
+    closedSortKeys.map((sortKey) => table.get({ key: leaseItemKey(key, sortKey), consistent: true }, bounds)),
+  );
 }
 
 function holderOf({ owner, acquiredAt, fencingToken }: LeaseRecord): AuditEntry["holder"] {

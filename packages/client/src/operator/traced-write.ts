@@ -1,10 +1,10 @@
-import { LeaseServiceError } from "../errors/errors.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { sleepWhileOpen } from "../protocol/lifecycle.ts";
 import { WaitBudget } from "../protocol/wait-loop.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
-import type { Item } from "../store.ts";
+import type { TransactionResult } from "../store.ts";
+import { sleep } from "../time/clock.ts";
 import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace } from "./audit-entry.ts";
 
@@ -13,7 +13,7 @@ const longestTryMs = 3_000;
 const pauses = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 } as const;
 
 /**
- * A write and the trace of it, in one transaction. The trace has an id of its own: by it an earlier copy whose answer was
+ * Writes and the trace of them, in one transaction. The trace has an id of its own: by it an earlier copy whose answer was
  * lost is recognised, however often the transaction is sent.
  */
 export class TracedWrite {
@@ -21,6 +21,8 @@ export class TracedWrite {
   readonly #trace: Write;
   readonly #budget: WaitBudget;
   readonly #nextPauseMs: () => number;
+  /** Whether a copy may have landed, or may still land, that no answer tells of. */
+  mayHaveLanded = false;
 
   constructor(context: ProtocolContext, entry: AuditEntry, retentionMs: number) {
     this.#context = context;
@@ -30,27 +32,46 @@ export class TracedWrite {
   }
 
   /**
-   * Sends it, and again after a conflict, a throttle or a lost answer, for up to 10 s. Gives the item that has refused it.
-   * Rejects when the service fails for longer.
+   * Sees to it that no copy lands any more: takes the place of the trace. 1 request. Tells whether that is so; false where
+   * one has landed already.
+   */
+  async revoke(): Promise<boolean> {
+    const { data: _, ...set } = this.#trace.set;
+    const { applied } = await this.#context.table.update({ ...this.#trace, set }, { withinMs: longestTryMs });
+    return applied;
+  }
+
+  /**
+   * Sends it, and again after a conflict, a throttle or a lost answer, for up to 10 s; on a closed client, too. Gives what
+   * has refused it.
+   *
+   * Rejects when the service fails for longer, and with the signal's reason. An error of the service's says whether any
+   * copy may have landed.
    */
   async send(
-    write: Write,
+    writes: readonly Write[],
     signal?: AbortSignal,
-  ): Promise<{ readonly applied: true } | { readonly applied: false; readonly item: Item | undefined }> {
-    const { table } = this.#context;
+  ): Promise<
+    { readonly applied: true } | (Pick<TransactionResult, "refusals"> & { readonly applied: false })
+  > {
+    const { clock, table } = this.#context;
     for (;;) {
       try {
-        const { applied, refusals } = await table.transact([write, this.#trace], {
-          withinMs: longestTryMs,
-          signal,
-        });
-        if (applied || refusals[1] !== undefined) return { applied: true };
-        return { applied: false, item: refusals[0]?.item };
+        const bounds = { withinMs: longestTryMs, signal };
+        const { applied, refusals, retried } = await table.transact([...writes, this.#trace], bounds);
+        const isDone = applied || refusals[writes.length] !== undefined;
+        // An answer that shows no trace of it does not tell of a copy that is still under way.
+        this.mayHaveLanded = !isDone && (retried || this.mayHaveLanded);
+        return isDone ? { applied: true } : { applied: false, refusals };
       } catch (error) {
+        if (!(error instanceof LeaseError)) throw error;
+        this.mayHaveLanded ||= error.mayHaveLanded;
         const isTransient = error instanceof LeaseServiceError && error.retryable;
-        if (!isTransient || this.#budget.leftMs <= 0) throw error;
+        if (!isTransient || this.#budget.leftMs <= 0) {
+          throw Object.assign(error, { mayHaveLanded: this.mayHaveLanded });
+        }
       }
-      await sleepWhileOpen(this.#context, Math.min(this.#nextPauseMs(), this.#budget.leftMs), signal);
+      await sleep(clock, Math.min(this.#nextPauseMs(), this.#budget.leftMs), signal);
     }
   }
 }

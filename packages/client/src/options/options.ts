@@ -60,7 +60,10 @@ export interface LeaseClientOptions {
 
 /** Options of {@link LeaseClient.close}. */
 export interface CloseOptions {
-  /** How long to wait for the service, in milliseconds. 0 waits for nothing. @default 10000 */
+  /**
+   * How long to wait for the service at most, in milliseconds. 0 waits for nothing.
+   * @default - until everything is confirmed, or the service has confirmed nothing for ten seconds
+   */
   readonly timeoutMs?: number;
 }
 

@@ -51,6 +51,11 @@ interface OwnWrite {
   readonly ownClock: boolean;
 }
 
+/** Neither a cooldown, nor a pause that is over, nor the intent of a writer that waits is a holder that was taken over. */
+function isHolder({ inCooldown, pause, seat }: LeaseRecord): boolean {
+  return !inCooldown && pause === undefined && seat?.kind !== "intent";
+}
+
 /** How often a grant is renewed at once, to agree with the table on when it ends. */
 const mostRenewals = 2;
 
@@ -134,10 +139,10 @@ export class AcquireAttempt {
    */
   abandon(): void {
     if (!this.#uncertain) return;
-    const { clock, lifecycle, retentionMs, table } = this.#context;
+    const { clock, lifecycle, retentionMs } = this.#context;
     const { key, sortKey, owner, leaseDurationMs } = this.#terms;
     const cancellation = { token: this.token, now: clock.now(), retentionMs };
-    const taken = takeBack(table, {
+    const taken = takeBack(this.#context, {
       cancel: this.form.cancel(cancellation),
       revoke: this.form.revoke(cancellation, this.#passes),
       isOurs: (item) => this.#isOurs(item),
@@ -237,7 +242,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.inCooldown && from.seat?.kind !== "intent"),
+          takeovers: takeovers.filter(({ from }) => isHolder(from)),
           item,
         };
       }

@@ -296,8 +296,10 @@ export class HeldLease implements Removal {
    */
   async #see(bounds?: Bounds): Promise<void> {
     const key = leaseItemKey(this.key, this.sortKey);
-    const now = this.#ownIn(await this.#context.table.get({ key, consistent: true }, bounds));
+    const item = await this.#context.table.get({ key, consistent: true }, bounds);
+    const now = this.#ownIn(item);
     if (now === undefined) return;
+    this.form.confirmed?.(item);
     this.#shown = now;
     this.#version = Math.max(this.#version, now.version);
     this.#isSeen = true;
@@ -325,7 +327,7 @@ export class HeldLease implements Removal {
   }
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
-    const { clock } = this.#context;
+    const { clock, gate } = this.#context;
     const { record } = this.terms;
     if (record.seat !== undefined && !record.reentrant && this.deadline.lost === undefined) {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
@@ -338,20 +340,9 @@ export class HeldLease implements Removal {
     }
 
     const slot = completed ? this.terms.slot : undefined;
-    const { retentionMs } = this.#context;
     let confirmed = false;
     try {
-      if (!this.#isSeen) await this.#see();
-      const at = clock.moment();
-      const leftMs = this.#cooldownLeftMs(at);
-      const cooldown =
-        leftMs > 0
-          ? { until: clock.expiryOf(at, leftMs), ownClock: this.ownClock, forMs: Math.ceil(leftMs) }
-          : undefined;
-      const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
-      const { applied, item, retried } = await this.#context.table.update(this.form.release(ending), {
-        since: at,
-      });
+      const { applied, item, retried } = await gate.giveBack(() => this.#sendRelease(slot));
       confirmed = applied || wasReleasedByHolder(item, record.token);
       if (!confirmed) {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
@@ -371,6 +362,19 @@ export class HeldLease implements Removal {
     } finally {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });
     }
+  }
+
+  /** Its time counts from here: before, it may have waited for its turn. */
+  async #sendRelease(slot: string | undefined): Promise<UpdateResult> {
+    const { clock, retentionMs, table } = this.#context;
+    if (!this.#isSeen) await this.#see();
+    const at = clock.moment();
+    const leftMs = this.#cooldownLeftMs(at);
+    const { ownClock } = this;
+    const cooldown =
+      leftMs > 0 ? { until: clock.expiryOf(at, leftMs), ownClock, forMs: Math.ceil(leftMs) } : undefined;
+    const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
+    return await table.update(this.form.release(ending), { since: at });
   }
 
   /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */

@@ -1,4 +1,5 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
+import { callBudgetMs } from "../store/timed-store.ts";
 import { type Clock, type Deferred, deferred, pause, settles, sleep } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
@@ -27,6 +28,8 @@ export class Lifecycle {
   readonly #removals = new Set<{ readonly removal: Removal }>();
   /** What could not be removed since the client was closed. */
   readonly #failed = new Map<Removal, unknown>();
+  /** How much the service has confirmed as removed. */
+  #removed = 0;
   /** Settles when nothing is under way any more; there while somebody waits for that. */
   #idle: Deferred<void> | undefined;
   #isClosed = false;
@@ -100,18 +103,20 @@ export class Lifecycle {
     this.#removals.add(entry);
     const settled = (error?: unknown): void => {
       this.#removals.delete(entry);
-      if (error === undefined) this.#failed.delete(removal);
-      else if (this.#isClosed) this.#failed.set(removal, error);
+      if (error === undefined) {
+        this.#removed += 1;
+        this.#failed.delete(removal);
+      } else if (this.#isClosed) this.#failed.set(removal, error);
       this.#tellIfIdle();
     };
     void write.then(() => settled(), settled);
   }
 
   /**
-   * Calls everything off, lets everything go, and waits until all of it has settled, but no longer than `timeoutMs`.
-   * Rejects with CloseIncompleteError where the service has not confirmed it all by then.
+   * Calls everything off, lets everything go, and waits until all of it has settled, but no longer than `timeoutMs`, or
+   * without that for as long as the service confirms some of it in each ten seconds. Rejects with CloseIncompleteError where the service has not confirmed it all by then.
    */
-  async close(timeoutMs: number): Promise<void> {
+  async close(timeoutMs: number | undefined): Promise<void> {
     if (!this.#isClosed) {
       this.#isClosed = true;
       for (const callOff of [...this.#calls]) callOff(new ClientClosedError());
@@ -127,20 +132,24 @@ export class Lifecycle {
     );
   }
 
-  get #isIdle(): boolean {
-    return this.#calls.size === 0 && this.#removals.size === 0;
+  get #underWay(): number {
+    return this.#calls.size + this.#removals.size;
   }
 
   #tellIfIdle(): void {
-    if (!this.#isIdle) return;
+    if (this.#underWay > 0) return;
     this.#idle?.resolve();
     this.#idle = undefined;
   }
 
-  async #untilIdle(timeoutMs: number): Promise<void> {
-    if (this.#isIdle) return;
-    this.#idle ??= deferred();
-    await settles(this.#clock, this.#idle.promise, timeoutMs);
+  async #untilIdle(timeoutMs: number | undefined): Promise<void> {
+    let before: number;
+    do {
+      if (this.#underWay === 0) return;
+      before = this.#removed;
+      this.#idle ??= deferred();
+      await settles(this.#clock, this.#idle.promise, timeoutMs ?? callBudgetMs);
+    } while (timeoutMs === undefined && this.#removed > before);
   }
 }
 

@@ -8,8 +8,11 @@ import { PriorityQueue } from "./priority-queue.ts";
  * renewal would wait behind everything else.
  */
 const mostRequests = 48;
-/** Of these, at most so many are under way when another one than a renewal is sent. */
+/** Of these, at most so many are under way when another one than a renewal is sent, while there are renewals. */
 const mostBesideRenewals = 32;
+/** In the order of what waits: behind every renewal, whose priority is a time, and before every other request. */
+const givingBack = Number.MAX_VALUE;
+const anyOther = Number.POSITIVE_INFINITY;
 /** A request that waits is given up when the service has served none of its kind for so long. */
 const longestStallMs = 10_000;
 
@@ -20,24 +23,25 @@ export interface GateOptions {
 }
 
 interface Waiter {
-  /** It goes when fewer requests than this are under way. */
-  readonly limit: number;
+  readonly isRenewal: boolean;
   readonly go: () => void;
 }
 
 /**
  * Bounds how many requests of a client are under way, and sends renewals first.
  *
- * Renewals go in the order of their leases' deadlines; the others follow in the order of their arrival. When the service
- * becomes slow, renewals take the room of the others.
+ * Renewals go in the order of their leases' deadlines. What gives something back follows: it lets others in. Then come all
+ * others. Both go in the order of their arrival. When the service becomes slow, renewals take the room of the others.
  */
 export class RequestGate {
   readonly #clock: Clock;
-  /** Renewals by their leases' deadlines, the others by infinity. Made when a request has to wait for the first time. */
+  /** Renewals by their leases' deadlines, the others behind them. Made when a request has to wait for the first time. */
   #waiting: PriorityQueue<Waiter> | undefined;
   #underWay = 0;
   /** When a request that is no renewal was served last, while others waited; on the monotonic clock. */
   #servedAt = Number.NEGATIVE_INFINITY;
+  /** How many requests may be under way when another one than a renewal is sent. */
+  #mostOthers = mostBesideRenewals;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -45,7 +49,7 @@ export class RequestGate {
 
   /** Sends a request that renews leases, of which the first ends at `deadline`. Rejects with the signal's reason. */
   async renew<T>(deadline: number, signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
-    if (!this.#admit(mostRequests)) await this.#wait(deadline, mostRequests, signal);
+    if (!this.#admit(true)) await this.#wait(deadline, true, signal);
     try {
       return await send();
     } finally {
@@ -57,15 +61,24 @@ export class RequestGate {
   async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
     const entered = this.enter(withinMs, signal);
     const waitedMs = typeof entered === "number" ? entered : await entered;
-    let failure: unknown;
-    try {
-      return await send(withinMs - waitedMs);
-    } catch (error) {
-      failure = error;
-      throw error;
-    } finally {
-      this.leave(failure);
+    return await this.#sent(() => send(withinMs - waitedMs));
+  }
+
+  /**
+   * Sends what gives a lease or a ticket back. No caller waits for less: it is given up only when the service serves
+   * nothing. Rejects with LeaseServiceError then, and nothing was sent.
+   */
+  async giveBack<T>(send: () => Promise<T>): Promise<T> {
+    if (!this.#admit(false)) {
+      await this.#waitBehindRenewals(undefined, Number.POSITIVE_INFINITY, givingBack);
     }
+    return await this.#sent(send);
+  }
+
+  /** Keeps no room for renewals any more: the client is closed, and there are none. */
+  endRenewals(): void {
+    this.#mostOthers = mostRequests;
+    this.#letGo();
   }
 
   /**
@@ -75,7 +88,7 @@ export class RequestGate {
    * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
    */
   enter(withinMs: number, signal: AbortSignal | undefined): number | Promise<number> {
-    return this.#admit(mostBesideRenewals) ? 0 : this.#waitBehindRenewals(signal, withinMs);
+    return this.#admit(false) ? 0 : this.#waitBehindRenewals(signal, withinMs, anyOther);
   }
 
   /** Ends a request that was let in, with the error that it met, if it met one. */
@@ -87,24 +100,49 @@ export class RequestGate {
   }
 
   /** Takes room where there is some. It overtakes no earlier request: while one of its kind waits, there is none. */
-  #admit(limit: number): boolean {
-    const mayGo = this.#underWay < limit;
+  #admit(isRenewal: boolean): boolean {
+    const mayGo = this.#underWay < this.#limitOf(isRenewal);
     if (mayGo) this.#underWay += 1;
     return mayGo;
   }
 
+  #limitOf(isRenewal: boolean): number {
+    return isRenewal ? mostRequests : this.#mostOthers;
+  }
+
+  /** Sends a request that was let in. */
+  async #sent<T>(send: () => Promise<T>): Promise<T> {
+    let failure: unknown;
+    try {
+      return await send();
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      this.leave(failure);
+    }
+  }
+
   #makeRoom(): void {
     this.#underWay -= 1;
+    this.#letGo();
+  }
+
+  #letGo(): void {
     for (;;) {
       const next = this.#waiting?.first?.item;
-      if (next === undefined || this.#underWay >= next.limit) return;
+      if (next === undefined || this.#underWay >= this.#limitOf(next.isRenewal)) return;
       this.#waiting?.delete(next);
       this.#underWay += 1;
       next.go();
     }
   }
 
-  async #waitBehindRenewals(signal: AbortSignal | undefined, withinMs: number): Promise<number> {
+  async #waitBehindRenewals(
+    signal: AbortSignal | undefined,
+    withinMs: number,
+    priority: number,
+  ): Promise<number> {
     const clock = this.#clock;
     const since = clock.monotonic();
     const tooLong = new AbortController();
@@ -118,7 +156,7 @@ export class RequestGate {
     look();
     try {
       const either = signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]);
-      await this.#wait(Number.POSITIVE_INFINITY, mostBesideRenewals, either);
+      await this.#wait(priority, false, either);
     } finally {
       cancel();
     }
@@ -126,12 +164,12 @@ export class RequestGate {
   }
 
   /** Waits for room, and takes it. */
-  #wait(priority: number, limit: number, signal: AbortSignal | undefined): Promise<void> {
+  #wait(priority: number, isRenewal: boolean, signal: AbortSignal | undefined): Promise<void> {
     this.#waiting ??= new PriorityQueue();
     const waiting = this.#waiting;
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
-        limit,
+        isRenewal,
         go() {
           ignore();
           resolve();

@@ -1,6 +1,6 @@
-import type { TimedStore } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
+import type { ProtocolContext } from "./context.ts";
 
 /** What takes back a grant whose answer never came. */
 export interface TakingBack {
@@ -18,14 +18,16 @@ export interface TakingBack {
  *
  * Gives what came of the last cancellation; undefined where the token was revoked before its grant landed.
  */
-export async function takeBack(
-  table: TimedStore,
+export function takeBack(
+  { gate, table }: Pick<ProtocolContext, "gate" | "table">,
   { cancel, revoke, isOurs }: TakingBack,
 ): Promise<UpdateResult | undefined> {
-  const cancelled = await table.update(cancel);
-  if (cancelled.applied || revoke === undefined) return cancelled;
-  const revoked = await table.update(revoke);
-  if (revoked.applied && !isOurs(revoked.item)) return undefined;
-  // The grant has landed just now, or the other lease has gone.
-  return await table.update(cancel);
+  return gate.giveBack(async () => {
+    const cancelled = await table.update(cancel);
+    if (cancelled.applied || revoke === undefined) return cancelled;
+    const revoked = await table.update(revoke);
+    if (revoked.applied && !isOurs(revoked.item)) return undefined;
+    // The grant has landed just now, or the other lease has gone.
+    return await table.update(cancel);
+  });
 }

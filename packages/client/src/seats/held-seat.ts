@@ -20,6 +20,9 @@ import {
 
 const { releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
 
+/** A renewal lets a ttl stand that leaves this share of the retention beyond the seat's end. */
+const keptShare = 0.8;
+
 /**
  * A lease as a seat in an item that several share, as far as its holder needs it.
  *
@@ -30,19 +33,32 @@ const { releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
 export class HeldSeat implements HeldForm {
   readonly key: string;
   readonly sortKey: string;
+  /** The item's ttl by the last answer; 0 before the first. Not private: lines make forms of it. */
+  protected shownTimeToLive = 0;
 
   constructor(key: string, sortKey: string) {
     this.key = key;
     this.sortKey = sortKey;
   }
 
+  confirmed(item: Item | undefined): void {
+    this.shownTimeToLive = Number(item?.[ttl] ?? 0);
+  }
+
+  /** Adds to the ttl that it has seen, and only when that is near: a pause, which may last longer, has set a later one. */
   renew({ shown, version, expiresAt, ownClock, leaseDurationMs, retentionMs }: Renewal): Write {
     const text = textPrefix + shown.token;
+    const wanted = timeToLive(expiresAt, retentionMs);
+    const isNear = this.shownTimeToLive < timeToLive(expiresAt, keptShare * retentionMs);
+    const grown: Count = { of: ttl, from: this.shownTimeToLive, by: wanted - this.shownTimeToLive };
     const data: string | undefined = JSON.stringify(shown.data);
     const renewed = { ...(shown as SeatRecord), version, expiresAt, ownClock, leaseDurationMs };
     return {
       key: leaseItemKey(this.key, this.sortKey),
-      set: { [text]: seatText(renewed, data), [ttl]: timeToLive(expiresAt, retentionMs) },
+      set: {
+        [text]: seatText(renewed, data),
+        ...(isNear ? { [ttl]: this.shownTimeToLive > 0 ? grown : wanted } : {}),
+      },
       insist: [...this.proof(shown), [text, "<", versionText(version)]],
       returnsItem: true,
     };
@@ -51,7 +67,7 @@ export class HeldSeat implements HeldForm {
   /** A cooldown replaces the seat, under another token that nobody holds: the counters stay as they are. */
   release({ shown, cooldown }: Ending): Write {
     const seat = shown as SeatRecord;
-    const write = removal(seat);
+    const write = removeSeat(seat);
     if (cooldown === undefined) return write;
     const token = cooldownToken(seat.token);
     const { until: expiresAt, ownClock, forMs: leaseDurationMs } = cooldown;
@@ -80,7 +96,7 @@ export class HeldSeat implements HeldForm {
 
 /** Removes another holder's seat, and marks it as broken: so the holder does not mistake this for its own release. */
 export function breakSeat(seat: SeatRecord): Write {
-  const write = removal(seat);
+  const write = removeSeat(seat);
   const { [releasedToken]: _, ...cooldown } = write.set;
   return { ...write, set: { ...(seat.inCooldown ? cooldown : write.set), [brokenToken]: seat.token } };
 }
@@ -101,7 +117,8 @@ export function counted(gone: readonly SeatRecord[], come?: Seat): Record<string
   return set;
 }
 
-function removal(seat: SeatRecord): Write {
+/** Removes a seat as its holder does. */
+export function removeSeat(seat: SeatRecord): Write {
   return {
     key: leaseItemKey(seat.key, seat.sortKey),
     set: { ...counted([seat]), [releasedToken]: seat.token },

@@ -124,6 +124,8 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   describe(blocker: LeaseRecord | undefined): string {
     const { kind, permits, capacity } = this.terms;
     const name = JSON.stringify(this.key);
+    if (blocker?.pause !== undefined)
+      return `the ${kind === "permit" ? "semaphore" : "read-write lock"} ${name} is`;
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (permits === 0) return `a permit of the semaphore ${name} is`;

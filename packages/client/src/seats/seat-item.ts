@@ -78,12 +78,16 @@ export class SeatItem {
     return { seats, standing: this.client.context.detector.standing(seats) };
   }
 
-  /** Waits until a consistent read shows that nobody is in the way of a rule. Reads in between may lag. */
+  /**
+   * Waits until a consistent read shows that nobody is in the way of a rule; an operator's pause is nobody. Reads in between
+   * may lag.
+   */
   async untilFree(rule: SeatRule, options: WaitOptions): Promise<void> {
     const { context } = this.client;
     const { detector, lifecycle } = context;
     const call = this.checkCall(options, ["signal"], true);
-    const form = this.form(rule);
+    const leasesIn = (item: Item | undefined) => seatsIn(item).filter(({ pause }) => pause === undefined);
+    const form = Object.assign(this.form(rule), { leasesIn });
     const look = {
       token: "",
       judge: (item: Item | undefined) => form.judge(item, nobody, detector),

@@ -3,8 +3,8 @@
  * its seats, or with a seat that cannot be read, is refused: nothing could be judged by it.
  */
 import { LeaseItemError } from "../errors/errors.ts";
-import type { LeaseRecord } from "../record.ts";
-import { isCooldownToken } from "../schema.ts";
+import type { LeaseRecord, Pause } from "../record.ts";
+import { attributeNames, isCooldownToken } from "../schema.ts";
 import { addressOf, latestTime, parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
@@ -83,6 +83,16 @@ export function seatsIn(item: Item = {}): readonly SeatRecord[] {
   return seats.sort((one, other) => one.fencingToken - other.fencingToken);
 }
 
+/** Tells whether an item of seats is there for a pause alone: nobody else has had a seat in it. */
+export function isPauseAlone(item: Item): boolean {
+  const { partitionKey, sortKey, fence, releasedToken, pauseToken, timeToLive } = attributeNames;
+  const token = item[pauseToken];
+  if (token === undefined || (item[releasedToken] ?? token) !== token) return false;
+  const own = [partitionKey, sortKey, fence, releasedToken, pauseToken, timeToLive];
+  const known = new Set([...own, ...Object.values(seatCounters), ...tokenAttributes(String(token))]);
+  return Object.keys(item).every((attribute) => known.has(attribute));
+}
+
 /** Counts what seats of a kind take. */
 export function takenBy(seats: readonly { readonly seat: Seat }[], kind: SeatKind): number {
   return seats.reduce((sum, { seat }) => sum + (seat.kind === kind ? seat.permits : 0), 0);
@@ -119,6 +129,8 @@ function readSeat(item: Item, token: string): SeatRecord {
     reentrant: (bits & flags.reentrant) !== 0,
     ...((bits & flags.ownClock) !== 0 && { ownClock: true }),
     revocation: revocation === undefined ? undefined : String(revocation),
+    // The payload of a pause is the operator's own.
+    ...(item[attributeNames.pauseToken] === token && { pause: Object(data) as Pause }),
   };
 }
 

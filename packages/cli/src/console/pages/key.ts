@@ -151,7 +151,8 @@ function pauseOffer(key: string, isReadOnly: boolean): Html {
     { name: "for", label: "For how long (30m, 2h, 7d)", value: "1h" },
     { name: "reason", label: "Reason, shown to everybody who looks" },
   ];
-  const explanation = "It takes the lock once its holder has released it, and keeps it closed.";
+  const explanation =
+    "It closes the lock, once its holder has released it, the semaphore and the read-write lock of the key. Who has a permit or reads keeps it until the end.";
   const commandLine = `leasehold pause ${quoted(key)} --for 1h --reason …`;
   return offer(
     "pause",
