@@ -9,7 +9,7 @@ import { withMethods } from "@leasehold/client/internal";
 import { acquire } from "./acquiring.ts";
 import { leaseErrorIn, portably, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
-import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
+import { type Beat, type Ending, HeldLease, type Loss, Workload } from "./held-lease.ts";
 import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
 
 const contextRule = withMethods("step", "runInChildContext", "waitForCallback", "waitForCondition");
@@ -120,7 +120,8 @@ async function holding<T>(
   held.workIs("ended");
   workEnded.resolve(true);
   await kept;
-  if ((await keeping).ending === "lost") throw new LeaseLostError(key, "taken");
+  const { ending } = await keeping;
+  if (typeof ending === "object") throw lossOf(key, ending);
   return result;
 }
 
@@ -132,8 +133,6 @@ interface Hold {
   readonly loss?: Loss;
 }
 
-type Loss = Extract<Beat, { readonly state: "lost" }>;
-
 /** Acquires the lease, renews it until it is lost or the work has ended, and releases it. */
 async function keep(
   context: DurableContext,
@@ -144,7 +143,7 @@ async function keep(
 ): Promise<Hold> {
   const lease = await acquire(context, terms);
   const handle = lease.toJSON();
-  const held = new HeldLease(lease, workload, terms.lock.leaseDurationMs);
+  const held = new HeldLease(lease, terms.lock, workload);
   const losing = untilLost(context, held, terms.lock.leaseDurationMs);
   onAcquired(held);
   const end = await Promise.race([workEnded, losing]);
@@ -153,7 +152,7 @@ async function keep(
 }
 
 function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): HeldLease {
-  return new HeldLease(lock.resume(handle), workload, lock.leaseDurationMs);
+  return new HeldLease(lock.resume(handle), lock, workload);
 }
 
 function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
