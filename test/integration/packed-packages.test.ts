@@ -14,7 +14,15 @@ const root = join(import.meta.dirname, "../..");
 const fixtures = join(import.meta.dirname, "fixtures/packed");
 const newestTypeScript = join(root, "node_modules/typescript/bin/tsc");
 /** What the programs themselves need, beside the packages and what those ask for. */
-const ownDependencies = ["@middy/core", "@types/aws-lambda", "@types/node", "undici-types"];
+const ownDependencies = [
+  "@aws-sdk/util-dynamodb",
+  "@middy/core",
+  "@opentelemetry/context-async-hooks",
+  "@opentelemetry/sdk-trace",
+  "@types/aws-lambda",
+  "@types/node",
+  "undici-types",
+];
 
 let project: PackedProject;
 
@@ -160,6 +168,41 @@ describe("the packages, installed", () => {
       }
     },
   );
+});
+
+describe("packages whose peers are there in two formats", () => {
+  const formats = [
+    ["CommonJS on the oldest Node", "cjs", oldestNode()],
+    ["CommonJS on the newest Node", "cjs", process.execPath],
+    ["ES modules on the oldest Node", "esm", oldestNode()],
+    ["ES modules on the newest Node", "esm", process.execPath],
+  ] as const;
+
+  /** Gives a fixture in one format. What it imports by name is loaded by Node. */
+  async function fixtureIn(format: "cjs" | "esm", name: string): Promise<string> {
+    const outfile = join(project.folder, `${name}.${format === "esm" ? "mjs" : "cjs"}`);
+    const external = ["@aws/*", "@aws-sdk/*", "@leasehold/*", "@opentelemetry/*"];
+    const entryPoints = [join(fixtures, `${name}.ts`)];
+    await build({ entryPoints, outfile, format, external, bundle: true, platform: "node", target: "node22" });
+    return outfile;
+  }
+
+  it.each(formats)("hold the leases of durable functions, as %s", async (_name, format, node) => {
+    const { shown } = await outcomeOf(node, await fixtureIn(format, "durable"), {});
+    expect(shown).toHaveLength(7);
+  });
+
+  it.each(formats)("give OpenTelemetry the spans of leases, as %s", async (_name, format, node) => {
+    const { shown } = await outcomeOf(node, await fixtureIn(format, "telemetry"), {});
+    expect(shown).toEqual(["leasehold.acquire", "leasehold.hold"]);
+  });
+
+  it("refuse a durable function where two copies of AWS's SDK meet", async () => {
+    const file = join(project.folder, "two-copies.cjs");
+    await copyFile(join(fixtures, "two-copies.cjs"), file);
+    const { shown } = await outcomeOf(process.execPath, file, {});
+    expect(shown).toEqual(["InvalidOptionsError", "InvalidOptionsError"]);
+  });
 });
 
 describe("a CDK app of the packages' users", () => {

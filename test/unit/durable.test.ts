@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import {
   ChildContextError,
   type DurableContext,
@@ -814,6 +815,24 @@ describe("options", () => {
     await world.play(minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
     expect(run.error?.ErrorMessage).toContain(name);
+    expect(world.requests).toBe(0);
+  });
+
+  test("a context of another copy of AWS's SDK is refused by name before anything is sent", async () => {
+    const other: typeof import("@aws/durable-execution-sdk-js") = createRequire(import.meta.url)(
+      "@aws/durable-execution-sdk-js",
+    );
+    const handler = other.withDurableExecution(
+      async (_: Input, context: DurableContext) =>
+        await withDurableLease(context, world.client(), key, {}, async () => 1),
+    );
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
+    expect(run.error?.ErrorMessage).toBe(
+      "context is of another copy of @aws/durable-execution-sdk-js; allowed: a context of the copy that " +
+        "@leasehold/durable loads; install the SDK once, and load both packages by import, or both by require",
+    );
     expect(world.requests).toBe(0);
   });
 

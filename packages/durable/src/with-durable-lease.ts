@@ -1,5 +1,6 @@
 import {
   type DurableContext,
+  DurablePromise,
   defaultSerdes,
   StepInterruptedError,
   StepSemantics,
@@ -61,10 +62,12 @@ export async function withDurableLease<T>(
   const workload = new Workload();
   const terms = readOptions(client, key, options, () => workload.isWorking);
   let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
+  const { promise: isChecked, resolve: begin } = Promise.withResolvers<void>();
   // Virtual: it numbers the operations by themselves among the caller's, and runs in every replay.
-  await context.runInChildContext(
+  const leasing = context.runInChildContext(
     "lease",
     async (own) => {
+      await isChecked;
       try {
         outcome = { result: await holding(own, terms, workload, work) };
       } catch (error) {
@@ -73,9 +76,25 @@ export async function withDurableLease<T>(
     },
     { virtualContext: true, serdes: defaultSerdes },
   );
+  refuseOtherCopy(leasing);
+  begin();
+  await leasing;
   if (outcome === undefined) throw new Error("the durable execution went on before its work had ended");
   if ("error" in outcome) throw outcome.error;
   return outcome.result;
+}
+
+/**
+ * Refuses a context of another copy of the SDK, before anything is sent: errors of one copy do not keep what they carry in
+ * the checkpoints of another one.
+ */
+function refuseOtherCopy(operation: object): void {
+  if (operation instanceof DurablePromise || operation.constructor.name !== DurablePromise.name) return;
+  const allowed = "a context of the copy that @leasehold/durable loads";
+  throw new InvalidOptionsError("context", operation, allowed, {
+    finding: "is of another copy of @aws/durable-execution-sdk-js",
+    advice: "install the SDK once, and load both packages by import, or both by require",
+  });
 }
 
 /** Runs the work, and renews its lease beside it. */
