@@ -1,12 +1,15 @@
 /** The condition under which this repository runs a package from its sources. */
 const sourceCondition = "leasehold-source";
 
+/** What an entry leads to, by the conditions of those who load it. */
+type Conditions = Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+
 /** A package's manifest, as far as packing it looks at it. */
 export interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly private?: boolean;
-  readonly exports: Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+  readonly exports: Readonly<Record<string, Conditions | string>>;
   readonly [field: string]: unknown;
 }
 
@@ -22,21 +25,24 @@ export type RepositoryManifest = Readonly<Record<"author" | "bugs" | "homepage" 
   readonly repository: { readonly type: string; readonly url: string };
 };
 
-/** What an entry leads to, by the conditions of those who load it. */
-type Conditions = Readonly<Record<string, string | Readonly<Record<"types" | "default", string>>>>;
-
 /** The files that one source file becomes, without their endings. */
 interface Outputs {
   readonly commonJs: string;
   readonly esModule: string;
 }
 
-function outputsOf(entry: string, source: string | undefined): Outputs {
-  const path = /^\.\/src\/(.+)\.ts$/.exec(source ?? "")?.[1];
+function outputsOf(entry: string, conditions: Conditions | string | undefined): Outputs {
+  const source = typeof conditions === "object" ? conditions[sourceCondition] : undefined;
+  const path = /^\.\/src\/(.+)\.ts$/.exec(String(source))?.[1];
   if (path === undefined) {
     throw new Error(`the entry ${entry} has ${source} as its source; allowed: ./src/<path>.ts`);
   }
   return { commonJs: `./dist/cjs/${path}`, esModule: `./dist/esm/${path}` };
+}
+
+/** The declarations of a published entry. */
+export function declarationsIn({ types, require }: Conditions): string {
+  return typeof require === "object" ? require.types : String(types);
 }
 
 /** Whether a manifest is the one that the repository works with, and not the one that is published. */
@@ -70,7 +76,7 @@ export function publishedManifest(
       published[entry] = conditions;
       continue;
     }
-    const { commonJs, esModule } = outputsOf(entry, conditions[sourceCondition]);
+    const { commonJs, esModule } = outputsOf(entry, conditions);
     // In the order in which they are tried: `types` first, since TypeScript takes the first that it knows.
     const inCommonJs = { types: `${commonJs}.d.ts`, default: `${commonJs}.js` };
     const inEsModule = { types: `${esModule}.d.ts`, default: `${esModule}.js` };
@@ -79,7 +85,7 @@ export function publishedManifest(
       : { types: inCommonJs.types, module: inEsModule.default, default: inCommonJs.default };
     if (entry !== ".") typesOfSubpaths[entry.replace("./", "")] = [`${commonJs}.d.ts`];
   }
-  const main = outputsOf(".", (exports["."] as Record<string, string> | undefined)?.[sourceCondition]);
+  const main = outputsOf(".", exports["."]);
   return {
     ...kept,
     author: repository.author,
