@@ -3,7 +3,7 @@ import type { Context } from "aws-lambda";
 import { Guard } from "./guard.ts";
 import { type Declared, type LeaseLockMiddleware, middlewareOf, type UndeclaredEvent } from "./lease-lock.ts";
 import { type LeasedHandler, wrapped } from "./leased.ts";
-import type { LeaseLockOptions } from "./options.ts";
+import type { LeaseLockOptions, ResultOf } from "./options.ts";
 import type { MakeClient } from "./settings.ts";
 import type { Lock } from "./signal.ts";
 
@@ -77,7 +77,7 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
  * ```
  */
 export function leased<TEvent = unknown, TResult = unknown>(
-  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
+  options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   return wrapped(new Guard<TEvent>(options, makeClient), handler);

@@ -29,6 +29,12 @@ export type SkipResult<TEvent, TResult> =
   | TResult
   | ((event: TEvent, context: Context, reason: SkipReason) => TResult | Promise<TResult>);
 
+/**
+ * A handler's result, which a skip does not infer: TypeScript's own `NoInfer` refuses object literals in TypeScript 5.4,
+ * where it is one of several possible types.
+ */
+export type ResultOf<TResult> = [TResult][TResult extends unknown ? 0 : never];
+
 /** Options of `leaseLock` and of `leased`. Where an environment variable is named, it is the default. */
 export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /**
