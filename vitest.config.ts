@@ -8,6 +8,7 @@ const isolated = [
   "test/unit/error-copies.test.ts",
   // It counts the listeners of the process.
   "test/unit/middy-lock.test.ts",
+  "test/unit/old-sdk.test.ts",
   "test/simulation/planted.test.ts",
 ];
 const demonstration = "test/e2e/main-job.test.ts";

@@ -3,7 +3,7 @@ import { glob, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type TypeScript from "../test/oldest-typescript/node_modules/typescript/lib/typescript.js";
-import { type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
+import { declarationsIn, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
 import { publishedPackages, repositoryFolder } from "./prepare.ts";
 
 /** TypeScript 7 has no interface for programs; the oldest compiler that the declarations support has one. */
@@ -45,7 +45,7 @@ function reportOf(folder: string, { name, exports }: Manifest): string {
   const entries = Object.entries(exports).flatMap(([entry, conditions]) =>
     typeof conditions === "string" || entry === internalEntry
       ? []
-      : [{ entry, file: join(folder, conditions.types ?? "") }],
+      : [{ entry, file: join(folder, declarationsIn(conditions)) }],
   );
   const program = declarationProgram(entries.map(({ file }) => file));
   const checker = program.getTypeChecker();

@@ -76,6 +76,7 @@ export function describePackedContents(packed: () => PackedProject): void {
         expected.push(file, `dist/esm/${path}.js`, `dist/esm/${path}.js.map`);
         for (const ending of [".js", ".js.map", ".d.ts", ".d.ts.map"])
           expected.push(`dist/cjs/${path}${ending}`);
+        if (name === "@leasehold/durable") expected.push(`dist/esm/${path}.d.ts`);
       }
       expect(files).toEqual(expected.sort());
     });

@@ -1,12 +1,18 @@
 // @module-tag long
 import { execFile } from "node:child_process";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { build, transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { checkTemplate } from "../consumers/template.ts";
-import { installPacked, oldestNode, oldestTypeScript, type PackedProject } from "../support/packed.ts";
+import {
+  installPacked,
+  oldestNode,
+  oldestSdk,
+  oldestTypeScript,
+  type PackedProject,
+} from "../support/packed.ts";
 import { describePackedContents } from "./packed-contents.ts";
 
 const run = promisify(execFile);
@@ -14,7 +20,15 @@ const root = join(import.meta.dirname, "../..");
 const fixtures = join(import.meta.dirname, "fixtures/packed");
 const newestTypeScript = join(root, "node_modules/typescript/bin/tsc");
 /** What the programs themselves need, beside the packages and what those ask for. */
-const ownDependencies = ["@middy/core", "@types/aws-lambda", "@types/node", "undici-types"];
+const ownDependencies = [
+  "@aws-sdk/util-dynamodb",
+  "@middy/core",
+  "@opentelemetry/context-async-hooks",
+  "@opentelemetry/sdk-trace",
+  "@types/aws-lambda",
+  "@types/node",
+  "undici-types",
+];
 
 let project: PackedProject;
 
@@ -57,8 +71,13 @@ interface Outcome {
   readonly shown: readonly string[];
 }
 
-async function outcomeOf(node: string, file: string, argument: unknown): Promise<Outcome> {
-  const { stdout, stderr } = await run(node, [file, JSON.stringify(argument)], { cwd: project.folder });
+async function outcomeOf(
+  node: string,
+  file: string,
+  argument: unknown,
+  cwd = project.folder,
+): Promise<Outcome> {
+  const { stdout, stderr } = await run(node, [file, JSON.stringify(argument)], { cwd });
   expect(stderr).toBe("");
   return JSON.parse(stdout) as Outcome;
 }
@@ -101,6 +120,22 @@ client.acquire(42);
   it.each(cases)("are found by $age TypeScript under $moduleResolution, for $module", async (each) => {
     const { compiler, module, moduleResolution, files } = each;
     expect(await compile(compiler, { module, moduleResolution, noEmit: true }, files)).toEqual([]);
+  });
+});
+
+describe("a handler under a lock", () => {
+  beforeAll(async () => {
+    for (const file of ["handlers.cts", "handlers.mts"]) {
+      await copyFile(join(fixtures, "handlers.ts"), join(project.folder, file));
+    }
+  });
+
+  it.each([
+    ["the oldest", oldestTypeScript()],
+    ["the newest", newestTypeScript],
+  ])("says what a skipped invocation answers, for %s TypeScript", async (_age, compiler) => {
+    const options = { module: "node16", moduleResolution: "node16", noEmit: true, skipLibCheck: true };
+    expect(await compile(compiler, options, ["handlers.cts", "handlers.mts"])).toEqual([]);
   });
 });
 
@@ -162,6 +197,41 @@ describe("the packages, installed", () => {
   );
 });
 
+describe("packages whose peers are there in two formats", () => {
+  const formats = [
+    ["CommonJS on the oldest Node", "cjs", oldestNode()],
+    ["CommonJS on the newest Node", "cjs", process.execPath],
+    ["ES modules on the oldest Node", "esm", oldestNode()],
+    ["ES modules on the newest Node", "esm", process.execPath],
+  ] as const;
+
+  /** Gives a fixture in one format. What it imports by name is loaded by Node. */
+  async function fixtureIn(format: "cjs" | "esm", name: string): Promise<string> {
+    const outfile = join(project.folder, `${name}.${format === "esm" ? "mjs" : "cjs"}`);
+    const external = ["@aws/*", "@aws-sdk/*", "@leasehold/*", "@opentelemetry/*"];
+    const entryPoints = [join(fixtures, `${name}.ts`)];
+    await build({ entryPoints, outfile, format, external, bundle: true, platform: "node", target: "node22" });
+    return outfile;
+  }
+
+  it.each(formats)("hold the leases of durable functions, as %s", async (_name, format, node) => {
+    const { shown } = await outcomeOf(node, await fixtureIn(format, "durable"), {});
+    expect(shown).toHaveLength(7);
+  });
+
+  it.each(formats)("give OpenTelemetry the spans of leases, as %s", async (_name, format, node) => {
+    const { shown } = await outcomeOf(node, await fixtureIn(format, "telemetry"), {});
+    expect(shown).toEqual(["leasehold.acquire", "leasehold.hold"]);
+  });
+
+  it("refuse a durable function where two copies of AWS's SDK meet", async () => {
+    const file = join(project.folder, "two-copies.cjs");
+    await copyFile(join(fixtures, "two-copies.cjs"), file);
+    const { shown } = await outcomeOf(process.execPath, file, {});
+    expect(shown).toEqual(["InvalidOptionsError", "InvalidOptionsError"]);
+  });
+});
+
 describe("a CDK app of the packages' users", () => {
   const consumers = join(root, "test/consumers/fixtures");
 
@@ -204,5 +274,50 @@ describe("a program of the packages' users", () => {
     const { shown } = await outcomeOf(node, path, { tableName, clientConfig, entryPoints });
     expect(shown).toContain("heartbeats keep leases over more than two of their lengths");
     expect(shown).toHaveLength(19);
+  });
+
+  describe("with the oldest AWS SDK of the peer range", () => {
+    const sdk = "@aws-sdk/client-dynamodb";
+    let folder: string;
+
+    beforeAll(async () => {
+      // Another project, with the same packages and programs.
+      folder = join(project.folder, "oldest-sdk");
+      await cp(join(project.folder, "node_modules"), join(folder, "node_modules"), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+      await rm(join(folder, "node_modules", sdk), { recursive: true });
+      await symlink(oldestSdk(), join(folder, "node_modules", sdk));
+      await copyFile(join(project.folder, "program.mjs"), join(folder, "program.mjs"));
+    });
+
+    it("is the one that the packages say they need", async () => {
+      const { version } = JSON.parse(await readFile(join(oldestSdk(), "package.json"), "utf8"));
+      const client = project.manifests.find(({ name }) => name === "@leasehold/client");
+      expect(client?.peerDependencies).toEqual({ [sdk]: `^${version}` });
+    });
+
+    it("finds what is promised", async () => {
+      const { clientConfig } = inject("engine");
+      const tableName = `leases-${crypto.randomUUID()}`;
+      const argument = { tableName, clientConfig, entryPoints: project.entryPoints };
+      const { shown } = await outcomeOf(process.execPath, join(folder, "program.mjs"), argument, folder);
+      expect(shown).toHaveLength(19);
+    });
+
+    it("makes the packages' own client, and hears that there is no answer", async () => {
+      const { endpoint = "", region = "" } = inject("engine").clientConfig as Record<string, string>;
+      const file = join(folder, "default-client.mjs");
+      await copyFile(join(fixtures, "default-client.mjs"), file);
+      const { shown } = await outcomeOf(process.execPath, file, { endpoint, region }, folder);
+      expect(shown).toEqual(["a lock of the engine", "LEASE_NO_ANSWER"]);
+    });
+
+    it("has types that the packages' fit to", async () => {
+      await writeFile(join(folder, "types.mts"), 'export type * from "@leasehold/client";\n');
+      const options = { module: "nodenext", noEmit: true, skipLibCheck: false };
+      expect(await compile(oldestTypeScript(), options, [join(folder, "types.mts")])).toEqual([]);
+    });
   });
 });

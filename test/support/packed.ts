@@ -60,6 +60,12 @@ export function oldestNode(): string {
   return join(dirname(from.resolve("node/package.json")), "bin/node");
 }
 
+/** Where the oldest AWS SDK that the packages support is; it lies apart for the same reason. */
+export function oldestSdk(): string {
+  const from = createRequire(join(root, "test/oldest-sdk/package.json"));
+  return dirname(from.resolve("@aws-sdk/client-dynamodb/package.json"));
+}
+
 /** The oldest TypeScript that the packages' types support, as a script for Node; it lies apart for the same reason. */
 export function oldestTypeScript(): string {
   const from = createRequire(join(root, "test/oldest-typescript/package.json"));

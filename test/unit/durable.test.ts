@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import {
   ChildContextError,
   type DurableContext,
@@ -16,6 +17,7 @@ import {
 import { MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
+import { DurableLock } from "../../packages/durable/src/durable-lock.ts";
 import { HeldLease, Workload } from "../../packages/durable/src/held-lease.ts";
 import { Random } from "../simulation/random.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
@@ -324,6 +326,42 @@ describe("a process that dies at one of its requests", () => {
     expect(acquired?.fencingToken).toBeGreaterThan(takeover?.from.fencingToken ?? Number.POSITIVE_INFINITY);
   });
 
+  test.each(["before", "after"] as const)(
+    "%s it has an effect, where a replay runs the work again for its large result beside a renewal",
+    async (when) => {
+      /** Resolves to the status, and gives the number of requests. */
+      const outcome = async (at: number): Promise<unknown[]> => {
+        world = new DurableWorld();
+        world.service.killAt({ at, when });
+        const work: Work<string> = async (_lease, own) => {
+          const part = await own.step("part", async () => "x".repeat(200_000));
+          await own.wait({ seconds: 300 });
+          return part + (await own.step("rest", async () => "y".repeat(200_000)));
+        };
+        const run = world.service.start(
+          withDurableExecution(
+            async (input: Input, context: DurableContext) =>
+              (
+                await withDurableLease(context, world.client(), key, options, (lease, own) =>
+                  work(lease, own, input),
+                )
+              ).length,
+          ),
+          { name: "A" },
+        );
+        await world.play(hour);
+        return [run.status, run.result, world.holder(key), await world.client().doneSlot(key), losses()];
+      };
+      await outcome(0);
+      const last = world.service.boundaries.length;
+      expect(last).toBeGreaterThanOrEqual(10);
+      for (let at = 1; at <= last; at += 1) {
+        const expected = ["SUCCEEDED", 400_000, undefined, "7", []];
+        expect(await outcome(at), `at request ${at} of ${last}`).toEqual(expected);
+      }
+    },
+  );
+
   test.each(["before", "after"] as const)("again and again, %s it has an effect", async (when) => {
     const last = await requestsOf(() => undefined);
     for (let step = 2; step <= 5; step += 1) {
@@ -511,6 +549,34 @@ describe("a lost lease", () => {
     expect(world.holder(key)).toBe("somebody else");
   });
 
+  test("that an operator broke ends the execution at the next renewal, even out of a month's suspension", async () => {
+    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    await world.play(minute);
+    await breakLease();
+    await world.play(5 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "released" });
+    const { invocations } = run;
+    await world.play(30 * day);
+    expect(run.invocations).toBe(invocations);
+    expect(done).toEqual(["A first"]);
+    expect(losses()).toMatchObject([{ reason: "released" }]);
+  });
+
+  test("that an operator broke ends the execution although a look at the lock fails for a while", async () => {
+    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    await world.play(minute);
+    await breakLease();
+    world.failure = (what) =>
+      what === "get" ? new LeaseServiceError("LEASE_THROTTLED", "too many requests") : undefined;
+    await world.play(20 * minute);
+    expect(run.status).toBe("RUNNING");
+    world.failure = undefined;
+    await world.play(10 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "released" });
+  });
+
   test("refuses the next step before it does anything, and does not repeat it", async () => {
     const run = world.service.start(leased(twoSteps(120)), { name: "A" });
     await world.play(minute);
@@ -535,6 +601,24 @@ describe("a lost lease", () => {
     await breakLease();
     await world.play(2 * minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "released" });
+  });
+
+  test("that another holder has by then is found by the release as taken", async () => {
+    const run = world.service.start(
+      leased(async (_lease, context) => {
+        await context.step("one", async () => undefined);
+        await context.wait({ seconds: 120 });
+        return "a result";
+      }),
+      { name: "A" },
+    );
+    await world.play(minute);
+    await breakLease();
+    await otherHolder(day);
+    await world.play(2 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "taken" });
   });
 
   test("of a holder that was asked to stop is released, so that the one who asked gets the lock", async () => {
@@ -659,7 +743,8 @@ test.each([
   ["failed", false],
 ])("is released only when no piece of the %s work runs under it any more", async (_, completed) => {
   const client = new LeaseClient({ store: new MemoryLeaseStore() });
-  const held = new HeldLease(await client.acquire("k"), new Workload(), 30_000);
+  const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
+  const held = new HeldLease(await client.acquire("k"), lock, new Workload());
   const piece = Promise.withResolvers<string>();
   const running = held.run(() => piece.promise);
   const ending = held.end(completed, false);
@@ -670,6 +755,18 @@ test.each([
   expect(await running.catch((error: unknown) => error)).toBe("over");
   expect(await ending).toBe("released");
   expect(await client.inspect("k")).toBeUndefined();
+});
+
+test("a renewal that finds the lock released by an earlier invocation leaves it to the release to tell", async () => {
+  const client = new LeaseClient({ store: new MemoryLeaseStore() });
+  const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
+  const lease = await client.acquire("k");
+  const earlier = new HeldLease(lease, lock, new Workload());
+  const later = new HeldLease(lock.resume(lease.toJSON()), lock, new Workload());
+  later.workIs("runs");
+  expect(await earlier.end(true, false)).toBe("released");
+  expect(await later.beat()).toEqual({ state: "unanswered" });
+  expect(await later.end(true, true)).toBe("unknown");
 });
 
 describe("a step of the work", () => {
@@ -718,6 +815,24 @@ describe("options", () => {
     await world.play(minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
     expect(run.error?.ErrorMessage).toContain(name);
+    expect(world.requests).toBe(0);
+  });
+
+  test("a context of another copy of AWS's SDK is refused by name before anything is sent", async () => {
+    const other: typeof import("@aws/durable-execution-sdk-js") = createRequire(import.meta.url)(
+      "@aws/durable-execution-sdk-js",
+    );
+    const handler = other.withDurableExecution(
+      async (_: Input, context: DurableContext) =>
+        await withDurableLease(context, world.client(), key, {}, async () => 1),
+    );
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
+    expect(run.error?.ErrorMessage).toBe(
+      "context is of another copy of @aws/durable-execution-sdk-js; allowed: a context of the copy that " +
+        "@leasehold/durable loads; install the SDK once, and load both packages by import, or both by require",
+    );
     expect(world.requests).toBe(0);
   });
 

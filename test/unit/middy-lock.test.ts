@@ -62,7 +62,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
   test("two invocations at once in one process exclude each other", async () => {
     let finish: () => void = () => undefined;
     const { app, runs, context, clock } = setUp(
-      { skipResult: "skipped" },
+      { whenHeld: "skip", skipResult: "skipped" },
       () =>
         new Promise<void>((resolve) => {
           finish = resolve;
@@ -77,8 +77,8 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
   });
 
   describe("while somebody else holds the lock", () => {
-    test("skips by default, with one request and without running the handler", async () => {
-      const { app, runs, context, other, store } = setUp({});
+    test("skip answers nothing, with one request and without running the handler", async () => {
+      const { app, runs, context, other, store } = setUp({ whenHeld: "skip" });
       await other.acquire("job");
       store.requests.length = 0;
       expect(await app({}, context())).toBeUndefined();
@@ -95,7 +95,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       ],
       ["null", null, null],
     ])("answers with skipResult as %s", async (_, skipResult, expected) => {
-      const { app, context, other } = setUp({ skipResult });
+      const { app, context, other } = setUp({ whenHeld: "skip", skipResult });
       await other.acquire("job");
       expect(await app(7, context())).toEqual(expected);
     });
@@ -495,7 +495,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       const lines: string[] = [];
       let fails = false;
       const { app, context, other } = setUp(
-        { job: "j", metrics: (line) => lines.push(line), tableName: "t" },
+        { job: "j", metrics: (line) => lines.push(line), tableName: "t", whenHeld: "skip" },
         () => {
           if (fails) throw new Error("no");
         },

@@ -183,7 +183,7 @@ describe("streaming", () => {
       },
     });
     const app = middy(async () => "ran", { executionMode: mode }).use(
-      leaseLock({ client: b.client, clock: b.clock, key: "job", skipResult: "skipped" }),
+      leaseLock({ client: b.client, clock: b.clock, key: "job", whenHeld: "skip", skipResult: "skipped" }),
     );
     await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
     expect(text).toBe("skipped");

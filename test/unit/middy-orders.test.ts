@@ -193,6 +193,7 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
           client,
           clock,
           key: "b",
+          whenHeld: "skip",
           skipResult: (_event, _context, reason) => reason?.key,
         }),
       );

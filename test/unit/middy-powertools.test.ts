@@ -74,6 +74,7 @@ describe.each(Object.entries(middies))("in %s, outside of the lock", (_, version
           client: b.client,
           clock: b.clock,
           key: "job",
+          whenHeld: "skip",
           skipResult: "skipped",
           ...options,
         }),

@@ -13,7 +13,7 @@ describe("middy 5, which knows no early answer", () => {
     const app = oldMiddy(async () => {
       runs += 1;
       return "done";
-    }).use(leaseLock({ client: b.client, clock: b.clock, key: "job", skipResult }));
+    }).use(leaseLock({ client: b.client, clock: b.clock, key: "job", whenHeld: "skip", skipResult }));
     return { ...b, app, runs: () => runs };
   }
 
@@ -59,7 +59,7 @@ describe.each(Object.entries(middies))("%s", (_, version) => {
     await other.acquire("inner");
     const app = version(async () => "ran")
       .use(leaseLock({ client, clock, key: "outer" }))
-      .use(leaseLock({ client, clock, key: "inner", skipResult: "skipped" }));
+      .use(leaseLock({ client, clock, key: "inner", whenHeld: "skip", skipResult: "skipped" }));
     expect(await app({}, context())).toBe("skipped");
     expect(await holder("outer")).toBeUndefined();
   });

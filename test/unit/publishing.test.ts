@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { type Manifest, publishedManifest, type RepositoryManifest } from "../../packaging/manifest.ts";
 import { publishedPackages } from "../../packaging/prepare.ts";
 import { versionProblems } from "../../packaging/version.ts";
+import { importedPackages, programsOf } from "../docs/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
 const textOf = (file: string): string => readFileSync(join(root, file), "utf8");
@@ -46,6 +47,19 @@ describe.each(published)("packages/%s", (name, manifest) => {
     const own = links.filter((link) => link.includes("/leasehold/blob/main/"));
     expect(own.length).toBeGreaterThan(1);
     for (const link of own) expect(existsSync(join(root, link.split("/main/")[1] ?? "")), link).toBe(true);
+  });
+
+  it("installs what the examples of its page import", () => {
+    const page = `packages/${name}/README.md`;
+    const commands = [...textOf(page).matchAll(/^npm install (.*)$/gm)];
+    const installed = commands.flatMap(([, names = ""]) => names.split(" "));
+    for (const each of importedPackages(programsOf(page))) {
+      // Of a package that is not there, its types are.
+      expect(
+        [each, `@types/${each}`].some((possible) => installed.includes(possible)),
+        each,
+      ).toBe(true);
+    }
   });
 
   it("is public, with its provenance, its source and its issues", () => {

@@ -14,14 +14,17 @@ import {
   InvalidOptionsError,
   internalsOf,
   Lease,
+  LeaseLostError,
   LeaseUnavailableError,
   LockForm,
+  leaseItemKey,
   leaseSortKey,
   limits,
   type ProtocolContext,
   parkCallback,
   SlotDoneError,
   waiterSortKeyPrefix,
+  wasReleasedByHolder,
 } from "@leasehold/client/internal";
 
 /** Options of a {@link DurableLock}. */
@@ -165,5 +168,22 @@ export class DurableLock {
       undefined,
     );
     return new Lease(this.#context, held, this.#internals.format, terms.slot);
+  }
+
+  /** Whether the holder of a token released the lock itself, and no operator broke its lease. 1 request. */
+  async wasReleasedByHolder(token: string): Promise<boolean> {
+    const key = leaseItemKey(this.key);
+    return wasReleasedByHolder(await this.#context.table.get({ key, consistent: true }), token);
+  }
+
+  /** Why a lease is lost, by a renewal: 1 request. Undefined when the table shows that it is not. */
+  async lossOf(handle: LeaseHandle): Promise<LeaseLostError | undefined> {
+    try {
+      await this.resume(handle).renew();
+      return undefined;
+    } catch (error) {
+      if (error instanceof LeaseLostError) return error;
+      throw error;
+    }
   }
 }

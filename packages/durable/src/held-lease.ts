@@ -1,4 +1,5 @@
 import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
+import type { DurableLock } from "./durable-lock.ts";
 import { isPassing, portably } from "./failures.ts";
 
 /** Counts the work that runs under a lease in this process. */
@@ -26,27 +27,36 @@ export class Workload {
   }
 }
 
+/** How a lease was lost, in the form in which a checkpoint keeps it. */
+export interface Loss {
+  readonly state: "lost";
+  readonly reason: LeaseLostReason;
+  readonly message: string;
+}
+
 /** The result of a renewal. */
-export type Beat =
-  | { readonly state: "renewed" | "unanswered" }
-  | { readonly state: "lost"; readonly reason: LeaseLostReason; readonly message: string };
+export type Beat = { readonly state: "renewed" | "unanswered" } | Loss;
 
 /** How the release has ended; unknown when an earlier attempt may have done it. */
-export type Ending = "released" | "lost" | "unknown";
+export type Ending = "released" | "unknown" | Loss;
 
 /** A lease that a durable execution holds, as one of its invocations sees it. */
 export class HeldLease {
   readonly lease: Lease;
+  readonly #lock: DurableLock;
   readonly #workload: Workload;
   /** A step that starts while more than this is left sends nothing. */
   readonly #enoughMs: number;
   /** What this invocation has seen first of the work: that it runs, or that it has ended. */
   readonly #work = Promise.withResolvers<"runs" | "ended">();
+  /** Whether this invocation has begun to release it. */
+  #isEnding = false;
 
-  constructor(lease: Lease, workload: Workload, leaseDurationMs: number) {
+  constructor(lease: Lease, lock: DurableLock, workload: Workload) {
     this.lease = lease;
+    this.#lock = lock;
     this.#workload = workload;
-    this.#enoughMs = (leaseDurationMs * 2) / 3;
+    this.#enoughMs = (lock.leaseDurationMs * 2) / 3;
   }
 
   /** Tells that the work runs in this invocation, or that it has ended, perhaps in an earlier one. */
@@ -81,7 +91,12 @@ export class HeldLease {
     }
   }
 
-  /** Renews the lease while the work goes on: 1 request. */
+  /**
+   * Renews the lease while the work goes on: 1 request; 1 more when the lease was released.
+   *
+   * A release by this execution is no loss: an earlier invocation may have died before it could say so. Then the repeated
+   * release tells how the lease has ended.
+   */
   async beat(): Promise<Beat> {
     // Then an invocation may have released it without being able to say so, and another caller may have it.
     if ((await this.#work.promise) === "ended") return { state: "unanswered" };
@@ -91,23 +106,40 @@ export class HeldLease {
     } catch (error) {
       if (isPassing(error)) return { state: "unanswered" };
       if (!(error instanceof LeaseLostError)) throw error;
-      // By this execution itself, and its release says how it has ended.
-      if (error.reason === "released") return { state: "unanswered" };
-      return { state: "lost", reason: error.reason, message: error.message };
+      return (await this.#isOwnRelease(error)) ? { state: "unanswered" } : lossOf(error);
+    }
+  }
+
+  async #isOwnRelease({ reason }: LeaseLostError): Promise<boolean> {
+    if (reason !== "released") return false;
+    if (this.#isEnding) return true;
+    try {
+      return await this.#lock.wasReleasedByHolder(this.lease.token);
+    } catch (error) {
+      // The next renewal looks again.
+      if (isPassing(error)) return true;
+      throw error;
     }
   }
 
   /**
    * Releases the lock when nothing runs under it any more, and records its slot as done when the work was completed.
-   * 1 request; none when the lock is known to be another caller's.
+   * 1 request; none when the lock is known to be another caller's; 1 more to find how it was lost.
    */
   async end(completed: boolean, isRepeated: boolean): Promise<Ending> {
     await this.#workload.idle();
     const { loss } = this.lease;
+    this.#isEnding = true;
     const wasOurs =
       completed && loss === undefined ? await this.lease.complete() : await this.lease.release();
     const wasProtected = loss === undefined || loss.reason === "revoked";
     if (wasOurs && wasProtected) return "released";
-    return isRepeated ? "unknown" : "lost";
+    if (isRepeated) return "unknown";
+    const found = loss ?? (await this.#lock.lossOf(this.lease.toJSON()));
+    return found === undefined ? "unknown" : lossOf(found);
   }
+}
+
+function lossOf({ reason, message }: LeaseLostError): Loss {
+  return { state: "lost", reason, message };
 }

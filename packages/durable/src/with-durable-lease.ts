@@ -1,5 +1,6 @@
 import {
   type DurableContext,
+  DurablePromise,
   defaultSerdes,
   StepInterruptedError,
   StepSemantics,
@@ -9,7 +10,7 @@ import { withMethods } from "@leasehold/client/internal";
 import { acquire } from "./acquiring.ts";
 import { leaseErrorIn, portably, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
-import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
+import { type Beat, type Ending, HeldLease, type Loss, Workload } from "./held-lease.ts";
 import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
 
 const contextRule = withMethods("step", "runInChildContext", "waitForCallback", "waitForCondition");
@@ -61,10 +62,12 @@ export async function withDurableLease<T>(
   const workload = new Workload();
   const terms = readOptions(client, key, options, () => workload.isWorking);
   let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
+  const { promise: isChecked, resolve: begin } = Promise.withResolvers<void>();
   // Virtual: it numbers the operations by themselves among the caller's, and runs in every replay.
-  await context.runInChildContext(
+  const leasing = context.runInChildContext(
     "lease",
     async (own) => {
+      await isChecked;
       try {
         outcome = { result: await holding(own, terms, workload, work) };
       } catch (error) {
@@ -73,9 +76,25 @@ export async function withDurableLease<T>(
     },
     { virtualContext: true, serdes: defaultSerdes },
   );
+  refuseOtherCopy(leasing);
+  begin();
+  await leasing;
   if (outcome === undefined) throw new Error("the durable execution went on before its work had ended");
   if ("error" in outcome) throw outcome.error;
   return outcome.result;
+}
+
+/**
+ * Refuses a context of another copy of the SDK, before anything is sent: errors of one copy do not keep what they carry in
+ * the checkpoints of another one.
+ */
+function refuseOtherCopy(operation: object): void {
+  if (operation instanceof DurablePromise || operation.constructor.name !== DurablePromise.name) return;
+  const allowed = "a context of the copy that @leasehold/durable loads";
+  throw new InvalidOptionsError("context", operation, allowed, {
+    finding: "is of another copy of @aws/durable-execution-sdk-js",
+    advice: "install the SDK once, and load both packages by import, or both by require",
+  });
 }
 
 /** Runs the work, and renews its lease beside it. */
@@ -120,7 +139,8 @@ async function holding<T>(
   held.workIs("ended");
   workEnded.resolve(true);
   await kept;
-  if ((await keeping).ending === "lost") throw new LeaseLostError(key, "taken");
+  const { ending } = await keeping;
+  if (typeof ending === "object") throw lossOf(key, ending);
   return result;
 }
 
@@ -132,8 +152,6 @@ interface Hold {
   readonly loss?: Loss;
 }
 
-type Loss = Extract<Beat, { readonly state: "lost" }>;
-
 /** Acquires the lease, renews it until it is lost or the work has ended, and releases it. */
 async function keep(
   context: DurableContext,
@@ -144,7 +162,7 @@ async function keep(
 ): Promise<Hold> {
   const lease = await acquire(context, terms);
   const handle = lease.toJSON();
-  const held = new HeldLease(lease, workload, terms.lock.leaseDurationMs);
+  const held = new HeldLease(lease, terms.lock, workload);
   const losing = untilLost(context, held, terms.lock.leaseDurationMs);
   onAcquired(held);
   const end = await Promise.race([workEnded, losing]);
@@ -153,7 +171,7 @@ async function keep(
 }
 
 function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): HeldLease {
-  return new HeldLease(lock.resume(handle), workload, lock.leaseDurationMs);
+  return new HeldLease(lock.resume(handle), lock, workload);
 }
 
 function lossOf(key: string, { reason, message }: Loss): LeaseLostError {

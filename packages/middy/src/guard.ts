@@ -8,7 +8,7 @@ import type { LeaseLockOptions, SkipReason } from "./options.ts";
 import { type MakeClient, readOptions, type Settings } from "./settings.ts";
 import { type Attempt, stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
-import { isHttpRequest, lockedResponse } from "./trigger.ts";
+import { refusalTo } from "./trigger.ts";
 
 /** An invocation whose handler is not to run, and what it answers instead. */
 export interface Skipped {
@@ -115,8 +115,8 @@ export class Guard<TEvent> {
   #resultOf(event: TEvent, context: Context, reason: SkipReason): unknown {
     const { skipResult } = this.#settings;
     if (typeof skipResult === "function") return skipResult(event, context, reason);
-    const isRefusal = reason instanceof LeaseUnavailableError && isHttpRequest(event);
-    return skipResult === undefined && isRefusal ? lockedResponse(reason) : skipResult;
+    const isRefusal = skipResult === undefined && reason instanceof LeaseUnavailableError;
+    return isRefusal ? refusalTo(event, reason) : skipResult;
   }
 
   #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped" | "jobPaused", leaseTable?: string): void {

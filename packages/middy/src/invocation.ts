@@ -3,7 +3,7 @@ import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
 import type { WhenHeld } from "./options.ts";
 import type { Settings } from "./settings.ts";
-import { hasRecords } from "./trigger.ts";
+import { defaultWhenHeld } from "./trigger.ts";
 
 /** What one invocation means for the lock. */
 export interface Invocation {
@@ -37,7 +37,7 @@ export function readInvocation<TEvent>(
 ): Invocation {
   refuseUnsupported(context);
   const { key, once, clock, timeoutMarginMs } = settings;
-  const whenHeld = settings.whenHeld ?? (hasRecords(event) ? "throw" : "skip");
+  const whenHeld = settings.whenHeld ?? defaultWhenHeld(event, once !== false);
   const asked = typeof key === "string" ? key : key(event, context);
   if (typeof asked !== "string" || asked === "") {
     throw new InvalidOptionsError("key", asked, "a function that gives a non-empty string for every event");

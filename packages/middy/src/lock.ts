@@ -3,7 +3,7 @@ import type { Context } from "aws-lambda";
 import { Guard } from "./guard.ts";
 import { type Declared, type LeaseLockMiddleware, middlewareOf, type UndeclaredEvent } from "./lease-lock.ts";
 import { type LeasedHandler, wrapped } from "./leased.ts";
-import type { LeaseLockOptions } from "./options.ts";
+import type { LeaseLockOptions, ResultOf } from "./options.ts";
 import type { MakeClient } from "./settings.ts";
 import type { Lock } from "./signal.ts";
 
@@ -18,8 +18,9 @@ const makeClient: MakeClient = (options) => new LeaseClient(options);
  * requests: its lease lasts for its remaining time and a second, so that it covers the whole run and needs no renewal.
  *
  * What becomes of an invocation:
- * - The lock is held: `whenHeld` decides. Skipped invocations succeed with `skipResult`. Events with records (of a queue, a
- *   stream or a topic) are never skipped unasked, and a request of an HTTP API is answered with 423 and Retry-After.
+ * - The lock is held: `whenHeld` decides. By default a schedule is skipped, and so is an event beside `once`; a request of an
+ *   HTTP API is answered with 423 and Retry-After; every other invocation rejects, so that its trigger sends the event
+ *   again. Skipped invocations succeed with `skipResult`.
  * - An attempt at the same event (the same request id) holds the lock: the invocation waits or rejects as `whenHeld` says,
  *   and rejects where that says `skip`. So Lambda's retry of an invocation that was killed fails until the dead lease has
  *   ended; a lease of the default length has, when the first retry comes after a minute. `resume` takes over at once.
@@ -76,7 +77,7 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
  * ```
  */
 export function leased<TEvent = unknown, TResult = unknown>(
-  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
+  options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   return wrapped(new Guard<TEvent>(options, makeClient), handler);

@@ -29,6 +29,12 @@ export type SkipResult<TEvent, TResult> =
   | TResult
   | ((event: TEvent, context: Context, reason: SkipReason) => TResult | Promise<TResult>);
 
+/**
+ * A handler's result, which a skip does not infer: TypeScript's own `NoInfer` refuses object literals in TypeScript 5.4,
+ * where it is one of several possible types.
+ */
+export type ResultOf<TResult> = [TResult][TResult extends unknown ? 0 : never];
+
 /** Options of `leaseLock` and of `leased`. Where an environment variable is named, it is the default. */
 export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /**
@@ -44,9 +50,9 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /** The lock's key. @default - LEASEHOLD_KEY */
   readonly key?: string | ((event: TEvent, context: Context) => string);
   /**
-   * What to do while somebody else holds the lock.
-   * @default - LEASEHOLD_WHEN_HELD; else "throw" for an event with records (SQS, Kinesis, DynamoDB streams, Kafka, SNS,
-   * S3...), for its trigger deletes them when the invocation succeeds; else "skip"
+   * What to do while another caller holds the lock.
+   * @default - LEASEHOLD_WHEN_HELD; else "skip" for a schedule, for an event without records beside `once`, and for a
+   * request of an HTTP API, which is answered with 423; else "throw", so that the trigger sends the event again
    */
   readonly whenHeld?: WhenHeld;
   /**
@@ -57,7 +63,8 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   readonly order?: WaitOrder;
   /**
    * What a skipped invocation answers, or a function that gives it.
-   * @default - to a request of an HTTP API that found the lock held: 423 (Locked) with Retry-After; else nothing
+   * @default - to a request of an HTTP API that found the lock held: 423 (Locked) with Retry-After; to an authorizer's: a
+   * denial; else nothing
    */
   readonly skipResult?: SkipResult<TEvent, TResult>;
   /**

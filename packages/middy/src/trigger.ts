@@ -1,32 +1,86 @@
 import type { LeaseUnavailableError } from "@leasehold/client";
+import type { WhenHeld } from "./options.ts";
+
+/** The members by which events are told apart. */
+interface Marks {
+  readonly [name: string]: unknown;
+  readonly requestContext?: Readonly<Record<string, unknown>>;
+}
+
+/** Gives the answer to a request in its trigger's own form. */
+type Refusal = (event: Marks, error: LeaseUnavailableError) => object;
+
+/** What an invocation does that finds the lock held, where its options do not say. */
+export function defaultWhenHeld(event: unknown, isOnce: boolean): WhenHeld {
+  if (refusalFor(event) !== undefined) return "skip";
+  return isSchedule(event) || (isOnce && !hasRecords(event)) ? "skip" : "throw";
+}
 
 /**
- * Whether an event carries records: its trigger deletes them, or passes over them for good, when the invocation
- * succeeds. Queues, streams and topics deliver `Records`; Kafka, MQ and DocumentDB name their `eventSource` beside theirs.
+ * What a skipped invocation answers where its options do not say: a refusal to a caller that waits for a status, and
+ * nothing to others. It names neither the key nor the holder.
  */
-export function hasRecords(event: unknown): boolean {
-  const { Records, eventSource } = (event ?? {}) as {
-    readonly Records?: unknown;
-    readonly eventSource?: unknown;
-  };
-  return Array.isArray(Records) || typeof eventSource === "string";
+export function refusalTo(event: unknown, error: LeaseUnavailableError): object | undefined {
+  return refusalFor(event)?.(event as Marks, error);
 }
 
-/** What tells a request: of an HTTP API or a function URL, a REST API, a load balancer, a WebSocket API. */
-const requestMarks = ["http", "httpMethod", "elb", "connectionId"];
-
-/** Whether an event is a request of an API, whose caller waits for a response with a status. */
-export function isHttpRequest(event: unknown): boolean {
-  const { requestContext } = (event ?? {}) as { readonly requestContext?: unknown };
-  if (typeof requestContext !== "object" || requestContext === null) return false;
-  return requestMarks.some((mark) => mark in requestContext);
+function marksOf(event: unknown): Marks {
+  return (event ?? {}) as Marks;
 }
 
-/** The response to a request that found the lock held. It names neither the key nor the holder. */
-export function lockedResponse({ statusCode, headers }: LeaseUnavailableError): object {
-  return {
-    statusCode,
-    headers: { ...headers, "Content-Type": "text/plain" },
-    body: `Locked: try again in ${headers["Retry-After"]} s`,
-  };
+/** In a queue, a stream, a topic or a pipe: after a success they are deleted, or passed over for good. */
+function hasRecords(event: unknown): boolean {
+  const { Records, records, eventSource } = marksOf(event);
+  return [event, Records, records].some(Array.isArray) || typeof eventSource === "string";
+}
+
+/** The event's type of EventBridge's scheduled rules and, without an input of its own, of EventBridge Scheduler. */
+const scheduledEvent = "Scheduled Event";
+const schedulers: readonly unknown[] = ["aws.events", "aws.scheduler"];
+/** The whole event of a `SingletonJob`. With other members it may be an order that has a time. */
+const jobEvent: readonly string[] = ["job", "scheduledTime", "executionId", "input"];
+
+/** Whether an event is a tick: the next one asks for the same work. */
+function isSchedule(event: unknown): boolean {
+  const { source, "detail-type": type, scheduledTime } = marksOf(event);
+  if (schedulers.includes(source)) return type === scheduledEvent;
+  return (
+    typeof scheduledTime === "string" &&
+    Object.keys(event as object).every((member) => jobEvent.includes(member))
+  );
+}
+
+/** What tells a request: of an HTTP API or a function URL, a REST API, a load balancer, VPC Lattice. */
+const requestMarks = ["http", "httpMethod", "elb", "targetGroupArn"];
+
+function refusalFor(event: unknown): Refusal | undefined {
+  const { methodArn, routeArn, authorizationToken, raw_path, method, requestContext } = marksOf(event);
+  if (typeof methodArn === "string") return deniedByPolicy;
+  if (typeof routeArn === "string") return () => ({ isAuthorized: false });
+  // VPC Lattice's first version has no context.
+  if (typeof raw_path === "string" && typeof method === "string") return locked;
+  if (typeof requestContext !== "object" || requestContext === null) return undefined;
+  // AppSync's, which keeps this answer for no other request.
+  if (typeof authorizationToken === "string") return () => ({ isAuthorized: false, ttlOverride: 0 });
+  // A WebSocket begins with a request. Its messages have no status: their sender hears of an error alone.
+  const isRequest =
+    requestContext.eventType === "CONNECT" || requestMarks.some((mark) => mark in requestContext);
+  return isRequest ? locked : undefined;
+}
+
+function locked(event: Marks, { statusCode, headers }: LeaseUnavailableError): object {
+  const answered = { ...headers, "Content-Type": "text/plain" };
+  const body = `Locked: try again in ${headers["Retry-After"]} s`;
+  // A load balancer takes headers in the form in which it sends them.
+  if (event.headers !== undefined || event.multiValueHeaders === undefined)
+    return { statusCode, headers: answered, body };
+  const multiValueHeaders = Object.fromEntries(
+    Object.entries(answered).map(([name, value]) => [name, [value]]),
+  );
+  return { statusCode, multiValueHeaders, body };
+}
+
+function deniedByPolicy({ methodArn }: Marks): object {
+  const statement = { Action: "execute-api:Invoke", Effect: "Deny", Resource: methodArn };
+  return { principalId: "locked", policyDocument: { Version: "2012-10-17", Statement: [statement] } };
 }

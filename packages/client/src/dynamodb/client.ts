@@ -1,13 +1,27 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { InvalidOptionsError } from "../errors/errors.ts";
 
 /**
  * Makes the client that is used where the user brings none.
  *
  * DynamoDB answers in milliseconds: an answer that takes seconds is taken for lost, and the SDK tries again on
- * another connection. The SDK alone would wait for ever. Connections are kept alive.
+ * another connection. The SDK alone would wait for ever. Connections are kept alive. Throws InvalidOptionsError where the
+ * SDK is too old.
  */
 export function createDynamoDBClient(): DynamoDBClient {
-  return new DynamoDBClient({
+  const client = new DynamoDBClient({
     requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+  });
+  // An older SDK takes the settings for the handler itself.
+  if (typeof client.config.requestHandler.handle !== "function") throw tooOldSdk();
+  return client;
+}
+
+/** The error of an SDK below the range of the peer dependency. */
+export function tooOldSdk(): InvalidOptionsError {
+  const advice = "npm install @aws-sdk/client-dynamodb@latest";
+  return new InvalidOptionsError("the version of @aws-sdk/client-dynamodb", undefined, "3.521.0 or newer", {
+    finding: "is too old",
+    advice,
   });
 }

@@ -8,6 +8,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import type { DynamoDBSender } from "../options/options.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
+import { tooOldSdk } from "./client.ts";
 import { isConflict } from "./errors.ts";
 import { TableStore } from "./table-store.ts";
 import type { AnswerHeaders, CallAttempts, Operations, Transport } from "./transport.ts";
@@ -32,10 +33,14 @@ const commands = {
 interface Command {
   readonly middlewareStack: {
     add(
-      middleware: (next: (args: unknown) => Promise<Answered>) => (args: unknown) => Promise<Answered>,
+      middleware: (next: (args: Sent) => Promise<Answered>) => (args: Sent) => Promise<Answered>,
       options: object,
     ): void;
   };
+}
+
+interface Sent {
+  readonly request: { readonly body?: unknown };
 }
 
 interface Answered {
@@ -62,7 +67,7 @@ class SdkTransport implements Transport {
     const command = new (commands[operation] as unknown as new (input: object) => Command)(input);
     // In front of the deserializer and behind the retries, a middleware sees every attempt with its error parsed. Behind
     // the signing too: what is frozen from there on, DynamoDB refuses for the age of its signature.
-    command.middlewareStack.add((next) => (args) => attempt(attempts, () => next(args)), {
+    command.middlewareStack.add((next) => (args) => attempt(attempts, args, () => next(args)), {
       name: "leaseholdTrace",
       step: "deserialize",
       priority: "high",
@@ -71,7 +76,11 @@ class SdkTransport implements Transport {
   }
 }
 
-async function attempt(attempts: CallAttempts, send: () => Promise<Answered>): Promise<Answered> {
+async function attempt(
+  attempts: CallAttempts,
+  sent: Sent,
+  send: () => Promise<Answered>,
+): Promise<Answered> {
   const answered = attempts.begin();
   try {
     const result = await send();
@@ -81,10 +90,21 @@ async function attempt(attempts: CallAttempts, send: () => Promise<Answered>): P
   } catch (error) {
     attempts.lastError = error;
     attempts.end(error);
+    if (isWithoutItem(error, sent)) throw tooOldSdk();
     // It passes in milliseconds, but the SDK repeats only what is marked so.
     if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
     const { $response } = error as { readonly $response?: WithHeaders };
     if ($response !== undefined) answered($response.headers ?? {});
     throw error;
   }
+}
+
+/**
+ * Whether a write was refused without the item that refused it, because the SDK is from before July 2023 and has dropped
+ * the wish for it. A lock would look free and never be taken over.
+ */
+function isWithoutItem(error: unknown, { request }: Sent): boolean {
+  const { name, Item } = error as { readonly name?: unknown; readonly Item?: unknown };
+  if (name !== "ConditionalCheckFailedException" || Item !== undefined) return false;
+  return typeof request.body === "string" && !request.body.includes("ReturnValuesOnConditionCheckFailure");
 }

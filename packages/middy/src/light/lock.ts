@@ -8,7 +8,7 @@ import {
   type UndeclaredEvent,
 } from "../lease-lock.ts";
 import { type LeasedHandler, wrapped } from "../leased.ts";
-import type { LeaseLockOptions } from "../options.ts";
+import type { LeaseLockOptions, ResultOf } from "../options.ts";
 import type { MakeClient } from "../settings.ts";
 import type { Lock } from "../signal.ts";
 
@@ -45,7 +45,7 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
  * ```
  */
 export function leased<TEvent = unknown, TResult = unknown>(
-  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
+  options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   return wrapped(new Guard<TEvent>(options, makeClient), handler);
