@@ -3,10 +3,12 @@ import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priceOfTable } from "../../packages/cli/src/commands/shared/table-price.ts";
 import { Interruption } from "../../packages/cli/src/interruption.ts";
 import { readCost } from "../../packages/cli/src/view/read-cost.ts";
+import { globTest } from "../../packages/cli/src/view/row-selection.ts";
 import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
@@ -267,5 +269,19 @@ describe("leasehold ls", () => {
     );
     const denied = (): Promise<never> => Promise.reject(new Error("AccessDenied"));
     await expect(priceOfTable(denied, read)).rejects.toThrow("there are more. --scan reads all");
+  });
+});
+
+describe("patterns of owners", () => {
+  it("fit as the regular expressions of them would", () => {
+    const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*", "?", "😀", "."), maxLength: 8 });
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "😀", ".", "\n"), maxLength: 8 });
+    fc.assert(
+      fc.property(pattern, text, (glob, given) => {
+        const source = glob.replaceAll(".", "\\.").replaceAll("*", "[^]*").replaceAll("?", "[^]");
+        expect(globTest(glob)(given)).toBe(new RegExp(`^${source}$`, "u").test(given));
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });
