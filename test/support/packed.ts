@@ -39,8 +39,8 @@ export async function installPacked(beside: readonly string[] = []): Promise<Pac
     await run("tar", ["-xzf", archive, "-C", folderOf(name), "--strip-components=1"]);
     manifests.push(JSON.parse(await readFile(join(folderOf(name), "package.json"), "utf8")) as Manifest);
   }
-  const needed = manifests.flatMap(({ dependencies, peerDependencies }) =>
-    Object.keys({ ...(dependencies ?? {}), ...(peerDependencies ?? {}) }),
+  const needed = manifests.flatMap(({ dependencies, optionalDependencies, peerDependencies }) =>
+    Object.keys({ ...(dependencies ?? {}), ...(optionalDependencies ?? {}), ...(peerDependencies ?? {}) }),
   );
   for (const name of new Set([...needed.filter((each) => !archives.has(each)), ...beside])) {
     await mkdir(dirname(folderOf(name)), { recursive: true });

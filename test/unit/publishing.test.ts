@@ -26,6 +26,13 @@ describe("a release", () => {
   });
 });
 
+it("`npx @leasehold/cli dev` brings its engine, which `--omit=optional` leaves out", () => {
+  const cli = published.find(([name]) => name === "cli")?.[1];
+  const { version } = manifestAt("packages/engine");
+  expect(cli).toMatchObject({ optionalDependencies: { "@leasehold/engine": version } });
+  expect(cli?.peerDependencies).not.toHaveProperty("@leasehold/engine");
+});
+
 describe.each(published)("packages/%s", (name, manifest) => {
   it("says what npm shows of it", () => {
     expect(manifest).toMatchObject({
