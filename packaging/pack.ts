@@ -47,7 +47,9 @@ export async function packAll(destination: string): Promise<ReadonlyMap<string, 
   } finally {
     await rm(copies, { recursive: true, force: true });
   }
-  const sums = [...archives.values()].map(async (archive) => `${await sumOf(archive)}  ${basename(archive)}\n`);
+  const sums = [...archives.values()].map(
+    async (archive) => `${await sumOf(archive)}  ${basename(archive)}\n`,
+  );
   await writeFile(join(destination, sumsFile), (await Promise.all(sums)).join(""));
   return archives;
 }
@@ -69,5 +71,7 @@ export async function archivesIn(folder: string): Promise<ReadonlyMap<string, st
 const sumsFile = "SHA256SUMS";
 
 async function sumOf(archive: string): Promise<string> {
-  return createHash("sha256").update(await readFile(archive)).digest("hex");
+  return createHash("sha256")
+    .update(await readFile(archive))
+    .digest("hex");
 }

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { archivesIn, packAll } from "../../packaging/pack.ts";
 import { repositoryFolder } from "../../packaging/prepare.ts";
-import { StrangersProject } from "./project.ts";
 import { newcomer } from "./newcomer.ts";
+import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";
 
 const consumers: Readonly<Record<string, Consumer>> = {

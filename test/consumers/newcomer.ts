@@ -39,7 +39,9 @@ export const newcomer: Consumer = async (project, { archives }) => {
       const exported = (await dev.until(/^export .+$/m))[0];
       const talk = (await dev.until(/Ctrl-C ends it\./)).input ?? "";
       check(exported.includes("LEASEHOLD_TABLE_NAME=leases"), "npx @leasehold/cli dev", talk);
-      const env = Object.fromEntries([...exported.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]));
+      const env = Object.fromEntries(
+        [...exported.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+      );
       const own = [...talk.matchAll(/npx @leasehold\/cli [a-z].*$/gm)].map(([line]) => line.trim());
       check(own.length === 3, "npx @leasehold/cli dev", talk);
       await project.write("lock.mts", 'console.log("table", process.env.LEASEHOLD_TABLE_NAME);\n');
@@ -73,6 +75,6 @@ const expectations: Readonly<Record<string, RegExp>> = {
   "npx @leasehold/cli console": /^http:\/\/127\.0\.0\.1:\d+\/#secret=/m,
   "npx @leasehold/cli dev -- node lock.mts": /table leases/,
   // Without a terminal it says nothing.
-  "npx @leasehold/cli run hello -- sleep 30": /^(?![^]*(leasehold:|npm error))/,
+  "npx @leasehold/cli run hello -- sleep 30": /^(?!.*(leasehold:|npm error))/s,
   "npx @leasehold/cli get hello": /hello/,
 };

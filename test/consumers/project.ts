@@ -123,7 +123,8 @@ export class StrangersProject {
         }
       },
       end: async () => {
-        if (child.exitCode === null && child.signalCode === null && child.pid) process.kill(-child.pid, "SIGINT");
+        if (child.exitCode === null && child.signalCode === null && child.pid)
+          process.kill(-child.pid, "SIGINT");
         await closed;
       },
       ended: closed.then(() => output),

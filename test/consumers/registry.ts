@@ -1,10 +1,10 @@
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
-import { execFile } from "node:child_process";
 
 const run = promisify(execFile);
 
@@ -15,7 +15,10 @@ const run = promisify(execFile);
 export async function serveArchives(
   archives: ReadonlyMap<string, string>,
 ): Promise<{ readonly address: string; close(): void }> {
-  const contents = new Map<string, { readonly archive: Buffer; readonly manifest: Record<string, unknown> }>();
+  const contents = new Map<
+    string,
+    { readonly archive: Buffer; readonly manifest: Record<string, unknown> }
+  >();
   for (const [name, file] of archives) {
     const { stdout } = await run("tar", ["-xzOf", file, "package/package.json"]);
     contents.set(name, { archive: await readFile(file), manifest: JSON.parse(stdout) });

@@ -364,6 +364,17 @@ describe("limits", () => {
   });
 });
 
+describe.skipIf(!existsSync("/dev/full"))("a full disk", () => {
+  it.each(["ls", "--help", "version"])("is told, and ends leasehold %s with 74", async (args) => {
+    const command = `"${process.execPath}" "${main}" ${args} > /dev/full`;
+    const call = spawn("sh", ["-c", command], { env: cliEnvironment(engine, table.tableName) });
+    let stderr = "";
+    call.stderr.on("data", (chunk) => (stderr += chunk));
+    const [code] = await once(call, "close");
+    expect([code, stderr]).toEqual([74, expect.stringContaining("stdout cannot be written: ENOSPC")]);
+  });
+});
+
 describe("leasehold acquire", () => {
   it.skipIf(!existsSync("/dev/full"))(
     "releases the lease again where its handle cannot be written",

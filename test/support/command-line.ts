@@ -18,7 +18,7 @@ export interface CallOptions {
   /** Lines that are typed; then stdin and stderr are terminals. */
   readonly answers?: readonly string[];
   /** The width of stdout, which is a terminal then. */
-  readonly columns?: number;
+  readonly columns?: number | undefined;
   readonly signal?: AbortSignal;
   /** Gets the listener that takes the signals while a child runs. */
   readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => void;

@@ -114,6 +114,70 @@ describe("leasehold ls", () => {
     `);
   });
 
+  it.each([72, 80, 100, 120])(
+    "names keys and owners in full before it shows what is less needed: %i",
+    async (columns) => {
+      const { call, clock, holder } = lockTable();
+      const [key, owner] = ["orders/2026-11/import-of-wholesale", "ip-10-0-3-17.eu-central-1:81234"];
+      const lease = await holder(owner).acquire(key, { leaseDurationMs: 60_000 });
+      await clock.advance(20_000);
+      await lease.renew();
+      const { stdout } = await call(["ls"], { columns });
+      expect(tooWide(stdout, columns)).toEqual([]);
+      // All that is left beside the state and the end is theirs.
+      const room = columns < 80 ? 22 : 30;
+      expect(stdout).toContain(key.slice(0, room));
+      expect(stdout).toContain(owner.slice(0, room));
+      expect(stdout).toContain("ENDS IN");
+      expect(stdout.includes("FENCE")).toBe(columns >= 120);
+    },
+  );
+
+  it("gives keys as they are with -0, and says where lines do not", async () => {
+    const { call, holder } = lockTable();
+    const key = "a\u001b[2J\nb\u200bc";
+    await holder("worker").acquire(key);
+    await holder("worker").acquire("plain");
+    for (const args of [["-0"], ["-0", "-o", "key"], ["--null"]]) {
+      // A pipe, not a terminal.
+      const { code, stdout } = await call(["ls", ...args], { columns: undefined });
+      expect([code, stdout]).toEqual([0, `${key}\0plain\0`]);
+    }
+    const lines = await call(["ls", "-o", "key"]);
+    expect(lines.stdout).toBe("a\\x1b[2J\\x0ab\\u200bc\nplain\n");
+    expect(lines.stderr).toBe("leasehold: 1 key is not written as in the table: -0 gives them as they are\n");
+    expect((await call(["ls", "-0", "--json"], { columns: undefined })).code).toBe(64);
+    // A terminal would act on it.
+    expect((await call(["ls", "-0"])).code).toBe(64);
+  });
+
+  it("looks at a large table no more often than --max-rcu allows", async () => {
+    const { store, clock, holder } = lockTable();
+    for (let n = 0; n < 100; n += 1) {
+      await holder("worker").acquire(`lock-${n}`, { leaseDurationMs: 600_000, data: "x".repeat(2_000) });
+    }
+    await leasehold(["ls", "--help"]);
+    const looks = async (...args: readonly string[]): Promise<number> => {
+      const ending = new AbortController();
+      let scans = 0;
+      const counted = changedStore(store, {
+        scan: async (...request) => {
+          scans += 1;
+          return await store.scan(...request);
+        },
+      });
+      const called = leasehold(["ls", "--watch", ...args], { store: counted, clock, signal: ending.signal });
+      for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
+      ending.abort(new Interruption("SIGINT"));
+      await called;
+      return scans;
+    };
+    // 27 units each: twelve looks in a minute take the 5 units a second.
+    expect(await looks()).toBeLessThanOrEqual(13);
+    expect(await looks("--every", "2s")).toBeLessThanOrEqual(13);
+    expect(await looks("--max-rcu", "1000")).toBeGreaterThanOrEqual(30);
+  });
+
   it.each([
     [["--expired"], ["nightly-report"]],
     [

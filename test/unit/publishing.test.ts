@@ -125,7 +125,9 @@ describe.each(globSync(".github/workflows/*.yml", { cwd: root }))("%s", (file) =
   it("runs scripts that are there", () => {
     const commands = steps.flatMap(({ run = "" }) => run.split("\n"));
     const names = commands.flatMap((command) => [...command.matchAll(/npm (?:run )?([\w:]+)/g)]);
-    const own = names.map(([, name = ""]) => name).filter((name) => !["ci", "install", "publish"].includes(name));
+    const own = names
+      .map(([, name = ""]) => name)
+      .filter((name) => !["ci", "install", "publish"].includes(name));
     expect(Object.keys(repository.scripts)).toEqual(expect.arrayContaining(own));
     for (const [, path = ""] of commands.join("\n").matchAll(/node (node_modules\/\S+)/g)) {
       expect(existsSync(join(root, path)), path).toBe(true);

@@ -13,7 +13,9 @@ import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
 import type { Finding } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
+import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
+import { paceFlags } from "./shared/polling.ts";
 
 const usualPort = 8787;
 /** Settings change seldom, and a look at them takes four requests. */
@@ -36,9 +38,7 @@ your own (--auth-token-file).`,
     host: text("HOST", "address to listen on (default 127.0.0.1)"),
     write: yes("offer writes, too"),
     every: duration("how often a page looks again (default 2s)"),
-    "max-rcu": whole("read units a second at most (default 5): a larger table is looked at less often", {
-      least: 1,
-    }),
+    ...paceFlags,
     scan: yes("read tables of more than 100,000 items, too"),
     "auth-token-file": text("FILE", "a secret of your own, at least 16 characters: the page asks for it"),
     "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
@@ -58,7 +58,7 @@ your own (--auth-token-file).`,
     const { client, place } = connection;
     const reader = new TableReader(client, {
       everyMs: flags.every ?? 2_000,
-      mostUnitsPerSecond: flags["max-rcu"] ?? 5,
+      mostUnitsPerSecond: flags["max-rcu"] ?? usualUnitsPerSecond,
       monotonicMs: () => clock.monotonic(),
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });

@@ -19,10 +19,13 @@ export interface Listing<Row> {
 export class Printer {
   readonly format: OutputFormat;
   readonly #terminal: Terminal;
+  /** Whether keys are printed as they are. */
+  readonly #isRaw: boolean;
 
-  constructor(terminal: Terminal, format: OutputFormat) {
+  constructor(terminal: Terminal, format: OutputFormat, isRaw = false) {
     this.#terminal = terminal;
     this.format = format;
+    this.#isRaw = isRaw;
   }
 
   /** Whether a person reads it: a table, not records. */
@@ -32,17 +35,26 @@ export class Printer {
 
   /** Prints a list. */
   list<Row>(listing: Listing<Row>): void {
-    for (const line of this.#linesOf(listing)) this.#print(line);
+    if (this.format === "key") this.keys(listing.rows.map(listing.key));
+    else for (const line of this.#linesOf(listing)) this.#print(line);
   }
 
-  #linesOf<Row>({ rows, columns, record, key }: Listing<Row>): readonly string[] {
+  /** Prints keys: a line for each, where what a terminal would act on is written out; or as they are. */
+  keys(keys: readonly string[]): void {
+    for (const key of keys) this.#isRaw ? this.#terminal.printRaw(key) : this.#terminal.print(shown(key));
+    const altered = this.#isRaw ? 0 : keys.filter((key) => shown(key) !== key).length;
+    if (altered > 0) {
+      const what = `${altered} ${altered === 1 ? "key is" : "keys are"}`;
+      this.#terminal.say(`leasehold: ${what} not written as in the table: -0 gives them as they are`);
+    }
+  }
+
+  #linesOf<Row>({ rows, columns, record }: Listing<Row>): readonly string[] {
     switch (this.format) {
       case "json":
         return [jsonText(rows.map(record), 2)];
       case "ndjson":
         return rows.map((row) => jsonText(record(row)));
-      case "key":
-        return rows.map((row) => shown(key(row)));
       case "tsv": {
         const values = rows.map((row) =>
           columns.map(({ cell, full }) => shown(full?.(row) ?? textOf(cell(row)))),
