@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
 import type { Clock } from "@leasehold/client";
 import { type LeaseStore, systemClock } from "@leasehold/client";
+import { wrongRecords } from "./json-records.ts";
 
 /** What a call of the command line printed, and its exit code. */
 export interface Called {
@@ -52,5 +53,10 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
   });
   // What was written last is read in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
+  for (const format of ["json", "ndjson"] as const) {
+    const isWhole = code < 64 && args.includes(`--${format}`) && !args.includes("--dry-run");
+    const wrong = isWhole ? wrongRecords(printed.stdout, format) : [];
+    if (wrong.length > 0) throw new Error(`${args.join(" ")}: ${wrong.join("; ")}`);
+  }
   return { code, ...printed };
 }

@@ -41,6 +41,7 @@ it reads the whole table, a megabyte a request.`,
     entries.sort((one, other) => other.at - one.at);
     const zone = global.local ? "local" : "utc";
     printer.list({
+      kind: "action",
       rows: entries.slice(0, limit),
       columns: [
         { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },

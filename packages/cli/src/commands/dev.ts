@@ -91,7 +91,7 @@ async function serve(
   if (Number(new URL(endpoint).port) !== port)
     terminal.say(`The port ${port} is taken: it is the next free one.`);
   terminal.say("\nPaste this into another terminal, or give it to your program:\n");
-  printer.document({ engine: version, endpoint, tableName, variables: variables.set }, () =>
+  printer.document("engine", { engine: version, endpoint, tableName, variables: variables.set }, () =>
     shellLines(variables, flags.shell ?? shellOf(env)),
   );
   const own = ownCommand(env);

@@ -58,6 +58,7 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
       const rows = selectRows(snapshot, selection);
       found = rows.length;
       printer.list({
+        kind: "lock",
         rows: rows.slice(0, limit),
         columns: rowColumns(global),
         record: (row) => rowRecord(row),

@@ -5,7 +5,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { duration, text, yes } from "../flags.ts";
 import { ageText, timeText } from "../terminal/durations.ts";
 import type { Style } from "../terminal/table.ts";
-import { cut, jsonText, shown } from "../terminal/text.ts";
+import { cut, shown } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { type TableEvent, tableEvents } from "../view/table-events.ts";
 import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
@@ -79,7 +79,7 @@ function print(event: TableEvent, { printer, terminal, global }: Call): void {
     const { what, ...others } = event;
     // One line for each event, in every format: there is no end to wait for.
     if (printer.format === "key") printer.keys([event.key]);
-    else terminal.print(jsonText({ event: wordOf(event), ...others }));
+    else printer.line("event", { event: wordOf(event), ...others });
     return;
   }
   const { paint, columns } = terminal;

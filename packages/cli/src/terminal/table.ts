@@ -18,11 +18,11 @@ export interface Column<Row> {
   readonly gives?: boolean;
   /** How little it is needed: where others would be cut, the columns with the largest number go first. @default 0, stays */
   readonly less?: number;
-  /** Only in wide tables and in those for other programs. @default false */
+  /** Only in wide tables. @default false */
   readonly wide?: boolean;
   /** Only where the terminal has at least so many columns. @default 0 */
   readonly from?: number;
-  /** How a cell is written where there is room: in wide tables and for other programs. @default - as everywhere */
+  /** How a cell is written where there is room: in wide tables. @default - as everywhere */
   readonly full?: (row: Row) => string;
 }
 
