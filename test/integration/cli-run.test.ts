@@ -356,6 +356,15 @@ describe("limits", () => {
     expect(await client.inspect(key)).toBeUndefined();
   });
 
+  it("--kill-after ends a child that ignores the SIGTERM of others, with 137, and releases the lock", async () => {
+    const call = run(["--kill-after", "300ms"], `trap "" TERM; ${waitForEver}`);
+    await printed(call, "ready");
+    call.process.kill("SIGTERM");
+    expect(await call.ended).toBe(137);
+    expect(call.stderr).toContain("the child has not ended after 300ms: sending SIGKILL to it");
+    expect(await client.inspect(key)).toBeUndefined();
+  });
+
   it("--at-least keeps the lock closed after the child has ended", async () => {
     expect(await run(["--at-least", "1m", "--lease", "1m"], "exit 0").ended).toBe(0);
     const call = run([], "echo no");
