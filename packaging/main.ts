@@ -1,6 +1,6 @@
 /**
- * Packs and publishes the packages: `tsx packaging/main.ts pack [folder]` writes the archives of all; `publish [--dry-run]`
- * sends them to npm; `version 1.2.3` gives all of them a version; `api` writes what users can import of them. `audit
+ * Packs the packages: `tsx packaging/main.ts pack [folder]` writes the archives of all, with their hashes; `publish-check
+ * [folder]` does all that npm does before it publishes these, or those of now; `version 1.2.3` gives all of them a version; `api` writes what users can import of them. `audit
  * [--must-ask]` looks at all that is installed, and `sbom [folder]` writes what each package brings. `prepack` and `postpack`
  * are what npm runs in a package's folder around `npm pack` and `npm publish`.
  */
@@ -9,7 +9,7 @@ import { writeApiReports } from "./api-report.ts";
 import { advisories, auditProblems } from "./audit.ts";
 import { build, packAll } from "./pack.ts";
 import { prepare, restore } from "./prepare.ts";
-import { publishAll } from "./publish.ts";
+import { checkPublishing } from "./publish.ts";
 import { writeBills } from "./sbom.ts";
 import { setVersion } from "./version.ts";
 
@@ -18,8 +18,8 @@ const here = process.cwd();
 
 if (command === "pack") {
   for (const archive of (await packAll(resolve(argument ?? "tarballs"))).values()) console.log(archive);
-} else if (command === "publish") {
-  for (const { name, warnings } of await publishAll({ dryRun: argument === "--dry-run" })) {
+} else if (command === "publish-check") {
+  for (const { name, warnings } of await checkPublishing(argument && resolve(argument))) {
     console.log([name, ...warnings].join("\n"));
     if (warnings.length > 0) process.exitCode = 1;
   }
@@ -53,6 +53,6 @@ if (command === "pack") {
   await restore(here);
 } else {
   throw new Error(
-    `${command} is no command; allowed: pack, publish, version, api, audit, sbom, prepack, postpack`,
+    `${command} is no command; allowed: pack, publish-check, version, api, audit, sbom, prepack, postpack`,
   );
 }

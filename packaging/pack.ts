@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { prepare, publishedPackages, repositoryFolder } from "./prepare.ts";
 
@@ -46,5 +47,31 @@ export async function packAll(destination: string): Promise<ReadonlyMap<string, 
   } finally {
     await rm(copies, { recursive: true, force: true });
   }
+  const sums = [...archives.values()].map(
+    async (archive) => `${await sumOf(archive)}  ${basename(archive)}\n`,
+  );
+  await writeFile(join(destination, sumsFile), (await Promise.all(sums)).join(""));
   return archives;
+}
+
+/** Gives the archives that {@link packAll} has written into a folder. Rejects where one of them is another by now. */
+export async function archivesIn(folder: string): Promise<ReadonlyMap<string, string>> {
+  const lines = (await readFile(join(folder, sumsFile), "utf8")).trim().split("\n");
+  const archives = new Map<string, string>();
+  for (const [sum, file = ""] of lines.map((line) => line.split("  "))) {
+    const archive = join(folder, file);
+    if ((await sumOf(archive)) !== sum) throw new Error(`${archive} is not the archive that was packed`);
+    const { stdout } = await run("tar", ["-xzOf", archive, "package/package.json"]);
+    archives.set((JSON.parse(stdout) as { readonly name: string }).name, archive);
+  }
+  return archives;
+}
+
+/** Names the archives with their hashes, in the order in which they depend on each other; sha256sum(1) reads it. */
+const sumsFile = "SHA256SUMS";
+
+async function sumOf(archive: string): Promise<string> {
+  return createHash("sha256")
+    .update(await readFile(archive))
+    .digest("hex");
 }

@@ -24,7 +24,9 @@ export async function publishedPackages(): Promise<readonly string[]> {
     if (manifest.private !== true) found.push({ name: file.split(/[\\/]/)[1] ?? "", manifest });
   }
   const inside = ({ manifest }: (typeof found)[number]): number =>
-    Object.keys(manifest.dependencies ?? {}).filter((name) => name.startsWith("@leasehold/")).length;
+    Object.keys({ ...(manifest.dependencies ?? {}), ...(manifest.optionalDependencies ?? {}) }).filter(
+      (name) => name.startsWith("@leasehold/"),
+    ).length;
   return found.sort((a, b) => inside(a) - inside(b) || a.name.localeCompare(b.name)).map(({ name }) => name);
 }
 

@@ -2,17 +2,19 @@
  * Strangers' projects: each is made outside the repository, installs the packed archives, and does with them what its
  * owner would. It needs the network, for what the projects install beside them.
  *
- *     npm run test:consumers [-- cdk-init commonjs-app es-module-app library-alone] [--keep]
+ *     npm run test:consumers [-- newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { packAll } from "../../packaging/pack.ts";
+import { join, resolve } from "node:path";
+import { archivesIn, packAll } from "../../packaging/pack.ts";
 import { repositoryFolder } from "../../packaging/prepare.ts";
+import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";
 
 const consumers: Readonly<Record<string, Consumer>> = {
+  newcomer,
   "library-alone": libraryAlone,
   "commonjs-app": commonJsApp,
   "es-module-app": esModuleApp,
@@ -31,8 +33,9 @@ const { devDependencies } = JSON.parse(await readFile(join(repositoryFolder, "pa
   readonly devDependencies: Readonly<Record<string, string>>;
 };
 const destination = await mkdtemp(join(tmpdir(), "leasehold-archives-"));
+const { TARBALLS: packed } = process.env;
 const supplies: Supplies = {
-  archives: await packAll(destination),
+  archives: packed ? await archivesIn(resolve(packed)) : await packAll(destination),
   versioned: (name) => `${name}@${devDependencies[name] ?? "latest"}`,
   cdk: join(repositoryFolder, "node_modules/.bin/cdk"),
 };

@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { EventEmitter, once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -21,6 +22,16 @@ function strangersEnvironment(): Record<string, string> {
     CI: "true",
     CDK_DISABLE_CLI_TELEMETRY: "true",
   };
+}
+
+/** A command that runs until it is ended. */
+export interface Served {
+  /** Resolves when what it has printed fits. Rejects when it ends before. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Ends it as Ctrl-C in its terminal does. */
+  end(): Promise<void>;
+  /** All that it has printed, when it has ended. */
+  readonly ended: Promise<string>;
 }
 
 /** A project outside the repository, and the steps that its owner takes. Each step has a time limit, and is timed. */
@@ -60,6 +71,64 @@ export class StrangersProject {
       const seconds = ((performance.now() - since) / 1_000).toFixed(1);
       console.log(`${this.#name}: ${what} (${seconds} s)`);
     }
+  }
+
+  /** Runs a command with further variables, and gives all that it printed, whatever its exit code says. */
+  async stepWith(
+    what: string,
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string | undefined>>,
+  ): Promise<{ readonly output: string }> {
+    const served = await this.serve(what, command, args, env);
+    return { output: await served.ended };
+  }
+
+  /** Starts a command in a group of its own, which Ctrl-C ends. */
+  async serve(
+    what: string,
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string | undefined>> = {},
+  ): Promise<Served> {
+    const since = performance.now();
+    const child = spawn(command, args, {
+      cwd: this.folder,
+      env: { ...strangersEnvironment(), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    let output = "";
+    const heard = new EventEmitter();
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+        heard.emit("more");
+      });
+    }
+    const closed = once(child, "close").then(() => {
+      console.log(`${this.#name}: ${what} (${((performance.now() - since) / 1_000).toFixed(1)} s)`);
+      heard.emit("more");
+    });
+    const limit = setTimeout(() => child.pid && process.kill(-child.pid, "SIGKILL"), 5 * minuteMs);
+    closed.then(() => clearTimeout(limit));
+    return {
+      until: async (pattern) => {
+        for (;;) {
+          const found = pattern.exec(output);
+          if (found !== null) return found;
+          if (child.exitCode !== null || child.signalCode !== null)
+            throw new Error(`${this.#name}: ${what} has ended with ${child.exitCode}:\n${output}`);
+          await once(heard, "more");
+        }
+      },
+      end: async () => {
+        if (child.exitCode === null && child.signalCode === null && child.pid)
+          process.kill(-child.pid, "SIGINT");
+        await closed;
+      },
+      ended: closed.then(() => output),
+    };
   }
 
   async install(packages: readonly string[]): Promise<void> {

@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
@@ -73,6 +76,22 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
       await page.locator("nav a[aria-current]").filter({ hasText: name }).waitFor();
     }
     expect(trouble).toEqual([]);
+  });
+
+  it("asks for a secret of its owner's own, and opens by it", async () => {
+    const { store } = await busyTable();
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-secret-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, "secret"), "a secret of my own");
+    const { address } = await serveConsole(store, ["--auth-token-file", join(folder, "secret")]);
+    const page = await (await openBrowser()).newPage();
+    await page.goto(address);
+    await page.getByLabel("Secret").fill("a secret of others");
+    await page.getByRole("button", { name: "Open" }).click();
+    await page.getByText("This secret opens nothing.").waitFor();
+    await page.getByLabel("Secret").fill("a secret of my own");
+    await page.getByRole("button", { name: "Open" }).click();
+    await page.getByRole("heading", { name: "Locks" }).waitFor();
   });
 
   it("opens by a link from elsewhere, in a browser that has its session, and not in another one", async () => {

@@ -356,11 +356,31 @@ describe("limits", () => {
     expect(await client.inspect(key)).toBeUndefined();
   });
 
+  it("--kill-after ends a child that ignores the SIGTERM of others, with 137, and releases the lock", async () => {
+    const call = run(["--kill-after", "300ms"], `trap "" TERM; ${waitForEver}`);
+    await printed(call, "ready");
+    call.process.kill("SIGTERM");
+    expect(await call.ended).toBe(137);
+    expect(call.stderr).toContain("the child has not ended after 300ms: sending SIGKILL to it");
+    expect(await client.inspect(key)).toBeUndefined();
+  });
+
   it("--at-least keeps the lock closed after the child has ended", async () => {
     expect(await run(["--at-least", "1m", "--lease", "1m"], "exit 0").ended).toBe(0);
     const call = run([], "echo no");
     expect(await call.ended).toBe(75);
     expect(call.stderr).toMatch(/is closed until .* UTC after alice@/);
+  });
+});
+
+describe.skipIf(!existsSync("/dev/full"))("a full disk", () => {
+  it.each(["ls", "--help", "version"])("is told, and ends leasehold %s with 74", async (args) => {
+    const command = `"${process.execPath}" "${main}" ${args} > /dev/full`;
+    const call = spawn("sh", ["-c", command], { env: cliEnvironment(engine, table.tableName) });
+    let stderr = "";
+    call.stderr.on("data", (chunk) => (stderr += chunk));
+    const [code] = await once(call, "close");
+    expect([code, stderr]).toEqual([74, expect.stringContaining("stdout cannot be written: ENOSPC")]);
   });
 });
 

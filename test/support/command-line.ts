@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
 import type { Clock } from "@leasehold/client";
 import { type LeaseStore, systemClock } from "@leasehold/client";
+import { wrongRecords } from "./json-records.ts";
 
 /** What a call of the command line printed, and its exit code. */
 export interface Called {
@@ -18,7 +19,7 @@ export interface CallOptions {
   /** Lines that are typed; then stdin and stderr are terminals. */
   readonly answers?: readonly string[];
   /** The width of stdout, which is a terminal then. */
-  readonly columns?: number;
+  readonly columns?: number | undefined;
   readonly signal?: AbortSignal;
   /** Gets the listener that takes the signals while a child runs. */
   readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => void;
@@ -52,5 +53,10 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
   });
   // What was written last is read in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
+  for (const format of ["json", "ndjson"] as const) {
+    const isWhole = code < 64 && args.includes(`--${format}`) && !args.includes("--dry-run");
+    const wrong = isWhole ? wrongRecords(printed.stdout, format) : [];
+    if (wrong.length > 0) throw new Error(`${args.join(" ")}: ${wrong.join("; ")}`);
+  }
   return { code, ...printed };
 }

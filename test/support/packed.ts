@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Manifest } from "../../packaging/manifest.ts";
-import { packAll } from "../../packaging/pack.ts";
+import { archivesIn, packAll } from "../../packaging/pack.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -29,7 +29,9 @@ export interface PackedProject {
  */
 export async function installPacked(beside: readonly string[] = []): Promise<PackedProject> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-packed-"));
-  const archives = await packAll(join(folder, "archives"));
+  // A release tests the very archives that it publishes.
+  const { TARBALLS: packed } = process.env;
+  const archives = packed ? await archivesIn(resolve(packed)) : await packAll(join(folder, "archives"));
   const folderOf = (name: string): string => join(folder, "node_modules", name);
   const manifests: Manifest[] = [];
   for (const [name, archive] of archives) {
@@ -37,8 +39,8 @@ export async function installPacked(beside: readonly string[] = []): Promise<Pac
     await run("tar", ["-xzf", archive, "-C", folderOf(name), "--strip-components=1"]);
     manifests.push(JSON.parse(await readFile(join(folderOf(name), "package.json"), "utf8")) as Manifest);
   }
-  const needed = manifests.flatMap(({ dependencies, peerDependencies }) =>
-    Object.keys({ ...(dependencies ?? {}), ...(peerDependencies ?? {}) }),
+  const needed = manifests.flatMap(({ dependencies, optionalDependencies, peerDependencies }) =>
+    Object.keys({ ...(dependencies ?? {}), ...(optionalDependencies ?? {}), ...(peerDependencies ?? {}) }),
   );
   for (const name of new Set([...needed.filter((each) => !archives.has(each)), ...beside])) {
     await mkdir(dirname(folderOf(name)), { recursive: true });

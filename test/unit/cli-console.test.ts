@@ -1,5 +1,9 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
 import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
+import { type AuditEntry, LeaseOperator } from "@leasehold/client/operator";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
@@ -117,7 +121,7 @@ describe("the console", () => {
     const wrong = { method: "POST", headers: written, body: `${served.secret}x` };
     expect((await ask(`${served.origin}/session`, wrong)).status).toBe(401);
     const forged = await ask(`${served.origin}/`, {
-      headers: { cookie: `leasehold-console=${served.secret}` },
+      headers: { cookie: `leasehold-console-${new URL(served.origin).port}=${served.secret}` },
     });
     expect(forged.status).toBe(401);
   });
@@ -126,6 +130,88 @@ describe("the console", () => {
     const { origin, secret } = await serveConsole(new MemoryLeaseStore());
     const { headers } = await ask(`${origin}/session`, { method: "POST", headers: written, body: secret });
     expect(String(headers["set-cookie"])).toMatch(/; HttpOnly; SameSite=Strict; Path=\/$/);
+  });
+
+  it("keeps the sessions of two consoles apart, although a browser sends each the other's cookie", async () => {
+    const one = await openedConsole(new MemoryLeaseStore());
+    const other = await openedConsole(new MemoryLeaseStore());
+    // A browser keeps one cookie of a name for a host, whatever the port: the later one takes the earlier one's place.
+    const jar = new Map([one.cookie, other.cookie].map((cookie) => cookie.split("=") as [string, string]));
+    const cookie = [...jar].map((pair) => pair.join("=")).join("; ");
+    for (const { origin } of [one, other]) {
+      expect((await ask(`${origin}/`, { headers: { cookie } })).status).toBe(200);
+    }
+  });
+
+  it("asks for the secret of --auth-token-file, and opens by it", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-console-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const secret = "a+secret&of%20my own";
+    await writeFile(join(folder, "secret"), `${secret}\n`);
+    const served = await serveConsole(new MemoryLeaseStore(), ["--auth-token-file", join(folder, "secret")]);
+    expect(served.address).toBe(`${served.origin}/`);
+    expect((await ask(served.address)).body).toMatch(
+      /<form data-opens-session>.*type="password" name="secret"/s,
+    );
+    const typed = { method: "POST", headers: written, body: `${secret}\n` };
+    const { status, headers } = await ask(`${served.origin}/session`, typed);
+    expect(status).toBe(204);
+    const cookie = String(headers["set-cookie"]).split(";")[0] ?? "";
+    expect((await ask(served.address, { headers: { cookie } })).status).toBe(200);
+  });
+
+  it.each([
+    ["0.0.0.0", "127.0.0.1:8787", 401],
+    ["0.0.0.0", "192.0.2.7:8787", 401],
+    ["0.0.0.0", "[2001:db8::7]:9000", 401],
+    ["0.0.0.0", "localhost:9000", 401],
+    ["0.0.0.0", `${hostname()}:8787`, 401],
+    ["0.0.0.0", "attacker.example:8787", 421],
+    ["0.0.0.0", "127.0.0.1.attacker.example", 421],
+    ["0.0.0.0", "attacker.example@127.0.0.1", 421],
+    ["127.0.0.1", "192.0.2.7:8787", 421],
+    ["127.0.0.1", "localhost:1", 421],
+    ["127.0.0.1", "LOCALHOST:PORT", 401],
+    ["127.0.0.1", "[::1]:PORT", 401],
+  ])("that listens on %s takes requests to %j with %i", async (host, name, expected) => {
+    const others = host === "0.0.0.0" ? ["--host", host, "--trust-header", "x-person"] : [];
+    const served = await serveConsole(new MemoryLeaseStore(), others);
+    const { port } = new URL(served.origin);
+    const headers = { host: name.replace("PORT", port) };
+    const { status } = await ask(`http://127.0.0.1:${port}/`, { headers });
+    expect(status).toBe(expected);
+  });
+
+  it("writes and opens sessions under its public address, and under its own", async () => {
+    const args = ["--write", "--public-url", "https://locks.example"];
+    const served = await serveConsole(new MemoryLeaseStore(), args);
+    const port = /listens on 127\.0\.0\.1, port (\d+)/.exec(served.said())?.[1] ?? "";
+    const own = `127.0.0.1:${port}`;
+    for (const [host, origin, isSecure] of [
+      ["locks.example", "https://locks.example", true],
+      [own, `http://${own}`, false],
+    ] as const) {
+      const opening = { method: "POST", headers: { ...written, host, origin }, body: served.secret };
+      const { status, headers } = await ask(`http://${own}/session`, opening);
+      expect(status).toBe(204);
+      expect(String(headers["set-cookie"]).includes("; Secure")).toBe(isSecure);
+      const wrong = { ...opening, headers: { ...written, host, origin: "http://locks.example" } };
+      expect((await ask(`http://${own}/session`, wrong)).status).toBe(403);
+    }
+  });
+
+  it("answers a filter at once, whatever pattern a link brings", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store, owner: "a".repeat(200) });
+    await client.acquire("import");
+    const { page } = await openedConsole(store);
+    // A regular expression of it takes longer than anybody waits.
+    const endless = `${"*a".repeat(30)}*b`;
+    expect((await page(`/?${new URLSearchParams({ owner: endless })}`)).body).toContain("No lock here");
+    expect((await page(`/?${new URLSearchParams({ owner: `${"*a".repeat(30)}*` })}`)).body).toContain(
+      "import",
+    );
+    await client.close();
   });
 
   it("refuses every write in read-only mode, and those without the header", async () => {
@@ -217,6 +303,34 @@ describe("the console", () => {
     const reader = new TableReader(client, { ...terms, monotonicMs: () => 0 });
     const [one, other] = await Promise.all([reader.read(), reader.read()]);
     expect(one).toBe(other);
+  });
+
+  it("leaves a trace of a skipped slot and of each requeued task, under the person's name", async () => {
+    const { store, client } = await busyStore();
+    const served = await serveConsole(store, ["--write", "--trust-header", "x-person"]);
+    const headers = { ...written, "x-person": "bob" };
+    const act = (name: string, fields: Record<string, string>) =>
+      ask(`${served.origin}/act/${name}`, { method: "POST", headers, body: JSON.stringify(fields) });
+    const slot = "2026-11-21T03:00:00.000Z";
+    const tasks = new TaskSet(client, "orders");
+    const ended = [await tasks.get("one"), await tasks.get("two")].find((one) => one?.state !== "waiting");
+    const { state = "", remark = "", id = "" } = ended ?? {};
+    const requeueing = { set: "orders", state, remark, ids: JSON.stringify([id]), reason: "INC-2" };
+    expect((await act("skip", { job: "report", slot, reason: "holiday" })).status).toBe(200);
+    expect((await act("requeue", requeueing)).body).toContain("1 requeued.");
+    // What changes nothing leaves no trace.
+    expect((await act("skip", { job: "report", slot, reason: "again" })).status).toBe(200);
+    expect((await act("requeue", requeueing)).body).toContain("0 requeued.");
+    const traces: AuditEntry[] = [];
+    for await (const trace of new LeaseOperator(client, { by: "test" }).audit()) traces.push(trace);
+    expect(traces).toHaveLength(2);
+    expect(traces).toContainEqual(
+      expect.objectContaining({ key: "report", action: "skip", by: "bob", reason: "holiday" }),
+    );
+    expect(traces).toContainEqual(
+      expect.objectContaining({ key: "orders", sortKey: `done#${id}`, action: "requeue", by: "bob" }),
+    );
+    expect((await ask(`${served.origin}/audit`, { headers })).body).toMatch(/requeue.*bob.*INC-2/s);
   });
 
   it("skips a slot and requeues tasks, but not those that have changed since", async () => {

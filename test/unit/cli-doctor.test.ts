@@ -120,11 +120,18 @@ describe("leasehold doctor", () => {
       { DescribeTable: refuse("AccessDeniedException") },
       "permit dynamodb:DescribeTable",
     ],
+    [
+      "credentials that have expired",
+      { DescribeTable: refuse("ExpiredTokenException") },
+      "fix: set AWS_PROFILE or --profile, or log in: aws sso login",
+    ],
     ["GetItem denied", { GetItem: refuse("AccessDeniedException") }, "denied: GetItem (waiting and looking)"],
   ])("exits with 2 at %s, and says what to do", async (_, change: Answers, text) => {
     const { code, stdout } = await doctor({ ...good, ...change });
     expect([code, stdout]).toEqual([2, expect.stringContaining(text)]);
     expect(stdout).toContain("fix: ");
+    // Only a table that is not there is to be made.
+    expect(stdout.includes("table create")).toBe(text === "does not exist");
   });
 
   it("exits with 1 at a warning with --strict, and else with 0", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
 
 let folder: string;
@@ -52,6 +52,65 @@ describe("leasehold acquire", () => {
     expect(code).toBe(75);
     expect(stderr).toContain("deploy is held by bob");
     expect(await readFile(file, "utf8")).toBe("older");
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+  });
+
+  it("never takes the place of a handle whose lease is held: nobody could release it", async () => {
+    expect((await call("acquire", "first", file)).code).toBe(0);
+    const handle = await readFile(file, "utf8");
+    const { code, stderr } = await call("acquire", "second", file);
+    expect([code, stderr]).toEqual([
+      74,
+      expect.stringContaining("has the handle of first, which may be held for"),
+    ]);
+    expect(await readFile(file, "utf8")).toBe(handle);
+    expect(await client.inspect("second")).toBeUndefined();
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+    // Nor of a permit of the same semaphore.
+    const permits = join(folder, "permit.json");
+    expect((await call("acquire", "third", permits, "--permits", "2")).code).toBe(0);
+    expect((await call("acquire", "third", permits, "--permits", "2")).code).toBe(74);
+  });
+
+  it("takes the place of a handle whose lease is over, released or broken", async () => {
+    for (const end of [
+      async () => void (await call("release", file)),
+      async () => await clock.advance(60_000),
+      async () => {
+        const { key, token } = JSON.parse(await readFile(file, "utf8"));
+        await client.forceRelease(key, { token });
+      },
+    ]) {
+      expect((await call("acquire", "first", file)).code).toBe(0);
+      await end();
+      expect((await call("acquire", "second", file)).code).toBe(0);
+      expect(JSON.parse(await readFile(file, "utf8")).key).toBe("second");
+      await call("release", file);
+    }
+  });
+
+  it("waits for its own earlier lease of the key, and takes the place of that handle", async () => {
+    expect((await call("acquire", "first", file, "--lease", "10s")).code).toBe(0);
+    expect((await call("acquire", "first", file)).code).toBe(75);
+    const waiting = call("acquire", "first", file, "--wait", "1m");
+    for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
+    expect((await waiting).code).toBe(0);
+  });
+
+  it("releases again where another process has written the file meanwhile", async () => {
+    const lease = await client.acquire("deploy", { leaseDurationMs: 10_000 });
+    const waiting = call("acquire", "deploy", file, "--wait", "1m");
+    await clock.advance(1_000);
+    await vi.waitFor(async () => expect(await readdir(folder)).toHaveLength(1));
+    await writeFile(file, "a handle of another process");
+    await lease.release();
+    for (let second = 0; second < 30; second += 1) {
+      await clock.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { code, stderr } = await waiting;
+    expect([code, stderr]).toEqual([74, expect.stringContaining("another process has written it meanwhile")]);
+    expect(await client.inspect("deploy")).toBeUndefined();
     expect(await readdir(folder)).toEqual(["lease.json"]);
   });
 

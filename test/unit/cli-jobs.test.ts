@@ -141,6 +141,15 @@ describe("leasehold jobs skip", () => {
     expect(await runs.get("2026-11-21T12:00:00.000Z")).toMatchObject({ state: "skipped", remark: "holiday" });
   });
 
+  it("leaves a trace of who has skipped it", async () => {
+    await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--yes", "--reason", "holiday"]);
+    const { stdout } = await call(["audit", "daily-report", "--action", "skip", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject([
+      { action: "skip", sortKey: "run#2026-11-21T12:00:00.000Z", reason: "holiday" },
+    ]);
+    expect(JSON.parse(stdout)[0].by).toMatch(/^alice@.* \(cli\)$/);
+  });
+
   it("refuses without a terminal and without --yes, a slot that has succeeded, and with --read-only", async () => {
     expect((await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z"])).code).toBe(64);
     expect((await call(["jobs", "skip", "daily-report", "2026-11-21T08:00Z", "--yes"])).code).toBe(80);
@@ -151,7 +160,7 @@ describe("leasehold jobs skip", () => {
   it("sends nothing with --dry-run", async () => {
     const { code, stdout } = await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--dry-run"]);
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ operation: "update" });
+    expect(JSON.parse(stdout)).toMatchObject({ operation: "transact" });
     expect(await runs.get("2026-11-21T12:00:00.000Z")).toMatchObject({ state: "failed" });
   });
 });

@@ -3,10 +3,12 @@ import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priceOfTable } from "../../packages/cli/src/commands/shared/table-price.ts";
 import { Interruption } from "../../packages/cli/src/interruption.ts";
 import { readCost } from "../../packages/cli/src/view/read-cost.ts";
+import { globTest } from "../../packages/cli/src/view/row-selection.ts";
 import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
@@ -112,6 +114,70 @@ describe("leasehold ls", () => {
     `);
   });
 
+  it.each([72, 80, 100, 120])(
+    "names keys and owners in full before it shows what is less needed: %i",
+    async (columns) => {
+      const { call, clock, holder } = lockTable();
+      const [key, owner] = ["orders/2026-11/import-of-wholesale", "ip-10-0-3-17.eu-central-1:81234"];
+      const lease = await holder(owner).acquire(key, { leaseDurationMs: 60_000 });
+      await clock.advance(20_000);
+      await lease.renew();
+      const { stdout } = await call(["ls"], { columns });
+      expect(tooWide(stdout, columns)).toEqual([]);
+      // All that is left beside the state and the end is theirs.
+      const room = columns < 80 ? 22 : 30;
+      expect(stdout).toContain(key.slice(0, room));
+      expect(stdout).toContain(owner.slice(0, room));
+      expect(stdout).toContain("ENDS IN");
+      expect(stdout.includes("FENCE")).toBe(columns >= 120);
+    },
+  );
+
+  it("gives keys as they are with -0, and says where lines do not", async () => {
+    const { call, holder } = lockTable();
+    const key = "a\u001b[2J\nb\u200bc";
+    await holder("worker").acquire(key);
+    await holder("worker").acquire("plain");
+    for (const args of [["-0"], ["-0", "-o", "key"], ["--null"]]) {
+      // A pipe, not a terminal.
+      const { code, stdout } = await call(["ls", ...args], { columns: undefined });
+      expect([code, stdout]).toEqual([0, `${key}\0plain\0`]);
+    }
+    const lines = await call(["ls", "-o", "key"]);
+    expect(lines.stdout).toBe("a\\x1b[2J\\x0ab\\u200bc\nplain\n");
+    expect(lines.stderr).toBe("leasehold: 1 key is not written as in the table: -0 gives them as they are\n");
+    expect((await call(["ls", "-0", "--json"], { columns: undefined })).code).toBe(64);
+    // A terminal would act on it.
+    expect((await call(["ls", "-0"])).code).toBe(64);
+  });
+
+  it("looks at a large table no more often than --max-rcu allows", async () => {
+    const { store, clock, holder } = lockTable();
+    for (let n = 0; n < 100; n += 1) {
+      await holder("worker").acquire(`lock-${n}`, { leaseDurationMs: 600_000, data: "x".repeat(2_000) });
+    }
+    await leasehold(["ls", "--help"]);
+    const looks = async (...args: readonly string[]): Promise<number> => {
+      const ending = new AbortController();
+      let scans = 0;
+      const counted = changedStore(store, {
+        scan: async (...request) => {
+          scans += 1;
+          return await store.scan(...request);
+        },
+      });
+      const called = leasehold(["ls", "--watch", ...args], { store: counted, clock, signal: ending.signal });
+      for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
+      ending.abort(new Interruption("SIGINT"));
+      await called;
+      return scans;
+    };
+    // 27 units each: twelve looks in a minute take the 5 units a second.
+    expect(await looks()).toBeLessThanOrEqual(13);
+    expect(await looks("--every", "2s")).toBeLessThanOrEqual(13);
+    expect(await looks("--max-rcu", "1000")).toBeGreaterThanOrEqual(30);
+  });
+
   it.each([
     [["--expired"], ["nightly-report"]],
     [
@@ -161,14 +227,11 @@ describe("leasehold ls", () => {
     ]);
   });
 
-  it("gives absolute times in wide and in tab-separated tables, and full numbers", async () => {
+  it("gives absolute times and full numbers in wide tables", async () => {
     const { call } = await busyTable();
-    const { stdout } = await call(["ls", "import", "-o", "tsv"]);
-    expect(stdout).toMatchInlineSnapshot(`
-      "KEY	STATE	OWNER	HELD FOR	ENDS IN	SINCE (utc)	ENDS (utc)	FENCE	NOTE
-      import/orders	held	sfn:import-2f1c	16s	56s	2026-11-22 12:15:10	2026-11-22 12:16:22	1795349710001	renewed 4s ago
-      "
-    `);
+    const { stdout } = await call(["ls", "import", "-o", "wide"]);
+    expect(stdout).toContain("2026-11-22 12:15:10");
+    expect(stdout).toContain("1795349710001");
     expect((await call(["ls", "import", "--utc"], { columns: 130 })).stdout).toContain("2026-11-22 12:15:10");
   });
 
@@ -267,5 +330,19 @@ describe("leasehold ls", () => {
     );
     const denied = (): Promise<never> => Promise.reject(new Error("AccessDenied"));
     await expect(priceOfTable(denied, read)).rejects.toThrow("there are more. --scan reads all");
+  });
+});
+
+describe("patterns of owners", () => {
+  it("fit as the regular expressions of them would", () => {
+    const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*", "?", "😀", "."), maxLength: 8 });
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "😀", ".", "\n"), maxLength: 8 });
+    fc.assert(
+      fc.property(pattern, text, (glob, given) => {
+        const source = glob.replaceAll(".", "\\.").replaceAll("*", "[^]*").replaceAll("?", "[^]");
+        expect(globTest(glob)(given)).toBe(new RegExp(`^${source}$`, "u").test(given));
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -10,10 +10,12 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>) {
   const clock = new ManualClock();
   const loss = new AbortController();
   const ended = Promise.withResolvers<number>();
+  const terminated = Promise.withResolvers<void>();
   const got: string[] = [];
   const lease = { signal: loss.signal, held: true, remainingMs: () => 60_000 };
   const child = {
     ended: ended.promise,
+    terminated: terminated.promise,
     left: false,
     kill: (name: string) => void got.push(name),
     closePipe: () => void got.push("pipe closed"),
@@ -34,7 +36,7 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>) {
     lease.held = false;
     loss.abort(new LeaseLostError("k", "taken"));
   };
-  return { clock, child, lease, got, lose, end: ended.resolve, outcome };
+  return { clock, child, lease, got, lose, terminate: terminated.resolve, end: ended.resolve, outcome };
 }
 
 it("each time that its lease is about to end, a child that may go on is told so again", async () => {
@@ -107,4 +109,36 @@ it("a child that goes on without its lease hears of the loss by its pipe", async
   expect(got).toEqual(["pipe closed"]);
   end(0);
   expect(await outcome).toEqual({ code: 0, isLost: true, isTooLong: false });
+});
+
+describe("a child that gets the SIGTERM of others", () => {
+  it("is killed --kill-after later, with what it has left behind", async () => {
+    const { clock, child, got, terminate, end, outcome } = supervise({ "kill-after": 10_000 });
+    terminate();
+    await clock.advance(9_999);
+    expect(got).toEqual([]);
+    await clock.advance(1);
+    expect(got).toEqual(["SIGKILL"]);
+    child.left = true;
+    end(137);
+    expect(await outcome).toEqual({ code: 137, isLost: false, isTooLong: false });
+    expect(got).toEqual(["SIGKILL", "SIGKILL"]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("has no limit where none is given, and one limit where it was stopped before", async () => {
+    const patient = supervise({});
+    patient.terminate();
+    await patient.clock.advance(3_600_000);
+    expect(patient.got).toEqual([]);
+    patient.end(0);
+    expect(await patient.outcome).toEqual({ code: 0, isLost: false, isTooLong: false });
+    const { clock, got, terminate, end, outcome } = supervise({ max: 5_000, "kill-after": 10_000 });
+    await clock.advance(5_000);
+    terminate();
+    await clock.advance(10_000);
+    end(137);
+    await outcome;
+    expect(got).toEqual(["SIGTERM", "SIGCONT", "SIGKILL"]);
+  });
 });

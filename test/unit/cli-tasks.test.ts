@@ -56,6 +56,20 @@ describe("leasehold tasks", () => {
   });
 });
 
+it("leaves a trace of each task that is requeued or cancelled", async () => {
+  await call(["tasks", "requeue", "orders", "sick", "bad", "--yes", "--reason", "INC-2"]);
+  await call(["tasks", "requeue", "orders", "done", "--yes"]);
+  await call(["tasks", "drop", "orders", "new", "--yes", "--reason", "INC-3"]);
+  const { stdout } = await call(["audit", "orders", "--json"]);
+  const traces = JSON.parse(stdout) as readonly Record<string, string>[];
+  expect(traces.map(({ action, sortKey, reason }) => [action, sortKey, reason]).sort()).toEqual([
+    ["cancel", "done#new", "INC-3"],
+    ["requeue", "done#bad", "INC-2"],
+    ["requeue", "done#sick", "INC-2"],
+  ]);
+  expect(traces[0]?.by).toMatch(/^alice@.* \(cli\)$/);
+});
+
 describe("leasehold tasks requeue", () => {
   it("asks, and lets those start again that were shown", async () => {
     const args = ["tasks", "requeue", "orders", "--state", "parked", "--match", "missing"];

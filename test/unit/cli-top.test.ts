@@ -3,8 +3,10 @@ import { runCommandLine } from "@leasehold/cli";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { describe, expect, it, vi } from "vitest";
+import { paceOf } from "../../packages/cli/src/commands/shared/polling.ts";
 import { type TopFrame, topLines } from "../../packages/cli/src/top/top-view.ts";
 import { RateMeter } from "../../packages/cli/src/view/rate-meter.ts";
+import { readCost } from "../../packages/cli/src/view/read-cost.ts";
 import { selectRows } from "../../packages/cli/src/view/row-selection.ts";
 import { tableEvents } from "../../packages/cli/src/view/table-events.ts";
 import { readTable } from "../../packages/cli/src/view/table-snapshot.ts";
@@ -87,6 +89,20 @@ describe("leasehold top", () => {
         expect(lines.filter((line) => line.length > columns)).toEqual([]);
       }
     }
+  });
+
+  it.each([
+    ["5,000 locks", [], 29],
+    ["5,000 locks and --max-rcu 100", ["--max-rcu", "100"], 2],
+  ] as const)("looks at %s as often as its units allow", async (_name, args, seconds) => {
+    const pause = paceOf({
+      every: undefined,
+      "max-rcu": args.length > 0 ? Number(args[1]) : undefined,
+    });
+    // 5,000 items of about 236 bytes.
+    expect(pause({ cost: readCost(5_000, 5_000 * 236) })).toBeGreaterThanOrEqual(seconds * 1_000 - 500);
+    expect(pause({ cost: readCost(5_000, 5_000 * 236) })).toBeLessThan(seconds * 1_000 + 500);
+    expect(pause({ cost: readCost(10, 2_360) })).toBe(2_000);
   });
 
   it("counts acquisitions by the growth of fencing tokens, those between two looks included", async () => {

@@ -1,7 +1,8 @@
+import { LeaseServiceError } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { beforeAll, describe, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
-import { lockTable } from "../support/lock-table.ts";
+import { changedStore, lockTable } from "../support/lock-table.ts";
 
 // Its module is loaded before a clock moves on.
 beforeAll(() => leasehold(["wait", "--help"]));
@@ -33,6 +34,30 @@ describe("leasehold wait", () => {
     const { code, stderr } = await called;
     expect(code).toBe(75);
     expect(stderr).toBe("deploy/prod is still held by worker, after 2.5s\n");
+  });
+
+  it("takes --timeout for --for, and refuses both", async () => {
+    const { call, clock, holder } = lockTable();
+    await holder("worker").acquire("deploy/prod", { heartbeat: true });
+    const called = call(["wait", "deploy/prod", "--timeout", "2500ms"]);
+    await clock.advance(10_000);
+    expect((await called).code).toBe(75);
+    expect((await call(["wait", "deploy/prod", "--timeout", "1s", "--for", "1s"])).code).toBe(64);
+  });
+
+  it("ends with 69 where nothing was learnt until the time is over, and calls nothing free", async () => {
+    const { store, clock } = lockTable();
+    const dead = changedStore(store, {
+      query: async () => {
+        throw new LeaseServiceError("LEASE_NO_ANSWER", "no answer");
+      },
+    });
+    const called = leasehold(["wait", "deploy/prod", "--for", "5s"], { store: dead, clock });
+    await clock.advance(20_000);
+    const { code, stderr } = await called;
+    expect(code).toBe(69);
+    expect(stderr).toContain("nothing is known of deploy/prod: no answer in");
+    expect(stderr).not.toContain("free");
   });
 
   it("waits until somebody has it, or until an owner is gone", async () => {

@@ -1,7 +1,9 @@
 import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { expect, it } from "vitest";
 import { JobRuns } from "../../packages/jobs/src/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
 const leaseDurationMs = 5_000;
@@ -27,3 +29,34 @@ it("a work that ends after its slot was skipped over its head is told that its l
   await expect(slow).rejects.toThrow(LeaseLostError);
   expect(await impatient.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
 });
+
+it.each(["answer lost", "request lost", undefined] as const)(
+  "a skip under a person's name leaves one trace, also of a slot whose attempt was lost: %s",
+  async (fate) => {
+    const clock = new ManualClock();
+    const store = new ScriptedStore();
+    const client = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
+    const runs = new JobRuns(client, "report", { heartbeat: false });
+    const slot = new Date(clock.now()).toISOString();
+    const dead = runs.run(slot, () => new Promise(() => {}));
+    dead.catch(() => undefined);
+    await clock.advance(0);
+    const skipped = () => runs.skip(slot, "holiday", { by: "alice" });
+    await expect(skipped()).rejects.toThrow(LeaseUnavailableError);
+    await clock.advance(watchedMs(leaseDurationMs));
+    store.next(undefined, fate);
+    const first = skipped();
+    if (fate === undefined) await first;
+    else await expect(first).rejects.toMatchObject({ mayHaveLanded: true });
+    await skipped();
+    expect(await runs.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
+    const traces: unknown[] = [];
+    for await (const trace of new LeaseOperator(client, { by: "reader" }).audit()) traces.push(trace);
+    expect(traces).toMatchObject([
+      { key: "report", sortKey: `run#${slot}`, action: "skip", by: "alice", reason: "holiday" },
+    ]);
+    await expect(runs.skip(slot, "holiday", { by: "" })).rejects.toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+    });
+  },
+);

@@ -27,6 +27,13 @@ describe("a release", () => {
   });
 });
 
+it("`npx @leasehold/cli dev` brings its engine, which `--omit=optional` leaves out", () => {
+  const cli = published.find(([name]) => name === "cli")?.[1];
+  const { version } = manifestAt("packages/engine");
+  expect(cli).toMatchObject({ optionalDependencies: { "@leasehold/engine": version } });
+  expect(cli?.peerDependencies).not.toHaveProperty("@leasehold/engine");
+});
+
 describe.each(published)("packages/%s", (name, manifest) => {
   it("says what npm shows of it", () => {
     expect(manifest).toMatchObject({
@@ -86,7 +93,11 @@ interface Workflow {
   readonly jobs: Readonly<
     Record<
       string,
-      { readonly "timeout-minutes"?: number; readonly steps: readonly { uses?: string; run?: string }[] }
+      {
+        readonly "timeout-minutes"?: number;
+        readonly permissions?: Readonly<Record<string, string>>;
+        readonly steps: readonly { uses?: string; run?: string; with?: Readonly<Record<string, string>> }[];
+      }
     >
   >;
 }
@@ -97,6 +108,21 @@ describe.each(globSync(".github/workflows/*.yml", { cwd: root }))("%s", (file) =
 
   it("may only read, but for the jobs that say otherwise", () => {
     expect(permissions).toEqual({ contents: "read" });
+  });
+
+  it("runs neither the repository's code nor install scripts where it may write or sign", () => {
+    for (const [name, job] of Object.entries(jobs)) {
+      if (!Object.values(job.permissions ?? {}).includes("write")) continue;
+      const actions = job.steps.flatMap(({ uses }) => uses?.split("@")[0] ?? []);
+      const harmless = ["actions/setup-node", "actions/download-artifact", "actions/deploy-pages"];
+      expect(harmless, name).toEqual(expect.arrayContaining(actions));
+      const commands = job.steps.flatMap(({ run = "" }) => run.split("\n"));
+      for (const command of commands.filter((one) => /\b(npm|npx|node|tsx)\b/.test(one))) {
+        expect(command, name).toMatch(/^ *npm (publish|install) .*--ignore-scripts/);
+      }
+      const { "node-version": node, cache } = job.steps.find((one) => one.with?.["node-version"])?.with ?? {};
+      expect([node ?? textOf(".nvmrc").trim(), cache], name).toEqual([textOf(".nvmrc").trim(), undefined]);
+    }
   });
 
   it("ends in time", () => {
@@ -113,10 +139,40 @@ describe.each(globSync(".github/workflows/*.yml", { cwd: root }))("%s", (file) =
   it("runs scripts that are there", () => {
     const commands = steps.flatMap(({ run = "" }) => run.split("\n"));
     const names = commands.flatMap((command) => [...command.matchAll(/npm (?:run )?([\w:]+)/g)]);
-    const own = names.map(([, name = ""]) => name).filter((name) => !["ci", "install"].includes(name));
+    const own = names
+      .map(([, name = ""]) => name)
+      .filter((name) => !["ci", "install", "publish"].includes(name));
     expect(Object.keys(repository.scripts)).toEqual(expect.arrayContaining(own));
     for (const [, path = ""] of commands.join("\n").matchAll(/node (node_modules\/\S+)/g)) {
       expect(existsSync(join(root, path)), path).toBe(true);
+    }
+  });
+});
+
+describe("the release", () => {
+  const { jobs } = parse(textOf(".github/workflows/release.yml")) as Workflow;
+  const may = Object.entries(jobs).filter(([, { permissions = {} }]) => permissions["id-token"] === "write");
+
+  it("publishes in one job, with provenance, the archives whose hashes the tests' job has given", () => {
+    expect(may.map(([name]) => name)).toEqual(["publish"]);
+    const commands = jobs.publish?.steps.map(({ run = "" }) => run).join("\n") ?? "";
+    expect(commands).toMatch(/"\$SUMS" \| sha256sum --check --strict\n(.|\n)*npm publish/);
+    expect(commands).toMatch(/npm publish "\.\/tarballs\/\$archive" --ignore-scripts --provenance/);
+    const tested = jobs.test?.steps.map(({ run = "" }) => run) ?? [];
+    expect(tested.indexOf("npm run pack")).toBeLessThan(tested.indexOf("npm run publish:check -- tarballs"));
+  });
+});
+
+describe("the updates of dependencies", () => {
+  const { updates } = parse(textOf(".github/dependabot.yml")) as {
+    readonly updates: readonly Readonly<Record<string, unknown>>[];
+  };
+
+  it("come for packages and for actions, in groups, and not on the day of their release", () => {
+    expect(updates.map((each) => each["package-ecosystem"])).toEqual(["npm", "github-actions"]);
+    for (const each of updates) {
+      expect(each).toMatchObject({ directory: "/", cooldown: { "default-days": 7 }, groups: {} });
+      expect(Object.keys(each.groups as object).length).toBeGreaterThan(0);
     }
   });
 });

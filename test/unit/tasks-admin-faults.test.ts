@@ -1,4 +1,5 @@
 import { type CallOptions, LeaseClient, LeaseServiceError, type TransactionEntry } from "@leasehold/client";
+import { type AuditEntry, LeaseOperator } from "@leasehold/client/operator";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
@@ -292,5 +293,58 @@ describe("letting many tasks begin again", () => {
       throw new TypeError("task.owner is undefined");
     };
     await expect(setOf("a").requeueAll({ filter })).rejects.toThrow(TypeError);
+  });
+});
+
+describe("what operators do to tasks, with their names", () => {
+  const traces = async (): Promise<readonly AuditEntry[]> => {
+    const operator = new LeaseOperator(new LeaseClient({ store, clock }), { by: "reader" });
+    const found: AuditEntry[] = [];
+    for await (const entry of operator.audit({ key: "set" })) found.push(entry);
+    return found;
+  };
+
+  test.each([undefined, "answer lost", "request lost"] as const)(
+    "leaves one trace of each: %s",
+    async (fate) => {
+      await parkAll(40);
+      await add(41);
+      store.next(fate);
+      const set = setOf("operator");
+      const calls = await requestsOf(async () => {
+        expect(await afterWaiting(set.requeueAll({ by: "alice", reason: "INC-1" }))).toBe(40);
+      });
+      // 33 tasks with their traces are what one transaction holds.
+      expect(calls.filter((method) => method === "transact")).toHaveLength(fate === undefined ? 2 : 3);
+      store.next(fate);
+      expect(await afterWaiting(set.cancel("41", "a mistake", { by: "bob" }))).toBe(true);
+      const found = await traces();
+      expect(new Set(found.map(({ sortKey }) => sortKey)).size).toBe(41);
+      expect(found).toHaveLength(41);
+      expect(found.filter(({ action }) => action === "requeue")).toHaveLength(40);
+      expect(found.find(({ action }) => action === "cancel")).toMatchObject({
+        ...{ key: "set", sortKey: "done#41", by: "bob", reason: "a mistake" },
+      });
+      expect(found[0]).toMatchObject({ holder: undefined, until: undefined });
+    },
+  );
+
+  test("leaves none where nothing is changed, and none without a name", async () => {
+    await parkAll(2);
+    const set = setOf("operator");
+    expect(await set.requeue("1")).toBe(true);
+    expect(await set.requeue("1", { by: "alice" })).toBe(false);
+    meanwhile(() => setOf("another").requeue("2"));
+    await set.requeue("2", { by: "alice" });
+    expect(await traces()).toEqual([]);
+  });
+
+  test.each([
+    ["requeue", (set: TaskSet) => set.requeue("1", { by: "" })],
+    ["requeueAll", (set: TaskSet) => set.requeueAll({ by: "" })],
+    ["cancel", (set: TaskSet) => set.cancel("1", "why", { by: "" })],
+  ] as const)("refuses %s under no name before anything is sent", async (_name, call) => {
+    await expect(call(setOf("operator"))).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
+    expect(store.calls).toEqual([]);
   });
 });

@@ -143,6 +143,9 @@ export const globalFlags = {
     short: "o",
     variable: "LEASEHOLD_OUTPUT",
   }),
+  null: yes("with --output key: keys as they are, each with a zero byte behind it, for xargs -0", {
+    short: "0",
+  }),
   json: yes("short for --output json"),
   ndjson: yes("short for --output ndjson"),
   "read-only": yes("refuse every command that writes", { variable: "LEASEHOLD_READ_ONLY" }),

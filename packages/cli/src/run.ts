@@ -30,7 +30,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   const terminal = new Terminal(surroundings);
   let connection: Promise<Connection> | undefined;
   let isVerbose = false;
-  try {
+  const run = async (): Promise<number> => {
     const { before, behind } = splitChild(args);
     const found = commandIn(before);
     if (found === undefined) {
@@ -59,7 +59,18 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     if (command.writes && global["read-only"]) {
       throw new CommandError(`${name} writes, and --read-only (LEASEHOLD_READ_ONLY) is on`, exitCodes.denied);
     }
-    const format = global.json ? "json" : global.ndjson ? "ndjson" : (global.output ?? "table");
+    const format = global.json
+      ? "json"
+      : global.ndjson
+        ? "ndjson"
+        : (global.output ?? (global.null ? "key" : "table"));
+    if (global.null && format !== "key")
+      throw new UsageError(`-0 goes with --output key, and not with ${format}`);
+    if (global.null && terminal.isLive) {
+      throw new UsageError(
+        "-0 gives keys as they are, which a terminal may act on: send it to a file or to a pipe",
+      );
+    }
     const { clock = systemClock, open = openStore } = surroundings;
     // `ls --owner` means the owner that is looked for.
     const by = (command.flags.owner === undefined ? global.owner : env.LEASEHOLD_OWNER) || whoIs(env);
@@ -74,17 +85,23 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       env,
       clock,
       terminal,
-      printer: new Printer(terminal, format),
+      printer: new Printer(terminal, format, global.null),
       signal,
       redirectSignals: (listener) => signals.redirect(listener),
       by,
       connect: (tableName) => {
         const named = tableName === undefined ? global : { ...global, table: tableName };
-        connection ??= connect(named, { env, clock, open, by, printDryRun });
+        // `wait --timeout` means how long it waits.
+        const requestTimeout = command.flags.timeout === undefined ? global.timeout : undefined;
+        connection ??= connect({ ...named, timeout: requestTimeout }, { env, clock, open, by, printDryRun });
         return connection;
       },
     };
-    const code = await command.run(call);
+    return await command.run(call);
+  };
+  try {
+    const code = await run();
+    await terminal.flush();
     if (terminal.failure === undefined) return code;
     throw new CommandError(`stdout cannot be written: ${terminal.failure.message}`, exitCodes.file);
   } catch (error) {

@@ -45,6 +45,7 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { traceNow } from "./operator/audit-entry.ts";
 export { historyItemOf } from "./operator/history.ts";
 export { KeyDetailsReader } from "./operator/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";

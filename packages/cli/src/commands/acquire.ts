@@ -1,12 +1,14 @@
 import { fchmodSync, fstatSync } from "node:fs";
-import type { Lease } from "@leasehold/client";
+import type { Lease, LeaseHandle } from "@leasehold/client";
 import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
 import { durationText } from "../terminal/durations.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
-import { HandleFile } from "../work/handle-file.ts";
+import { quoted } from "../view/command-lines.ts";
+import { serviceNow } from "../view/service-time.ts";
+import { contentOf, HandleFile, handleIn } from "../work/handle-file.ts";
 import { acquireHold, checkHoldFlags, holdFlags, leaseMsOf } from "../work/hold-flags.ts";
 
 type AcquireCall = Call<typeof holdFlags>;
@@ -15,7 +17,8 @@ export default command({
   usage: "acquire KEY [FILE]",
   details: `
 Acquires KEY and leaves it held, for --lease. The lease's handle goes to FILE, or to stdout; FILE is made for its owner
-alone (mode 0600), before anything is acquired. Where the handle cannot be written, the lease is released again.
+alone (mode 0600), before anything is acquired. Where the handle cannot be written, the lease is released again. A FILE with
+the handle of another lease that is held is refused (74).
 
   leasehold acquire deploy/prod lease.json --lease 5m
   leasehold renew lease.json        # again and again, before the lease ends
@@ -27,32 +30,67 @@ alone (mode 0600), before anything is acquired. Where the handle cannot be writt
     const { operands, flags, global } = call;
     const [key = "", path] = operands;
     checkHoldFlags(flags);
-    const file = path === undefined || global["dry-run"] ? undefined : await HandleFile.prepare(path);
+    if (path === undefined || global["dry-run"]) {
+      if (path === undefined) makePrivate(call.terminal);
+      return await acquireInto(call, key, (lease) => call.terminal.deliver(JSON.stringify(lease)));
+    }
+    const before = await contentOf(path);
+    await refuseLiving(call, key, { path, handle: handleIn(before ?? "") });
+    const file = await HandleFile.prepare(path);
+    let isSaved = false;
     try {
-      return await acquireInto(call, key, file);
-    } catch (error) {
-      await file?.discard();
-      throw error;
+      return await acquireInto(call, key, async (lease) => {
+        if ((await contentOf(path)) !== before) throw new Error("another process has written it meanwhile");
+        await file.save(lease.toJSON());
+        isSaved = true;
+      });
+    } finally {
+      if (!isSaved) await file.discard();
     }
   },
 });
 
-async function acquireInto(call: AcquireCall, key: string, file: HandleFile | undefined): Promise<number> {
+/** Rejects with a CommandError (74) where the lease of an earlier handle is held: nobody could renew or release it. 1 query. */
+async function refuseLiving(
+  call: AcquireCall,
+  key: string,
+  { path, handle }: { readonly path: string; readonly handle: LeaseHandle | undefined },
+): Promise<void> {
+  if (handle === undefined) return;
+  const { client, tableName } = await call.connect();
+  const { permits = 1, read, write } = call.flags;
+  const isSameTable = handle.tableName === tableName;
+  // Then this call gets the lock when that lease has ended, and not before.
+  if (isSameTable && handle.key === key && handle.seat === undefined && permits === 1 && !read && !write)
+    return;
+  const records = isSameTable ? await client.inspectAll(handle.key) : [handle];
+  const living = records.find(
+    ({ token, expiresAt }) => token === handle.token && expiresAt > serviceNow(client),
+  );
+  if (living === undefined) return;
+  const left = durationText(living.expiresAt - serviceNow(client));
+  const advice = `leasehold release ${quoted(path)} ends it; or name another file`;
+  throw new CommandError(
+    `${shown(path)} has the handle of ${shown(handle.key)}, which may be held for ${left}: ${advice}`,
+    exitCodes.file,
+  );
+}
+
+async function acquireInto(
+  call: AcquireCall,
+  key: string,
+  keep: (lease: Lease) => Promise<void>,
+): Promise<number> {
   const { terminal } = call;
-  if (file === undefined) makePrivate(terminal);
   const connection = await call.connect();
   const hold = await acquireHold(call, connection, key, {
     heartbeat: false,
     data: { by: "leasehold acquire" },
   });
-  if (typeof hold === "number") {
-    await file?.discard();
-    return hold;
-  }
+  if (typeof hold === "number") return hold;
   const { lease } = hold;
   try {
-    if (file === undefined) await terminal.deliver(JSON.stringify(lease));
-    else await file.save(lease.toJSON());
+    await keep(lease);
   } catch (error) {
     throw await afterRelease(lease, error);
   }

@@ -6,12 +6,12 @@ import { timeText } from "../terminal/durations.ts";
 import { globTest } from "../view/row-selection.ts";
 import { operatorOn } from "./shared/intervention.ts";
 
-const actions = ["stop", "break", "pause", "resume"] as const;
+const actions = ["stop", "break", "pause", "resume", "skip", "requeue", "cancel"] as const;
 
 export default command({
   usage: "audit [KEY]",
   details: `
-Shows what operators have done, the latest first: by whom, to whose lease, and why. Traces are kept for 30 days. Without a key
+Shows what operators have done, the latest first: by whom, to which lease, run or task, and why. Traces are kept for 30 days. Without a key
 it reads the whole table, a megabyte a request.`,
   writes: false,
   operands: [0, 1],
@@ -41,6 +41,7 @@ it reads the whole table, a megabyte a request.`,
     entries.sort((one, other) => other.at - one.at);
     const zone = global.local ? "local" : "utc";
     printer.list({
+      kind: "action",
       rows: entries.slice(0, limit),
       columns: [
         { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },

@@ -34,7 +34,9 @@ Whether the lease of a handle is still held by it, by the table and the service'
         : other === undefined
           ? "not held any more"
           : `held by ${shown(other.owner)} now`;
-    printer.document({ key, held, remainingMs: Math.round(remainingMs) }, () => [`${shown(key)}: ${state}`]);
+    printer.document("handle", { key, held, remainingMs: Math.round(remainingMs) }, () => [
+      `${shown(key)}: ${state}`,
+    ]);
     return held ? exitCodes.done : exitCodes.lost;
   },
 });

@@ -52,7 +52,7 @@ DynamoDB it costs less than a cent.`,
     const exitCode = results.some(({ outcome }) => outcome === "failed") ? exitCodes.broken : exitCodes.done;
     const { measured, cost, leftBehind } = report;
     const record = { place: connection.place, results, measured, cost, leftBehind, exitCode };
-    call.printer.document(record, () => figureLines(report));
+    call.printer.document("conformance", record, () => figureLines(report));
     const count = (outcome: Result["outcome"]): number =>
       results.filter((result) => result.outcome === outcome).length;
     if (leftBehind.length > 0) {

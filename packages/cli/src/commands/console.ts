@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { isIP, isIPv6 } from "node:net";
+import { hostname } from "node:os";
 import { type Call, command } from "../command.ts";
 import { isLoopbackHost } from "../connection.ts";
+import { hostIn } from "../console/access.ts";
 import { act } from "../console/actions.ts";
 import { makePage, navigation } from "../console/pages.ts";
 import { ConsoleServer } from "../console/server.ts";
@@ -10,7 +13,9 @@ import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
 import type { Finding } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
+import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
+import { paceFlags } from "./shared/polling.ts";
 
 const usualPort = 8787;
 /** Settings change seldom, and a look at them takes four requests. */
@@ -33,11 +38,9 @@ your own (--auth-token-file).`,
     host: text("HOST", "address to listen on (default 127.0.0.1)"),
     write: yes("offer writes, too"),
     every: duration("how often a page looks again (default 2s)"),
-    "max-rcu": whole("read units a second at most (default 5): a larger table is looked at less often", {
-      least: 1,
-    }),
+    ...paceFlags,
     scan: yes("read tables of more than 100,000 items, too"),
-    "auth-token-file": text("FILE", "a secret of your own, at least 16 characters"),
+    "auth-token-file": text("FILE", "a secret of your own, at least 16 characters: the page asks for it"),
     "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
     "public-url": text("URL", "the address under which others reach it"),
   },
@@ -55,7 +58,7 @@ your own (--auth-token-file).`,
     const { client, place } = connection;
     const reader = new TableReader(client, {
       everyMs: flags.every ?? 2_000,
-      mostUnitsPerSecond: flags["max-rcu"] ?? 5,
+      mostUnitsPerSecond: flags["max-rcu"] ?? usualUnitsPerSecond,
       monotonicMs: () => clock.monotonic(),
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });
@@ -84,14 +87,18 @@ your own (--auth-token-file).`,
     const opening = secret ?? randomBytes(24).toString("base64url");
     const actual = await listen(server, host, port, (listening) => ({
       secret: opening,
-      hosts: new Set([...hostsOf(host, listening), ...(publicUrl === undefined ? [] : [publicUrl.host])]),
-      isHttps: publicUrl?.protocol === "https:",
+      isOwnHost: ownHosts(host, listening),
+      publicUrl,
       trustedHeader: flags["trust-header"],
     }));
-    const address = publicUrl?.origin ?? `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
+    const isEverywhere = allAddresses.has(host);
+    const address = publicUrl?.origin ?? `http://${isEverywhere ? "localhost" : inAddress(host)}:${actual}`;
     const opens = secret === undefined && flags["trust-header"] === undefined ? `/#secret=${opening}` : "/";
     terminal.print(`${address}${opens}`);
     terminal.say(`${place}, ${isReadOnly ? "read-only" : "with writes"}. Ctrl-C ends it.`);
+    const where = isEverywhere ? "every address of this machine" : shown(host);
+    if (isEverywhere || publicUrl !== undefined) terminal.say(`It listens on ${where}, port ${actual}.`);
+    if (secret !== undefined) terminal.say("The page asks for the secret of --auth-token-file.");
     if (!isReadOnly) terminal.say("Everybody who opens this address can stop, break and pause locks.");
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
@@ -123,9 +130,34 @@ function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise
   };
 }
 
-function hostsOf(host: string, port: number): readonly string[] {
-  const names = isLoopbackHost(host) ? ["127.0.0.1", "localhost", "[::1]"] : [host];
-  return names.map((name) => `${name}:${port}`);
+/** These stand for every address of the machine. */
+const allAddresses: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
+
+/** An address as it stands in a URL. */
+function inAddress(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host;
+}
+
+/**
+ * Which hosts a request may name. A page of another site can lead a name of its own to this machine (DNS rebinding), so
+ * only known names count. No page can do that with an address, nor with the names of the machine itself.
+ */
+function ownHosts(host: string, port: number): (given: string) => boolean {
+  if (allAddresses.has(host)) {
+    const names = new Set(["localhost", hostname().toLowerCase()]);
+    // Any port: that of a container has another number outside of it.
+    return (given) => {
+      const name = hostIn(given)?.hostname ?? "";
+      return names.has(name) || isIP(name.replace(/^\[|\]$/g, "")) > 0;
+    };
+  }
+  const names = isLoopbackHost(host) ? ["127.0.0.1", "localhost", "[::1]"] : [inAddress(host)];
+  // Browsers leave the port 80 out, and write names in small letters.
+  const hosts = new Set(names.map((name) => hostIn(`${name}:${port}`)?.host));
+  return (given) => {
+    const one = hostIn(given)?.host;
+    return one !== undefined && hosts.has(one);
+  };
 }
 
 /** Throws a UsageError. */

@@ -42,9 +42,10 @@ counts once more in writes; a refused attempt costs as much as a successful one.
     const total = lines.reduce((sum, { usdAMonth }) => sum + usdAMonth, 0);
     const rows: readonly (CostLine | undefined)[] = [...lines, undefined];
     if (printer.format === "json") {
-      printer.document({ lines, usdAMonth: total, prices }, () => []);
+      printer.document("costs", { lines, usdAMonth: total, prices }, () => []);
     } else {
       printer.list({
+        kind: "cost",
         rows,
         columns: [
           { title: "FOR", cell: (row) => row?.what ?? "total" },

@@ -30,7 +30,7 @@ Starts DynamoDB on this machine, makes a lease table in it, and prints the varia
 library's, the AWS SDK's and this command's. No AWS account is needed, and nothing is sent to AWS. Ctrl-C ends it, with
 exit code 0, and leaves nothing behind. With -- CMD it runs CMD with the variables set, and ends with CMD's exit code.
 
-The engine is the package @leasehold/engine: DynamoDB Local where there is Java 17 or newer, else dynoxide on Linux x64.
+The engine is the package @leasehold/engine, which npm installs with this one: DynamoDB Local where there is Java 17 or newer, else dynoxide on Linux x64.
 
   leasehold dev                            # and paste what it prints into another terminal
   leasehold dev --data .leases -t leases   # keeps its data
@@ -91,17 +91,23 @@ async function serve(
   if (Number(new URL(endpoint).port) !== port)
     terminal.say(`The port ${port} is taken: it is the next free one.`);
   terminal.say("\nPaste this into another terminal, or give it to your program:\n");
-  printer.document({ engine: version, endpoint, tableName, variables: variables.set }, () =>
+  printer.document("engine", { engine: version, endpoint, tableName, variables: variables.set }, () =>
     shellLines(variables, flags.shell ?? shellOf(env)),
   );
-  terminal.say("\nThen try:   leasehold run hello -- sleep 30");
-  terminal.say("            leasehold ls");
-  terminal.say("            leasehold get hello");
+  const own = ownCommand(env);
+  terminal.say(`\nThen try:   ${own} run hello -- sleep 30`);
+  terminal.say(`            ${own} ls`);
+  terminal.say(`            ${own} get hello`);
   terminal.say("\nCtrl-C ends it.");
   const isInterrupted = await untilEither(signal, engine.exited);
   if (isInterrupted) return exitCodes.done;
   terminal.complain(`leasehold: ${version} has ended by itself`);
   return exitCodes.unavailable;
+}
+
+/** How the user calls this program: by npx there may be no `leasehold` on the PATH. */
+function ownCommand({ npm_command: npmCommand }: NodeJS.ProcessEnv): string {
+  return npmCommand === "exec" ? "npx @leasehold/cli" : "leasehold";
 }
 
 /** Runs a command beside the engine. */

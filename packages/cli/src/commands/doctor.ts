@@ -19,6 +19,7 @@ type DoctorCall = Call<typeof flags>;
 
 const defaultSkewMs = 1_000;
 const identityWithinMs = 5_000;
+const credentialsFix = "set AWS_PROFILE or --profile, or log in: aws sso login";
 
 export default command({
   usage: "doctor [flags]",
@@ -63,7 +64,7 @@ async function identityFinding(
   } catch (error) {
     signal.throwIfAborted();
     const text = messageOf(error);
-    const fix = "set AWS_PROFILE or --profile, or log in: aws sso login";
+    const fix = credentialsFix;
     const docs = docsAddress("troubleshooting.md#region-and-credentials");
     // Without a way to STS, as in a subnet of its own, they may be right all the same.
     const isCredentials = Object(error).name !== "TypeError" && !limit.aborted;
@@ -78,12 +79,24 @@ function tableFailure(error: unknown): Finding {
   const code = exitCodeOf(error);
   if (code === exitCodes.unavailable || code === exitCodes.fault) throw error;
   const text = messageOf(error);
-  const isDenied = refusalIn(error) === "denied";
-  const fix = isDenied
-    ? "permit dynamodb:DescribeTable, or ask who may"
-    : "leasehold table create NAME makes one";
-  const page = isDenied ? "troubleshooting.md#access-denied" : "troubleshooting.md#the-table-is-not-found";
-  return { check: "table", result: "error", text, fix, docs: docsAddress(page) };
+  if (refusalIn(error) === "denied") {
+    const fix = "permit dynamodb:DescribeTable, or ask who may";
+    return {
+      check: "table",
+      result: "error",
+      text,
+      fix,
+      docs: docsAddress("troubleshooting.md#access-denied"),
+    };
+  }
+  // Only a table that is not there is to be made: the others may be there.
+  if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
+    const fix = "leasehold table create NAME makes one";
+    const docs = docsAddress("troubleshooting.md#the-table-is-not-found");
+    return { check: "table", result: "error", text, fix, docs };
+  }
+  const docs = docsAddress("troubleshooting.md#region-and-credentials");
+  return { check: "table", result: "error", text, fix: credentialsFix, docs };
 }
 
 /** What is seen by using the table. */

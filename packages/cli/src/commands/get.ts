@@ -40,7 +40,7 @@ Exits with 0 where the key is held or closed, and with 1 where it is free.`,
       holders,
       nextSteps: nextSteps(details),
     };
-    printer.document(record, () =>
+    printer.document("key", record, () =>
       keyReport(details, holders, {
         columns: terminal.columns,
         paint: terminal.paint,

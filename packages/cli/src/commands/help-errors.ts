@@ -3,7 +3,7 @@ import { docsAddress } from "../docs.ts";
 import { texts } from "../errors/texts.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { nearest } from "../flags.ts";
-import { shown } from "../terminal/text.ts";
+import { jsonText, shown } from "../terminal/text.ts";
 
 export default command({
   usage: "help errors [CODE]",
@@ -11,11 +11,12 @@ export default command({
   writes: false,
   operands: [0, 1],
   flags: {},
-  async run({ operands, printer }) {
+  async run({ operands, printer, terminal }) {
     const codes = Object.keys(texts);
     const [given] = operands;
     if (given === undefined) {
-      printer.document(codes, () => codes);
+      if (printer.isForPeople) for (const code of codes) terminal.print(code);
+      else terminal.print(jsonText(codes, 2));
       return exitCodes.done;
     }
     const code = given.toUpperCase();
@@ -26,7 +27,7 @@ export default command({
       );
     }
     const address = docsAddress(`errors.md#${code.toLowerCase()}`);
-    printer.document({ code, text, docs: address }, () => [
+    printer.document("error", { code, text, docs: address }, () => [
       code,
       "",
       ...text.split("\n"),

@@ -34,6 +34,7 @@ leasehold history nightly-report --since 2d`,
     const entries = historyEntries(changes, audit).slice(limit === undefined ? 0 : -limit);
     const zone = global.local ? "local" : "utc";
     printer.list({
+      kind: "change",
       rows: entries,
       columns: [
         { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },

@@ -65,6 +65,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   completion: entry("more", "completion for bash, zsh or fish", () => import("./completion.ts")),
   help: entry("more", "what a command does", () => import("./help.ts")),
   "help errors": entry("more", "what an error means, and what to do", () => import("./help-errors.ts")),
+  schema: entry("more", "what --json prints, as JSON Schema", () => import("./schema.ts")),
   version: entry("more", "this command's version", () => import("./version.ts")),
 };
 

@@ -30,6 +30,7 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
       rows.push(missed);
     }
     printer.list({
+      kind: "missed",
       rows,
       columns: [
         { title: "SLOT (UTC)", cell: ({ slot }) => slotText(slot) },

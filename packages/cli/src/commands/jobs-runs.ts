@@ -35,6 +35,7 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
       rows.push(run);
     }
     printer.list({
+      kind: "run",
       rows,
       columns: runColumns(flags["max-attempts"] ?? 3, serviceNow(client)),
       record: (run) => run,

@@ -22,7 +22,7 @@ All that is known of one run; exit 1 where it was neither begun nor skipped. 1 c
       throw new CommandError(`${shown(job)} has no run of ${slotText(slot)} UTC`, exitCodes.nothing);
     }
     const at = (time: number | undefined): string => (time === undefined ? "—" : `${timeText(time)} UTC`);
-    printer.document(run, () => [
+    printer.document("run", run, () => [
       `${shown(job)}  ${slotText(slot)} UTC  ${stateText(run)}`,
       ...fieldLines(
         [

@@ -17,7 +17,7 @@ a slot that has succeeded (80). 1 request.
   operands: [2, 2],
   flags: { reason: text("TEXT", "why: the run's remark"), ...limitFlags },
   async run(call) {
-    const { operands, flags, connect, terminal } = call;
+    const { operands, flags, connect, terminal, by } = call;
     const [job = "", given = ""] = operands;
     const slot = slotIn(given);
     const { client } = await connect();
@@ -26,7 +26,7 @@ a slot that has succeeded (80). 1 request.
     const name = `${slotText(slot)} UTC of ${shown(job)}`;
     terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);
     await agreed(call, { question: "Skip it?" });
-    await runs.skip(slot, flags.reason);
+    await runs.skip(slot, flags.reason, { by });
     terminal.say(`${name} is skipped.`);
     return exitCodes.done;
   },

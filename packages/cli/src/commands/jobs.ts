@@ -60,6 +60,7 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
           ? { text: String(number), style: "red" }
           : String(number);
     printer.list({
+      kind: "job",
       rows,
       columns: [
         { title: "JOB", cell: ({ job }) => job, gives: true },

@@ -4,7 +4,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
 import { exitCodeOfAbort } from "../interruption.ts";
 import { timeText } from "../terminal/durations.ts";
-import { jsonText, shown } from "../terminal/text.ts";
+import { shown } from "../terminal/text.ts";
 
 export default command({
   usage: "leader KEY",
@@ -18,7 +18,7 @@ Who leads the election KEY; exit 1 where nobody does. With --observe: a line for
     const leader = new Leader(client, key);
     const print = (record: LeaderRecord | undefined): void => {
       const seen = record ?? { owner: null };
-      if (!printer.isForPeople) terminal.print(jsonText({ key, at: clock.now(), ...seen }));
+      if (!printer.isForPeople) printer.line("leader", { key, at: clock.now(), ...seen });
       else if (record === undefined) terminal.print(`${timeText(clock.now())}  nobody leads ${shown(key)}`);
       else {
         const since = `since ${timeText(record.since)} UTC, fencing token ${record.fencingToken}`;

@@ -7,7 +7,7 @@ import { rowRecord } from "../view/row-record.ts";
 import { countsText, selectRows } from "../view/row-selection.ts";
 import { clockNotice } from "../view/service-time.ts";
 import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
-import { looks, usualPollMs } from "./shared/polling.ts";
+import { looks, paceFlags, paceOf } from "./shared/polling.ts";
 import { rowColumns } from "./shared/row-columns.ts";
 import { priceOfTable } from "./shared/table-price.ts";
 
@@ -25,7 +25,7 @@ STATE  held      its time is not over
        PAUSED    an operator keeps it closed
        free      nobody holds it: only with --tombstones
 
-leasehold ls --expired -o key | xargs -n1 leasehold get`,
+leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
   writes: false,
   operands: [0, 1],
   flags: {
@@ -41,6 +41,7 @@ leasehold ls --expired -o key | xargs -n1 leasehold get`,
     limit: whole("at most so many lines", { least: 1 }),
     watch: yes("look again and again"),
     every: duration("how often to look with --watch (default 2s)"),
+    ...paceFlags,
     scan: yes("read the table however large it is"),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
@@ -57,6 +58,7 @@ leasehold ls --expired -o key | xargs -n1 leasehold get`,
       const rows = selectRows(snapshot, selection);
       found = rows.length;
       printer.list({
+        kind: "lock",
         rows: rows.slice(0, limit),
         columns: rowColumns(global),
         record: (row) => rowRecord(row),
@@ -73,7 +75,7 @@ leasehold ls --expired -o key | xargs -n1 leasehold get`,
         terminal,
         clock,
         signal,
-        everyMs: flags.every ?? usualPollMs,
+        everyMs: paceOf(flags),
       })) {
         terminal.clear();
         print(seen);

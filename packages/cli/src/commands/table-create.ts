@@ -77,7 +77,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
         ...(flags.pitr ? ["point-in-time recovery on"] : []),
         `deletion protection ${flags["deletion-protection"] ? "on" : "off"}`,
       ];
-      printer.document({ tableName, region, settings: { ...flags, tag: tags } }, () => [
+      printer.document("tableCreated", { tableName, region, settings: { ...flags, tag: tags } }, () => [
         `created ${tableName} in ${region}: ${settings.join(", ")}.   ${took}`,
       ]);
       terminal.say(`next: export LEASEHOLD_TABLE_NAME=${tableName}; leasehold doctor`);

@@ -32,7 +32,7 @@ export default command({
         tags: said(tags, (list) => list.map(({ Key, Value }) => `${Key}=${Value}`).join(", ") || "none"),
       };
       const width = Math.max(...Object.keys(entries).map(({ length }) => length));
-      call.printer.document({ table, ttl, pointInTimeRecovery, tags }, () =>
+      call.printer.document("table", { table, ttl, pointInTimeRecovery, tags }, () =>
         Object.entries(entries).map(([name, value]) => `${name.padEnd(width)}  ${shown(value)}`),
       );
       return exitCodes.done;

@@ -41,7 +41,7 @@ is needed. Ids that the set knows stay as they are, so it may be called again. 1
     // An interruption ends the lines, too.
     signal.throwIfAborted();
     if (batch.length > 0) await send();
-    printer.document({ set, added, known }, () => [`${added} added, ${known} known before`]);
+    printer.document("tasksAdded", { set, added, known }, () => [`${added} added, ${known} known before`]);
     return exitCodes.done;
   },
 });

@@ -33,7 +33,7 @@ Exit 75 while a worker has it, 1 where it has ended or is not known. 2 requests.
       throw new CommandError(`${name} has ended: ${state}. Nothing done`, exitCodes.nothing);
     }
     await agreed(call, { question: "Cancel it?" });
-    if (!(await tasks.cancel(id, flags.reason))) {
+    if (!(await tasks.cancel(id, flags.reason, { by: call.by }))) {
       throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
     }
     terminal.say(`${name} is cancelled.`);

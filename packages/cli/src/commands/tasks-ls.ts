@@ -31,6 +31,7 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
       if (rows.length >= limit) break;
     }
     printer.list({
+      kind: "task",
       rows,
       columns: taskColumns(serviceNow(client)),
       record: (task) => task,

@@ -20,6 +20,7 @@ meantime stays as it is.
   flags: {
     state: choice(["failed", "parked", "cancelled"], "all that are in this state"),
     match: text("TEXT", "with --state: only where the remark holds this text"),
+    reason: text("TEXT", "why: kept in the trace"),
     limit: whole("with --state: at most so many", { least: 1 }),
     "max-attempts": whole("attempts that they have this time (default: as many as before)", {
       least: 1,
@@ -27,7 +28,7 @@ meantime stays as it is.
     }),
   },
   async run(call) {
-    const { operands, flags, connect, terminal } = call;
+    const { operands, flags, connect, terminal, by } = call;
     const [set = "", ...ids] = operands;
     const { state, match = "", limit = Number.POSITIVE_INFINITY } = flags;
     if (ids.length > 0 === (state !== undefined)) throw new UsageError("give either ids, or --state");
@@ -35,7 +36,11 @@ meantime stays as it is.
     const { client } = await connect();
     const tasks = new TaskSet(client, set);
     const maxAttempts = flags["max-attempts"];
-    const options = maxAttempts === undefined ? {} : { maxAttempts };
+    const options = {
+      by,
+      ...(flags.reason === undefined ? {} : { reason: flags.reason }),
+      ...(maxAttempts === undefined ? {} : { maxAttempts }),
+    };
     const seen = new Set<string>(ids);
     if (state !== undefined) {
       for await (const { id, remark } of tasks.list({ state })) {

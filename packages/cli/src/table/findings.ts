@@ -63,7 +63,7 @@ export function reportFindings(
     : isStrict && has("warning")
       ? exitCodes.nothing
       : exitCodes.done;
-  printer.document({ findings, exitCode }, () => findingLines(findings, terminal.paint));
+  printer.document("findings", { findings, exitCode }, () => findingLines(findings, terminal.paint));
   terminal.say(`${findingsSummary(findings)}. exit ${exitCode}`);
   return exitCode;
 }

@@ -1,4 +1,5 @@
-import { type Cell, type Column, tableLines } from "./table.ts";
+import { labelled, plainFields, type RecordKind } from "./record-kinds.ts";
+import { type Column, tableLines } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { jsonText, shown } from "./text.ts";
 
@@ -9,6 +10,8 @@ export type OutputFormat = "table" | "wide" | "json" | "ndjson" | "tsv" | "key";
 export interface Listing<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
+  /** What its records are. */
+  readonly kind: RecordKind;
   /** What a row is for other programs; epoch milliseconds, full tokens and numbers. */
   readonly record: (row: Row) => object;
   /** A row's name for `--output key`. */
@@ -19,10 +22,13 @@ export interface Listing<Row> {
 export class Printer {
   readonly format: OutputFormat;
   readonly #terminal: Terminal;
+  /** Whether keys are printed as they are. */
+  readonly #isRaw: boolean;
 
-  constructor(terminal: Terminal, format: OutputFormat) {
+  constructor(terminal: Terminal, format: OutputFormat, isRaw = false) {
     this.#terminal = terminal;
     this.format = format;
+    this.#isRaw = isRaw;
   }
 
   /** Whether a person reads it: a table, not records. */
@@ -32,22 +38,40 @@ export class Printer {
 
   /** Prints a list. */
   list<Row>(listing: Listing<Row>): void {
-    for (const line of this.#linesOf(listing)) this.#print(line);
+    if (this.format === "key") this.keys(listing.rows.map(listing.key));
+    // Empty cells at the end of a line are cells, too.
+    else if (this.format === "tsv") for (const line of this.#linesOf(listing)) this.#terminal.print(line);
+    else for (const line of this.#linesOf(listing)) this.#print(line);
   }
 
-  #linesOf<Row>({ rows, columns, record, key }: Listing<Row>): readonly string[] {
+  /** Prints keys: a line for each, where what a terminal would act on is written out; or as they are. */
+  keys(keys: readonly string[]): void {
+    for (const key of keys) this.#isRaw ? this.#terminal.printRaw(key) : this.#terminal.print(shown(key));
+    const altered = this.#isRaw ? 0 : keys.filter((key) => shown(key) !== key).length;
+    if (altered > 0) {
+      const what = `${altered} ${altered === 1 ? "key is" : "keys are"}`;
+      this.#terminal.say(`leasehold: ${what} not written as in the table: -0 gives them as they are`);
+    }
+  }
+
+  #linesOf<Row>({ rows, columns, kind, record }: Listing<Row>): readonly string[] {
     switch (this.format) {
       case "json":
-        return [jsonText(rows.map(record), 2)];
+        return [
+          jsonText(
+            rows.map((row) => labelled(kind, record(row))),
+            2,
+          ),
+        ];
       case "ndjson":
-        return rows.map((row) => jsonText(record(row)));
-      case "key":
-        return rows.map((row) => shown(key(row)));
+        return rows.map((row) => jsonText(labelled(kind, record(row))));
       case "tsv": {
-        const values = rows.map((row) =>
-          columns.map(({ cell, full }) => shown(full?.(row) ?? textOf(cell(row)))),
-        );
-        return [columns.map(({ title }) => title), ...values].map((cells) => cells.join("\t"));
+        const fields = plainFields(kind);
+        const values = rows.map((row) => {
+          const given = record(row) as Readonly<Record<string, unknown>>;
+          return fields.map((field) => shown(String(given[field] ?? "")));
+        });
+        return [fields, ...values].map((cells) => cells.join("\t"));
       }
       default: {
         if (rows.length === 0) return [];
@@ -61,9 +85,14 @@ export class Printer {
   }
 
   /** Prints one document: as lines for people, else as JSON. */
-  document(record: object, lines: () => readonly string[]): void {
+  document(kind: RecordKind, record: object, lines: () => readonly string[]): void {
     if (this.isForPeople) for (const line of lines()) this.#print(line);
-    else this.#print(jsonText(record, this.format === "json" ? 2 : undefined));
+    else this.#print(jsonText(labelled(kind, record), this.format === "json" ? 2 : undefined));
+  }
+
+  /** Prints a record as one line of JSON, in every format but those for people: for what has no end to wait for. */
+  line(kind: RecordKind, record: object): void {
+    this.#print(jsonText(labelled(kind, record)));
   }
 
   #print(line: string): void {
@@ -81,8 +110,4 @@ function atFullLength<Row>(column: Column<Row>): Column<Row> {
       return typeof given === "string" ? full(row) : { ...given, text: full(row) };
     },
   };
-}
-
-function textOf(cell: Cell): string {
-  return typeof cell === "string" ? cell : cell.text;
 }

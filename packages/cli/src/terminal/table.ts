@@ -16,11 +16,13 @@ export interface Column<Row> {
   readonly align?: "left" | "right";
   /** Whether it gives way where the terminal is narrow: the widest of these is cut first. @default false */
   readonly gives?: boolean;
-  /** Only in wide tables and in those for other programs. @default false */
+  /** How little it is needed: where others would be cut, the columns with the largest number go first. @default 0, stays */
+  readonly less?: number;
+  /** Only in wide tables. @default false */
   readonly wide?: boolean;
   /** Only where the terminal has at least so many columns. @default 0 */
   readonly from?: number;
-  /** How a cell is written where there is room: in wide tables and for other programs. @default - as everywhere */
+  /** How a cell is written where there is room: in wide tables. @default - as everywhere */
   readonly full?: (row: Row) => string;
 }
 
@@ -32,9 +34,10 @@ const leastColumn = 6;
 /** Renders rows under their titles, a line each. With `columns` no line is wider than these. */
 export function tableLines<Row>(
   rows: readonly Row[],
-  columns: readonly Column<Row>[],
+  given: readonly Column<Row>[],
   { width = Number.POSITIVE_INFINITY, paint }: { readonly width?: number; readonly paint: Paint },
 ): string[] {
+  const columns = neededColumns(rows, given, width);
   const cells = rows.map((row) =>
     columns.map(({ cell }) => {
       const given = cell(row);
@@ -61,10 +64,49 @@ export function tableLines<Row>(
   return [line(titles), ...cells.map(line)];
 }
 
+/** A name that is cut to less than this tells little: columns that are less needed give their room first. */
+const roomForNames = 32;
+
+/** Leaves out what is less needed, until what is more needed has its room. */
+function neededColumns<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  width: number,
+): readonly Column<Row>[] {
+  const wanted = ({ title, cell, gives, less = 0 }: Column<Row>): number => {
+    const most = gives ? (less > 0 ? leastColumn : roomForNames) : Number.POSITIVE_INFINITY;
+    const texts = rows.map((row) => {
+      const given = cell(row);
+      return widthOf(shown(typeof given === "string" ? given : given.text));
+    });
+    return Math.min(most, Math.max(widthOf(title), ...texts));
+  };
+  const kept = columns.map((column) => ({ column, wanted: wanted(column) }));
+  const total = (): number => kept.reduce((sum, one) => sum + one.wanted + gap, -gap);
+  while (total() > width) {
+    const least = kept.reduce((most, { column }) => Math.max(most, column.less ?? 0), 0);
+    if (least === 0) break;
+    kept.splice(
+      kept.findLastIndex(({ column }) => column.less === least),
+      1,
+    );
+  }
+  return kept.map(({ column }) => column);
+}
+
 /** Takes columns from those that give way, the widest first, until the line fits; then from all. */
-function narrow(widths: number[], columns: readonly { readonly gives?: boolean }[], width: number): void {
+function narrow(
+  widths: number[],
+  columns: readonly { readonly gives?: boolean; readonly less?: number }[],
+  width: number,
+): void {
   const total = (): number => widths.reduce((sum, one) => sum + one + gap, -gap);
-  for (const mayGive of [(index: number) => columns[index]?.gives === true, () => true]) {
+  const stages = [
+    (index: number) => columns[index]?.gives === true && columns[index].less !== undefined,
+    (index: number) => columns[index]?.gives === true,
+    () => true,
+  ];
+  for (const mayGive of stages) {
     while (total() > width) {
       const widest = widths.reduce(
         (most, one, index) => (mayGive(index) && one > (widths[most] ?? 0) ? index : most),

@@ -95,6 +95,16 @@ export class Terminal {
     if (!this.#isClosed) this.stdout.write(`${line}\n`);
   }
 
+  /** Prints a text of others as it is, with a zero byte behind it: for other programs alone. */
+  printRaw(text: string): void {
+    if (!this.#isClosed) this.stdout.write(`${text}\0`);
+  }
+
+  /** Resolves when all that was printed is written, or cannot be: then there is a {@link failure}. */
+  async flush(): Promise<void> {
+    await new Promise<void>((resolve) => this.stdout.write("", () => setImmediate(resolve)));
+  }
+
   /** Prints a line of data, and resolves when it is written. Rejects where it cannot be: a full disk, a closed pipe. */
   async deliver(line: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {

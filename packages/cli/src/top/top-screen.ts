@@ -3,6 +3,7 @@ import type { LeaseOperator } from "@leasehold/client/operator";
 import type { Call, Command } from "../command.ts";
 import { operatorOn } from "../commands/shared/intervention.ts";
 import { keyReport } from "../commands/shared/key-report.ts";
+import { usualPollMs } from "../commands/shared/polling.ts";
 import { priceOfTable } from "../commands/shared/table-price.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
@@ -23,7 +24,8 @@ export interface TopOptions {
   readonly sort: RowOrder;
   readonly all: boolean;
   readonly scan: boolean;
-  readonly everyMs: number;
+  /** How long after a look the next one comes. */
+  readonly pauseAfter: (seen: TableSnapshot) => number;
 }
 
 /** Everything about one key, as it was read last. */
@@ -51,6 +53,7 @@ export class TopScreen {
   #operator!: LeaseOperator;
   #snapshot: TableSnapshot | undefined;
   #rows: readonly KeyRow[] = [];
+  #everyMs = usualPollMs;
   #sort: RowOrder;
   #filter = "";
   #isFiltering = false;
@@ -92,10 +95,10 @@ export class TopScreen {
 
   async #lookAgainAndAgain(signal: AbortSignal): Promise<void> {
     const { clock } = this.#call;
-    const { everyMs } = this.#options;
     while (!this.#call.terminal.isClosed) {
       await this.#look(signal);
       this.#draw();
+      const everyMs = this.#everyMs;
       await sleep(clock, Math.min(blinkMs, everyMs), signal);
       this.#changed = new Set();
       this.#draw();
@@ -113,6 +116,7 @@ export class TopScreen {
       const events = before === undefined ? [] : tableEvents(before, after);
       this.#meter.add(before, after, events);
       this.#snapshot = after;
+      this.#everyMs = this.#options.pauseAfter(after);
       this.#select();
       const keys = new Set(events.map(({ key }) => key));
       this.#changed = new Set(this.#rows.filter(({ key }) => keys.has(key)).map(rowName));
@@ -145,7 +149,7 @@ export class TopScreen {
     const frame = {
       place: this.#connection.place,
       isReadOnly: global["read-only"],
-      everyMs: this.#options.everyMs,
+      everyMs: this.#everyMs,
       snapshot: this.#snapshot,
       rows: this.#rows,
       rates: this.#meter.rates,

@@ -134,15 +134,16 @@ function columnsOf({ changed }: TopFrame, columns: number): readonly Column<KeyR
       cell: ({ heldForMs: ms }) => (ms === undefined ? "—" : ageText(ms)),
       align: "right",
       from: 72,
+      less: 1,
     },
     {
       title: "ENDS",
       cell: ({ remainingMs: ms }) => (ms === undefined ? "—" : ms < 0 ? "!!" : ageText(ms)),
       align: "right",
     },
-    { title: "lease left", cell: leftBar, from: 80 },
-    { title: "WAIT", cell: ({ waiting }) => String(waiting), align: "right", from: 50 },
-    { title: "RENEWED", cell: renewedText, align: "right", from: 90 },
+    { title: "lease left", cell: leftBar, from: 80, less: 3 },
+    { title: "WAIT", cell: ({ waiting }) => String(waiting), align: "right", from: 50, less: 2 },
+    { title: "RENEWED", cell: renewedText, align: "right", from: 90, less: 4 },
   ];
   return all.filter(({ from = 0 }) => from <= columns);
 }

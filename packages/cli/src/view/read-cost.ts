@@ -21,6 +21,17 @@ export function readCost(items: number, bytes: number): ReadCost {
   return { items, bytes, units, dollars: units * prices.readUnit };
 }
 
+/** Read units a second at most, where the user has not said so. */
+export const usualUnitsPerSecond = 5;
+
+/** How long after a look the next one may come, so that looks take no more units a second than this. */
+export function pauseAfter(
+  { units }: ReadCost,
+  { everyMs, mostUnitsPerSecond }: { readonly everyMs: number; readonly mostUnitsPerSecond: number },
+): number {
+  return Math.max(everyMs, Math.ceil((units / mostUnitsPerSecond) * 1_000));
+}
+
 /** How many bytes an item counts, about: its names and its values. */
 export function bytesOf(item: Item): number {
   let bytes = 0;

@@ -70,17 +70,44 @@ function nextEnd({ leases }: KeyRow): number {
   return leases.reduce((earliest, { expiresAt }) => Math.min(earliest, expiresAt), never);
 }
 
-/** Makes the test of a pattern in which `*` stands for any text and `?` for one character. */
+/**
+ * Makes the test of a pattern in which `*` stands for any text and `?` for one character.
+ *
+ * It goes back to the last `*` alone, so its time is at most the lengths of text and pattern multiplied. A regular
+ * expression of the same pattern may never end.
+ */
 export function globTest(pattern: string): (text: string) => boolean {
-  const source = [...pattern].map((character) =>
-    character === "*"
-      ? "[^]*?"
-      : character === "?"
-        ? "[^]"
-        : character.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&"),
-  );
-  const regular = new RegExp(`^${source.join("")}$`, "u");
-  return (text) => regular.test(text);
+  const wanted = [...pattern];
+  const least = wanted.filter((character) => character !== "*").length;
+  return (text) => {
+    const given = [...text];
+    return given.length >= least && fits(given, wanted);
+  };
+}
+
+function fits(given: readonly string[], wanted: readonly string[]): boolean {
+  let at = 0;
+  let next = 0;
+  // Where the last `*` stands, and where the text behind what it covers begins.
+  let star = -1;
+  let behindStar = 0;
+  while (at < given.length) {
+    if (wanted[next] === "*") {
+      star = next;
+      behindStar = at;
+      next += 1;
+    } else if (wanted[next] === "?" || (next < wanted.length && wanted[next] === given[at])) {
+      at += 1;
+      next += 1;
+    } else if (star >= 0) {
+      behindStar += 1;
+      at = behindStar;
+      next = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(next).every((character) => character === "*");
 }
 
 /** How many rows there are of each kind: `7 keys, 5 held, 1 expired, 1 paused`. */

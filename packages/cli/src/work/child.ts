@@ -36,11 +36,14 @@ const isWindows = process.platform === "win32";
 export class Child {
   /** Resolves to its exit code when it has ended; 128 + n when signal n has ended it. Never rejects. */
   readonly ended: Promise<number>;
+  /** Resolves when a SIGTERM of this process is passed on to it. */
+  readonly terminated: Promise<void>;
   readonly #process: ChildProcess;
   readonly #pid: number;
   readonly #pipe: Socket | undefined;
   readonly #sharesGroup: boolean;
   #isEnded = false;
+  #onTerminated = (): void => {};
 
   /** Starts it. Rejects with a CommandError: 127 where it is not found, 126 where it cannot be run. */
   static async start(commandLine: readonly string[], options: ChildOptions): Promise<Child> {
@@ -77,6 +80,9 @@ export class Child {
     this.#pipe?.on("error", () => {});
     this.#pipe?.resume();
     started.on("error", () => {});
+    this.terminated = new Promise((resolve) => {
+      this.#onTerminated = resolve;
+    });
     this.ended = new Promise((resolve) => {
       started.once("exit", (code, signal) => {
         this.#isEnded = true;
@@ -100,6 +106,7 @@ export class Child {
   /** Passes on a signal that this process has got. */
   passOn(name: NodeJS.Signals): void {
     if (!(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
+    if (name === "SIGTERM") this.#onTerminated();
   }
 
   /** Sends a signal to the child and to all that it has started. */

@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { LeaseHandle } from "@leasehold/client";
+import { parsedJson } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
@@ -78,14 +79,23 @@ export async function readHandle(
       ? text(addAbortSignal(signal, stdin as Readable))
       : readFile(path, { encoding: "utf8", signal });
   const read = await reading.catch((error) => failed("read", path, error));
-  try {
-    const handle: unknown = JSON.parse(read);
-    if (typeof (handle as LeaseHandle | null)?.tableName === "string") return handle as LeaseHandle;
-  } catch {
-    // Ignored: what it is instead does not matter.
-  }
+  const handle = handleIn(read);
+  if (handle !== undefined) return handle;
   const advice = "allowed: what leasehold acquire, or lease.toJSON(), has written";
   throw new UsageError(`${shown(path)} holds no handle of a lease; ${advice}`);
+}
+
+/** What a file holds; undefined where there is none. Rejects with a CommandError (74). */
+export async function contentOf(path: string): Promise<string | undefined> {
+  return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) =>
+    error.code === "ENOENT" ? undefined : failed("read", path, error),
+  );
+}
+
+/** The handle in what a file holds; undefined where that is something else. */
+export function handleIn(content: string): LeaseHandle | undefined {
+  const handle = parsedJson(content)?.value as LeaseHandle | null | undefined;
+  return typeof handle?.tableName === "string" ? handle : undefined;
 }
 
 function failed(what: string, path: string, error: unknown): never {

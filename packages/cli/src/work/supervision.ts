@@ -14,7 +14,9 @@ export const childFlags = {
     ["term", "kill", "ignore"],
     "what the child gets when the lease is lost: SIGTERM and later SIGKILL (default), SIGKILL, or nothing",
   ),
-  "kill-after": duration("between SIGTERM and SIGKILL (default 10s)"),
+  "kill-after": duration(
+    "between SIGTERM and SIGKILL (default 10s). After a SIGTERM to leasehold itself, only if it is given",
+  ),
   grace: duration(
     "how long before its end the child is told of a lease that is not renewed (default lease/4)",
   ),
@@ -70,7 +72,8 @@ export function checkGrace(
  * Watches a child until it ends.
  *
  * Told once: at `grace` before the end of a lease whose renewal is not confirmed, at the loss of the lease, or after `max`,
- * whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows.
+ * whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows. So it does after a SIGTERM that this process
+ * has passed on, if `kill-after` is given.
  */
 export async function superviseChild(child: Child, options: SupervisionOptions): Promise<ChildEnd> {
   const { key, lease, leaseMs, flags, clock, say } = options;
@@ -96,11 +99,18 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
     }
     stoppedFor = why;
     say(`leasehold: ${line}: sending ${how === "kill" ? "SIGKILL" : "SIGTERM"} to the child`);
-    killAt = clock.monotonic() + (how === "kill" ? 0 : killAfterMs);
     child.kill(how === "kill" ? "SIGKILL" : "SIGTERM");
-    if (how === "kill") return;
+    if (how === "kill") {
+      killAt = clock.monotonic();
+      return;
+    }
     // A child that is stopped (Ctrl-Z) would not notice.
     child.kill("SIGCONT");
+    killLater();
+  };
+  const killLater = (): void => {
+    if (Number.isFinite(killAt)) return;
+    killAt = clock.monotonic() + killAfterMs;
     after(killAfterMs, () => {
       say(`leasehold: the child has not ended after ${durationText(killAfterMs)}: sending SIGKILL to it`);
       child.kill("SIGKILL");
@@ -132,11 +142,13 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   if (max !== undefined) {
     after(max, () => stop("max", "term", `the child has run for ${durationText(max)} (--max)`));
   }
+  // A signal that others have sent is theirs: it has a limit only where the user has named one.
+  if (flags["kill-after"] !== undefined) void child.terminated.then(killLater);
   const code = await child.ended;
   lease.signal.removeEventListener("abort", onLoss);
   const isHeld = lease.held;
   for (const cancel of timers) cancel();
-  if (stoppedFor !== undefined) await endLeftovers(child, killAt, clock);
+  if (Number.isFinite(killAt)) await endLeftovers(child, killAt, clock);
   return {
     code,
     isLost: !isHeld || (stoppedFor === "lease" && code !== 0),

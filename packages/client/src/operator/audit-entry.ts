@@ -2,19 +2,24 @@
  * The trace that an operator's action leaves: an item of its own under the key, written in the same transaction as the
  * action. So there is no action without its trace, and no trace of what was not done.
  */
+
+import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
 import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 
-/** What an operator can do. */
-export type OperatorAction = "stop" | "break" | "pause" | "resume";
+/** What an operator can do: to leases, to a slot of a job (`skip`), and to tasks (`requeue`, `cancel`). */
+export type OperatorAction = "stop" | "break" | "pause" | "resume" | "skip" | "requeue" | "cancel";
+
+/** For how long traces are kept unless the caller says so. */
+export const usualAuditRetentionMs: number = 30 * 24 * 60 * 60 * 1000;
 
 /** What an operator has done, to which lease, and why. It holds no token and no payload. */
 export interface AuditEntry {
   readonly key: string;
-  /** Which lease under the key. */
+  /** Which lease under the key; of `skip`, `requeue` and `cancel`, the item of the run or of the task. */
   readonly sortKey: string;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -38,6 +43,15 @@ export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): 
     },
     insist: [[attributeNames.timeToLive, "missing"]],
   };
+}
+
+/** Leaves a trace of what was done to an item that nobody holds. */
+export function traceNow(
+  { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
+  what: Pick<AuditEntry, "key" | "sortKey" | "action" | "by" | "reason">,
+): Write {
+  const entry: AuditEntry = { ...what, at: clock.now(), holder: undefined, until: undefined };
+  return leaveTrace(entry, randomness.token().slice(-12), usualAuditRetentionMs);
 }
 
 /** Reads a trace; undefined for what another program has written in its place. */

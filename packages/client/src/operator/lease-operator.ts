@@ -12,15 +12,13 @@ import { isSeatSortKey } from "../seats/schema.ts";
 import type { SeatRecord } from "../seats/seat.ts";
 import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
-import type { AuditEntry, OperatorAction } from "./audit-entry.ts";
+import { type AuditEntry, type OperatorAction, usualAuditRetentionMs } from "./audit-entry.ts";
 import { type AuditOptions, auditTrail } from "./audit-trail.ts";
 import { type HistoryOptions, historyOf } from "./history.ts";
 import { detailsOf, type KeyDetails } from "./key-details.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 import { checkPause, PauseAttempt, type PauseLeaves, type PauseOptions, resume } from "./pause.ts";
 import { TracedWrite } from "./traced-write.ts";
-
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** Options of a {@link LeaseOperator}. */
 export interface LeaseOperatorOptions {
@@ -108,7 +106,7 @@ export class LeaseOperator {
     const given = checkOptions(options ?? {}, operatorRules, "options", ["by"]);
     this.#context = internalsOf(client).context;
     this.by = given.by;
-    this.#retentionMs = given.auditRetentionMs ?? 30 * dayMs;
+    this.#retentionMs = given.auditRetentionMs ?? usualAuditRetentionMs;
   }
 
   /** The moment for `leaseState`, by the service's clock as the client's answers have told it. Sends nothing. */

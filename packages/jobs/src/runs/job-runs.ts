@@ -4,6 +4,7 @@ import {
   type ClientInternals,
   check,
   checkKey,
+  checkOptions,
   checkText,
   type HeldLease,
   internalsOf,
@@ -17,7 +18,9 @@ import {
   SlotDoneError,
   SlotNotDueError,
   timeToLive,
+  traceNow,
 } from "@leasehold/client/internal";
+import { type TraceOptions, traceRules } from "../trace.ts";
 import { Attempt, type Finished } from "./attempt.ts";
 import { AttemptGate, type SlotCall } from "./attempt-gate.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
@@ -43,7 +46,7 @@ import {
 import type { JobRun } from "./run.ts";
 import { RunForm } from "./run-form.ts";
 import { pageSize, RunHistory } from "./run-history.ts";
-import { runItemKey, runLimits } from "./schema.ts";
+import { runItemKey, runLimits, runSortKeyPrefix } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
@@ -135,24 +138,21 @@ export class JobRuns {
   /**
    * Records that a slot is not to run, with an optional reason. A slot that is already skipped stays as it is.
    *
-   * 1 request; 2 when the slot's last attempt was lost. Rejects with SlotDoneError when the slot has succeeded, and with
-   * LeaseUnavailableError while an attempt runs.
+   * 1 request; 2 when the slot's last attempt was lost. With `by`, each is a transaction. Rejects with SlotDoneError when
+   * the slot has succeeded, and with LeaseUnavailableError while an attempt runs.
    */
-  async skip(slot: Slot, remark?: string): Promise<void> {
+  async skip(slot: Slot, remark?: string, options: TraceOptions = {}): Promise<void> {
     const at = this.#checkSlot(slot);
     if (remark !== undefined) checkText("remark", remark, runLimits.remarkBytes);
+    const { by } = checkOptions(options, traceRules);
     const { clock, retentionMs } = this.#context;
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
     const { owner } = this.#terms.acquisition;
-    await skipSlot(this.#client.context, {
-      job: this.job,
-      slot: at,
-      owner,
-      remark,
-      now,
-      ttl,
-    });
+    const { context } = this.#client;
+    const what = { key: this.job, sortKey: runSortKeyPrefix + at, action: "skip", reason: remark } as const;
+    const trace = by === undefined ? undefined : traceNow(context, { ...what, by });
+    await skipSlot(context, { job: this.job, slot: at, owner, remark, now, ttl }, trace);
   }
 
   /**

@@ -9,31 +9,43 @@ import {
   type ProtocolContext,
   readRecord,
   SlotDoneError,
+  type Write,
 } from "@leasehold/client/internal";
 import { type RunTakenBack, type Skip, skip, takeBack } from "./expressions.ts";
 import { runAttributeNames } from "./schema.ts";
 
 /**
- * Skips a slot: 1 request, or 2 when the lease of its last attempt has expired.
+ * Skips a slot: 1 request, or 2 when the lease of its last attempt has expired. With a trace, each is a transaction.
  *
  * A slot that is already skipped stays as it is, so a repeated skip succeeds. Rejects with SlotDoneError when the
  * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
-export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
+export async function skipSlot(
+  context: ProtocolContext,
+  request: Skip,
+  trace: Write | undefined,
+): Promise<void> {
   const { detector, table } = context;
-  const first = await table.update(skip(request, undefined));
+  const send = async (write: Write): Promise<Answer> => {
+    if (trace === undefined) return await table.update(write);
+    const { applied, refusals } = await table.transact([write, trace]);
+    return { applied, item: refusals[0]?.item };
+  };
+  const first = await send(skip(request, undefined));
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
   const verdict = seen && detector.judge(seen);
   if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);
 
-  const second = await table.update(skip(request, seen));
+  const second = await send(skip(request, seen));
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
   throw unavailable(request, now, now ? detector.judge(now).claimableInMs : 0);
 }
 
-function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {
+type Answer = Pick<UpdateResult, "applied" | "item">;
+
+function isSkipped({ applied, item }: Answer, { job, slot }: Skip): boolean {
   if (applied || item?.[runAttributeNames.state] === "skipped") return true;
   const done = lastDoneSlot(item);
   if (done !== undefined) throw new SlotDoneError(job, slot, done);

@@ -3,8 +3,10 @@ import {
   type ItemKey,
   LeaseServiceError,
   lastReleasedToken,
+  traceNow,
   unlessUnreadable,
   unreadableIn,
+  type Write,
 } from "@leasehold/client/internal";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask } from "./ended.ts";
@@ -33,7 +35,7 @@ export class TaskAdmin {
     return refusals.find((refusal) => refusal !== undefined)?.item;
   }
 
-  async cancel(id: string, remark: string | undefined): Promise<boolean> {
+  async cancel(id: string, remark: string | undefined, by: string | undefined): Promise<boolean> {
     const context = this.#context;
     const token = context.randomness.token();
     for (let tries = 0; tries < mostCancelTries; tries += 1) {
@@ -42,7 +44,8 @@ export class TaskAdmin {
         return item !== undefined && stateOf(item) === "cancelled";
       const text = remark ?? String(item[taskAttributeNames.remark]);
       const ended = endedTask(context, item, undefined, "cancelled", text, token);
-      const writes = cancelTask(ended, fenceOf(item));
+      const trace = this.#traceOf("cancel", id, { by, reason: remark });
+      const writes = [...cancelTask(ended, fenceOf(item)), ...trace];
       const result = await callWithRetry(context, (table) => table.transact(writes));
       if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
     }
@@ -72,10 +75,11 @@ export class TaskAdmin {
       batch = [];
       requeued += await this.#requeueSome(items, terms);
     };
+    const most = terms.by === undefined ? tasksPerTransaction : tracedTasksPerTransaction;
     for await (const { item, task } of this.#under(endedTaskPrefix, true)) {
       if (!isSelected(task)) continue;
       batch.push(item);
-      if (batch.length < Math.min(tasksPerTransaction, limit - requeued)) continue;
+      if (batch.length < Math.min(most, limit - requeued)) continue;
       await flush();
       if (requeued >= limit) break;
     }
@@ -87,15 +91,17 @@ export class TaskAdmin {
    * Requeues the tasks that have not changed since they were read; gives how many are requeued, by this call or
    * another.
    */
-  async #requeueSome(items: readonly Item[], { maxAttempts, delayMs }: RequeueTerms): Promise<number> {
+  async #requeueSome(items: readonly Item[], given: RequeueTerms): Promise<number> {
     const context = this.#context;
     const { set, terms } = context;
+    const { maxAttempts, delayMs, by } = given;
+    const writesPerTask = by === undefined ? 2 : 3;
     let left = items;
     let requeued = 0;
     while (left.length > 0) {
       const writes = left.flatMap((item) => {
         const task = readTask(item);
-        return requeueTask({
+        const requeueing = requeueTask({
           set,
           id: task.id,
           payload: String(item[taskAttributeNames.payload]),
@@ -105,10 +111,12 @@ export class TaskAdmin {
           now: context.clock.now(),
           keepForMs: terms.keepForMs,
         });
+        return [...requeueing, ...this.#traceOf("requeue", task.id, given)];
       });
       const { applied, refusals } = await callWithRetry(context, (table) => table.transact(writes));
       if (applied) return requeued + left.length;
-      const refusalsOf = (index: number) => [refusals[2 * index], refusals[2 * index + 1]] as const;
+      const refusalsOf = (index: number) =>
+        [refusals[writesPerTask * index], refusals[writesPerTask * index + 1]] as const;
       // An earlier copy of this request, or another caller's, has done it: the task is open, or has ended once more.
       requeued += left.filter((_, index) => {
         const [ended, open] = refusalsOf(index);
@@ -117,6 +125,17 @@ export class TaskAdmin {
       left = left.filter((_, index) => refusalsOf(index).every((refusal) => refusal === undefined));
     }
     return requeued;
+  }
+
+  /** The trace of what is done to an ended task, in the same transaction; none where nobody is named. */
+  #traceOf(
+    action: "requeue" | "cancel",
+    id: string,
+    { by, reason }: { readonly by: string | undefined; readonly reason: string | undefined },
+  ): readonly Write[] {
+    const context = this.#context;
+    const what = { key: context.set, sortKey: endedTaskPrefix + id, action, reason };
+    return by === undefined ? [] : [traceNow(context, { ...what, by })];
   }
 
   async *list(state: TaskState | undefined): AsyncGenerator<TaskRecord, void, undefined> {
@@ -156,6 +175,8 @@ export class TaskAdmin {
 
 /** A transaction has up to 100 entries, and a task needs two. */
 export const tasksPerTransaction = 50;
+/** With a trace, a task needs three. */
+const tracedTasksPerTransaction = 33;
 
 /** A cancel starts again when a worker had the task between its read and its write. After this many times it gives up. */
 const mostCancelTries = 3;

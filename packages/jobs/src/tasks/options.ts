@@ -24,6 +24,7 @@ import {
   unchecked,
   utf8Bytes,
 } from "@leasehold/client/internal";
+import { type TraceOptions, traceRules } from "../trace.ts";
 import { isRequeueable, type TaskRecord, type TaskState, taskStates } from "./record.ts";
 import { taskLimits } from "./schema.ts";
 
@@ -80,7 +81,9 @@ export interface TaskInput {
 }
 
 /** Options of {@link TaskSet.requeue}. */
-export interface RequeueOptions {
+export interface RequeueOptions extends TraceOptions {
+  /** Why, for the trace. @default - none */
+  readonly reason?: string;
   /** How many claims it may have this time: from 1 to 1000. @default - as many as before */
   readonly maxAttempts?: number;
   /** How long it waits before its first attempt, in milliseconds, up to 366 days. @default 0 */
@@ -284,7 +287,12 @@ function checkPayload(where: string, payload: unknown): string {
   return text;
 }
 
-const requeueRules: Rules<RequeueOptions> = { maxAttempts: attempts, delayMs: anyTime };
+const requeueRules: Rules<RequeueOptions> = {
+  ...traceRules,
+  maxAttempts: attempts,
+  delayMs: anyTime,
+  reason: text(taskLimits.remarkBytes),
+};
 const requeueAllRules: Rules<RequeueAllOptions> = {
   ...requeueRules,
   state: rule("failed, parked or cancelled", (state) => isRequeueable(state as TaskState)),
@@ -294,8 +302,8 @@ const requeueAllRules: Rules<RequeueAllOptions> = {
 
 /** Validates the options of `requeue`. */
 export function checkRequeueOptions(options: RequeueOptions): RequeueTerms {
-  const { maxAttempts, delayMs = 0 } = checkOptions(options, requeueRules);
-  return { maxAttempts, delayMs };
+  const { maxAttempts, delayMs = 0, by, reason } = checkOptions(options, requeueRules);
+  return { maxAttempts, delayMs, by, reason };
 }
 
 /** The options of `requeue`, validated and complete. */
@@ -303,6 +311,9 @@ export interface RequeueTerms {
   /** Undefined: as many as before. */
   readonly maxAttempts: number | undefined;
   readonly delayMs: number;
+  /** Undefined: no trace. */
+  readonly by: string | undefined;
+  readonly reason: string | undefined;
 }
 
 /** Validates the options of `requeueAll`. */
@@ -311,10 +322,11 @@ export function checkRequeueAllOptions(options: RequeueAllOptions): RequeueTerms
   readonly limit: number;
 } {
   const given = checkOptions(options, requeueAllRules);
-  const { maxAttempts, delayMs = 0, state, filter = () => true, limit = Number.POSITIVE_INFINITY } = given;
+  const { state, filter = () => true, limit = Number.POSITIVE_INFINITY } = given;
+  const { maxAttempts, delayMs = 0, by, reason } = given;
   const states: readonly TaskState[] = state === undefined ? ["failed", "parked"] : [state];
   const isSelected = (task: TaskRecord): boolean => states.includes(task.state) && filter(task);
-  return { maxAttempts, delayMs, isSelected, limit };
+  return { maxAttempts, delayMs, by, reason, isSelected, limit };
 }
 
 /** Validates a remark; no remark is an empty text. */

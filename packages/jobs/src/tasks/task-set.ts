@@ -1,12 +1,14 @@
 import type { LeaseClient } from "@leasehold/client";
 import {
   checkKey,
+  checkOptions,
   checkText,
   InvalidOptionsError,
   internalsOf,
   isOperational,
   whileOpen,
 } from "@leasehold/client/internal";
+import { type TraceOptions, traceRules } from "../trace.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { callWithRetry } from "./call-with-retry.ts";
 import { ClaimAttempt } from "./claim-attempt.ts";
@@ -247,9 +249,10 @@ export class TaskSet {
    * (`client.forceRelease`), and cancel it when it waits. The task keeps the remark, or that of its last attempt
    * where none is given. 2 requests, and 2 more each time that a worker had the task in between.
    */
-  async cancel(id: string, remark?: string): Promise<boolean> {
+  async cancel(id: string, remark?: string, options: TraceOptions = {}): Promise<boolean> {
     checkText("id", id, taskLimits.idBytes);
-    return await this.#admin.cancel(id, remark === undefined ? undefined : checkRemark(remark));
+    const { by } = checkOptions(options, traceRules);
+    return await this.#admin.cancel(id, remark === undefined ? undefined : checkRemark(remark), by);
   }
 
   /**
@@ -268,7 +271,7 @@ export class TaskSet {
    *
    * Resolves to the number of tasks that are open again, by this call or by another one at the same time. Goes
    * through the ended tasks once, in the order of their ids: 1 request for about 1 MB of them, and 1 for every 50
-   * that are requeued. When it rejects, because of the service or because `filter` throws, some tasks may be open
+   * that are requeued; with `by`, for every 33. When it rejects, because of the service or because `filter` throws, some tasks may be open
    * again: call it once more.
    *
    * ```ts

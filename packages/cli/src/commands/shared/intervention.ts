@@ -62,5 +62,5 @@ export function sayDone(
   words: string,
 ): void {
   if (printer.isForPeople) terminal.say(words);
-  else printer.document(entry, () => []);
+  else printer.document("action", entry, () => []);
 }

@@ -3,18 +3,39 @@
 import type { Clock } from "@leasehold/client";
 import { sleep } from "@leasehold/client/internal";
 import { exitCodeOf, exitCodes } from "../../exit-codes.ts";
+import { type Flags, type Values, whole } from "../../flags.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { shown } from "../../terminal/text.ts";
+import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../../view/read-cost.ts";
 
 /** How often a table is looked at. */
 export const usualPollMs = 2_000;
 
+/** How much looking again and again may cost. */
+export const paceFlags = {
+  "max-rcu": whole(
+    `read units a second at most (default ${usualUnitsPerSecond}): a larger table is looked at less often`,
+    { least: 1 },
+  ),
+} satisfies Flags;
+
+/** Gives how long after a look the next one may come. */
+export function paceOf({
+  every,
+  "max-rcu": mostUnitsPerSecond = usualUnitsPerSecond,
+}: Values<typeof paceFlags> & {
+  readonly every: number | undefined;
+}): (seen: { readonly cost: ReadCost }) => number {
+  return ({ cost }) => pauseAfter(cost, { everyMs: every ?? usualPollMs, mostUnitsPerSecond });
+}
+
 /** How to look again and again. */
-export interface Polling {
+export interface Polling<Seen = unknown> {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly everyMs: number;
+  /** How long after a look the next one comes, or what tells it by what was seen. */
+  readonly everyMs: number | ((seen: Seen) => number);
   /** For how long; the last look comes at its end. @default - for ever */
   readonly forMs?: number | undefined;
 }
@@ -22,13 +43,16 @@ export interface Polling {
 /** Gives what each look has seen. Ends when the time is over or the reader has closed the pipe; rejects when the signal aborts. */
 export async function* looks<Seen>(
   look: () => Promise<Seen>,
-  { terminal, clock, signal, everyMs, forMs = Number.POSITIVE_INFINITY }: Polling,
+  { terminal, clock, signal, everyMs, forMs = Number.POSITIVE_INFINITY }: Polling<Seen>,
 ): AsyncGenerator<Seen, void, undefined> {
   const began = clock.monotonic();
   let failure = "";
+  let pauseMs = typeof everyMs === "number" ? everyMs : usualPollMs;
   while (!terminal.isClosed) {
     try {
-      yield await look();
+      const seen = await look();
+      if (typeof everyMs === "function") pauseMs = everyMs(seen);
+      yield seen;
       failure = "";
     } catch (error) {
       // What may pass is said once, and not for every look.
@@ -39,6 +63,6 @@ export async function* looks<Seen>(
     }
     const leftMs = forMs - (clock.monotonic() - began);
     if (leftMs <= 0) return;
-    await sleep(clock, Math.min(everyMs, leftMs), signal);
+    await sleep(clock, Math.min(pauseMs, leftMs), signal);
   }
 }

@@ -49,6 +49,7 @@ export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">):
       cell: ({ heldForMs: ms }) => (ms === undefined ? none : ageText(ms)),
       align: "right",
       from: 60,
+      less: 1,
     },
     { title: "ENDS IN", cell: ({ remainingMs }) => endIn(remainingMs), align: "right" },
     {
@@ -56,15 +57,23 @@ export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">):
       cell: (row) => at(row, row.heldForMs && -row.heldForMs),
       wide: !isAbsolute,
       from: 60,
+      less: 3,
     },
-    { title: `ENDS (${zone})`, cell: (row) => at(row, row.remainingMs), wide: !isAbsolute, from: 60 },
+    {
+      title: `ENDS (${zone})`,
+      cell: (row) => at(row, row.remainingMs),
+      wide: !isAbsolute,
+      from: 60,
+      less: 4,
+    },
     {
       title: "FENCE",
       cell: ({ lease }) => fenceText(lease?.fencingToken),
       full: ({ lease }) => String(lease?.fencingToken ?? none),
       align: "right",
       from: 72,
+      less: 5,
     },
-    { title: "NOTE", cell: ({ note }) => note, gives: true, from: 72 },
+    { title: "NOTE", cell: ({ note }) => note, gives: true, from: 72, less: 2 },
   ];
 }

@@ -86,7 +86,7 @@ function* requeueOffers(set: string, tasks: readonly TaskRecord[], isReadOnly: b
       title: `Requeue ${group.length} ${state}: ${remark || "without a remark"}`,
       explanation: "They wait again, with all their attempts.",
       fields: { set, state, remark, ids: JSON.stringify(group.slice(0, 100).map(({ id }) => id)) },
-      inputs: [],
+      inputs: [{ name: "reason", label: "Reason", isOptional: true }],
       commandLine: `leasehold tasks requeue ${quoted(set)} --state ${state}${match}`,
     };
     yield offer(`requeue-${index}`, given, isReadOnly);

@@ -1,0 +1,117 @@
+// What other programs read: records with a kind and a version.
+import { LeaseOperator } from "@leasehold/client/operator";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { describe, expect, it } from "vitest";
+import {
+  jsonSchemaOf,
+  plainFields,
+  type RecordKind,
+  recordKinds,
+  schemaName,
+} from "../../packages/cli/src/terminal/record-kinds.ts";
+import { wrongRecords } from "../support/json-records.ts";
+import { lockTable } from "../support/lock-table.ts";
+
+const kinds = Object.keys(recordKinds) as RecordKind[];
+
+/** A table with something of everything. */
+async function fullTable() {
+  const table = lockTable();
+  const { clock, holder } = table;
+  const client = holder("worker");
+  await client.acquire("import", { leaseDurationMs: 60_000, data: { pod: "eu-1" } });
+  await new Semaphore(client, "payments", { permits: 3 }).acquire({ leaseDurationMs: 60_000 });
+  await new ReadWriteLock(client, "catalogue").write({ leaseDurationMs: 60_000 });
+  const operator = new LeaseOperator(client, { by: "alice" });
+  await operator.pause("feed", { forMs: 3_600_000, reason: "vendor down" });
+  const [asked] = (await operator.describe("import")).leases;
+  await operator.stop("import", { token: asked?.token ?? "", reason: "INC-1" });
+  await new JobRuns(client, "report").run(new Date(clock.now()).toISOString(), async ({ progress }) => {
+    await progress({ rows: 3 });
+  });
+  await new JobRuns(client, "report").skip(new Date(clock.now() - 3_600_000), "holiday", { by: "alice" });
+  const tasks = new TaskSet(client, "orders");
+  await tasks.add([{ id: "one", payload: { rows: 1 } }, { id: "two" }, { id: "three" }]);
+  await (await tasks.claim())?.fail("no address", { final: true });
+  await tasks.claim();
+  return table;
+}
+
+describe("records for other programs", () => {
+  it("have schemas whose changes are seen: vitest -u renews them", () => {
+    const schemas = Object.fromEntries(kinds.map((kind) => [schemaName(kind), jsonSchemaOf(kind)]));
+    // Where a field goes or means something else, raise the kind's version.
+    expect(schemas).toMatchSnapshot();
+  });
+
+  it.each([
+    [["ls", "--all", "--tombstones"], "lock/1"],
+    [["get", "import"], "key/1"],
+    [["get", "payments"], "key/1"],
+    [["get", "feed"], "key/1"],
+    [["get", "report"], "key/1"],
+    [["audit"], "action/1"],
+    [["history", "import"], "change/1"],
+    [["jobs"], "job/1"],
+    [["jobs", "runs", "report", "--since", "2d"], "run/1"],
+    [["tasks", "orders"], "tasks/1"],
+    [["tasks", "ls", "orders"], "task/1"],
+    [["version"], "version/1"],
+    [["leader", "import"], "leader/1"],
+    [["cost", "--lease", "30s"], "costs/1"],
+    [["help", "errors", "LEASE_LOST"], "error/1"],
+    [["stop", "payments", "--yes"], "action/1"],
+  ])("of %j are as their schema says", async (args, schema) => {
+    const { call } = await fullTable();
+    for (const format of ["json", "ndjson"] as const) {
+      const { stdout, stderr } = await call([...args, `--${format}`], { columns: undefined });
+      expect(stdout, stderr).not.toBe("");
+      expect(wrongRecords(stdout, format)).toEqual([]);
+      const records =
+        format === "json" ? [JSON.parse(stdout)].flat() : [JSON.parse(stdout.split("\n")[0] ?? "")];
+      if (args[0] !== "cost" || format === "json") expect(records[0]).toMatchObject({ schema });
+    }
+  });
+
+  it("are found wrong where they are", () => {
+    const right = { schema: "tasksAdded/1", set: "s", added: 1, known: 0 };
+    expect(wrongRecords(JSON.stringify(right), "json")).toEqual([]);
+    expect(wrongRecords(JSON.stringify({ ...right, added: "1", more: 2, known: undefined }), "json")).toEqual(
+      [
+        "tasksAdded/1.known is missing",
+        "tasksAdded/1.added is string, and not integer",
+        "tasksAdded/1.more is in no schema",
+      ],
+    );
+    expect(wrongRecords("{}", "json")).toHaveLength(1);
+  });
+
+  it("of each kind have a schema that leasehold schema prints", async () => {
+    const { call } = lockTable();
+    const listed = (await call(["schema"])).stdout.trim().split("\n");
+    expect(listed.map((line) => line.split(" ")[0])).toEqual(kinds.map(schemaName));
+    for (const kind of kinds) {
+      expect(JSON.parse((await call(["schema", kind])).stdout)).toEqual(jsonSchemaOf(kind));
+    }
+    expect(JSON.parse((await call(["schema", "lock/1"])).stdout)).toEqual(jsonSchemaOf("lock"));
+    expect((await call(["schema", "locks"])).stderr).toContain("did you mean lock?");
+  });
+});
+
+describe("tab-separated tables", () => {
+  it("have the fields of the records, numbers as numbers, and no sentence", async () => {
+    const { call } = await fullTable();
+    const { stdout } = await call(["ls", "-o", "tsv"], { columns: undefined });
+    const [titles = "", ...rows] = stdout.replace(/\n$/, "").split("\n");
+    const names = titles.split("\t");
+    expect(names).toEqual(plainFields("lock"));
+    const records = JSON.parse((await call(["ls", "--json"], { columns: undefined })).stdout);
+    expect(rows.map((line) => line.split("\t"))).toEqual(
+      records.map((record: Record<string, unknown>) => names.map((name) => String(record[name] ?? ""))),
+    );
+    expect(names).not.toContain("note");
+    expect(stdout).not.toMatch(/ago|waiting\b.*waiting| of \d/);
+  });
+});
