@@ -62,7 +62,7 @@ export class UnpaidOrders extends Construct {
     new SystemAlarm(this, "Parked", {
       what: "Unpaid orders could not be closed, and are parked.",
       entry: "ordersParked",
-      message: parkedMessage,
+      messages: [parkedMessage],
       functions: { Close: close, Report: report },
     });
   }
