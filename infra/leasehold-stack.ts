@@ -6,7 +6,7 @@ import {
   LeaseTable,
   LeaseTableAlarms,
 } from "@leasehold/cdk";
-import { CfnOutput, Stack, type StackProps } from "aws-cdk-lib";
+import { CfnOutput, type Duration, Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { acceptanceWorkflowKey } from "../functions/acceptance/schema.ts";
 import { transferKey } from "../functions/import-orders/schema.ts";
@@ -25,12 +25,14 @@ export interface LeaseholdStackProps extends StackProps {
   readonly pace?: Pace;
   /** How many tickets may wait at a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>>;
+  /** How long after its payment was due an unpaid order is closed: whole hours, up to 366 days. @default Duration.hours(0) */
+  readonly closeUnpaidOrdersAfter?: Duration;
 }
 
 /** The whole app: a lease table, the functions about leases, and five systems that use them. */
 export class LeaseholdStack extends Stack {
   constructor(scope: Construct, id: string, props: LeaseholdStackProps = {}) {
-    const { pace = deployedPace, departments, ...stackProps } = props;
+    const { pace = deployedPace, departments, closeUnpaidOrdersAfter, ...stackProps } = props;
     super(scope, id, {
       description: "Leasehold: leases on DynamoDB, and what stands on them.",
       ...stackProps,
@@ -43,7 +45,7 @@ export class LeaseholdStack extends Stack {
       scope: { keys: [transferKey, acceptanceWorkflowKey], keyPrefixes: [sharedKeyPrefix] },
     });
 
-    const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace });
+    const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace, closeAfter: closeUnpaidOrdersAfter });
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
     new StockLevels(this, "StockLevels", { leases });
     new Tasks(this, "Tasks", { leases, pace });

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import { startEngine } from "@leasehold/engine";
+import { measuredCommit } from "../bench/stamp.ts";
 import { numberIn, wholeIn } from "../test/support/arguments.ts";
 import { primitives } from "./history.ts";
 import { installTortured } from "./install.ts";
 import { plants } from "./plants.ts";
-import { commitOfPackages, figuresOf, record, runTables } from "./report.ts";
+import { figuresOf, record, runTables } from "./report.ts";
 import { torture } from "./run.ts";
 
 const usage = `npm run torture -- [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
@@ -51,7 +52,7 @@ async function main(): Promise<number> {
   if (tortured.length === 0)
     throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
 
-  const commit = await commitOfPackages();
+  const commit = await measuredCommit("torture/*.ts");
   if (values.report && commit.endsWith("+"))
     throw new Error(
       `--report names the commit that ran, and here are changes since ${commit}: commit them first`,

@@ -1,8 +1,6 @@
 /** The figures of runs, as tables: on a terminal, and on the page that reports the long runs. */
-import { execFile } from "node:child_process";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { withGenerated } from "../bench/costs/markdown.ts";
 import { type Operation, primitives } from "./history.ts";
 import type { TortureResult } from "./run.ts";
@@ -55,18 +53,6 @@ export function figuresOf(
     holds: history.holds.length,
     violations: violations.length,
   };
-}
-
-/** The commit whose code is packed now, with a plus where something was changed since. */
-export async function commitOfPackages(): Promise<string> {
-  const git = async (...words: string[]): Promise<string> =>
-    (await promisify(execFile)("git", words, { cwd: root })).stdout.trim();
-  try {
-    const changed = await git("status", "--porcelain", "--", "packages", "torture/*.ts");
-    return `${await git("rev-parse", "--short=9", "HEAD")}${changed === "" ? "" : "+"}`;
-  } catch {
-    return "unknown"; // The sources came as an archive, without their history.
-  }
 }
 
 /** The tables of some runs: the operations, the faults, and what each run was. */

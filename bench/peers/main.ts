@@ -3,6 +3,7 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "@leasehold/engine";
 import { heading, note, table } from "../report.ts";
+import { measuredCommit } from "../stamp.ts";
 import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
 import { contenders } from "./contenders/index.ts";
@@ -75,6 +76,7 @@ export async function benchPeers(
 
   const results: PeerResults = {
     conditions: {
+      commit: await measuredCommit("bench"),
       date: new Date().toISOString().slice(0, 10),
       engine: engine.version,
       node: process.version,

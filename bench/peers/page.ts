@@ -1,6 +1,7 @@
 /** Writes the generated part of docs/benchmarks.md and its charts, from the results that were kept. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { table, withGenerated } from "../costs/markdown.ts";
+import { stamp } from "../stamp.ts";
 import { type ChartData, chartsOf, svgOf, type Theme } from "./charts.ts";
 import { lossesOf, noiseOf } from "./losses.ts";
 import { type PeerResults, readResults } from "./results.ts";
@@ -40,7 +41,7 @@ export function generatedPart(results: PeerResults): string {
 }
 
 function conditionsText(results: PeerResults): string {
-  const { date, engine, node, processor, cores, load, isQuick, minutes } = results.conditions;
+  const { commit, date, engine, node, processor, cores, load, isQuick, minutes } = results.conditions;
   const again = results.cycles.find(({ id }) => id === "floor-again");
   const { time, cpu, p99 } = noiseOf(results);
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
@@ -50,6 +51,8 @@ function conditionsText(results: PeerResults): string {
     ...(isQuick
       ? ["**A quick run, on a busy machine. Its figures show only that everything runs.**", ""]
       : []),
+    stamp(commit),
+    "",
     `${date}, ${engine}, Node ${node}, ${cores} cores (${processor}), a load of ${load.toFixed(2)} at the beginning, ${minutes.toFixed(1)} minutes.`,
     "",
     `The floor ran twice, as two contenders. They differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +

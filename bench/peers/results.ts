@@ -66,6 +66,8 @@ export interface BundleCost {
 
 /** The machine and the moment. */
 export interface RunConditions {
+  /** Whose code was measured. */
+  readonly commit: string;
   /** Such as `2026-11-22`. */
   readonly date: string;
   readonly engine: string;

@@ -10,7 +10,7 @@ import { once } from "../support/once.ts";
 import { type CloseUnpaidOrders, closeUnpaidOrdersKey, type JobOutcome } from "./job.ts";
 import { OrderBook } from "./orders.ts";
 import { openRuns, runSlot, type SlotOutcome, usualLeaseMs } from "./runs.ts";
-import { tableVariable } from "./schema.ts";
+import { closeAfterMs, closeAfterVariable, tableVariable } from "./schema.ts";
 
 /** What a schedule sends; an EventBridge rule sends `time` in place of `scheduledTime`. */
 export interface ScheduleEvent {
@@ -66,7 +66,7 @@ function skipped(_event: ScheduleEvent, _context: Context, reason: SkipReason): 
 const scheduled = once(() =>
   onSchedule({
     leases: leaseClient(documents()),
-    orders: new OrderBook(documents(), required(tableVariable)),
+    orders: new OrderBook(documents(), required(tableVariable), closeAfterMs(optional(closeAfterVariable))),
     key: optional(environmentNames.key),
     runLeaseMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),
   }),

@@ -2,7 +2,7 @@ import { InvalidOptionsError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { required, wholeNumber } from "../support/environment.ts";
+import { optional, required, wholeNumber } from "../support/environment.ts";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
@@ -21,14 +21,14 @@ import {
   standings,
 } from "./run-report.ts";
 import { attemptsOfTrigger, usualLeaseMs } from "./runs.ts";
-import { scheduleVariable, tableVariable } from "./schema.ts";
+import { closeAfterMs, closeAfterVariable, scheduleVariable, tableVariable } from "./schema.ts";
 
 const dayMs = 86_400_000;
 const mostAttempts = 1000;
 
 const sources = once(() => ({
   leases: leaseClient(documents()),
-  orders: new OrderBook(documents(), required(tableVariable)),
+  orders: new OrderBook(documents(), required(tableVariable), closeAfterMs(optional(closeAfterVariable))),
   parked: new ParkedOrders(documents(), required(tableVariable)),
   schedule: required(scheduleVariable),
   leaseDurationMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),

@@ -15,6 +15,20 @@ export const tableVariable = "CLOSE_UNPAID_ORDERS_TABLE_NAME";
 /** The environment variable with the job's schedule, in EventBridge Scheduler's words and in UTC. */
 export const scheduleVariable = "CLOSE_UNPAID_ORDERS_SCHEDULE";
 
+/** The environment variable that says how many hours after its payment was due an order is closed, up to a year. @default 0 */
+export const closeAfterVariable = "CLOSE_UNPAID_ORDERS_AFTER_HOURS";
+
+const mostHours = 8_784;
+
+/** Reads that variable's text, in milliseconds. Throws an error that names it. */
+export function closeAfterMs(text: string = "0"): number {
+  const hours = Number(text);
+  if (/^\d+$/.test(text) && hours <= mostHours) return hours * 3_600_000;
+  throw new Error(
+    `the environment variable ${closeAfterVariable} is ${JSON.stringify(text)}; allowed: a whole number of hours from 0 to ${mostHours}`,
+  );
+}
+
 /** The words of the log line that an alarm counts: a run has parked orders. */
 export const parkedMessage = "orders parked";
 

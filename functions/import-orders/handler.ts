@@ -3,7 +3,7 @@ import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";
 import { handingOnClient, leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
-import { type StepOutcome, type TransferOutcome, transferOrders } from "./job.ts";
+import { type PutBack, type StepOutcome, type TransferOutcome, transferOrders } from "./job.ts";
 import { tableVariable } from "./schema.ts";
 import { OrderTransfer } from "./transfer.ts";
 
@@ -21,6 +21,6 @@ const parts = once(() => ({
  * the chunks that are pending. After the last chunk: the same, with nothing left to do. Frozen for longer than its lease:
  * its next chunk is refused at the gate, and its release touches nothing.
  */
-export const handler: Answering<TransferOutcome | StepOutcome> = answering((event, context) =>
+export const handler: Answering<TransferOutcome | StepOutcome | PutBack> = answering((event, context) =>
   transferOrders({ ...parts(), remainingMs: () => context.getRemainingTimeInMillis() }, event),
 );

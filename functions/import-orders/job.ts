@@ -7,7 +7,7 @@ import {
   LeaseUnavailableError,
 } from "@leasehold/client";
 import type { RunContext } from "@leasehold/jobs";
-import { choiceIn, durationIn, fieldsOf, nameIn } from "../support/input.ts";
+import { choiceIn, durationIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { checkKeyIs } from "../support/key-policy.ts";
 import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";
 import { RunLostError, recordEnd, recordRun } from "./run-history.ts";
@@ -19,7 +19,7 @@ export interface TransferJob {
   readonly leases: LeaseClient;
   /** For the leases of workflows, which go on when the step is over. */
   readonly adopting: LeaseClient;
-  readonly transfer: Pick<OrderTransfer, "nextChunk" | "transfer">;
+  readonly transfer: Pick<OrderTransfer, "nextChunk" | "transfer" | "putBack">;
   /** Milliseconds until the invocation ends. */
   readonly remainingMs: () => number;
 }
@@ -29,6 +29,8 @@ export type TransferOutcome =
   | {
       readonly result: "ran";
       readonly chunks: number;
+      /** How many chunks could not be transferred, and were parked with the reason. */
+      readonly parked: number;
       /** Whether it stopped for want of time: then the next run goes on. */
       readonly isUnfinished: boolean;
       readonly fencingToken: number;
@@ -49,40 +51,77 @@ export interface StepOutcome {
   readonly chunk?: string;
 }
 
+/** Whether a parked chunk waits again; not when there was none. */
+export interface PutBack {
+  readonly chunk: string;
+  readonly isPutBack: boolean;
+}
+
 /**
  * Does what an event asks for: a run of its own, or one step of a workflow that holds the lock.
  *
- *     { "kind": "import", "waitMs": 0 }                             a run
+ *     { "kind": "import", "waitMs": 0, "timeoutMs": 60000 }           a run; both limits are optional
  *     { "kind": "import", "lease": handle }                         the next chunk, for a loop
  *     { "kind": "import", "lease": handle, "chunk": "2026-03-01/7" }  this chunk, for a Map
+ *     { "kind": "import", "putBack": "2026-03-01/7" }                 a parked chunk waits again
  *
  * Rejects with InvalidOptionsError and KeyNotAllowedError before anything is sent.
  */
 export async function transferOrders(
   job: TransferJob,
   event: unknown,
-): Promise<TransferOutcome | StepOutcome> {
-  const fields = fieldsOf(event, ["kind", "waitMs", "lease", "chunk"]);
+): Promise<TransferOutcome | StepOutcome | PutBack> {
+  const fields = fieldsOf(event, ["kind", "waitMs", "timeoutMs", "lease", "chunk", "putBack"]);
   const kind = choiceIn(fields, "kind", transferKinds);
+  if (fields.putBack !== undefined) {
+    fieldsOf(event, ["kind", "putBack"]);
+    const chunk = nameIn(fields, "putBack");
+    return { chunk, isPutBack: await job.transfer.putBack(kind, chunk, job.remainingMs) };
+  }
   if (fields.lease === undefined) {
     if (fields.chunk !== undefined) {
       throw new InvalidOptionsError("event.chunk", fields.chunk, "nothing without the workflow's lease");
     }
-    return await runTransfer(job, kind, durationIn(fields, "waitMs", 0));
+    return await runTransfer(job, kind, {
+      waitMs: durationIn(fields, "waitMs", 0),
+      timeoutMs: fields.timeoutMs === undefined ? undefined : timeoutIn(fields),
+    });
   }
-  if (fields.waitMs !== undefined) {
-    throw new InvalidOptionsError(
-      "event.waitMs",
-      fields.waitMs,
-      "nothing beside a lease: there is none to wait for",
-    );
+  for (const field of ["waitMs", "timeoutMs"]) {
+    if (fields[field] === undefined) continue;
+    const allowed = "nothing beside a lease, which the workflow has taken";
+    throw new InvalidOptionsError(`event.${field}`, fields[field], allowed);
   }
   const chunk = fields.chunk === undefined ? undefined : nameIn(fields, "chunk");
   return await transferStep(job, kind, fields.lease as LeaseHandle, chunk);
 }
 
+/** The shortest time that a run may be given. */
+const shortestTimeoutMs = 3_000;
+
+function timeoutIn(fields: Fields): number {
+  const timeoutMs = durationIn(fields, "timeoutMs", 0);
+  if (timeoutMs >= shortestTimeoutMs) return timeoutMs;
+  throw new InvalidOptionsError(
+    "event.timeoutMs",
+    timeoutMs,
+    `a whole number of milliseconds from ${shortestTimeoutMs} to 86400000`,
+  );
+}
+
+/** The limits of a run. */
+export interface RunLimits {
+  /** How long it waits for the lock, and at most half of the invocation's time. @default 0 */
+  readonly waitMs?: number;
+  /**
+   * How long it may take once it has the lock. Its lease is as long, so another run can take over from then on. It begins
+   * no chunk in the last 2 seconds. @default - as long as the invocation
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
 /**
- * Transfers whatever is pending, under a lease that lasts as long as the invocation.
+ * Transfers whatever is pending, under a lease that lasts as long as the invocation, or as long as its timeout.
  *
  * Stops in time and leaves the rest to the next run. One that dies, or is frozen beyond its lease, is taken over at its
  * end: its successor goes on with the chunks that are still pending, and the gate keeps late writes out. The run is in the
@@ -91,16 +130,21 @@ export async function transferOrders(
 export async function runTransfer(
   job: TransferJob,
   kind: TransferKind,
-  waitMs = 0,
+  { waitMs = 0, timeoutMs = Number.POSITIVE_INFINITY }: RunLimits = {},
 ): Promise<TransferOutcome> {
   const { leases, remainingMs } = job;
   const options = {
-    leaseDurationMs: leaseForInvocation(remainingMs()),
+    leaseDurationMs: leaseForInvocation(Math.min(remainingMs(), timeoutMs)),
     waitMs: waitWithin(waitMs, remainingMs()),
   };
   try {
     await using lease = await leases.acquire(transferKey, options);
-    return await recordRun(leases, lease, (run) => transferPending(job, kind, lease, run));
+    // Without a timeout it is the invocation that ends the run.
+    const leftMs = Number.isFinite(timeoutMs)
+      ? () => Math.min(remainingMs(), lease.remainingMs())
+      : remainingMs;
+    const limited = { ...job, remainingMs: leftMs };
+    return await recordRun(leases, lease, (run) => transferPending(limited, kind, lease, run));
   } catch (error) {
     if (!(error instanceof LeaseUnavailableError)) throw error;
     return { result: "skipped", holder: error.holder, expiresAt: error.expiresAt };
@@ -114,18 +158,19 @@ async function transferPending(
   run: RunContext,
 ): Promise<Exclude<TransferOutcome, { readonly result: "skipped" }>> {
   const { fencingToken } = lease;
-  for (let chunks = 0; ; ) {
-    run.progress({ kind, chunks });
+  for (let [chunks, parked] = [0, 0]; ; ) {
+    run.progress({ kind, chunks, parked });
     const chunk = await transfer.nextChunk(kind);
-    if (chunk === undefined) return { result: "ran", chunks, isUnfinished: false, fencingToken };
+    if (chunk === undefined) return { result: "ran", chunks, parked, isUnfinished: false, fencingToken };
     if (!hasTimeLeft(remainingMs())) {
       run.remark("unfinished: the next run goes on");
-      return { result: "ran", chunks, isUnfinished: true, fencingToken };
+      return { result: "ran", chunks, parked, isUnfinished: true, fencingToken };
     }
     // Not `held`: the fence keeps late writes out, and a lease without a successor is still valid for it.
     const result = await transfer.transfer(kind, chunk, lease, remainingMs);
     if (result === "fencedOff") throw new RunLostError(chunk, { result: "lost", chunks, fencingToken });
     if (result === "transferred") chunks += 1;
+    if (result === "parked") parked += 1;
   }
 }
 

@@ -5,6 +5,7 @@
  *     pk              sk      one item for each
  *     pending#import  chunk   chunk of orders that waits to be imported: `orders`, at most 90
  *     pending#export  chunk   chunk that waits to be exported: `orderIds`, at most 90
+ *     parked#import   chunk   chunk that cannot be imported, with the reason and its own item; parked#export alike
  *     done#import     chunk   chunk that was imported, with who did it under which fencing token
  *     done#export     chunk   chunk that was exported, with the orders as they were then
  *     orders          order   order
@@ -19,6 +20,9 @@ export const transferKey = "import-orders";
 
 /** What the log line says that an alarm counts: a run has failed, or has lost its lock. */
 export const runFailedMessage = "run failed";
+
+/** What the log line says that an alarm counts: a chunk cannot be transferred, and is parked. */
+export const chunkParkedMessage = "chunk parked";
 
 /** What is done with orders. */
 export type TransferKind = "import" | "export";
@@ -43,6 +47,11 @@ export function pendingPartition(kind: TransferKind): string {
 /** The key of a chunk that waits. */
 export function pendingKey(kind: TransferKind, chunk: string): TransferItemKey {
   return { pk: pendingPartition(kind), sk: chunk };
+}
+
+/** The key of a chunk that could not be transferred. */
+export function parkedKey(kind: TransferKind, chunk: string): TransferItemKey {
+  return { pk: `parked#${kind}`, sk: chunk };
 }
 
 /** The key of a chunk that is done. */

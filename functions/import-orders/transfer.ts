@@ -1,3 +1,4 @@
+import { TransactionCanceledException } from "@aws-sdk/client-dynamodb";
 import {
   BatchGetCommand,
   type DynamoDBDocumentClient,
@@ -5,15 +6,20 @@ import {
   QueryCommand,
 } from "@aws-sdk/lib-dynamodb";
 import type { Lease } from "@leasehold/client";
+import { warn } from "../support/log.ts";
 import { type TransactItems, transact } from "../support/transactions.ts";
 import {
+  chunkParkedMessage,
   doneKey,
   gateKey,
   mostOrdersPerChunk,
   orderKey,
+  parkedKey,
   pendingKey,
   pendingPartition,
+  type TransferItemKey,
   type TransferKind,
+  transferKey,
 } from "./schema.ts";
 
 /** An order as it comes in and goes out. */
@@ -27,20 +33,20 @@ export interface TransferredOrder {
  * The result of a chunk.
  *
  * - `transferred`: it is done.
+ * - `parked`: it cannot be transferred as it is. It is kept apart with the reason, and does not block other chunks.
  * - `alreadyDone`: it was done before, or there is no such chunk; nothing was changed.
  * - `fencedOff`: a later holder of the lock has written; nothing was changed.
  */
-export type ChunkResult = "transferred" | "alreadyDone" | "fencedOff";
+export type ChunkResult = "transferred" | "parked" | "alreadyDone" | "fencedOff";
 
-/** A chunk that cannot be transferred as it is. It stops the run, and is not passed over. */
-export class UnusableChunkError extends Error {
-  override readonly name = "UnusableChunkError";
-  readonly chunk: string;
-
-  constructor(chunk: string, problem: string) {
-    super(`the chunk ${JSON.stringify(chunk)} ${problem}: correct it, or remove it; the run stops there`);
-    this.chunk = chunk;
-  }
+/** A parked chunk's item: it contains the chunk's own item unchanged. */
+interface ParkedChunk extends TransferItemKey {
+  /** Why it cannot be transferred. */
+  readonly problem: string;
+  /** The owner that found it, and its fencing token of the lock. */
+  readonly by: string;
+  readonly fencingToken: number;
+  readonly item: Readonly<Record<string, unknown>>;
 }
 
 /** The entries of a transaction that can be refused; then come the chunk's own. */
@@ -80,8 +86,8 @@ export class OrderTransfer {
   }
 
   /**
-   * Transfers one chunk, once and for all, unless a later holder of the lock has written in the meantime. Rejects with
-   * {@link UnusableChunkError} where it is not a chunk that can be transferred.
+   * Transfers one chunk, once and for all, unless a later holder of the lock has written in the meantime. A chunk that
+   * cannot be transferred is parked under the same fence: otherwise it would come first in every run.
    */
   async transfer(
     kind: TransferKind,
@@ -93,23 +99,67 @@ export class OrderTransfer {
       new GetCommand({ TableName: this.#tableName, Key: pendingKey(kind, chunk), ConsistentRead: true }),
     );
     if (Item === undefined) return "alreadyDone";
+    const problem = kind === "import" ? problemOfOrders(Item.orders) : problemOfIds(Item.orderIds);
+    if (problem !== undefined) return await this.#park(kind, chunk, Item, problem, lease, remainingMs);
     const work =
       kind === "import"
-        ? this.#importing(chunk, ordersOf(chunk, Item.orders), lease)
-        : await this.#exporting(chunk, orderIdsOf(chunk, Item.orderIds), lease);
+        ? this.#importing(chunk, Item.orders as readonly TransferredOrder[], lease)
+        : await this.#exporting(chunk, Item.orderIds as readonly string[], lease);
+    try {
+      return (await this.#move(kind, chunk, lease, work, remainingMs)) ?? "transferred";
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return await this.#park(kind, chunk, Item, `DynamoDB refuses it: ${error.message}`, lease, remainingMs);
+    }
+  }
+
+  /** Puts a parked chunk back among those that wait, as it was: 2 requests. Tells whether it was there. */
+  async putBack(kind: TransferKind, chunk: string, remainingMs: () => number): Promise<boolean> {
+    const TableName = this.#tableName;
+    const Key = parkedKey(kind, chunk);
+    const { Item } = await this.#documents.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+    if (Item === undefined) return false;
+    const { item } = Item as ParkedChunk;
+    const entries = [
+      { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
+      { Put: { TableName, Item: item, ConditionExpression: "attribute_not_exists(pk)" } },
+    ];
+    return (await transact(this.#documents, entries, { remainingMs })).length === 0;
+  }
+
+  async #park(
+    kind: TransferKind,
+    chunk: string,
+    item: ParkedChunk["item"],
+    problem: string,
+    lease: Lease,
+    remainingMs: () => number,
+  ): Promise<ChunkResult> {
+    const Item: ParkedChunk = { ...parkedKey(kind, chunk), ...signature(lease), problem, item };
+    const put = { Put: { TableName: this.#tableName, Item } };
+    const gone = await this.#move(kind, chunk, lease, [put], remainingMs);
+    if (gone !== undefined) return gone;
+    warn(chunkParkedMessage, { job: transferKey, kind, chunk, problem });
+    return "parked";
+  }
+
+  /** Takes a chunk from those that wait, through the gate, together with what becomes of it; gives what refused that. */
+  async #move(
+    kind: TransferKind,
+    chunk: string,
+    lease: Lease,
+    work: TransactItems,
+    remainingMs: () => number,
+  ): Promise<"fencedOff" | "alreadyDone" | undefined> {
     const pending = {
       TableName: this.#tableName,
       Key: pendingKey(kind, chunk),
       ConditionExpression: "attribute_exists(pk)",
     };
-    const refused = await transact(
-      this.#documents,
-      [this.#throughTheGate(lease), { Delete: pending }, ...work],
-      { remainingMs },
-    );
+    const entries = [this.#throughTheGate(lease), { Delete: pending }, ...work];
+    const refused = await transact(this.#documents, entries, { remainingMs });
     if (refused.includes(gateEntry)) return "fencedOff";
-    if (refused.includes(pendingEntry)) return "alreadyDone";
-    return "transferred";
+    return refused.includes(pendingEntry) ? "alreadyDone" : undefined;
   }
 
   #throughTheGate(lease: Lease): TransactItems[number] {
@@ -158,34 +208,30 @@ function signature({ owner, fencingToken }: Lease): { readonly by: string; reado
   return { by: owner, fencingToken };
 }
 
-function ordersOf(chunk: string, list: unknown): readonly TransferredOrder[] {
-  const orders = listOf<TransferredOrder>(chunk, list);
-  checkIds(
-    chunk,
-    orders.map((order) => (order as Partial<TransferredOrder> | null)?.orderId),
-  );
-  return orders;
+/** Whether DynamoDB will refuse these entries again: a key or an item among them is too large, or an item has no text as its key. */
+function isUnwritable(error: unknown): error is Error {
+  if (error instanceof TransactionCanceledException) {
+    return error.CancellationReasons?.some(({ Code }) => Code === "ValidationError") === true;
+  }
+  return error instanceof Error && error.name === "ValidationException";
 }
 
-function orderIdsOf(chunk: string, list: unknown): readonly string[] {
-  const orderIds = listOf<string>(chunk, list);
-  checkIds(chunk, orderIds);
-  return orderIds;
-}
-
-function listOf<T>(chunk: string, list: unknown): readonly T[] {
-  if (Array.isArray(list) && list.length <= mostOrdersPerChunk) return list;
-  throw new UnusableChunkError(chunk, `has no list of at most ${mostOrdersPerChunk} orders`);
+function problemOfOrders(list: unknown): string | undefined {
+  const ids = Array.isArray(list)
+    ? list.map((order) => (order as Partial<TransferredOrder> | null)?.orderId)
+    : list;
+  return problemOfIds(ids);
 }
 
 /** DynamoDB takes an item once in a transaction, and would not say which one came twice. */
-function checkIds(chunk: string, orderIds: readonly unknown[]): void {
-  const seen = new Set<string>();
-  for (const [index, orderId] of orderIds.entries()) {
-    if (typeof orderId !== "string" || orderId === "")
-      throw new UnusableChunkError(chunk, `has no orderId at ${index}`);
-    if (seen.has(orderId))
-      throw new UnusableChunkError(chunk, `names the order ${JSON.stringify(orderId)} twice`);
+function problemOfIds(list: unknown): string | undefined {
+  if (!Array.isArray(list) || list.length > mostOrdersPerChunk)
+    return `it has no list of at most ${mostOrdersPerChunk} orders`;
+  const seen = new Set<unknown>();
+  for (const [index, orderId] of list.entries()) {
+    if (typeof orderId !== "string" || orderId === "") return `it has no orderId at ${index}`;
+    if (seen.has(orderId)) return `it names the order ${JSON.stringify(orderId)} twice`;
     seen.add(orderId);
   }
+  return undefined;
 }

@@ -2,19 +2,23 @@ import type { CacheFailedEvent, ServedEvent } from "@leasehold/client/single-fli
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required, wholeNumber } from "../support/environment.ts";
-import { durationIn, fieldsOf, nameIn } from "../support/input.ts";
+import { durationIn, fieldsOf, flagIn, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { waitWithin, workWithin } from "../support/working-time.ts";
-import { type CacheAnswer, cached, resourceFlights } from "./cache.ts";
+import { type CacheAnswer, cached, RecentValues, resourceFlights } from "./cache.ts";
 import { rhythmOf, rhythms } from "./rhythms.ts";
-import { cacheKeyPrefix, freshForVariable, tableVariable } from "./schema.ts";
+import { cacheKeyPrefix, freshForVariable, recentForVariable, tableVariable } from "./schema.ts";
 import { type StockLevels, StockMovements } from "./stock-levels.ts";
 
-const parts = once(() => ({
-  flights: resourceFlights(leaseClient(documents()), wholeNumber(freshForVariable, 60_000), onTrouble),
-  movements: new StockMovements(documents(), required(tableVariable)),
-}));
+const parts = once(() => {
+  const freshForMs = wholeNumber(freshForVariable, 60_000);
+  return {
+    flights: resourceFlights(leaseClient(documents()), freshForMs, onTrouble),
+    recent: new RecentValues(wholeNumber(recentForVariable, 1_000, 0), freshForMs),
+    movements: new StockMovements(documents(), required(tableVariable)),
+  };
+});
 
 /**
  * Gives a warehouse's stock levels, computed by one caller at a time.
@@ -22,7 +26,9 @@ const parts = once(() => ({
  *     { "warehouse": "north", "waitMs": 2000, "retry": "fullJitter" }
  *     → { "value": { "mug": 12 }, "computedAt": 1772359200000, "source": "cache" }
  *
- * Only the warehouse is needed; `retry` is one of untilExpiry, fixed, linear, exponential and fullJitter.
+ * Only the warehouse is needed. `retry` is one of untilExpiry, fixed, linear, exponential, fullJitter and random (150 to
+ * 250 ms, five times), or the client's own option: `{ "strategy": "random", "minDelayMs": 50, "maxDelayMs": 100, "maxRetries": 3 }`.
+ * `refresh` computes again although a value is in the cache.
  *
  * Dies before it has the lock: nothing has happened. Dies between the lock and the storing of the value: the lease ends
  * after 10 s and the next caller computes; until then callers get the value of at most a day ago, or wait. Dies between
@@ -31,18 +37,20 @@ const parts = once(() => ({
  * Runs out of time: the computation is cut off, and the lock let go, 2 s before Lambda would end it.
  */
 export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, context) => {
-  const fields = fieldsOf(event, ["warehouse", "waitMs", "retry"]);
+  const fields = fieldsOf(event, ["warehouse", "waitMs", "retry", "refresh"]);
   const warehouse = nameIn(fields, "warehouse");
   const remainingMs = context.getRemainingTimeInMillis();
   const waitMs = waitWithin(durationIn(fields, "waitMs", 2_000), remainingMs);
   const retry = fields.retry === undefined ? rhythms.untilExpiry : rhythmOf(fields.retry);
-  const { flights, movements } = parts();
+  const { flights, recent, movements } = parts();
   return cached({
     flights,
+    recent,
     key: cacheKeyPrefix + warehouse,
     compute: (signal) => movements.levels(warehouse, signal),
     waitMs,
     retry,
+    forceRefresh: flagIn(fields, "refresh"),
     // The wait may come first.
     computeTimeoutMs: workWithin(remainingMs - waitMs),
   });

@@ -18,5 +18,11 @@ export function movementsPartition(warehouse: string): string {
   return `movements#${warehouse}`;
 }
 
+/**
+ * The environment variable that says for how many milliseconds a process gives its own copy again before it looks in the
+ * table; 0 for never. @default 1000
+ */
+export const recentForVariable = "RESOURCE_CACHE_RECENT_FOR_MS";
+
 /** The environment variable that says for how many milliseconds levels are good. @default 60000 */
 export const freshForVariable = "RESOURCE_CACHE_FRESH_FOR_MS";

@@ -12,13 +12,13 @@ export function optional(name: string): string | undefined {
   return value === "" ? undefined : value;
 }
 
-/** Reads a whole number above 0. Throws an error that names the setting. */
-export function wholeNumber(name: string, fallback: number): number {
+/** Reads a whole number above 0, or from 0. Throws an error that names the setting. */
+export function wholeNumber(name: string, fallback: number, least: 0 | 1 = 1): number {
   const text = optional(name);
   if (text === undefined) return fallback;
   const value = Number(text);
-  if (Number.isSafeInteger(value) && value > 0) return value;
+  if (Number.isSafeInteger(value) && value >= least) return value;
   throw new Error(
-    `the environment variable ${name} is ${JSON.stringify(text)}; allowed: a whole number above 0`,
+    `the environment variable ${name} is ${JSON.stringify(text)}; allowed: a whole number ${least === 0 ? "from 0" : "above 0"}`,
   );
 }

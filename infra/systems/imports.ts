@@ -20,7 +20,12 @@ import {
 } from "aws-cdk-lib/aws-stepfunctions";
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
-import { runFailedMessage, tableVariable, transferKey } from "../../functions/import-orders/schema.ts";
+import {
+  chunkParkedMessage,
+  runFailedMessage,
+  tableVariable,
+  transferKey,
+} from "../../functions/import-orders/schema.ts";
 import { droppedEvents } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
@@ -76,9 +81,9 @@ export class Imports extends Construct {
     });
     const { stateMachine } = this.workflow;
     new SystemAlarm(this, "Failed", {
-      what: "An import or export failed, or lost its lock.",
+      what: "An import or export failed, lost its lock, or parked a chunk.",
       entry: "importFailed",
-      message: runFailedMessage,
+      messages: [runFailedMessage, chunkParkedMessage],
       functions: { Transfer: transfer },
       metrics: {
         errors: transfer.metricErrors(),

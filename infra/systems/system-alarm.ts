@@ -11,7 +11,7 @@ export interface SystemAlarmProps {
   readonly what: string;
   readonly entry: SystemRunbookEntry;
   /** The words of the log lines that count. */
-  readonly message: string;
+  readonly messages: readonly string[];
   /** The functions that write them, by a name for each. */
   readonly functions: Readonly<Record<string, { readonly logGroup: ILogGroup }>>;
   /** Other metrics to count, by a name for each. @default - none */
@@ -22,12 +22,12 @@ export interface SystemAlarmProps {
 export class SystemAlarm extends Construct {
   constructor(scope: Construct, id: string, props: SystemAlarmProps) {
     super(scope, id);
-    const { what, entry, message, functions, metrics } = props;
+    const { what, entry, messages, functions, metrics } = props;
     const counted: Record<string, Metric> = { ...metrics };
     for (const [name, { logGroup }] of Object.entries(functions)) {
       const filter = new MetricFilter(this, name, {
         logGroup,
-        filterPattern: FilterPattern.anyTerm(message),
+        filterPattern: FilterPattern.anyTerm(...messages),
         metricNamespace: metricsNamespace,
         metricName: this.node.path.replaceAll("/", "-") + name,
       });

@@ -5,6 +5,8 @@ import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import {
+  closeAfterMs,
+  closeAfterVariable,
   parkedMessage,
   scheduleVariable,
   tableVariable,
@@ -14,13 +16,24 @@ import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
 import { SystemAlarm } from "./system-alarm.ts";
 
+/** Properties of {@link UnpaidOrders}. */
+export interface UnpaidOrdersProps {
+  readonly leases: ILeaseTable;
+  readonly pace: Pace;
+  /** How long after its payment was due an order is closed: whole hours, up to 366 days. @default Duration.hours(0) */
+  readonly closeAfter?: Duration | undefined;
+}
+
 /** Closes unpaid orders at every tick, one run at a time, and gives back the stock that they held. */
 export class UnpaidOrders extends Construct {
   readonly job: SingletonJob;
 
-  constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable; readonly pace: Pace }) {
+  constructor(scope: Construct, id: string, props: UnpaidOrdersProps) {
     super(scope, id);
-    const { leases, pace } = props;
+    const { leases, pace, closeAfter = Duration.hours(0) } = props;
+    const closeAfterHours = String(closeAfter.toHours());
+    // Refused here, and not by each invocation.
+    closeAfterMs(closeAfterHours);
     // At whole minutes: a rate counts from its deployment, and afterwards nothing tells which of its slots were
     // missed.
     const schedule = ScheduleExpression.cron({ minute: `0/${pace.tick.toMinutes()}` });
@@ -29,7 +42,7 @@ export class UnpaidOrders extends Construct {
       entry: "close-unpaid-orders/handler.ts",
       description: "Closes the orders that were not paid in time.",
       timeout: Duration.seconds(40),
-      environment: { [tableVariable]: shop.tableName },
+      environment: { [tableVariable]: shop.tableName, [closeAfterVariable]: closeAfterHours },
     });
     shop.permit(close, "Query", "PutItem", "UpdateItem", "DeleteItem");
     this.job = new SingletonJob(this, "Job", {
@@ -54,6 +67,7 @@ export class UnpaidOrders extends Construct {
         [environmentNames.lockAtMostForMs]: String(pace.tickLease.toMilliseconds()),
         [tableVariable]: shop.tableName,
         [scheduleVariable]: schedule.expressionString,
+        [closeAfterVariable]: closeAfterHours,
       },
     });
     shop.permit(report, "Query", "GetItem", "PutItem", "UpdateItem", "DeleteItem");
@@ -62,7 +76,7 @@ export class UnpaidOrders extends Construct {
     new SystemAlarm(this, "Parked", {
       what: "Unpaid orders could not be closed, and are parked.",
       entry: "ordersParked",
-      message: parkedMessage,
+      messages: [parkedMessage],
       functions: { Close: close, Report: report },
     });
   }

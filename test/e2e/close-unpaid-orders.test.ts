@@ -157,6 +157,19 @@ describe("the job that closes unpaid orders", () => {
     expect((await readShop(documents, shopTable)).stock).toMatchObject({ p0: 1, p96: 1, p97: 0 });
   });
 
+  it("leaves an order open for the hours that the shop gives after the payment was due", async () => {
+    const hour = 3_600_000;
+    const open = [
+      { ...late, orderId: "three-hours", dueAt: now - 3 * hour },
+      { ...late, orderId: "exactly-two", dueAt: now - 2 * hour },
+      { ...late, orderId: "one-hour", dueAt: now - hour },
+    ];
+    await seedShop(documents, shopTable, { open, paid: [], stock: {} });
+    const patient = new OrderBook(documents, shopTable, 2 * hour);
+    expect(await closeUnpaidOrders(instance("A", { orders: patient }), now)).toMatchObject({ closed: 1 });
+    expect(Object.keys(await closedBy())).toEqual(["three-hours"]);
+  });
+
   describe("an order that cannot be closed", () => {
     const write = (sk: string, attributes: object): Promise<unknown> =>
       documents.send(
@@ -189,6 +202,45 @@ describe("the job that closes unpaid orders", () => {
       expect(await parkedProblems()).toEqual({ odd: expect.stringMatching(reason) });
       // It is out of the way: the next run does not come to it.
       expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 0, parked: 0 });
+    });
+
+    it("for one product without stock gives the others back at once, and its own line later", async () => {
+      const lines = [
+        { product: "mug", quantity: 4 },
+        { product: "lamp", quantity: 2 },
+        { product: "mug", quantity: 1 },
+      ];
+      await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines, customer: "c-1" });
+      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 2, parked: 1 });
+      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20 });
+      const [parked] = await parkedOrders.list(10);
+      expect(parked?.problem).toMatch(/"lamp" has no stock item/);
+
+      await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 7 } });
+      expect(await parkedOrders.putBack(parked?.id ?? "", () => 60_000)).toBe(true);
+      expect((await readShop(documents, shopTable)).open).toContainEqual(
+        expect.objectContaining({
+          orderId: "odd",
+          customer: "c-1",
+          lines: [{ product: "lamp", quantity: 2 }],
+          returnedLines: [lines[0], lines[2]],
+        }),
+      );
+      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 1, parked: 0 });
+      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20, lamp: 9 });
+    });
+
+    it("for one product without stock gives nothing back where the lease is gone", async () => {
+      const lines = [...mugs(4), { product: "lamp", quantity: 2 }];
+      await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines });
+      const a = instance("A");
+      const lease = await a.leases.acquire(closeUnpaidOrdersKey, { leaseDurationMs: 10_000 });
+      await lease.release();
+      for await (const found of orders.unpaid(now)) {
+        expect(await orders.close(found, lease, () => 60_000)).toBe("fencedOff");
+      }
+      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 10 });
+      expect(await parkedOrders.list(10)).toEqual([]);
     });
 
     it("for a stock that is no number, and for an item that is hardly an order, too", async () => {

@@ -2,7 +2,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
-import { table, withGenerated } from "../../bench/costs/markdown.ts";
+import { table } from "../../bench/costs/markdown.ts";
+import { measuredCommit, withMeasured } from "../../bench/stamp.ts";
 import { answerOf, bundleThread } from "../simulation/players.ts";
 import { wholeIn } from "../support/arguments.ts";
 import { type Exploration, retell } from "./explore.ts";
@@ -20,7 +21,7 @@ Plays every course of small cases: every order of what is under way, and every f
   --mistakes        plants each mistake, and looks for a course that shows it
   --seconds N       how long each may take; default: until every course was played
   --jobs N          how many threads share them; default: one for each processor
-  --write           writes the table of docs/explorer.md`;
+  --write           writes the table of docs/explorer.md; of all cases alone`;
 
 const { values } = parseArgs({
   options: {
@@ -43,6 +44,8 @@ async function main(): Promise<number> {
   }
   const chosen = scenarios.filter(({ name }) => name.startsWith(values.scenario));
   if (chosen.length === 0) throw new Error(`--scenario is ${values.scenario}; allowed: ${names.join(", ")}`);
+  if (values.write && chosen.length < scenarios.length)
+    throw new Error("--write is of all cases: the page would lose the others; leave --scenario out");
   const bounds: Task["bounds"] = {
     ...(values.seconds === undefined
       ? {}
@@ -95,7 +98,8 @@ async function writeTable(tasks: readonly Task[], all: readonly Done[]): Promise
   const head = ["case", "faults", "states", "courses", "depth", "seconds", last];
   const command = values.mistakes ? "npm run explore -- --mistakes" : "npm run explore";
   const text = await readFile(page, "utf8");
-  await writeFile(page, withGenerated(text, table([head, ...rows]), command));
+  const commit = await measuredCommit("test/explorer");
+  await writeFile(page, withMeasured(text, table([head, ...rows]), command, commit));
 }
 
 /** Has the tasks done by threads, whichever is free. */

@@ -20,6 +20,12 @@ export class Bench {
   readonly client: LeaseClient = new LeaseClient({ store: this.store, clock: this.clock, owner: "bench" });
 
   #before = 0;
+  #isRefused = false;
+
+  /** Whether no call of it was refused for its input. */
+  get isAccepted(): boolean {
+    return !this.#isRefused;
+  }
 
   /** Begins the next call of several: nothing of it has been sent. */
   begin(): void {
@@ -58,9 +64,10 @@ export class Bench {
     if (outcome === "waits") return undefined;
     if ("error" in outcome) {
       const { error } = outcome;
+      this.#isRefused ||= error instanceof InvalidOptionsError;
       if (!isExpected(error)) throw new Error("not a named error", { cause: error });
       // What a function of the caller's gives is only known when it is called.
-      const isOfAnswer = error instanceof InvalidOptionsError && error.option.endsWith("'s answer");
+      const isOfAnswer = error instanceof InvalidOptionsError && /'s (answer|result)$/.test(error.option);
       if (error instanceof InvalidOptionsError && !isOfAnswer)
         expect(this.store.calls.slice(this.#before)).toEqual([]);
       await this.clock.advance(1_000);

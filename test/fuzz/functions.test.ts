@@ -68,7 +68,9 @@ fuzz(
     event: someEvent({
       kind: fc.constantFrom("import", "export"),
       waitMs: fc.constantFrom(0, 1_000),
+      timeoutMs: fc.constantFrom(3_000, 60_000),
       chunk: hostileText,
+      putBack: hostileText,
     }),
     changes: fc.option(handle, { nil: undefined }),
     isHeld: fc.boolean(),
@@ -84,6 +86,7 @@ fuzz(
     const transfer = {
       nextChunk: async () => chunks.shift(),
       transfer: async () => "transferred" as const,
+      putBack: async () => false,
     };
     bench.begin();
     const job = { leases: bench.client, adopting: bench.client, transfer, remainingMs: () => longMs };

@@ -4,7 +4,7 @@
 // LEASEHOLD_FUZZ_PATH repeat it.
 
 import fc from "fast-check";
-import { test } from "vitest";
+import { expect, test } from "vitest";
 import { checkPrototypes } from "./hostile.ts";
 
 const longMs = 30_000;
@@ -19,20 +19,36 @@ export interface FuzzRuns {
   readonly few?: number;
   /** With the long tests, unless LEASEHOLD_FUZZ_RUNS says otherwise. @default 5000 */
   readonly many?: number;
+  /** Which cases have to be accepted: a property that refuses nearly all of its cases tests one check. */
+  readonly accepted?: {
+    /** The least share of all cases. */
+    readonly share: number;
+    /** Names of options; each is in an accepted case. */
+    readonly options: readonly string[];
+  };
 }
 
-/** Registers a property's two tests. */
+/** Registers a property's two tests. Of an accepted case the property gives the names of its options, in an array. */
 export function fuzz<Case>(
   name: string,
   cases: fc.Arbitrary<Case>,
-  property: (given: Case) => Promise<void> | void,
-  { few = 100, many = 5_000 }: FuzzRuns = {},
+  property: (given: Case) => unknown,
+  { few = 100, many = 5_000, accepted }: FuzzRuns = {},
 ): void {
-  const run = (numRuns: number, seed: number, more: { readonly interruptAfterTimeLimit?: number } = {}) =>
-    fc.assert(
+  const run = async (
+    numRuns: number,
+    seed: number,
+    more: { readonly interruptAfterTimeLimit?: number } = {},
+  ): Promise<void> => {
+    const found = { all: 0, accepted: 0, options: new Set<string>() };
+    await fc.assert(
       fc.asyncProperty(cases, async (given) => {
-        await property(given);
+        const options = await property(given);
         checkPrototypes();
+        found.all += 1;
+        if (!Array.isArray(options)) return;
+        found.accepted += 1;
+        for (const option of options) found.options.add(option);
       }),
       {
         numRuns,
@@ -41,6 +57,10 @@ export function fuzz<Case>(
         ...(LEASEHOLD_FUZZ_PATH ? { path: LEASEHOLD_FUZZ_PATH } : {}),
       },
     );
+    if (accepted === undefined || LEASEHOLD_FUZZ_PATH) return;
+    expect(found.accepted / found.all, "the share of accepted cases").toBeGreaterThanOrEqual(accepted.share);
+    expect(accepted.options.filter((option) => !found.options.has(option))).toEqual([]);
+  };
   test(name, () => run(few, quickSeed));
   test(`${name}, many times`, { tags: ["long"], timeout: hourMs }, () =>
     LEASEHOLD_FUZZ_RUNS

@@ -201,12 +201,16 @@ export type OptionsRecipe =
   | Recipe
   | { readonly shape: (typeof shapes)[number]; readonly options: Readonly<Record<string, Recipe>> };
 
-/** Options of which any part is there, right or hostile, in an object of any shape; at times with an unknown one. */
+/**
+ * Options of which any part is there, right or hostile, in an object of any shape; at times with an unknown one. Those that
+ * are needed are always there, where the options are known ones in an object.
+ */
 export function hostileOptions(
   known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+  needed: readonly string[] = [],
 ): fc.Arbitrary<OptionsRecipe> {
   const parts = Object.fromEntries(Object.entries(known).map(([name, right]) => [name, mostly(right)]));
-  const options = fc.record(parts, { requiredKeys: [] }) as fc.Arbitrary<Record<string, Recipe>>;
+  const options = fc.record(parts, { requiredKeys: [...needed] }) as fc.Arbitrary<Record<string, Recipe>>;
   const withUnknown = fc
     .tuple(
       options,
@@ -226,10 +230,19 @@ export function hostileOptions(
 /** As `hostileOptions`, of which only a few are there: where there are many, all of them are hardly ever right together. */
 export function fewHostileOptions(
   known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+  needed: readonly string[] = [],
 ): fc.Arbitrary<OptionsRecipe> {
+  const isNeeded = ([name]: readonly [string, unknown]): boolean => needed.includes(name);
+  const always = Object.entries(known).filter(isNeeded);
+  const others = Object.entries(known).filter((entry) => !isNeeded(entry));
   return fc
-    .shuffledSubarray(Object.entries(known), { maxLength: Math.min(4, Object.keys(known).length) })
-    .chain((entries) => hostileOptions(Object.fromEntries(entries)));
+    .shuffledSubarray(others, { maxLength: Math.min(4, others.length) })
+    .chain((entries) => hostileOptions(Object.fromEntries([...always, ...entries]), needed));
+}
+
+/** The names of the options that a recipe gives. */
+export function namesIn(recipe: OptionsRecipe): readonly string[] {
+  return "shape" in recipe && recipe.shape !== "inherited" ? Object.keys(recipe.options) : [];
 }
 
 /** Makes options as a recipe says. */

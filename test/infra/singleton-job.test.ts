@@ -438,6 +438,14 @@ describe("a schedule", () => {
 
   test.each([
     ["every 5 minutes", "use ScheduleExpression.rate, .cron or .at"],
+    [
+      "*/20 * * * * *",
+      "use ScheduleExpression.rate, .cron or .at; cron has six fields: minutes, hours, day of month, month, day of week, year; it has no seconds, and day 1 of a week is Sunday",
+    ],
+    [
+      "cron(*/20 * * * * *)",
+      "set the day of the month or the day of the week, and write ? for the other; cron has six fields: minutes, hours, day of month, month, day of week, year; it has no seconds, and day 1 of a week is Sunday",
+    ],
     ["rate(0 minutes)", "a rate is a whole number above 0 and minutes, hours or days"],
     ["rate(90 seconds)", "a rate is a whole number above 0 and minutes, hours or days"],
     ["cron(0 3 * * ?)", "cron has six fields: minutes, hours, day of month, month, day of week, year"],

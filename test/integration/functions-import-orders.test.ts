@@ -4,8 +4,8 @@ import type { JobRun } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
 import { openTransferRuns } from "../../functions/import-orders/run-history.ts";
-import { pendingKey, type TransferKind, transferKey } from "../../functions/import-orders/schema.ts";
-import { OrderTransfer, UnusableChunkError } from "../../functions/import-orders/transfer.ts";
+import { pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
+import { OrderTransfer } from "../../functions/import-orders/transfer.ts";
 import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
@@ -34,6 +34,21 @@ function worker(owner: string, options: Partial<TransferJob> = {}): TransferJob 
   const leases = new LeaseClient({ store: locks, clock, owner });
   const transfer = new OrderTransfer(system.documents, system.tableName);
   return { leases, adopting: leases, transfer, remainingMs: () => 30 * minute, ...options };
+}
+
+/** Transfers in which a step goes another way. */
+function otherwise(steps: Partial<TransferJob["transfer"]>): TransferJob["transfer"] {
+  const transfer = new OrderTransfer(system.documents, system.tableName);
+  return {
+    nextChunk: (kind) => transfer.nextChunk(kind),
+    transfer: (...args) => transfer.transfer(...args),
+    putBack: (...args) => transfer.putBack(...args),
+    ...steps,
+  };
+}
+
+function logged(): unknown[] {
+  return vi.mocked(console.log).mock.calls.map(([line]) => JSON.parse(String(line)) as unknown);
 }
 
 async function doneBy(): Promise<Record<string, unknown>> {
@@ -84,8 +99,7 @@ describe("the import and export of orders", () => {
     const transfer = new OrderTransfer(system.documents, system.tableName);
     const b = worker("B");
     const a = worker("A", {
-      transfer: {
-        nextChunk: (kind) => transfer.nextChunk(kind),
+      transfer: otherwise({
         transfer: async (kind, chunk, lease) => {
           if (chunk === "2") {
             // A's second chunk is under way for 32 minutes. B comes at 30, and does that chunk alone.
@@ -97,7 +111,7 @@ describe("the import and export of orders", () => {
           }
           return await transfer.transfer(kind, chunk, lease, anyTime);
         },
-      },
+      }),
     });
     // It finds its second chunk done, goes on to the third, which B has not come to yet, and is refused there.
     expect(await runTransfer(a, "import")).toMatchObject({ result: "lost", chunks: 1 });
@@ -112,7 +126,9 @@ describe("the import and export of orders", () => {
     await seed(["1"]);
     const a = worker("A");
     const lease = await a.leases.acquire(transferKey, { leaseDurationMs: 30 * minute, heartbeat: true });
-    const b = runTransfer(worker("B", { remainingMs: () => 120 * minute }), "import", 59 * minute);
+    const b = runTransfer(worker("B", { remainingMs: () => 120 * minute }), "import", {
+      waitMs: 59 * minute,
+    });
     await clock.advance(32 * minute);
     expect(await a.transfer.transfer("import", "1", lease, anyTime)).toBe("transferred");
     await clock.advance(28 * minute);
@@ -128,14 +144,13 @@ describe("the import and export of orders", () => {
       killed = resolve;
     });
     const a = worker("A", {
-      transfer: {
-        nextChunk: (kind) => dying.nextChunk(kind),
+      transfer: otherwise({
         transfer: async (kind, chunk, lease) => {
           if (chunk === "1") return await dying.transfer(kind, chunk, lease, anyTime);
           killed();
           return await new Promise(() => undefined);
         },
-      },
+      }),
     });
     void runTransfer(a, "import");
     await death;
@@ -196,38 +211,115 @@ describe("the import and export of orders", () => {
     expect((await system.items())["pending#import/4"]).toBeDefined();
   });
 
-  test.each([undefined, "none", Array.from({ length: 91 }, (_, index) => ({ orderId: `o${index}` }))])(
-    "a chunk that cannot be transferred stops the run by name, stays pending, and the lock is let go (%#)",
-    async (orders) => {
-      await system.put({ ...pendingKey("import", "odd"), ...(orders === undefined ? {} : { orders }) });
-      await expect(runTransfer(worker("A"), "import")).rejects.toThrow(
-        /"odd" has no list of at most 90 orders/,
-      );
-      expect(Object.keys(await system.items())).toEqual(["pending#import/odd"]);
-      expect(await worker("A").leases.inspect(transferKey)).toBeUndefined();
-    },
-  );
-
   test.each([
     [
       "import",
       "orders",
       [{ orderId: "a" }, { orderId: "b" }, { orderId: "a" }],
-      /"odd" names the order "a" twice/,
+      'it names the order "a" twice',
     ],
-    ["export", "orderIds", ["a", "b", "a"], /"odd" names the order "a" twice/],
-    ["import", "orders", [{ orderId: "a" }, {}], /"odd" has no orderId at 1/],
-    ["export", "orderIds", ["a", 7], /"odd" has no orderId at 1/],
+    ["export", "orderIds", ["a", "b", "a"], 'it names the order "a" twice'],
+    ["import", "orders", [{ orderId: "a" }, {}], "it has no orderId at 1"],
+    ["export", "orderIds", ["a", 7], "it has no orderId at 1"],
+    ["import", "orders", undefined, "it has no list of at most 90 orders"],
+    ["import", "orders", "none", "it has no list of at most 90 orders"],
+    [
+      "import",
+      "orders",
+      Array.from({ length: 91 }, (_, index) => ({ orderId: `o${index}` })),
+      "it has no list of at most 90 orders",
+    ],
+    ["import", "orders", [{ orderId: "o".repeat(1_025) }], "DynamoDB refuses it"],
   ] as const)(
-    "a chunk to %s whose %s cannot be one transaction is refused by name, stays pending, and nothing is moved (%#)",
-    async (kind, field, list, message) => {
-      await system.put({ ...pendingKey(kind, "odd"), [field]: list });
-      const refused = await runTransfer(worker("A"), kind).catch((error: unknown) => error);
-      expect(refused).toMatchObject({ name: "UnusableChunkError", chunk: "odd" });
-      expect((refused as Error).message).toMatch(message);
-      expect(Object.keys(await system.items())).toEqual([`pending#${kind}/odd`]);
+    "a chunk to %s whose %s cannot be one transaction is parked with the reason, and those after it are moved (%#)",
+    async (kind, field, list, problem) => {
+      const odd = { ...pendingKey(kind, "1-odd"), ...(list === undefined ? {} : { [field]: list }) };
+      await system.put(odd);
+      await system.put({ ...pendingKey(kind, "2"), orders: [{ orderId: "z" }], orderIds: ["z"] });
+      expect(await runTransfer(worker("A"), kind)).toMatchObject({
+        result: "ran",
+        chunks: 1,
+        parked: 1,
+        isUnfinished: false,
+      });
+      const items = await system.items();
+      expect(items[`parked#${kind}/1-odd`]).toMatchObject({
+        problem: expect.stringContaining(problem),
+        by: "A",
+        fencingToken: expect.any(Number),
+        item: odd,
+      });
+      expect(Object.keys(items).filter((key) => key.startsWith("pending#"))).toEqual([]);
+      expect(items[`done#${kind}/2`]).toMatchObject({ by: "A" });
+      expect(logged()).toMatchObject([{ message: "chunk parked", kind, chunk: "1-odd" }]);
     },
   );
+
+  test("a parked chunk is put back as it was, once, and a run takes it when it was corrected", async () => {
+    await system.put({ ...pendingKey("import", "odd"), from: "a file" });
+    await runTransfer(worker("A"), "import");
+    const putBack = (): Promise<unknown> => transferOrders(worker("A"), { kind: "import", putBack: "odd" });
+    expect(await putBack()).toEqual({ chunk: "odd", isPutBack: true });
+    expect(await putBack()).toEqual({ chunk: "odd", isPutBack: false });
+    expect(await system.items()).toMatchObject({ "pending#import/odd": { from: "a file" } });
+    await system.put({ ...pendingKey("import", "odd"), orders: [{ orderId: "a" }] });
+    expect(await runTransfer(worker("A"), "import")).toMatchObject({ chunks: 1, parked: 0 });
+  });
+
+  test("a chunk is not put back over one of its name that waits", async () => {
+    await system.put({ ...pendingKey("import", "odd") });
+    await runTransfer(worker("A"), "import");
+    await system.put({ ...pendingKey("import", "odd"), orders: [{ orderId: "new" }] });
+    const asked = { kind: "import", putBack: "odd" };
+    expect(await transferOrders(worker("A"), asked)).toEqual({ chunk: "odd", isPutBack: false });
+    expect((await system.items())["parked#import/odd"]).toBeDefined();
+    expect((await system.items())["pending#import/odd"]?.orders).toEqual([{ orderId: "new" }]);
+  });
+
+  test("a holder that was taken over parks nothing", async () => {
+    await system.put({ ...pendingKey("import", "odd") });
+    const a = worker("A");
+    const late = await a.leases.acquire(transferKey, { leaseDurationMs: minute });
+    await clock.advance(2 * minute);
+    await system.put({ ...pendingKey("import", "1"), orders: [{ orderId: "a" }] });
+    const later = await worker("B").leases.acquire(transferKey);
+    expect(await a.transfer.transfer("import", "1", later, anyTime)).toBe("transferred");
+    expect(await a.transfer.transfer("import", "odd", late, anyTime)).toBe("fencedOff");
+    expect(Object.keys(await system.items())).toContain("pending#import/odd");
+  });
+
+  test("a step of a workflow parks its chunk, and the next step goes on", async () => {
+    const lease = (await worker("W").leases.acquire(transferKey)).toJSON();
+    await system.put({ ...pendingKey("import", "odd") });
+    const step = (): Promise<unknown> => transferOrders(worker("step"), { kind: "import", lease });
+    expect(await step()).toEqual({ result: "parked", chunk: "odd" });
+    expect(await step()).toEqual({ result: "nothingLeft" });
+  });
+
+  test("a run with a timeout stops in time, and its lease is as long: another run takes over from then on", async () => {
+    await seed();
+    const slow = worker("A");
+    const { transfer } = slow;
+    const job = {
+      ...slow,
+      transfer: otherwise({
+        transfer: async (...args) => {
+          await clock.advance(9_000);
+          return await transfer.transfer(...args);
+        },
+      }),
+    };
+    const asked = transferOrders(job, { kind: "import", timeoutMs: 10_000 });
+    expect(await asked).toMatchObject({ result: "ran", chunks: 1, isUnfinished: true });
+
+    const stuck = worker("B", { transfer: otherwise({ transfer: () => new Promise(() => undefined) }) });
+    void transferOrders(stuck, { kind: "import", timeoutMs: 10_000 });
+    await vi.waitFor(async () => {
+      expect(await stuck.leases.inspect(transferKey)).toMatchObject({ owner: "B", leaseDurationMs: 10_000 });
+    });
+    await clock.advance(11_500);
+    expect(await runTransfer(worker("C"), "import")).toMatchObject({ result: "ran", chunks: 2 });
+  });
 
   describe("in the run history", () => {
     const runs = async (): Promise<readonly JobRun[]> => {
@@ -235,8 +327,6 @@ describe("the import and export of orders", () => {
       for await (const run of openTransferRuns(worker("reader").leases).runs()) list.push(run);
       return list;
     };
-    const logged = (): unknown[] =>
-      vi.mocked(console.log).mock.calls.map(([line]) => JSON.parse(String(line)) as unknown);
     test("each run has its entry, by the time at which it got the lock, also two within one millisecond", async () => {
       await seed();
       await runTransfer(worker("A"), "import");
@@ -259,13 +349,20 @@ describe("the import and export of orders", () => {
     });
 
     test("a run that fails is there with its error and what it had done, and is logged for the alarm", async () => {
-      await seed(["1"]);
-      await system.put({ ...pendingKey("import", "2") });
-      await expect(runTransfer(worker("A"), "import")).rejects.toThrow("no list");
+      await seed(["1", "2"]);
+      const { transfer } = worker("A");
+      const failing = otherwise({
+        transfer: async (...args) => {
+          if (args[1] === "2") throw new Error("the file is gone");
+          return await transfer.transfer(...args);
+        },
+      });
+      const running = runTransfer(worker("A", { transfer: failing }), "import");
+      await expect(running).rejects.toThrow("the file is gone");
       const [run, ...others] = await runs();
       expect(others).toEqual([]);
       expect(run).toMatchObject({ state: "failed", progress: { kind: "import", chunks: 1 } });
-      expect(run?.remark).toMatch(/UnusableChunkError: the chunk "2"/);
+      expect(run?.remark).toMatch(/the file is gone/);
       expect(logged()).toMatchObject([{ message: "run failed", job: transferKey, slot: run?.slot }]);
     });
 
@@ -273,9 +370,8 @@ describe("the import and export of orders", () => {
       await seed();
       const a = worker("A");
       const { transfer } = a;
-      const losing = {
-        nextChunk: (kind: TransferKind) => transfer.nextChunk(kind),
-        transfer: async (...args: Parameters<OrderTransfer["transfer"]>) => {
+      const losing = otherwise({
+        transfer: async (...args) => {
           if (args[1] === "2") {
             await clock.advance(31 * minute);
             await runTransfer(worker("B"), "import");
@@ -283,7 +379,7 @@ describe("the import and export of orders", () => {
           }
           return await transfer.transfer(...args);
         },
-      };
+      });
       expect(await runTransfer({ ...a, transfer: losing }, "import")).toMatchObject({
         result: "lost",
         chunks: 1,
@@ -297,10 +393,7 @@ describe("the import and export of orders", () => {
 
     test("a run that dies shows as lost when its lease has ended; one that is skipped leaves nothing", async () => {
       const dying = worker("A", {
-        transfer: {
-          nextChunk: () => new Promise(() => undefined),
-          transfer: () => Promise.reject(new Error()),
-        },
+        transfer: otherwise({ nextChunk: () => new Promise(() => undefined) }),
       });
       void runTransfer(dying, "import");
       await vi.waitFor(async () => expect(await runs()).toMatchObject([{ state: "running", owner: "A" }]));
@@ -335,13 +428,15 @@ describe("the import and export of orders", () => {
 
       await clock.advance(minute);
       const next = (await workflow.leases.acquire(transferKey)).toJSON();
-      await system.put({ ...pendingKey("import", "odd") });
-      const failing = transferOrders(worker("step"), { kind: "import", lease: next });
-      await expect(failing).rejects.toThrow(UnusableChunkError);
+      const job = worker("step", {
+        transfer: otherwise({ nextChunk: () => Promise.reject(new Error("the table is gone")) }),
+      });
+      const failing = transferOrders(job, { kind: "import", lease: next });
+      await expect(failing).rejects.toThrow("the table is gone");
       expect((await runs()).at(-1)).toMatchObject({
         slot: new Date(next.acquiredAt).toISOString(),
         state: "failed",
-        remark: expect.stringContaining("UnusableChunkError"),
+        remark: expect.stringContaining("the table is gone"),
       });
       expect(logged()).toMatchObject([{ message: "run failed" }]);
     });
@@ -360,6 +455,11 @@ describe("the import and export of orders", () => {
       { kind: "import", lease, waitMs: 1 },
       { kind: "import", lease, chunk: "" },
       { kind: "import", waitMs: -1 },
+      { kind: "import", timeoutMs: 2_999 },
+      { kind: "import", timeoutMs: "1m" },
+      { kind: "import", lease, timeoutMs: 60_000 },
+      { kind: "import", putBack: "" },
+      { kind: "import", putBack: "1", waitMs: 1 },
       { kind: "import", rows: [] },
     ]) {
       await expect(ask(event)).rejects.toBeInstanceOf(InvalidOptionsError);

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { measuredCommit } from "../../bench/stamp.ts";
 import { judgeAtLoad } from "./at-load.ts";
 import { type Mutant, mutate } from "./mutants.ts";
 import { type Judging, type Note, planFile, sourcesFile } from "./plan.ts";
@@ -11,7 +12,7 @@ import { play } from "./tests.ts";
 
 const usage = `npm run mutation -- [--only PATH]... [--fresh]
 
-  --only PATH   mutants of the sources whose path contains this, alone
+  --only PATH   mutants of the sources whose path contains this, alone; docs/mutation.md stays as it is
   --fresh       forgets what earlier runs have seen
 
 Ctrl-C loses nothing: the next run goes on where this one stopped.`;
@@ -317,7 +318,8 @@ async function main(): Promise<number> {
   const isMeant = ({ file }: Mutant): boolean =>
     only === undefined || only.some((part) => file.includes(part));
   await run.play(isMeant);
-  writePage(mutants, run.results);
+  // The page is of the whole: what a part has shown is told here alone.
+  if (only === undefined) writePage(mutants, run.results, await measuredCommit("test"));
   return tell(mutants.filter(isMeant), run.results);
 }
 

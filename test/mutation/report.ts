@@ -1,7 +1,7 @@
 /** What came of all mutants: on the screen, and as the tables of docs/mutation.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withGenerated } from "../../bench/costs/markdown.ts";
+import { withMeasured } from "../../bench/stamp.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
 import { root } from "./scope.ts";
@@ -46,28 +46,21 @@ export function tell(mutants: readonly Mutant[], results: Results): number {
   return Number(scoreOf(total)) < threshold ? 1 : 0;
 }
 
-/** Writes the tables of the page, of everything that is known. */
-export function writePage(mutants: readonly Mutant[], results: Results): void {
-  const begun = new Set(mutants.filter(({ key }) => key in results).map(({ file }) => file));
-  const known = mutants.filter(({ file }) => begun.has(file));
-  const folders = rowsOf(known, results, ({ file }) =>
+/** Writes the tables of the page: of all mutants, on this commit. */
+export function writePage(mutants: readonly Mutant[], results: Results, commit: string): void {
+  const folders = rowsOf(mutants, results, ({ file }) =>
     file.replace(/^packages\/(\w+)\/src\/([^/]+).*$/, "$1: $2"),
   );
-  const files = new Set(mutants.map(({ file }) => file));
-  const missing = mutants.length - known.length;
   const lines = [
     "| | mutants | killed | endless | survived | not reached | open | score |",
     "|---|--:|--:|--:|--:|--:|--:|--:|",
     ...[...folders].map(([name, row]) => tableLine(name, row)),
-    tableLine("all", rowOf(known, results)),
+    tableLine("all", rowOf(mutants, results)),
     "",
-    missing === 0
-      ? ""
-      : `The ${missing} mutants of ${files.size - begun.size} other files have not been judged yet.\n`,
-    ...explanations(known, results),
+    ...explanations(mutants, results),
   ];
   const text = readFileSync(page, "utf8");
-  writeFileSync(page, withGenerated(text, lines.join("\n").trim(), "npm run mutation"));
+  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run mutation", commit));
 }
 
 /** Each mutant that no test has seen, under the reason why that is right. */

@@ -293,6 +293,14 @@ describe("an acquisition is refused", () => {
     [{ strategy: "fixed", delayMs: 10, maxDelayMs: 20 }, "retry.maxDelayMs", 20],
     [{ strategy: "exponential", delayMs: 10, maxDelayMs: 5 }, "retry.maxDelayMs", 5],
     [{ strategy: "untilExpiry", delayMs: 10 }, "retry.delayMs", 10],
+    [{ strategy: "untilExpiry", maxRetries: 5 }, "retry.maxRetries", 5],
+    [{ strategy: "fixed", delayMs: 10, maxRetries: 0 }, "retry.maxRetries", 0],
+    [{ strategy: "linear", delayMs: 10, maxRetries: 1.5 }, "retry.maxRetries", 1.5],
+    [{ strategy: "exponential", delayMs: 10, minDelayMs: 5 }, "retry.minDelayMs", 5],
+    [{ strategy: "random", maxDelayMs: 5 }, "retry.minDelayMs", undefined],
+    [{ strategy: "random", minDelayMs: 10 }, "retry.maxDelayMs", undefined],
+    [{ strategy: "random", minDelayMs: 10, maxDelayMs: 5 }, "retry.maxDelayMs", 5],
+    [{ strategy: "random", minDelayMs: 1, maxDelayMs: 5, delayMs: 2 }, "retry.delayMs", 2],
   ])("with the retry %j", async (retry, option, value) => {
     await expectRefusal(() => client.acquire("k", { waitMs: 1, retry } as Anything), option, value);
   });

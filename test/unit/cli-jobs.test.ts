@@ -127,6 +127,7 @@ describe("leasehold jobs missed", () => {
     const { code, stderr } = await call(["jobs", "missed", "daily-report", "--schedule", "cron(0 8 * * *)"]);
     expect(code).toBe(64);
     expect(stderr).toContain("cron(0 8 * * *)");
+    expect(stderr).toContain("write cron(0 8 * * ? *)");
   });
 });
 

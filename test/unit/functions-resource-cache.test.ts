@@ -10,6 +10,7 @@ import {
   type CacheAnswer,
   type CacheRequest,
   cached,
+  RecentValues,
   resourceFlights,
 } from "../../functions/resource-cache/cache.ts";
 import { rhythmOf, rhythms } from "../../functions/resource-cache/rhythms.ts";
@@ -65,6 +66,90 @@ describe("the resource cache", () => {
     expect(given.map(({ source }) => source).sort()).toEqual(["computed", ...Array(4).fill("otherCall")]);
     for (const answer of given) expect(answer).toMatchObject({ value: "12 mugs", computedAt });
     expect(computing).toHaveLength(1);
+  });
+
+  test("a refresh computes again although the value is fresh, and the next caller gets the new one", async () => {
+    await getNow("12 mugs");
+    await clock.advance(10);
+    expect(await get({ compute: async () => "13 mugs", forceRefresh: true })).toMatchObject({
+      value: "13 mugs",
+      source: "computed",
+    });
+    expect(await get()).toMatchObject({ value: "13 mugs", source: "cache" });
+  });
+
+  describe("what a process keeps in front of the table", () => {
+    const freshForMs = 60_000;
+
+    test("is given again for its time without a request, and then the table's", async () => {
+      const recent = new RecentValues(1_000, freshForMs);
+      const first = await get({ recent, compute: async () => "12 mugs" });
+      const before = store.calls.length;
+      await clock.advance(999);
+      expect(await get({ recent })).toEqual({ ...first, source: "process" });
+      expect(store.calls).toHaveLength(before);
+      await clock.advance(1);
+      expect(await get({ recent })).toEqual({ ...first, source: "cache" });
+    });
+
+    test("is never given longer than it is fresh", async () => {
+      const recent = new RecentValues(10 * freshForMs, freshForMs);
+      await get({ recent, compute: async () => "12 mugs" });
+      await clock.advance(freshForMs);
+      expect(await get({ recent, compute: async () => "13 mugs" })).toMatchObject({ value: "13 mugs" });
+    });
+
+    test("is passed by a refresh, and holds its value afterwards", async () => {
+      const recent = new RecentValues(10_000, freshForMs);
+      await get({ recent, compute: async () => "12 mugs" });
+      await clock.advance(1);
+      const refreshed = await get({ recent, compute: async () => "13 mugs", forceRefresh: true });
+      expect(refreshed).toMatchObject({ value: "13 mugs", source: "computed" });
+      expect(await get({ recent })).toMatchObject({ value: "13 mugs", source: "process" });
+    });
+
+    test("is not an old value that stands in for a new one", async () => {
+      const recent = new RecentValues(10_000, freshForMs);
+      await getNow("12 mugs");
+      await clock.advance(freshForMs);
+      const fails = { recent, compute: () => Promise.reject(new Error("down")) };
+      expect(await get(fails)).toMatchObject({ value: "12 mugs", source: "stale" });
+      expect(await get({ recent, compute: async () => "13 mugs" })).toMatchObject({
+        value: "13 mugs",
+        source: "computed",
+      });
+    });
+
+    test("is nothing with a time of 0, nor where the clock went back, and at most 1,000 values", async () => {
+      const answer: CacheAnswer<number> = { value: 1, computedAt: 1_000, source: "cache" };
+      const none = new RecentValues(0, freshForMs);
+      none.keep("k", answer, 1_000);
+      expect(none.get("k", 1_000)).toBeUndefined();
+      const some = new RecentValues(500, freshForMs);
+      some.keep("first", answer, 1_000);
+      expect(some.get("first", 1_000)).toBe(answer);
+      expect(some.get("first", 999)).toBeUndefined();
+      for (let index = 0; index < 1_000; index += 1) some.keep(`k${index}`, answer, 1_000);
+      expect(some.get("first", 1_000)).toBeUndefined();
+      expect(some.get("k0", 1_000)).toBe(answer);
+    });
+  });
+
+  test("a caller looks five times, 150 to 250 ms apart, and is refused then", async () => {
+    const holder = get();
+    await settled();
+    const began = clock.now();
+    const refused = get({ waitMs: 30_000, retry: rhythmOf("random") }).catch((error: unknown) => error);
+    let endedAt = 0;
+    void refused.then(() => {
+      endedAt = clock.now();
+    });
+    while (endedAt === 0 && clock.now() < began + 10_000) await clock.advance(10);
+    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
+    expect(endedAt - began).toBeGreaterThanOrEqual(750);
+    expect(endedAt - began).toBeLessThanOrEqual(1_300);
+    computing[0]?.finish("12 mugs");
+    await holder;
   });
 
   test("a value that is fresh costs one read and no lock", async () => {

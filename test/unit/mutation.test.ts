@@ -1,9 +1,12 @@
 /** What is planted in the sources, and what is left as it is. */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Instrumenter } from "@stryker-mutator/instrumenter";
 import { beforeAll, describe, expect, it } from "vitest";
 import { logger } from "../mutation/mutants.ts";
 import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
-import { mutatedFiles, testFiles } from "../mutation/scope.ts";
+import { mutatedFiles, root, testFiles } from "../mutation/scope.ts";
 
 async function replacementsIn(content: string, mutator: string): Promise<string[]> {
   const { mutants } = await new Instrumenter(logger).instrument([{ name: "a.ts", mutate: true, content }], {
@@ -49,4 +52,14 @@ it("the protocol is mutated, and judged by tests that need no engine", () => {
   expect(files.filter((file) => file.endsWith("errors.ts"))).toEqual([]);
   expect(testFiles()).toContain("test/unit/lock-writes.test.ts");
   expect(testFiles().filter((file) => !/^test\/(unit|contract|mutation)\//.test(file))).toEqual([]);
+});
+
+it("a run of some sources leaves the published page as it is", { tags: ["long"] }, async () => {
+  const page = join(root, "docs/mutation.md");
+  const published = readFileSync(page, "utf8");
+  const args = ["--import", "tsx", "--conditions=leasehold-source", "test/mutation/main.ts"];
+  // No source has this in its path: there is nothing to judge.
+  const { status } = spawnSync(process.execPath, [...args, "--only", "no such source"], { cwd: root });
+  expect(status).toBe(1);
+  expect(readFileSync(page, "utf8")).toBe(published);
 });

@@ -10,6 +10,7 @@ import {
   type SingleFlightOptions,
 } from "../../packages/client/src/single-flight/index.ts";
 import { controlled, failureOf } from "../support/computations.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const freshForMs = 10_000;
@@ -58,6 +59,7 @@ describe("a call's own rhythm", () => {
     [{ strategy: "exponential", delayMs: 100, maxDelayMs: 400 }, [100, 300, 700, 1_100, 1_500, 1_900]],
     [{ strategy: "fullJitter", delayMs: 200 }, [100, 300, 700, 1_500]],
     [{ strategy: "untilExpiry" }, [250, 750, 1_750]],
+    [{ strategy: "random", minDelayMs: 150, maxDelayMs: 250, maxRetries: 5 }, [200, 400, 600, 800, 1_000]],
   ];
 
   test.each(rhythms)("%o overrides that of the SingleFlight", async (retry, times) => {
@@ -66,6 +68,16 @@ describe("a call's own rhythm", () => {
     void failureOf(waiting.getOrCompute("k", { ...unwanted, retry }));
     await settled();
     expect(await looksIn(2_000)).toEqual(times);
+  });
+
+  test("ends the wait after its last look with the refusal of that look", async () => {
+    await holder();
+    const retry = { strategy: "fixed", delayMs: 100, maxRetries: 3 } as const;
+    const failure = follow(flights().getOrCompute("k", { ...unwanted, retry }), clock);
+    await clock.advance(299);
+    expect(failure.error).toBeUndefined();
+    await clock.advance(1);
+    expect(failure.error).toBeInstanceOf(LeaseUnavailableError);
   });
 
   test("counts for callers that join later, too", async () => {

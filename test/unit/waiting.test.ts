@@ -50,6 +50,27 @@ describe("waiting for a held lock", () => {
     expect(store.calls.some((call) => call.consistent)).toBe(false);
   });
 
+  it("is over after as many pauses as its rhythm has, with the refusal that the end of waitMs gives", async () => {
+    const retry = { strategy: "random", minDelayMs: 150, maxDelayMs: 250, maxRetries: 5 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
+    await clock.advance(999);
+    expect(waiting.error).toBeUndefined();
+    await clock.advance(1);
+    expect(waiting.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(waiting.error).toMatchObject({ key: "k", holder: "a", retryAfterMs: expect.any(Number) });
+    expect(store.count("get")).toBe(5);
+    expect(store.count("update")).toBe(1);
+  });
+
+  it("takes a lock that its last look finds free", async () => {
+    const retry = { strategy: "fixed", delayMs: 200, maxRetries: 2 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
+    await clock.advance(300);
+    await held.release();
+    await clock.advance(100);
+    expect(waiting.value?.held).toBe(true);
+  });
+
   it("ends soon after an early release", async () => {
     const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }), clock);
     await clock.advance(600);
@@ -196,6 +217,7 @@ describe("delays of", () => {
     [{ strategy: "exponential", delayMs: 100 }, [100, 200, 400, 800, 1_600]],
     [{ strategy: "exponential", delayMs: 10_000 }, [10_000, 20_000, 30_000, 30_000, 30_000]],
     [{ strategy: "fullJitter", delayMs: 100 }, [100, 200, 400, 800, 1_600]],
+    [{ strategy: "random", minDelayMs: 150, maxDelayMs: 250 }, [250, 250, 250, 250, 250]],
   ] as const)("%j", (retry, expected) => {
     expect(delays(retry)).toEqual(expected);
   });
@@ -203,6 +225,12 @@ describe("delays of", () => {
   it("full jitter are anything from nothing to the exponential's", () => {
     expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0)).toEqual([0, 0, 0, 0, 0]);
     expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0.5)).toEqual([50, 100, 200, 400, 800]);
+  });
+
+  it("a random pause are never shorter than the least, and spread evenly up to the most", () => {
+    const retry = { strategy: "random", minDelayMs: 150, maxDelayMs: 250 } as const;
+    expect(delays(retry, 0)).toEqual([150, 150, 150, 150, 150]);
+    expect(delays(retry, 0.25)).toEqual([175, 175, 175, 175, 175]);
   });
 
   it("the default double from a quarter of a second to five, by half more or less", () => {

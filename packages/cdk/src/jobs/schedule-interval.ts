@@ -14,6 +14,9 @@ const units: Readonly<Record<string, (count: number) => Duration>> = {
   day: Duration.days,
 };
 
+const cronFields =
+  "cron has six fields: minutes, hours, day of month, month, day of week, year; it has no seconds, and day 1 of a week is Sunday";
+
 /**
  * Reads a schedule's expression: `rate(...)`, `cron(...)` or `at(...)`.
  *
@@ -35,17 +38,18 @@ export function scheduleTiming(schedule: ScheduleExpression): ScheduleTiming {
     case "cron": {
       const fields = body.trim().split(/\s+/);
       if (fields.length !== 6) {
-        throw invalid(text, "cron has six fields: minutes, hours, day of month, month, day of week, year");
+        throw invalid(text, cronFields);
       }
       if ((fields[2] === "?") === (fields[4] === "?")) {
-        throw invalid(text, "set the day of the month or the day of the week, and write ? for the other");
+        const days = "set the day of the month or the day of the week, and write ? for the other";
+        throw invalid(text, `${days}; ${cronFields}`);
       }
       return { kind: "cron" };
     }
     case "at":
       return { kind: "once" };
     default:
-      throw invalid(text, "use ScheduleExpression.rate, .cron or .at");
+      throw invalid(text, `use ScheduleExpression.rate, .cron or .at; ${cronFields}`);
   }
 }
 

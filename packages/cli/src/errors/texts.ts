@@ -31,7 +31,7 @@ export const texts: Readonly<Record<string, string>> = {
   LEASE_TASK_LOST:
     "`TaskLostError` of `@leasehold/jobs`\n\n- Means: a worker has tried to end a task that it does not own any more. Nothing was changed. `reason` is `taken`, `returned`,\n  `ended` or `gone`.\n- Comes when: the worker's claim has expired, or an operator has changed the task.\n- Do: drop the result. Let the task's writes check its lease. Lengthen `leaseDurationMs` if claims expire under work.",
   INVALID_SCHEDULE:
-    "`InvalidScheduleError` of `@leasehold/jobs`\n\n- Means: EventBridge Scheduler does not take this expression, time zone or time. `problem` says what is allowed.\n- Comes when: a schedule is parsed, or a construct is made with it.\n- Do: correct the expression. EventBridge's cron has six fields and no seconds.",
+    "`InvalidScheduleError` of `@leasehold/jobs`\n\n- Means: EventBridge Scheduler does not take this expression, time zone or time. `problem` says what is allowed.\n- Comes when: a schedule is parsed, or a construct is made with it.\n- Do: correct the expression. EventBridge's cron has six fields: it has a year, no seconds, and a `?` for one of the two days.\n  The message says how to write an expression of a crontab, of Quartz or of Spring, and what would be lost.",
   LEASE_COMPUTATION_TIMEOUT:
     "`ComputationTimeoutError` of `@leasehold/client/single-flight`\n\n- Means: a computation took longer than `computeTimeoutMs`. Its result is dropped, and its lease is released.\n- Comes when: the computation is slow, or does not stop when its signal aborts.\n- Do: raise `computeTimeoutMs`, or pass the signal to what the computation calls.",
   LEASE_CACHED_FAILURE:

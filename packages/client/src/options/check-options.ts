@@ -15,6 +15,7 @@ import {
   checkSignal,
   checkSlot,
   checkText,
+  countTo,
   duration,
   isWhole,
   label,
@@ -125,24 +126,32 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
   return { given, times: { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs } };
 }
 
-const pauseBounds = ["delayMs", "maxDelayMs"];
+const pauseBounds = ["delayMs", "maxDelayMs", "maxRetries"];
 /** Which bounds of its pauses each strategy takes. */
 const boundsTaken: Record<RetryStrategy["strategy"], readonly string[]> = {
   untilExpiry: [],
-  fixed: ["delayMs"],
+  fixed: ["delayMs", "maxRetries"],
   linear: pauseBounds,
   exponential: pauseBounds,
   fullJitter: pauseBounds,
+  random: ["minDelayMs", "maxDelayMs", "maxRetries"],
 };
+const retryCount: Rule<number> = countTo(1_000_000);
 
 /** Validates a rhythm of looking. */
 export function checkRetry(_: string, retry: unknown): RetryStrategy {
-  const read = checkKnown(retry as RetryStrategy, ["strategy", ...pauseBounds], "retry");
+  const read = checkKnown(retry as RetryStrategy, ["strategy", "minDelayMs", ...pauseBounds], "retry");
   const { strategy } = read;
   const isKnown = typeof strategy === "string" && Object.hasOwn(boundsTaken, strategy);
   check(isKnown, "retry.strategy", strategy, Object.keys(boundsTaken).join(", "));
   const given = checkKnown(read, ["strategy", ...boundsTaken[strategy]], "retry");
   if (given.strategy === "untilExpiry") return given;
+  if (given.maxRetries !== undefined) retryCount("retry.maxRetries", given.maxRetries);
+  if (given.strategy === "random") {
+    checkDuration("retry.minDelayMs", given.minDelayMs, 1);
+    checkDuration("retry.maxDelayMs", given.maxDelayMs, given.minDelayMs);
+    return given;
+  }
   checkDuration("retry.delayMs", given.delayMs, 1);
   if (given.strategy === "fixed" || given.maxDelayMs === undefined) return given;
   checkDuration("retry.maxDelayMs", given.maxDelayMs, given.delayMs);

@@ -139,7 +139,9 @@ export abstract class WaitLoop<
     if (leftMs <= 0) throw reason();
     const { retry, signal } = this.#terms;
     this.#nextPauseMs ??= retryPauses(this.context, retry, this.holds);
-    await sleep(this.context.clock, Math.min(this.#nextPauseMs(claimableAt), leftMs), signal);
+    const pauseMs = this.#nextPauseMs(claimableAt);
+    if (pauseMs === Number.POSITIVE_INFINITY) throw reason();
+    await sleep(this.context.clock, Math.min(pauseMs, leftMs), signal);
   }
 }
 

@@ -38,7 +38,8 @@ export class HolderWatch {
   }
 
   /**
-   * Gives the entry of the last look; undefined when the lock is worth an attempt.
+   * Gives the entry of the last look; undefined when the lock is worth an attempt. Rejects with the last refusal when the
+   * rhythm has no more pauses.
    *
    * Calls `onHeld` for every look that found the lock held, with the entry of that look. The next look makes up for
    * one that fails.
@@ -51,8 +52,11 @@ export class HolderWatch {
   ): Promise<CacheEntry | undefined> {
     const { clock } = this.#context;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
+    let last = refusal;
     for (;;) {
-      await sleep(clock, this.#nextPauseMs(this.#claimableAt), signal);
+      const pauseMs = this.#nextPauseMs(this.#claimableAt);
+      if (pauseMs === Number.POSITIVE_INFINITY) throw last;
+      await sleep(clock, pauseMs, signal);
       const look = await unlessPassing(() => this.#look(signal), signal);
       if (look !== undefined) {
         const { entry, record } = look;
@@ -63,7 +67,8 @@ export class HolderWatch {
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {
         const inMs = Math.ceil(this.#claimableAt - clock.monotonic());
-        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look.record, look.entry);
+        last = new LeaseUnavailableError(this.#key, look.record, inMs);
+        onHeld(last, look.record, look.entry);
       }
     }
   }

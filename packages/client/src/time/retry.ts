@@ -11,16 +11,27 @@ import type { HoldWatch } from "../protocol/hold-estimate.ts";
  * - `linear`: `delayMs`, then twice, then three times that.
  * - `exponential`: `delayMs`, then twice that, then four times that.
  * - `fullJitter`: a random time between 0 and what `exponential` would wait.
+ * - `random`: a random time from `minDelayMs` to `maxDelayMs`.
  *
- * `maxDelayMs` limits the last three. @default 30000
+ * `maxDelayMs` limits `linear`, `exponential` and `fullJitter`. @default 30000
+ *
+ * `maxRetries` says after how many pauses the wait is over, even if `waitMs` is not: from 1 to 1000000. The caller gets
+ * what it gets when `waitMs` is over. Beside `waitMs: 0` nothing is waited for. @default - no limit
  */
 export type RetryStrategy =
   | { readonly strategy: "untilExpiry" }
-  | { readonly strategy: "fixed"; readonly delayMs: number }
+  | { readonly strategy: "fixed"; readonly delayMs: number; readonly maxRetries?: number }
+  | {
+      readonly strategy: "random";
+      readonly minDelayMs: number;
+      readonly maxDelayMs: number;
+      readonly maxRetries?: number;
+    }
   | {
       readonly strategy: "linear" | "exponential" | "fullJitter";
       readonly delayMs: number;
       readonly maxDelayMs?: number;
+      readonly maxRetries?: number;
     };
 
 /** What a strategy can go by. */
@@ -43,7 +54,8 @@ const wakeSpreadMs = 50;
 
 /**
  * Makes what gives one caller's pauses between its tries and looks: the next one, in milliseconds, where what is waited
- * for can be had at `claimableAt` on the monotonic clock. `holds`: what is known of how long holders keep it.
+ * for can be had at `claimableAt` on the monotonic clock; Infinity when there is no more of them. `holds`: what is known
+ * of how long holders keep it.
  */
 export function retryPauses(
   { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
@@ -53,6 +65,8 @@ export function retryPauses(
   let attempt = 0;
   return (claimableAt = Number.POSITIVE_INFINITY) => {
     attempt += 1;
+    if (retry.strategy !== "untilExpiry" && attempt > (retry.maxRetries ?? Number.POSITIVE_INFINITY))
+      return Number.POSITIVE_INFINITY;
     const fraction = randomness.fraction();
     return retryDelayMs(retry, {
       attempt,
@@ -70,6 +84,8 @@ export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {
     return Math.min(state.releaseInMs ?? probe, state.claimableInMs + wakeSpreadMs * state.fraction);
   }
   if (retry.strategy === "fixed") return retry.delayMs;
+  if (retry.strategy === "random")
+    return retry.minDelayMs + (retry.maxDelayMs - retry.minDelayMs) * state.fraction;
   const factor = retry.strategy === "linear" ? state.attempt : 2 ** (state.attempt - 1);
   const delay = Math.min(retry.delayMs * factor, retry.maxDelayMs ?? defaultMaxDelayMs);
   return retry.strategy === "fullJitter" ? delay * state.fraction : delay;

@@ -24,7 +24,8 @@ interface Field {
 }
 
 const monthNames = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const dayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+/** The names of weekdays, from Sunday on. */
+export const dayNames: readonly string[] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 const minutes: Field = { name: "minutes", min: 0, max: 59, wraps: true, steps: true };
 const hours: Field = { name: "hours", min: 0, max: 23, wraps: true, steps: true };
@@ -78,6 +79,15 @@ export function cronFields(text: string): CronFields {
     months: listed(monthText, month),
     years: listed(yearText, year),
   };
+}
+
+/**
+ * Reads seconds, which other schedulers have before the minutes.
+ *
+ * @throws CronFieldError
+ */
+export function secondsOf(text: string): readonly number[] {
+  return listed(text, { ...minutes, name: "seconds" });
 }
 
 function dayOfMonthRule(text: string): DayRule {

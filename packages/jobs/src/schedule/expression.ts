@@ -5,7 +5,7 @@
 import { check, checkOptions, type Rule, type Rules, readable, rule } from "@leasehold/client/internal";
 import { nextInCalendar } from "./cron-calendar.ts";
 import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
-import { withoutSeconds } from "./cron-hint.ts";
+import { cronHint } from "./cron-hint.ts";
 import { InvalidScheduleError } from "./errors.ts";
 import { TimeZone } from "./time-zone.ts";
 
@@ -69,10 +69,8 @@ export function parseScheduleExpression(
     case "at":
       return at(expression, body, zone);
   }
-  throw new InvalidScheduleError(
-    expression,
-    "it must be rate(value unit), cron(six fields) or at(yyyy-mm-ddThh:mm:ss)",
-  );
+  const forms = "it must be rate(value unit), cron(six fields) or at(yyyy-mm-ddThh:mm:ss)";
+  throw new InvalidScheduleError(expression, withHint(forms, expression));
 }
 
 function rate(expression: string, body: string, start: Date): ScheduleTimes {
@@ -122,10 +120,13 @@ function checked(expression: string, body: string): CronFields {
     return cronFields(body);
   } catch (error) {
     if (!(error instanceof CronFieldError)) throw error;
-    const instead = withoutSeconds(body);
-    const hint = "; if its first field is seconds, as in Quartz and Spring, leave it out: ";
-    throw new InvalidScheduleError(expression, error.message + (instead ? `${hint}write ${instead}` : ""));
+    throw new InvalidScheduleError(expression, withHint(error.message, body));
   }
+}
+
+function withHint(problem: string, fields: string): string {
+  const hint = cronHint(fields);
+  return hint === undefined ? problem : `${problem}; ${hint}`;
 }
 
 function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
