@@ -1,6 +1,8 @@
 /** What an invocation leaves behind, and by when it has ended. */
 import { LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
-import { CompletionFailedError } from "@leasehold/middy";
+import { settled } from "@leasehold/client/testing";
+import { CompletionFailedError, leaseLock } from "@leasehold/middy";
+import middy from "@middy/core";
 import { describe, expect, test } from "vitest";
 import { bench, ways } from "./middy-support.ts";
 
@@ -55,6 +57,25 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(ended?.afterMs).toBeLessThan(20_000);
     expect(ended?.afterMs).toBeGreaterThan(10_000);
   });
+
+  test("a heartbeat that would come too late for its lease comes each third of it", async () => {
+    const { clock, client, other, context } = bench();
+    const work = Promise.withResolvers<string>();
+    const app = wrap({ client, clock, key: "job", heartbeat: 60_000, ...quiet }, () => work.promise);
+    const run = app({}, context(900_000));
+    await clock.advance(120_000);
+    expect(await other.tryAcquire("job")).toBeUndefined();
+    work.resolve("done");
+    expect(await run).toBe("done");
+  });
+
+  test("a second delivery of an event that was done is skipped while its lock is in its cooldown", async () => {
+    const { clock, client, context } = bench();
+    const options = { client, clock, key: "job", lockAtLeastForMs: 30_000, skipResult: "skipped", ...quiet };
+    const app = wrap({ ...options, whenHeld: "skip" }, () => "done");
+    expect(await app({}, context(60_000, "1"))).toBe("done");
+    expect(await app({}, context(60_000, "1"))).toBe("skipped");
+  });
 });
 
 describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", (_, wrap) => {
@@ -73,4 +94,28 @@ describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", 
     expect(await holder()).toMatch(/^job\/request/);
     expect(process.listenerCount("SIGTERM")).toBe(before);
   });
+});
+
+test("an invocation that is skipped answers when Powertools' middlewares are cleaned up", async () => {
+  const { clock, client, other, context } = bench();
+  await other.acquire("job", { leaseDurationMs: 60_000 });
+  const { promise: flushed, resolve: flush } = Promise.withResolvers<void>();
+  const metrics = {
+    before: (request: { internal: Record<string, unknown> }) => {
+      request.internal["powertools-for-aws.metrics"] = () => flushed;
+    },
+  };
+  const app = middy(async () => "done")
+    .use(metrics)
+    .use(leaseLock({ client, clock, key: "job", skipResult: "skipped", whenHeld: "skip", ...quiet }));
+  let answer: unknown;
+  const answered = (app({}, context()) as Promise<unknown>).then((result) => {
+    answer = result;
+  });
+  await settled();
+  await settled();
+  expect(answer).toBeUndefined();
+  flush();
+  await answered;
+  expect(answer).toBe("skipped");
 });

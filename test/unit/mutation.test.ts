@@ -1,9 +1,11 @@
 /** What is planted in the sources, and what is left as it is. */
+import { readFileSync } from "node:fs";
 import { Instrumenter } from "@stryker-mutator/instrumenter";
 import { beforeAll, describe, expect, it } from "vitest";
 import { logger } from "../mutation/mutants.ts";
 import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
-import { mutatedFiles, testFiles } from "../mutation/scope.ts";
+import { shareLine } from "../mutation/report.ts";
+import { mutatedFiles, shareOfCode, testFiles } from "../mutation/scope.ts";
 
 async function replacementsIn(content: string, mutator: string): Promise<string[]> {
   const { mutants } = await new Instrumenter(logger).instrument([{ name: "a.ts", mutate: true, content }], {
@@ -49,4 +51,13 @@ it("the protocol is mutated, and judged by tests that need no engine", () => {
   expect(files.filter((file) => file.endsWith("errors.ts"))).toEqual([]);
   expect(testFiles()).toContain("test/unit/lock-writes.test.ts");
   expect(testFiles().filter((file) => !/^test\/(unit|contract|mutation)\//.test(file))).toEqual([]);
+});
+
+it("the page says which part of all code its figures are about", () => {
+  const { mutated, all } = shareOfCode();
+  expect(mutated).toBeGreaterThan(5_000);
+  expect(all).toBeGreaterThan(2 * mutated);
+  expect(shareLine()).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of .*, \d+ %: /);
+  const page = readFileSync(new URL("../../docs/mutation.md", import.meta.url), "utf8");
+  expect(page).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of /m);
 });
