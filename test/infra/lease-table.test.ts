@@ -229,6 +229,18 @@ describe("permissions", () => {
     );
   });
 
+  test.each(["useLeases", "keepLeases", "usePrimitives", "operate"] as const)(
+    "to write (%s) a table with the user's key let their holder encrypt",
+    (grant) => {
+      const stack = newStack();
+      const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
+      new LeaseTable(stack, "Leases", { encryption }).grants[grant](newRole(stack));
+      expect(statements(stack).flatMap(({ Action }) => Action)).toEqual(
+        expect.arrayContaining(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey*"]),
+      );
+    },
+  );
+
   test("to read a table with the user's key let nobody encrypt", () => {
     const stack = newStack();
     const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));

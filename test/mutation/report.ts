@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withMeasured } from "../../bench/stamp.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
-import { root } from "./scope.ts";
+import { root, shareOfCode } from "./scope.ts";
 
 /** What became of a mutant; `open` while some tests have not judged it. */
 export interface Result {
@@ -52,6 +52,8 @@ export function writePage(mutants: readonly Mutant[], results: Results, commit: 
     file.replace(/^packages\/(\w+)\/src\/([^/]+).*$/, "$1: $2"),
   );
   const lines = [
+    shareLine(),
+    "",
     "| | mutants | killed | endless | survived | not reached | open | score |",
     "|---|--:|--:|--:|--:|--:|--:|--:|",
     ...[...folders].map(([name, row]) => tableLine(name, row)),
@@ -61,6 +63,17 @@ export function writePage(mutants: readonly Mutant[], results: Results, commit: 
   ];
   const text = readFileSync(page, "utf8");
   writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run mutation", commit));
+}
+
+/** What part of the code the figures are about. */
+export function shareLine(): string {
+  const { mutated, all } = shareOfCode();
+  const [lines, of] = [mutated, all].map((count) => count.toLocaleString("en"));
+  const percent = ((100 * mutated) / all).toFixed(0);
+  return (
+    `The figures are about ${lines} of the ${of} lines of \`packages\`, \`functions\` and \`infra\`, ${percent} %: the protocol and ` +
+    "what is made of it. About the rest they say nothing."
+  );
 }
 
 /** Each mutant that no test has seen, under the reason why that is right. */

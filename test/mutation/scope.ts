@@ -1,5 +1,5 @@
 /** What is mutated, by which tests it is judged, and where everything of a run lies. */
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export const root = join(import.meta.dirname, "../..");
@@ -23,6 +23,22 @@ export function mutatedFiles(): string[] {
   return mutated
     .flatMap((pattern) => globSync(pattern, { cwd: root }).sort())
     .filter((file) => !leftOut.test(file));
+}
+
+/** All code that users and the app run, relative to the root; without what is generated and what is built. */
+const allCode = ["packages/*/{src,wake,history}/**/*.ts", "functions/**/*.ts", "infra/**/*.ts"];
+const generated = /-bundle\.ts$/;
+
+/** How many of the lines of all code are in the sources that are mutated. */
+export function shareOfCode(): { readonly mutated: number; readonly all: number } {
+  const all = allCode
+    .flatMap((pattern) => globSync(pattern, { cwd: root }))
+    .filter((file) => !generated.test(file) && !file.includes("node_modules"));
+  return { mutated: linesOf(mutatedFiles()), all: linesOf(all) };
+}
+
+function linesOf(files: readonly string[]): number {
+  return files.reduce((sum, file) => sum + readFileSync(join(root, file), "utf8").split("\n").length - 1, 0);
 }
 
 /** Tests of other packages use the client, too; they would repeat at length what its own tests say. */

@@ -1,11 +1,12 @@
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
+import { type Clock, LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
 import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 import { DurableService } from "./durable-service.ts";
+import { farAway } from "./wrong-clocks.ts";
 
 /** What the stream of a lease table says. */
 type Change = { readonly key: string; readonly before: unknown; readonly after: unknown };
@@ -25,11 +26,14 @@ export class DurableWorld {
   /** Makes a request to the table fail. */
   failure: ((what: string) => Error | undefined) | undefined;
 
-  /** A client as a process makes it; its requests are seen by the service. */
-  client(): LeaseClient {
+  /**
+   * A client as a process makes it; its requests are seen by the service. On a machine with clocks of its own, it has the
+   * right time from the answers of the table.
+   */
+  client(clock?: Clock): LeaseClient {
     return new LeaseClient({
-      store: this.#store(),
-      clock: this.clock,
+      store: clock === undefined ? this.#store() : farAway(this.#store(), () => this.clock.now()),
+      clock: clock ?? this.clock,
       onEvent: (event) => this.events.push(event),
     });
   }

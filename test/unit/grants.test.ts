@@ -30,6 +30,7 @@ const silent = [
   "Lease.conditionCheck",
   "LeaseGroup.remainingMs",
   "LeaseGroup.conditionChecks",
+  "Task.remainingMs",
   "Task.settled",
   "Task.abandon",
   "Task.fence",

@@ -6,7 +6,8 @@ import { Instrumenter } from "@stryker-mutator/instrumenter";
 import { beforeAll, describe, expect, it } from "vitest";
 import { logger } from "../mutation/mutants.ts";
 import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
-import { mutatedFiles, root, testFiles } from "../mutation/scope.ts";
+import { shareLine } from "../mutation/report.ts";
+import { mutatedFiles, root, shareOfCode, testFiles } from "../mutation/scope.ts";
 
 async function replacementsIn(content: string, mutator: string): Promise<string[]> {
   const { mutants } = await new Instrumenter(logger).instrument([{ name: "a.ts", mutate: true, content }], {
@@ -62,4 +63,13 @@ it("a run of some sources leaves the published page as it is", { tags: ["long"] 
   const { status } = spawnSync(process.execPath, [...args, "--only", "no such source"], { cwd: root });
   expect(status).toBe(1);
   expect(readFileSync(page, "utf8")).toBe(published);
+});
+
+it("the page says which part of all code its figures are about", () => {
+  const { mutated, all } = shareOfCode();
+  expect(mutated).toBeGreaterThan(5_000);
+  expect(all).toBeGreaterThan(2 * mutated);
+  expect(shareLine()).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of .*, \d+ %: /);
+  const page = readFileSync(new URL("../../docs/mutation.md", import.meta.url), "utf8");
+  expect(page).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of /m);
 });

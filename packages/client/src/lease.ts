@@ -117,7 +117,10 @@ export class Lease implements AsyncDisposable {
     return this.#lease.terms.record.acquiredAt;
   }
 
-  /** When it ends unless it is renewed, in epoch milliseconds of the clock of the last renewal. */
+  /**
+   * When it ends unless it is renewed, in epoch milliseconds of the service's time, where that is known. Compare it with no
+   * clock of this machine, which may be wrong, and ask {@link Lease.remainingMs}.
+   */
   get expiresAt(): number {
     return this.#lease.deadline.expiresAt;
   }

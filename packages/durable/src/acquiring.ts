@@ -38,14 +38,12 @@ const isFree = "the lock is free";
  * Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
  */
 export async function acquire(context: DurableContext, { lock, waitMs }: DurableTerms): Promise<Lease> {
-  const { id, since } = await context.step(
-    "lease:begin",
-    async () => ({ id: randomUUID(), since: lock.now() }),
-    {
-      serdes: defaultSerdes,
-    },
-  );
+  const { id } = await context.step("lease:begin", async () => ({ id: randomUUID() }), {
+    serdes: defaultSerdes,
+  });
   const owner = ownerOf(context.executionContext.durableExecutionArn, id);
+  // Of the first refusal: before an answer of the service, this machine's clock may be wrong.
+  let firstRefusedAt: number | undefined;
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};
     const attempt = async (): Promise<Answer> => {
@@ -66,6 +64,8 @@ export async function acquire(context: DurableContext, { lock, waitMs }: Durable
     }
     if (answer.state === "done") throw new SlotDoneError(lock.key, answer.slot, answer.doneSlot);
     const { at, held, retryAfterMs } = answer;
+    const since: number = firstRefusedAt ?? at;
+    firstRefusedAt = since;
     const leftMs = since + waitMs - at;
     if (leftMs <= 0) throw new LeaseUnavailableError(lock.key, held ?? undefined, retryAfterMs);
     const backoffMs = Math.min(1_000 * 2 ** Math.min(parks, mostDoublings), longestParkMs);

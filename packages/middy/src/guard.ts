@@ -103,10 +103,12 @@ export class Guard<TEvent> {
       if (earlier === undefined || lease?.loss !== undefined) return;
       const leftMs = deadline - clock.monotonic();
       if (leftMs <= 0) {
-        const now = clock.now();
-        const expiresAt = lease?.expiresAt ?? now;
-        const held = { owner, expiresAt, inCooldown: false };
-        throw new LeaseUnavailableError(key, held, Math.max(0, expiresAt - now));
+        const expiresAt = lease?.expiresAt ?? clock.now();
+        throw new LeaseUnavailableError(
+          key,
+          { owner, expiresAt, inCooldown: false },
+          Math.ceil(lease?.remainingMs() ?? 0),
+        );
       }
       await settles(clock, earlier.ended, leftMs, signal);
     }

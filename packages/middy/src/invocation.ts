@@ -1,4 +1,4 @@
-import { check, InvalidOptionsError, SlotNotDueError } from "@leasehold/client/internal";
+import { check, InvalidOptionsError, internalsOf, SlotNotDueError } from "@leasehold/client/internal";
 import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
 import type { WhenHeld } from "./options.ts";
@@ -36,7 +36,7 @@ export function readInvocation<TEvent>(
   context: Context,
 ): Invocation {
   refuseUnsupported(context);
-  const { key, once, clock, timeoutMarginMs } = settings;
+  const { key, once, client, timeoutMarginMs } = settings;
   const whenHeld = settings.whenHeld ?? defaultWhenHeld(event, once !== false);
   const asked = typeof key === "string" ? key : key(event, context);
   if (typeof asked !== "string" || asked === "") {
@@ -64,7 +64,7 @@ export function readInvocation<TEvent>(
       throw new InvalidOptionsError(option, named, allowed);
     }
     // A slot that is done before its time would keep out every run until then. One that a function names may be any text.
-    const dueInMs = date.getTime() - clock.now();
+    const dueInMs = date.getTime() - internalsOf(client).context.clock.now();
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(asked, triggeredAt, dueInMs);
     slot = triggeredAt;
   }

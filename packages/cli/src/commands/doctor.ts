@@ -120,7 +120,7 @@ async function useFindings(
           result: "not checked" as const,
           text: `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`,
         }
-      : await unlessDenied("leftovers", () => leftoverFinding(client, clock, signal));
+      : await unlessDenied("leftovers", () => leftoverFinding(client, signal));
   return [...permissions, latency, leftovers];
 }
 

@@ -5,6 +5,7 @@ import { yes } from "../flags.ts";
 import { exitCodeOfAbort } from "../interruption.ts";
 import { timeText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
+import { serviceNow } from "../view/service-time.ts";
 
 export default command({
   usage: "leader KEY",
@@ -13,16 +14,17 @@ Who leads the election KEY; exit 1 where nobody does. With --observe: a line for
   writes: false,
   operands: [1, 1],
   flags: { observe: yes("go on, and print each change") },
-  async run({ operands: [key = ""], flags, connect, printer, terminal, signal, clock }) {
+  async run({ operands: [key = ""], flags, connect, printer, terminal, signal }) {
     const { client } = await connect();
     const leader = new Leader(client, key);
     const print = (record: LeaderRecord | undefined): void => {
       const seen = record ?? { owner: null };
-      if (!printer.isForPeople) printer.line("leader", { key, at: clock.now(), ...seen });
-      else if (record === undefined) terminal.print(`${timeText(clock.now())}  nobody leads ${shown(key)}`);
+      const at = serviceNow(client);
+      if (!printer.isForPeople) printer.line("leader", { key, at, ...seen });
+      else if (record === undefined) terminal.print(`${timeText(at)}  nobody leads ${shown(key)}`);
       else {
         const since = `since ${timeText(record.since)} UTC, fencing token ${record.fencingToken}`;
-        terminal.print(`${timeText(clock.now())}  ${shown(record.owner)} leads ${shown(key)} ${since}`);
+        terminal.print(`${timeText(at)}  ${shown(record.owner)} leads ${shown(key)} ${since}`);
       }
     };
     if (!flags.observe) {

@@ -123,11 +123,13 @@ async function releaseHold(
   isDone: boolean,
 ): Promise<boolean> {
   const { expiresAt } = lease;
+  const heldUntil = clock.monotonic() + lease.remainingMs();
   try {
     return await (isDone ? lease.complete() : lease.release());
   } catch (error) {
     const reason = shown(messageOf(error));
-    const until = `${timeText(expiresAt)} UTC, ${durationText(Math.max(0, expiresAt - clock.now()))} from now`;
+    const left = durationText(Math.max(0, heldUntil - clock.monotonic()));
+    const until = `${timeText(expiresAt)} UTC, ${left} from now`;
     terminal.complain(
       `leasehold: ${shown(lease.key)} is not released: it stays held until ${until} (${reason})`,
     );

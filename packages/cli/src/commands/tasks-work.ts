@@ -76,14 +76,6 @@ async function runTask(call: WorkCall, running: EndingCall, set: string, task: T
     LEASEHOLD_ATTEMPT: String(task.attempt),
     LEASEHOLD_FENCING_TOKEN: String(task.fencingToken),
   };
-  // The claim is a lease; its time is the task's.
-  const lease = {
-    signal: task.signal,
-    get held() {
-      return task.held;
-    },
-    remainingMs: () => Math.max(0, task.expiresAt - clock.now()),
-  };
   const name = `${set} ${task.id}`;
   const leaseMs = given.lease ?? usualLeaseMs;
   let last = "";
@@ -99,7 +91,14 @@ async function runTask(call: WorkCall, running: EndingCall, set: string, task: T
       // A child that does not read its payload is no error.
       child.stdin?.on("error", () => {});
       child.stdin?.end(task.payload === undefined ? "" : `${JSON.stringify(task.payload)}\n`);
-      const ended = await superviseChild(child, { key: name, lease, leaseMs, flags: given, clock, say });
+      const ended = await superviseChild(child, {
+        key: name,
+        lease: task,
+        leaseMs,
+        flags: given,
+        clock,
+        say,
+      });
       await read;
       return ended;
     },

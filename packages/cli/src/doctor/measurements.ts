@@ -4,6 +4,7 @@ import type { Clock, LeaseClient } from "@leasehold/client";
 import { utf8Bytes } from "@leasehold/client/schema";
 import { docsAddress } from "../docs.ts";
 import type { Finding } from "../table/findings.ts";
+import { serviceNow } from "../view/service-time.ts";
 import { doctorKey } from "./permissions.ts";
 
 const rounds = 10;
@@ -54,17 +55,13 @@ function median(times: readonly number[]): number {
 }
 
 /** Looks through all leases for those that no caller wants any more, and for large payloads. */
-export async function leftoverFinding(
-  client: LeaseClient,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Finding> {
+export async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promise<Finding> {
   let expired = 0;
   let large = 0;
   for await (const { leases } of client.listPages()) {
     signal.throwIfAborted();
     for (const { expiresAt, data } of leases) {
-      if (expiresAt < clock.now() - oldMs) expired += 1;
+      if (expiresAt < serviceNow(client) - oldMs) expired += 1;
       if (data !== undefined && utf8Bytes(JSON.stringify(data)) > largeBytes) large += 1;
     }
   }

@@ -8,6 +8,7 @@ import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
 import { durationText, timeText } from "../terminal/durations.ts";
 import { cut, shown } from "../terminal/text.ts";
+import { serviceNow } from "../view/service-time.ts";
 import { checkKind, type KeyKind } from "./key-kinds.ts";
 import { isSlotUnit, slotOfNow } from "./slots.ts";
 
@@ -109,7 +110,7 @@ export async function acquireHold(
     if (isContended) return;
     isContended = true;
     if (wait > 0) {
-      told = holderText(client, event, clock.now()).then((holder) =>
+      told = holderText(client, event).then((holder) =>
         terminal.say(`leasehold: ${shown(key)} is ${holder}; waiting up to ${durationText(wait)} …`),
       );
     }
@@ -190,7 +191,6 @@ function onContention(key: string, by: string, listener: (event: ContendedEvent)
 async function holderText(
   client: LeaseClient,
   { key, holder, expiresAt, inCooldown }: Pick<ContendedEvent, "key" | "holder" | "expiresAt" | "inCooldown">,
-  now: number,
 ): Promise<string> {
   if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
   // Ignored: what it would tell is only a detail of the message.
@@ -203,7 +203,8 @@ async function holderText(
   }
   const command = commandIn(record);
   const doing = command === undefined ? "" : `, "${cut(shown(command), 60)}"`;
-  return `held by ${shown(holder)} for ${durationText(Math.max(0, now - record.acquiredAt))}${doing}`;
+  const heldMs = Math.max(0, serviceNow(client) - record.acquiredAt);
+  return `held by ${shown(holder)} for ${durationText(heldMs)}${doing}`;
 }
 
 /** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, where the table still says so. 1 query. */
@@ -222,7 +223,7 @@ function commandIn({ data }: LeaseRecord): string | undefined {
 /** Says why nothing was acquired, and gives the exit code. Throws what is no refusal. */
 async function refusedBy(
   error: unknown,
-  { flags, terminal, clock }: HoldCall,
+  { flags, terminal }: HoldCall,
   client: LeaseClient,
   { key, slot }: { readonly key: string; readonly slot: string | undefined },
 ): Promise<number> {
@@ -246,7 +247,7 @@ async function refusedBy(
       ? "held, and its queue is full"
       : holder === undefined || expiresAt === undefined
         ? "not free"
-        : await holderText(client, { key, holder, expiresAt, inCooldown: inCooldown === true }, clock.now());
+        : await holderText(client, { key, holder, expiresAt, inCooldown: inCooldown === true });
   const gaveUp = wait > 0 ? `gave up after ${durationText(wait)}` : "--wait DUR waits for it";
   const line = `leasehold: ${shown(key)} is ${state}; ${skips ? "nothing to do" : gaveUp}`;
   if (skips) {

@@ -92,9 +92,20 @@ export class Task {
     return this.#lease.fencingToken;
   }
 
-  /** When the claim ends unless it is renewed, in epoch milliseconds of this machine's clock. */
+  /**
+   * When the claim ends unless it is renewed, in epoch milliseconds of the service's time, where that is known: compare it
+   * with no clock of this machine, which may be wrong, and ask {@link Task.remainingMs}.
+   */
   get expiresAt(): number {
     return this.#lease.expiresAt;
+  }
+
+  /**
+   * How much longer the claim protects its worker, in milliseconds of the monotonic clock; 0 when it does not, as while the
+   * task is being ended. Sends nothing.
+   */
+  remainingMs(): number {
+    return this.#ending === undefined ? this.#lease.remainingMs() : 0;
   }
 
   /**
@@ -102,7 +113,7 @@ export class Task {
    * another worker may have it before the reply arrives. Sends nothing.
    */
   get held(): boolean {
-    return this.#ending === undefined && this.#lease.held;
+    return this.remainingMs() > 0;
   }
 
   /**

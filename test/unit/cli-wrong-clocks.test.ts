@@ -1,0 +1,166 @@
+/** The promises of the command line on machines whose clocks are wrong: the table's answers tell the right time. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LeaseClient } from "@leasehold/client";
+import { TaskSet } from "@leasehold/jobs";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Child } from "../../packages/cli/src/work/child.ts";
+import { type Called, leasehold } from "../support/command-line.ts";
+import {
+  lapses,
+  type Machine,
+  WorldOfClocks,
+  type WrongClock,
+  wrongClocks,
+} from "../support/wrong-clocks.ts";
+
+const env = { PATH: process.env.PATH };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A child in place of a process; it ends when the test says so, or as soon as it gets a signal. */
+function stubChild() {
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  const got: string[] = [];
+  const take = (name: string): void => {
+    got.push(name);
+    end(143);
+  };
+  const child = { ended, kill: take, passOn: take, closePipe: () => undefined, hasLeftovers: () => false };
+  const start = vi.spyOn(Child, "start").mockResolvedValue(child as unknown as Child);
+  return { got, end, started: () => vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 }) };
+}
+
+/** A call on a machine, and everybody else's clients beside it. */
+function setUp(wrong: WrongClock) {
+  const world = new WorldOfClocks();
+  const machine: Machine = world.machine(wrong);
+  const right = new LeaseClient({ store: world.store, clock: world.machine(), owner: "another host" });
+  const call = (...args: string[]): Promise<Called> =>
+    leasehold(args, { store: world.store, clock: machine, env });
+  return { world, machine, right, call };
+}
+
+describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
+  it("run keeps its lock for as long as its child runs, and lets the child work", async () => {
+    const { world, machine, right, call } = setUp(wrong);
+    const { got, end, started } = stubChild();
+    const called = call("run", "k", "--lease", "30s", "--", "true");
+    await started();
+    for (const part of [20_000, 0, 100_000]) {
+      if (part === 0) await wrong.midway(machine);
+      await world.time.advance(part);
+      expect(await right.tryAcquire("k")).toBeUndefined();
+    }
+    expect(got).toEqual([]);
+    end(0);
+    expect((await called).code).toBe(0);
+    expect(await right.inspect("k")).toBeUndefined();
+  });
+
+  it("tasks work does each task once, and stops no child", async () => {
+    const { world, machine, right, call } = setUp(wrong);
+    const tasks = new TaskSet(right, "orders");
+    await tasks.add([{ id: "1" }]);
+    const { got, end, started } = stubChild();
+    const called = call("tasks", "work", "orders", "--lease", "30s", "--", "true");
+    await started();
+    await world.time.advance(20_000);
+    await wrong.midway(machine);
+    await world.time.advance(100_000);
+    expect(await tasks.claim()).toBeUndefined();
+    expect(got).toEqual([]);
+    end(0);
+    expect((await called).code).toBe(0);
+    expect(await tasks.get("1")).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+
+  it("acquire, check, renew and release hold a lock for somebody else's script", async () => {
+    const { world, machine, right, call } = setUp(wrong);
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-clocks-"));
+    try {
+      const file = join(folder, "lease.json");
+      expect((await call("acquire", "k", file, "--lease", "60s")).code).toBe(0);
+      await world.time.advance(40_000);
+      await wrong.midway(machine);
+      expect((await call("check", file)).code).toBe(0);
+      expect((await call("renew", file)).code).toBe(0);
+      await world.time.advance(50_000);
+      expect((await call("check", file)).code).toBe(0);
+      expect(await right.tryAcquire("k")).toBeUndefined();
+      expect((await call("release", file)).code).toBe(0);
+      expect((await right.acquire("k")).held).toBe(true);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it("run waits for a holder, and gets the lock when that one has died", async () => {
+    const { world, machine, right, call } = setUp(wrong);
+    await right.acquire("k", { leaseDurationMs: 30_000 });
+    const { end } = stubChild();
+    let code: number | undefined;
+    const called = call("run", "k", "--wait", "3m", "--", "true").then((result) => {
+      code = result.code;
+    });
+    await world.time.advance(10_000);
+    await wrong.midway(machine);
+    end(0);
+    expect(code).toBeUndefined();
+    await world.time.advance(60_000);
+    await called;
+    expect(code).toBe(0);
+  });
+});
+
+describe.each(lapses)("on a machine that was $name", (lapse) => {
+  it("run tells its child at once, and ends with 76", async () => {
+    const { world, machine, call } = setUp(lapse);
+    const { got, started } = stubChild();
+    const called = call("run", "k", "--lease", "30s", "--", "true");
+    await started();
+    await world.time.advance(5_000);
+    await lapse.midway(machine);
+    await world.time.advance(25_000);
+    expect(got[0]).toBe("SIGTERM");
+    expect((await called).code).toBe(76);
+  });
+
+  it("tasks work tells its child at once, and the task is for others", async () => {
+    const { world, machine, right, call } = setUp(lapse);
+    const tasks = new TaskSet(right, "orders");
+    await tasks.add([{ id: "1" }]);
+    const { got, started } = stubChild();
+    const called = call("tasks", "work", "orders", "--lease", "30s", "--until", "idle", "--", "true");
+    await started();
+    await world.time.advance(5_000);
+    await lapse.midway(machine);
+    await world.time.advance(25_000);
+    expect(got[0]).toBe("SIGTERM");
+    expect((await called).stdout).toContain("given back 1");
+    // A step and a suspension look alike until the next answer: the pause before the next attempt may count from either.
+    await world.time.advance(2 * 3_600_000);
+    expect(await tasks.claim()).toMatchObject({ id: "1", attempt: 2 });
+  });
+});
+
+it("a lock that cannot be released is said to stay held for as long as it does, whatever the clock shows", async () => {
+  const world = new WorldOfClocks();
+  const machine = world.machine({ wallMs: 10 * 60_000 });
+  let isDown = false;
+  const update: typeof world.store.update = async (request, call) => {
+    if (isDown) throw Object.assign(new Error("down"), { name: "InternalServerError" });
+    return await world.store.update(request, call);
+  };
+  const { end, started } = stubChild();
+  const store = { ...world.store, update };
+  const called = leasehold(["run", "k", "--lease", "10m", "--", "true"], { store, clock: machine, env });
+  await started();
+  isDown = true;
+  end(0);
+  const { stderr } = await called;
+  expect(stderr).toMatch(/stays held until 2026-12-01 00:\d\d:\d\d UTC, 10m 00s from now/);
+});
