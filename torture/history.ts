@@ -73,6 +73,9 @@ export type EventName =
   | "kill"
   | "freeze"
   | "thaw"
+  /** Some or all of its requests meet faults from now on, until it is "fair" again. */
+  | "foul"
+  | "fair"
   | "exit"
   | "calm"
   | "finish"
@@ -91,6 +94,10 @@ export interface HoldTerms {
   readonly permits: number;
   /** The number of the attempt, for a slot or a task; 0 for everything else. */
   readonly attempt: number;
+  /** For how long it lasts in milliseconds, where nothing renews it; absent where something may. */
+  readonly leaseMs?: number;
+  /** For how long the lock stays closed after its grant, in milliseconds; absent for not at all. */
+  readonly cooldownMs?: number;
 }
 
 /** One call of one process. */

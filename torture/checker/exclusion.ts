@@ -56,3 +56,13 @@ export function returningHolds(holds: readonly Hold[]): Violation[] {
       text: `${tellHold(hold)}, though it was lost in between`,
     }));
 }
+
+/** No lease is held for longer than it lasts: its time counts from before its request, so no later than from its grant. */
+export function overlongHolds(holds: readonly Hold[]): Violation[] {
+  return holds
+    .filter(({ from, until = from, leaseMs = Number.POSITIVE_INFINITY }) => until - from > leaseMs * 1_000)
+    .map((hold) => ({
+      rule: "a lease ends by itself",
+      text: `${tellHold(hold)}, a lease of ${hold.leaseMs} ms that nothing has renewed`,
+    }));
+}
