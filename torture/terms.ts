@@ -4,6 +4,10 @@ export const terms = {
   /** Shorter than its holder's work. */
   shortLeaseMs: 400,
   clockSkewMs: 300,
+  /** How long a lock stays closed at least, where its caller wants that. */
+  lockAtLeastForMs: 2_000,
+  /** What is closed until a time may open so much earlier: the service tells whole seconds. */
+  earlyMs: 1_200,
   /** Of the semaphore. */
   permits: 3,
   /** Of the fair lock's line. */
@@ -31,6 +35,9 @@ export const terms = {
 /** What is fought over. Few keys, so that callers meet. */
 export const keys = {
   lock: ["lock/1", "lock/2"],
+  shared: ["shared/1"],
+  handedOver: ["handed-over/1"],
+  operated: ["operated/1"],
   fair: ["fair/1"],
   semaphore: ["semaphore/1"],
   readWrite: ["read-write/1"],

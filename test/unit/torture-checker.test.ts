@@ -123,6 +123,101 @@ describe("a lease", () => {
   });
 });
 
+describe("a lease that several go on with", () => {
+  const first = hold(10, 30, { process: "a", fencingToken: 1 });
+
+  it("is one hold: of an owner with two handles, or of a process that adopts it", () => {
+    const handles = [
+      hold(10, 30, { process: "a", fencingToken: 1, joins: "owner" }),
+      hold(20, 40, { process: "a", fencingToken: 1, joins: "owner" }),
+    ];
+    expect(broken({ holds: handles })).toEqual([]);
+    expect(
+      broken({ holds: [first, hold(20, 60, { process: "b", fencingToken: 1, joins: "handle" })] }),
+    ).toEqual([]);
+  });
+
+  it("keeps everybody else out", () => {
+    const adopted = hold(20, 60, { process: "b", fencingToken: 1, joins: "handle" });
+    const other = hold(50, 70, { process: "c", fencingToken: 2 });
+    expect(broken({ holds: [first, adopted, other] })).toEqual(["mutual exclusion"]);
+  });
+
+  it("may be adopted after another's grant, by a process that never believes in it", () => {
+    const late = hold(50, undefined, { process: "b", fencingToken: 1, joins: "handle" });
+    expect(broken({ holds: [first, hold(40, 60, { process: "c", fencingToken: 2 }), late] })).toEqual([]);
+  });
+
+  it("is not shared by two owners", () => {
+    const handles = ["a", "b"].map((process) => hold(10, 30, { process, fencingToken: 1, joins: "owner" }));
+    expect(broken({ holds: handles })).toEqual(["mutual exclusion", "fencing order"]);
+  });
+
+  it("is not released with a yes by its adopter after another's grant", () => {
+    const adopted = hold(20, 25, { process: "b", fencingToken: 1, joins: "handle" });
+    const release = operation(60, 61, { process: "b", action: "release", details: { fencingToken: 1 } });
+    const other = hold(50, 55, { process: "c", fencingToken: 2 });
+    expect(broken({ holds: [first, adopted, other], operations: [release] })).toEqual([
+      "a lease that is over stays over",
+    ]);
+  });
+});
+
+describe("a lock that is to stay closed", () => {
+  const closed = hold(10, 20, { since: 10, fencingToken: 1, cooldownMs: 2_000 });
+
+  it("stays closed for its time", () => {
+    expect(broken({ holds: [closed, hold(811, 900, { fencingToken: 2 })] })).toEqual([]);
+    expect(broken({ holds: [closed, hold(809, 900, { fencingToken: 2 })] })).toEqual([
+      "a lock stays closed for its time",
+    ]);
+  });
+});
+
+describe("an operator", () => {
+  const holds = [
+    hold(10, 60, { process: "a", fencingToken: 1 }),
+    hold(40, 80, { process: "b", fencingToken: 2 }),
+  ];
+  const breaks = (parts: Partial<Operation> = {}) =>
+    operation(30, 35, { process: "o", action: "break", details: { fencingToken: 1 }, ...parts });
+
+  it("lets another in beside a holder whose lease it breaks", () => {
+    expect(broken({ holds, operations: [breaks()] })).toEqual([]);
+    expect(broken({ holds, operations: [{ ...breaks(), to: undefined, outcome: "unknown" }] })).toEqual([]);
+  });
+
+  it.each<[string, Partial<Operation>]>([
+    ["has found nothing to break", { outcome: "refused" }],
+    ["has broken another lease", { details: { fencingToken: 2 } }],
+    ["has broken that of another lock", { key: "l" }],
+  ])("does not where it %s", (_, parts) => {
+    expect(broken({ holds, operations: [breaks(parts)] })).toEqual(["mutual exclusion"]);
+  });
+
+  it("ends a lease for good: its holder's release is told so", () => {
+    const [first] = holds;
+    const release = operation(50, 51, { process: "a", action: "release", details: { fencingToken: 1 } });
+    const of = (parts: Partial<Operation>) =>
+      broken({ holds: [first as Hold], operations: [breaks(), { ...release, ...parts }] });
+    expect(of({})).toEqual(["a lease that is over stays over"]);
+    expect(of({ details: { fencingToken: 1, result: "false" } })).toEqual([]);
+    expect(of({ from: 34_000 })).toEqual([]);
+  });
+
+  it("may keep everybody out of a free lock by a pause", () => {
+    const refused = operation(4_000, 4_010, { outcome: "refused", process: "p9" });
+    const calm = event(1_000, "calm");
+    const paused = operation(3_000, 3_010, {
+      action: "pause",
+      outcome: "unknown",
+      details: { cooldownMs: 4_000 },
+    });
+    expect(broken({ operations: [paused, refused], events: [calm] })).toEqual([]);
+    expect(broken({ operations: [refused], events: [calm] })).toEqual(["a free lock is granted"]);
+  });
+});
+
 describe("fencing order", () => {
   it("allows any order of grants whose calls overlap", () => {
     const holds = [hold(30, 40, { fencingToken: 1, since: 5 }), hold(10, 20, { fencingToken: 2, since: 5 })];

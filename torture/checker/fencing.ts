@@ -1,4 +1,4 @@
-import type { Grant } from "./grants.ts";
+import { type Grant, isOneLease } from "./grants.ts";
 import { grouped, type Violation } from "./violation.ts";
 
 /**
@@ -9,7 +9,8 @@ export function fencingViolations(grants: readonly Grant[]): Violation[] {
   const violations: Violation[] = [];
   for (const ofKey of grouped(grants, ({ key }) => key).values()) {
     for (const same of grouped(ofKey, ({ fencingToken }) => String(fencingToken)).values()) {
-      if (same.length > 1) violations.push(violation("share a fencing token", same));
+      const isTwice = same.some((one) => same.some((other) => one !== other && !isOneLease(one, other)));
+      if (isTwice) violations.push(violation("share a fencing token", same));
     }
     const byGrant = [...ofKey].sort((one, other) => one.at - other.at);
     const byCall = [...ofKey].sort((one, other) => one.since - other.since);

@@ -7,6 +7,7 @@ export interface Grant {
   readonly key: string;
   readonly kind: HoldKind;
   readonly fencingToken: number;
+  readonly joins: Hold["joins"] | undefined;
   /** When it was asked for. */
   readonly since: number;
   /** By when its caller knew of it. */
@@ -33,11 +34,13 @@ export function isAcquisition({ subject, action }: Operation): boolean {
  * the two.
  */
 export function grantsOf(operations: readonly Operation[], holds: readonly Hold[]): readonly Grant[] {
-  const grants: Grant[] = holds.map((hold) => {
-    const { process, key, kind, fencingToken, since, from } = hold;
-    return { process, key, kind, fencingToken, since, at: from, text: tellHold(hold) };
+  // Whoever adopts a lease was granted nothing.
+  const granted = holds.filter(({ joins }) => joins !== "handle");
+  const grants: Grant[] = granted.map((hold) => {
+    const { process, key, kind, fencingToken, joins, since, from } = hold;
+    return { process, key, kind, fencingToken, joins, since, at: from, text: tellHold(hold) };
   });
-  const ofLease = grouped(holds, leaseOf);
+  const ofLease = grouped(granted, leaseOf);
   for (const operation of operations) {
     const { process, key, action, outcome, from, to, details } = operation;
     const { fencingToken } = details;
@@ -50,9 +53,21 @@ export function grantsOf(operations: readonly Operation[], holds: readonly Hold[
       continue;
     }
     const kind = kindOf.get(action) ?? "exclusive";
-    grants.push({ process, key, kind, fencingToken, since: from, at: to, text: tellOperation(operation) });
+    const text = tellOperation(operation);
+    const joins = operation.subject === "shared" ? "owner" : undefined;
+    grants.push({ process, key, kind, fencingToken, joins, since: from, at: to, text });
   }
   return grants;
+}
+
+/** Whether two belong to one lease: two handles of one owner, or one that another process goes on with. */
+export function isOneLease(
+  one: Pick<Hold, "process" | "fencingToken"> & { readonly joins?: Hold["joins"] | undefined },
+  other: Pick<Hold, "process" | "fencingToken"> & { readonly joins?: Hold["joins"] | undefined },
+): boolean {
+  if (one.fencingToken !== other.fencingToken) return false;
+  if (one.joins === "handle" || other.joins === "handle") return true;
+  return one.joins === "owner" && other.joins === "owner" && one.process === other.process;
 }
 
 function leaseOf({ process, key, fencingToken }: Pick<Hold, "process" | "key" | "fencingToken">): string {

@@ -1,7 +1,7 @@
 import type { History } from "../history.ts";
 import { terms } from "../terms.ts";
 import { endingViolations } from "./endings.ts";
-import { exclusionViolations, overlongHolds, returningHolds } from "./exclusion.ts";
+import { cooldownViolations, exclusionViolations, overlongHolds, returningHolds } from "./exclusion.ts";
 import { fencingViolations } from "./fencing.ts";
 import { flightViolations } from "./flights.ts";
 import { grantsOf } from "./grants.ts";
@@ -17,7 +17,8 @@ export function check(history: History): readonly Violation[] {
   const { operations, holds, events } = history;
   const grants = grantsOf(operations, holds);
   return [
-    ...exclusionViolations(holds, terms.permits),
+    ...exclusionViolations(holds, operations, terms.permits),
+    ...cooldownViolations(holds, grants, terms.earlyMs),
     ...returningHolds(holds),
     ...overlongHolds(holds),
     ...fencingViolations(grants),

@@ -86,7 +86,7 @@ function usesIn({ operations, holds, events }: History, calmAt: number, terms: R
 
 /** What may hold a lock without showing as a hold: calls for it, an audit, an operator that closes it. */
 function mayHold(operation: Operation): boolean {
-  return isAcquisition(operation) || operation.action === "audit";
+  return isAcquisition(operation) || operation.action === "audit" || operation.action === "pause";
 }
 
 function isHeld(

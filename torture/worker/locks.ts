@@ -1,9 +1,10 @@
 /** Workloads of what one caller holds at a time: the lock, the fair lock, a group of locks, the leadership. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type AcquireOptions, type Lease, LeaseError } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
-import { type HoldTerms, microseconds, type Primitive } from "../history.ts";
+import { type Details, type HoldTerms, microseconds, type Primitive } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import { outcomeOf, type WorkContext } from "./context.ts";
 import { readRegister, readToWrite } from "./register.ts";
@@ -28,10 +29,13 @@ export async function lockTurn(context: WorkContext): Promise<void> {
   const isTooShort = random.chance(0.2);
   const heartbeat = !isTooShort && random.chance(0.7);
   const leaseDurationMs = isTooShort ? terms.shortLeaseMs : terms.leaseDurationMs;
-  const options = { leaseDurationMs, heartbeat };
-  const held = heartbeat ? {} : { leaseMs: leaseDurationMs };
+  const isClosedLonger = !isTooShort && random.chance(0.15);
+  const lockAtLeastForMs = isClosedLonger ? terms.lockAtLeastForMs : 0;
+  const options = { leaseDurationMs, heartbeat, lockAtLeastForMs };
+  const cooldown = isClosedLonger ? { cooldownMs: lockAtLeastForMs } : {};
+  const held = { ...cooldown, ...(heartbeat ? {} : { leaseMs: leaseDurationMs }) };
   const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
-  await exclusive(context, "lock", key, { waitMs }, acquire, isTooShort || undefined, held);
+  await exclusive(context, "lock", key, { waitMs, ...cooldown }, acquire, isTooShort || undefined, held);
 }
 
 /** The fair lock. */
@@ -59,14 +63,29 @@ export async function leaderTurn(context: WorkContext): Promise<void> {
   });
 }
 
-async function exclusive(
+/** One lock whose handles a process shares: as many at once as it has callers. */
+export async function sharedTurn(context: WorkContext): Promise<void> {
+  const { random, client, config } = context;
+  const key = random.pick(keys.shared);
+  const { waitMs } = terms;
+  const owner = `owner of ${config.name}`;
+  const options = { owner, reentrant: true, heartbeat: true, waitMs, retry: oftenLooking };
+  const callers = Array.from({ length: random.integer(1, 3) }, async () => {
+    await sleep(random.between(0, 300));
+    const acquire = (): Promise<Lease> => client.acquire(key, options);
+    await exclusive(context, "shared", key, { waitMs }, acquire, undefined, { joins: "owner" });
+  });
+  await Promise.all(callers);
+}
+
+export async function exclusive(
   context: WorkContext,
   primitive: Primitive,
   key: string,
-  details: { readonly waitMs: number },
+  details: Details,
   acquire: (id: number) => Promise<Lease>,
   isLong?: boolean,
-  held: Pick<HoldTerms, "leaseMs"> = {},
+  held: Partial<HoldTerms> = {},
 ): Promise<void> {
   const since = microseconds();
   const answer = context.journal.call(primitive, "acquire", key, details);
