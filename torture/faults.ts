@@ -61,6 +61,10 @@ interface Spell {
   readonly isCutOff: boolean;
 }
 
+function isFoul({ share, isCutOff }: Spell): boolean {
+  return isCutOff || share > 0;
+}
+
 /**
  * The network of one process: fair and foul by turns, by a seed. Which request meets which fault also depends on the order
  * of the requests, which the machine decides.
@@ -72,20 +76,29 @@ export class Weather {
   readonly #draws: Random;
   readonly #tally: Tally;
   readonly #bend: Bend;
+  /** Hears whether its requests meet faults from now on. */
+  readonly #onTurn: (turn: "foul" | "fair") => void;
   readonly #startedAt: number = performance.now();
   #spell: Spell = { untilMs: 0, share: 0, isCutOff: false };
   #isCalm = false;
 
-  constructor(seed: number, tally: Tally, bend: Bend) {
+  constructor(seed: number, tally: Tally, bend: Bend, onTurn: (turn: "foul" | "fair") => void) {
     this.#spells = new Random(seed);
     this.#draws = new Random(seed + 1);
     this.#tally = tally;
     this.#bend = bend;
+    this.#onTurn = onTurn;
+  }
+
+  /** Whether its requests met faults when the last one was sent. */
+  get isFoul(): boolean {
+    return !this.#isCalm && isFoul(this.#spell);
   }
 
   /** Ends the faults. Copies that are under way still arrive, within a few seconds. */
   calm(): void {
     this.#isCalm = true;
+    if (isFoul(this.#spell)) this.#onTurn("fair");
   }
 
   /** Treats one request. */
@@ -105,11 +118,13 @@ export class Weather {
   #draw(): Fault | undefined {
     const [spells, draws] = [this.#spells, this.#draws];
     const nowMs = performance.now() - this.#startedAt;
+    const wasFoul = isFoul(this.#spell);
     while (this.#spell.untilMs < nowMs) {
       const untilMs = this.#spell.untilMs + spells.between(500, 4_000);
       this.#spell = { untilMs, share: spells.pick([0, 0.05, 0.15, 0.4]), isCutOff: spells.chance(0.08) };
     }
     const { share, isCutOff } = this.#spell;
+    if (wasFoul !== isFoul(this.#spell)) this.#onTurn(wasFoul ? "fair" : "foul");
     if (isCutOff) return cutOff;
     if (!draws.chance(share)) return undefined;
     let drawn = draws.between(0, allShares);

@@ -8,6 +8,9 @@
 /** What is tortured, one name for each workload. */
 export const primitives = [
   "lock",
+  "shared",
+  "handedOver",
+  "operated",
   "fair",
   "semaphore",
   "readWrite",
@@ -73,6 +76,9 @@ export type EventName =
   | "kill"
   | "freeze"
   | "thaw"
+  /** Some or all of its requests meet faults from now on, until it is "fair" again. */
+  | "foul"
+  | "fair"
   | "exit"
   | "calm"
   | "finish"
@@ -91,6 +97,15 @@ export interface HoldTerms {
   readonly permits: number;
   /** The number of the attempt, for a slot or a task; 0 for everything else. */
   readonly attempt: number;
+  /** For how long it lasts in milliseconds, where nothing renews it; absent where something may. */
+  readonly leaseMs?: number;
+  /**
+   * Absent where it is a lease of its own. Others go on with a lease that was granted before, under its fencing token: of
+   * the same `owner`, which is a process here, or by the `handle` of another process.
+   */
+  readonly joins?: "owner" | "handle";
+  /** For how long the lock stays closed after its grant, in milliseconds; absent for not at all. */
+  readonly cooldownMs?: number;
 }
 
 /** One call of one process. */

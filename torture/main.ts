@@ -9,6 +9,7 @@ import { numberIn, wholeIn } from "../test/support/arguments.ts";
 import { primitives } from "./history.ts";
 import { installTortured } from "./install.ts";
 import { plants } from "./plants.ts";
+import { hasGo, judgeByPorcupine } from "./porcupine.ts";
 import { figuresOf, record, runTables } from "./report.ts";
 import { torture } from "./run.ts";
 
@@ -21,6 +22,7 @@ const usage = `npm run torture -- [--minutes N] [--seed N] [--processes N] [--pr
   --plant NAME       a mistake that the proxy plants, to see it found:
 ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
   --folder DIR       where the histories are kept; default: a new folder for temporary files
+  --porcupine        lets Porcupine judge the histories too, where Go is installed
   --report           adds the run's figures to those in torture/runs.jsonl, and writes the tables of docs/torture.md`;
 
 const { values } = parseArgs({
@@ -31,6 +33,7 @@ const { values } = parseArgs({
     primitive: { type: "string", default: "all" },
     plant: { type: "string" },
     folder: { type: "string" },
+    porcupine: { type: "boolean" },
     report: { type: "boolean" },
     help: { type: "boolean", short: "h" },
   },
@@ -86,7 +89,8 @@ async function main(): Promise<number> {
     const { violations } = result;
     for (const { rule, text } of violations) console.log(`${red(rule)}: ${text}`);
     if (values.report) await record(figures);
-    if (violations.length === 0) return 0;
+    const isRight = !values.porcupine || (await secondOpinion(folder));
+    if (violations.length === 0 && isRight) return 0;
     const given = Object.entries({
       minutes,
       seed,
@@ -100,6 +104,17 @@ async function main(): Promise<number> {
   } finally {
     await project.remove();
   }
+}
+
+/** Tells what Porcupine says; tells whether it has found nothing wrong. */
+async function secondOpinion(folder: string): Promise<boolean> {
+  if (!(await hasGo())) {
+    console.log("Porcupine: skipped, for Go is not installed");
+    return true;
+  }
+  const { isRight, text } = await judgeByPorcupine(folder);
+  console.log(`Porcupine: ${isRight ? text : red(text)}`);
+  return isRight;
 }
 
 const red = (text: string): string => styleText("red", text, { stream: process.stdout });

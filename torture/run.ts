@@ -36,12 +36,15 @@ export interface TortureResult {
   readonly tally: Tally;
 }
 
-/** The last part of a run is without faults, so that it shows whether all goes on. */
-const calmMs = 5_000;
+/**
+ * The last part of a run is without faults, so that it shows whether all goes on: in a long run for so long that the last
+ * copies have arrived, and what they have taken is over.
+ */
+const calmMs = (durationMs: number): number => Math.max(5_000, Math.min(15_000, durationMs / 5));
 /** All processes together begin so many turns a second: more would measure the machine. */
 const turnsPerSecond = 40;
 
-/** Tortures the packages for a while, and judges the history. Twice `calmMs` at least. */
+/** Tortures the packages for a while, and judges the history. 10 s at least. */
 export async function torture(options: TortureOptions): Promise<TortureResult> {
   const { engine, worker, folder, seed, durationMs, processes, primitives, bend = straight } = options;
   const { onProgress = () => undefined } = options;
@@ -73,7 +76,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
       places.push(await Supervisor.create(terms, place, seed * 1_000 + place * 10));
     const [auditor, ...workers] = places as [Supervisor, ...Supervisor[]];
     const torments = workers.map((each) => each.torment());
-    const endsAt = performance.now() + durationMs - calmMs;
+    const endsAt = performance.now() + durationMs - calmMs(durationMs);
     for (let left = durationMs; left > 0; left = endsAt - performance.now()) {
       onProgress(`${Math.ceil(left / 1_000)} s of faults left, ${tally.get("requests") ?? 0} requests`);
       await sleep(Math.min(1_000, Math.max(0, endsAt - performance.now())));
@@ -82,7 +85,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
     for (const each of workers) each.calm();
     await Promise.all(torments);
     journal.event("calm");
-    await sleep(calmMs);
+    await sleep(calmMs(durationMs));
     onProgress("finishing");
     journal.event("finish");
     await Promise.all(workers.map((each) => each.finish()));

@@ -48,7 +48,10 @@ export class Supervisor {
     this.#terms = terms;
     this.#place = place;
     this.#random = new Random(seed);
-    this.#weather = new Weather(seed + 1, terms.tally, terms.bend);
+    const { journal, tally, bend } = terms;
+    this.#weather = new Weather(seed + 1, tally, bend, (turn) =>
+      journal.event(turn, {}, this.#process?.name),
+    );
     this.#proxy = proxy;
     const listen = (): void => {
       proxy.reset();
@@ -128,6 +131,7 @@ export class Supervisor {
       audits,
     };
     journal.event("start", { store: config.store, wallMs: config.wallMs }, name);
+    if (this.#weather.isFoul) journal.event("foul", {}, name);
     this.#process = new Running(name, worker, config, folder, journal);
   }
 

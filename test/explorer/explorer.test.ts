@@ -69,6 +69,11 @@ describe("an exploration", () => {
       "reentrant neighbours",
       "lost release",
       "1,001 locks",
+      "first renewal fails",
+      "beside an unreadable seat",
+      "request to stop has failed",
+      "another call has come before",
+      "a batch of which the first answer",
     ]) {
       expect(planted.filter((what) => what.includes(hole))).toHaveLength(1);
     }

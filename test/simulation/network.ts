@@ -96,9 +96,15 @@ export class Network implements LeaseStore {
   }
 
   /** A batch: its writes travel together, and each takes effect by itself. */
-  async updateMany(requests: readonly UpdateRequest[], call: CallOptions): Promise<readonly UpdateResult[]> {
+  async updateMany(
+    requests: readonly UpdateRequest[],
+    call: CallOptions,
+  ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
     for (const request of requests) this.around.traffic?.sent(this.host, request);
-    return await this.call(call, () => requests.map((request) => this.#apply(request)));
+    return await this.batch(
+      call,
+      requests.map((request) => () => this.#apply(request)),
+    );
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
@@ -124,6 +130,14 @@ export class Network implements LeaseStore {
 
   scan(): Promise<ScanPage> {
     throw new Error("no simulation lists leases");
+  }
+
+  /** As any call; of what travels together, each part may fail by itself. */
+  protected batch(
+    call: CallOptions,
+    serve: readonly (() => UpdateResult)[],
+  ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
+    return this.call(call, () => serve.map((one) => one()));
   }
 
   /** How far a read lags behind the writes. */
@@ -264,7 +278,8 @@ const asItIs: Tamper = (write) => write;
 /** Says of each result whether its request was sent more than once. */
 export function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {
   if (Array.isArray(answer)) {
-    return answer.map((part: UpdateResult) => ({ ...part, retried })) as unknown as Answer;
+    const parts = answer as readonly (UpdateResult | LeaseServiceError)[];
+    return parts.map((part) => ("applied" in part ? { ...part, retried } : part)) as unknown as Answer;
   }
   return "applied" in answer ? { ...answer, retried } : answer;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { check } from "../../torture/checker/index.ts";
-import type { History, Operation } from "../../torture/history.ts";
+import type { History, Hold, Operation } from "../../torture/history.ts";
 import {
   event,
   history,
@@ -87,6 +87,137 @@ describe("seats", () => {
   });
 });
 
+describe("a lease", () => {
+  const by = (from: number, action: string, parts: Partial<Operation> = {}) =>
+    operation(from, from + 2, { action, process: "a", details: { fencingToken: 1 }, ...parts });
+  const holds = [
+    hold(10, 20, { process: "a", fencingToken: 1 }),
+    hold(30, 40, { process: "b", fencingToken: 2 }),
+  ];
+
+  it.each(["release", "renew"])("may be told of its end by a %s", (action) => {
+    const told = { fencingToken: 1, result: "false" };
+    expect(broken({ holds, operations: [by(50, action, { details: told })] })).toEqual([]);
+    expect(broken({ holds, operations: [by(50, action, { outcome: "refused" })] })).toEqual([]);
+    expect(broken({ holds, operations: [by(25, action)] })).toEqual([]);
+  });
+
+  it.each(["release", "renew"])("does not get a yes to a %s after another's grant", (action) => {
+    expect(broken({ holds, operations: [by(50, action)] })).toEqual(["a lease that is over stays over"]);
+  });
+
+  it("does not get one when the call does not name its token", () => {
+    const told = by(50, "release", { details: { result: "true" } });
+    expect(broken({ holds, operations: [told] })).toEqual(["a lease that is over stays over"]);
+  });
+
+  it("may be one of several that are held together", () => {
+    const permits = holds.map((each) => ({ ...each, kind: "permit" as const, permits: 1 }));
+    expect(broken({ holds: permits, operations: [by(50, "release")] })).toEqual([]);
+  });
+
+  it("is not held for longer than it lasts", () => {
+    expect(broken({ holds: [hold(10, 410, { leaseMs: 400 })] })).toEqual([]);
+    expect(broken({ holds: [hold(10, 411, { leaseMs: 400 })] })).toEqual(["a lease ends by itself"]);
+    expect(broken({ holds: [hold(10, 9_000)] })).toEqual([]);
+  });
+});
+
+describe("a lease that several go on with", () => {
+  const first = hold(10, 30, { process: "a", fencingToken: 1 });
+
+  it("is one hold: of an owner with two handles, or of a process that adopts it", () => {
+    const handles = [
+      hold(10, 30, { process: "a", fencingToken: 1, joins: "owner" }),
+      hold(20, 40, { process: "a", fencingToken: 1, joins: "owner" }),
+    ];
+    expect(broken({ holds: handles })).toEqual([]);
+    expect(
+      broken({ holds: [first, hold(20, 60, { process: "b", fencingToken: 1, joins: "handle" })] }),
+    ).toEqual([]);
+  });
+
+  it("keeps everybody else out", () => {
+    const adopted = hold(20, 60, { process: "b", fencingToken: 1, joins: "handle" });
+    const other = hold(50, 70, { process: "c", fencingToken: 2 });
+    expect(broken({ holds: [first, adopted, other] })).toEqual(["mutual exclusion"]);
+  });
+
+  it("may be adopted after another's grant, by a process that never believes in it", () => {
+    const late = hold(50, undefined, { process: "b", fencingToken: 1, joins: "handle" });
+    expect(broken({ holds: [first, hold(40, 60, { process: "c", fencingToken: 2 }), late] })).toEqual([]);
+  });
+
+  it("is not shared by two owners", () => {
+    const handles = ["a", "b"].map((process) => hold(10, 30, { process, fencingToken: 1, joins: "owner" }));
+    expect(broken({ holds: handles })).toEqual(["mutual exclusion", "fencing order"]);
+  });
+
+  it("is not released with a yes by its adopter after another's grant", () => {
+    const adopted = hold(20, 25, { process: "b", fencingToken: 1, joins: "handle" });
+    const release = operation(60, 61, { process: "b", action: "release", details: { fencingToken: 1 } });
+    const other = hold(50, 55, { process: "c", fencingToken: 2 });
+    expect(broken({ holds: [first, adopted, other], operations: [release] })).toEqual([
+      "a lease that is over stays over",
+    ]);
+  });
+});
+
+describe("a lock that is to stay closed", () => {
+  const closed = hold(10, 20, { since: 10, fencingToken: 1, cooldownMs: 2_000 });
+
+  it("stays closed for its time", () => {
+    expect(broken({ holds: [closed, hold(811, 900, { fencingToken: 2 })] })).toEqual([]);
+    expect(broken({ holds: [closed, hold(809, 900, { fencingToken: 2 })] })).toEqual([
+      "a lock stays closed for its time",
+    ]);
+  });
+});
+
+describe("an operator", () => {
+  const holds = [
+    hold(10, 60, { process: "a", fencingToken: 1 }),
+    hold(40, 80, { process: "b", fencingToken: 2 }),
+  ];
+  const breaks = (parts: Partial<Operation> = {}) =>
+    operation(30, 35, { process: "o", action: "break", details: { fencingToken: 1 }, ...parts });
+
+  it("lets another in beside a holder whose lease it breaks", () => {
+    expect(broken({ holds, operations: [breaks()] })).toEqual([]);
+    expect(broken({ holds, operations: [{ ...breaks(), to: undefined, outcome: "unknown" }] })).toEqual([]);
+  });
+
+  it.each<[string, Partial<Operation>]>([
+    ["has found nothing to break", { outcome: "refused" }],
+    ["has broken another lease", { details: { fencingToken: 2 } }],
+    ["has broken that of another lock", { key: "l" }],
+  ])("does not where it %s", (_, parts) => {
+    expect(broken({ holds, operations: [breaks(parts)] })).toEqual(["mutual exclusion"]);
+  });
+
+  it("ends a lease for good: its holder's release is told so", () => {
+    const [first] = holds;
+    const release = operation(50, 51, { process: "a", action: "release", details: { fencingToken: 1 } });
+    const of = (parts: Partial<Operation>) =>
+      broken({ holds: [first as Hold], operations: [breaks(), { ...release, ...parts }] });
+    expect(of({})).toEqual(["a lease that is over stays over"]);
+    expect(of({ details: { fencingToken: 1, result: "false" } })).toEqual([]);
+    expect(of({ from: 34_000 })).toEqual([]);
+  });
+
+  it("may keep everybody out of a free lock by a pause", () => {
+    const refused = operation(4_000, 4_010, { outcome: "refused", process: "p9" });
+    const calm = event(1_000, "calm");
+    const paused = operation(3_000, 3_010, {
+      action: "pause",
+      outcome: "unknown",
+      details: { cooldownMs: 4_000 },
+    });
+    expect(broken({ operations: [paused, refused], events: [calm] })).toEqual([]);
+    expect(broken({ operations: [refused], events: [calm] })).toEqual(["a free lock is granted"]);
+  });
+});
+
 describe("fencing order", () => {
   it("allows any order of grants whose calls overlap", () => {
     const holds = [hold(30, 40, { fencingToken: 1, since: 5 }), hold(10, 20, { fencingToken: 2, since: 5 })];
@@ -105,6 +236,30 @@ describe("fencing order", () => {
       hold(30, 31, { fencingToken: 6 }),
     ];
     expect(broken({ holds })).toEqual(["fencing order"]);
+  });
+});
+
+describe("fencing order of answers", () => {
+  const answered = (from: number, to: number, fencingToken: number, process = "a") =>
+    operation(from, to, { process, details: { fencingToken } });
+
+  it("allows an answer and the hold that follows it", () => {
+    const holds = [hold(12, 20, { process: "a", since: 9, fencingToken: 5 })];
+    expect(broken({ operations: [answered(10, 11, 5)], holds })).toEqual([]);
+  });
+
+  it("finds a smaller token than one that was answered to a caller that died before it held", () => {
+    const holds = [hold(30, 40, { process: "b", fencingToken: 4 })];
+    expect(broken({ operations: [answered(10, 11, 5)], holds })).toEqual(["fencing order"]);
+    expect(broken({ operations: [answered(10, 11, 5), answered(20, 21, 4, "b")] })).toEqual([
+      "fencing order",
+    ]);
+  });
+
+  it("finds a token that was answered to two callers", () => {
+    expect(broken({ operations: [answered(10, 11, 5), answered(20, 21, 5, "b")] })).toEqual([
+      "fencing order",
+    ]);
   });
 });
 
@@ -177,6 +332,65 @@ describe("the fenced register", () => {
   });
 });
 
+describe("the register of a lock", () => {
+  const rule = "linearizability of the fenced register";
+  const holds = [
+    hold(10, 20, { process: "a", fencingToken: 1, since: 9 }),
+    hold(40, 50, { process: "b", fencingToken: 2, since: 35 }),
+  ];
+  const of = (defence: string, one: Operation, process: string, token?: number): Operation => ({
+    ...one,
+    process,
+    key: `register/k/${defence}`,
+    details: { ...one.details, ...(token !== undefined && { fencingToken: token }) },
+  });
+
+  it("allows a checked write before the next grant, however late its answer is", () => {
+    const operations = [of("check", write(15, 45, "", "x"), "a", 1), of("check", read(46, 47, "x"), "b")];
+    expect(broken({ holds, operations })).toEqual([]);
+  });
+
+  it("finds a checked write that landed after a later grant, though its holder only read", () => {
+    const operations = [of("check", read(41, 42, ""), "b"), of("check", write(60, 70, "", "x"), "a", 1)];
+    expect(broken({ holds, operations })).toEqual([rule]);
+  });
+
+  it("finds one that began before that grant, but landed after its holder's reading", () => {
+    const operations = [of("check", read(51, 52, ""), "b"), of("check", write(15, 70, "", "x"), "a", 1)];
+    expect(broken({ holds, operations })).toEqual([rule]);
+  });
+
+  it("finds one whose holder is known by its process alone", () => {
+    expect(broken({ holds, operations: [of("check", write(60, 70, "", "x"), "a")] })).toEqual([rule]);
+  });
+
+  it("allows a write of unknown outcome after a later grant, unless its value was seen", () => {
+    const unknown = of("check", write(60, undefined, "", "x"), "a", 1);
+    expect(broken({ holds, operations: [unknown] })).toEqual([]);
+    expect(broken({ holds, operations: [unknown, of("check", read(80, 81, "x"), "c")] })).toEqual([rule]);
+  });
+
+  it("finds a checked write that landed after its own release", () => {
+    const release = operation(21, 25, { process: "a", action: "release", details: { fencingToken: 1 } });
+    const [first] = holds;
+    const operations = [release, of("check", write(24, 70, "", "x"), "a", 1)];
+    expect(broken({ holds: [first as Hold], operations })).toEqual([]);
+    const late = [release, of("check", write(26, 70, "", "x"), "a", 1)];
+    expect(broken({ holds: [first as Hold], operations: late })).toEqual([rule]);
+  });
+
+  it("allows a fenced write after a later grant, until that holder has used the register", () => {
+    const late = of("fence", write(60, 70, "", "x"), "a", 1);
+    expect(broken({ holds, operations: [late] })).toEqual([]);
+    expect(broken({ holds, operations: [of("fence", read(51, 52, ""), "c"), late] })).toEqual([]);
+  });
+
+  it("finds a fenced write after a later holder's reading", () => {
+    const operations = [of("fence", read(51, 52, ""), "b", 2), of("fence", write(60, 70, "", "x"), "a", 1)];
+    expect(broken({ holds, operations })).toEqual([rule]);
+  });
+});
+
 describe("exactly once", () => {
   const attempt = (from: number, number: number, until = from + 5) =>
     hold(from, until, { primitive: "runs", attempt: number, fencingToken: number });
@@ -203,6 +417,19 @@ describe("exactly once", () => {
     expect(broken({ holds: [attempt(10, 1), attempt(30, 2)], operations: [succeed(16, 20, 1)] })).toEqual([
       "exactly once",
     ]);
+  });
+
+  it("finds a slot that is said to be done, though nobody has done it", () => {
+    const refused = operation(50, 52, {
+      subject: "runs",
+      action: "run",
+      outcome: "refused",
+      details: { code: "LEASE_SLOT_DONE" },
+    });
+    expect(broken({ operations: [refused] })).toEqual(["exactly once"]);
+    expect(broken({ operations: [succeed(60, 62, 1), refused] })).toEqual(["exactly once"]);
+    expect(broken({ operations: [succeed(40, undefined, 1), refused] })).toEqual([]);
+    expect(broken({ operations: [succeed(40, 45, 1), refused] })).toEqual([]);
   });
 
   it("finds two attempts with one number", () => {
@@ -306,6 +533,51 @@ describe("the line", () => {
     ).toEqual(["order of the line"]);
   });
 
+  describe("passes a waiter in silence", () => {
+    const [from, joinedAt, overtakenAt, grantedAt] = [10, 20, 12_000, 15_000];
+    const operations = [
+      waiter(0, undefined, 5, 1),
+      waiter(from, joinedAt, grantedAt, 3),
+      { ...waiter(30, 35, overtakenAt, 2), process: "p2" },
+    ];
+    const uses = (...times: readonly (readonly [number, number])[]) =>
+      times.map(([since, until], index) =>
+        hold(since, until, { primitive: "fair", fencingToken: 1.1 + index / 10, process: "p3" }),
+      );
+
+    it("only where something has kept it from answering", () => {
+      expect(broken({ operations })).toEqual(["order of the line"]);
+      for (const [begins, ends] of [["freeze", "thaw"] as const, ["foul", "fair"] as const]) {
+        const events = [event(9_000, begins), event(9_500, ends)];
+        expect(broken({ operations, events })).toEqual([]);
+        expect(broken({ operations, events: events.map((each) => ({ ...each, process: "p2" })) })).toEqual([
+          "order of the line",
+        ]);
+        expect(broken({ operations, events: [event(2, begins), event(9, ends)] })).toEqual([
+          "order of the line",
+        ]);
+      }
+    });
+
+    it("only while the lock is free", () => {
+      const events = [event(9_000, "freeze"), event(9_500, "thaw")];
+      expect(broken({ operations, events, holds: uses([40, 2_900]) })).toEqual([]);
+      expect(broken({ operations, events, holds: uses([40, 3_100]) })).toEqual(["order of the line"]);
+      expect(broken({ operations, events, holds: uses([40, 50], [9_000, 9_001]) })).toEqual([
+        "order of the line",
+      ]);
+    });
+
+    it("and tells a waiter whose wait was in vain that it was alive", () => {
+      const inVain = operations.map((each) =>
+        each.details.fencingToken === 3
+          ? { ...each, outcome: "refused" as const, details: {}, inLineUntil: 12_500_000 }
+          : each,
+      );
+      expect(broken({ operations: inVain })).toEqual(["order of the line"]);
+    });
+  });
+
   it("finds more waiters than the line is for", () => {
     const operations = Array.from({ length: 13 }, (_, index) => ({
       ...waiter(index, index + 1, undefined, 0),
@@ -348,6 +620,124 @@ describe("values of single flight", () => {
       get(20, 21, "a", 1),
     ];
     expect(broken({ operations })).toEqual([rule]);
+  });
+});
+
+describe("the time of a value of single flight", () => {
+  const rule = "values of single flight";
+  const flight = (from: number, to: number, action: string, parts: Partial<Operation> = {}) =>
+    operation(from, to, {
+      subject: "singleFlight",
+      action,
+      ...parts,
+      details: { value: "a", fencingToken: 1, ...parts.details },
+    });
+  const computed = flight(10, 20, "compute", { process: "p1" });
+  const got = (from: number, source = "cache", process = "p2") =>
+    flight(from, from + 1, "get", { process, details: { refresh: false, source } });
+
+  it("is over at some time", () => {
+    expect(broken({ operations: [computed, got(3_420)] })).toEqual([]);
+    expect(broken({ operations: [computed, got(3_421)] })).toEqual([rule]);
+    expect(broken({ operations: [computed, got(3_421, "otherProcess")] })).toEqual([rule]);
+    expect(broken({ operations: [computed, got(3_421, "computation")] })).toEqual([]);
+  });
+
+  it("counts from a thaw where the process was frozen before it had stored the value", () => {
+    const events = [event(30, "freeze"), event(5_000, "thaw")];
+    expect(broken({ operations: [computed, got(8_400)], events })).toEqual([]);
+    expect(broken({ operations: [computed, got(8_401)], events })).toEqual([rule]);
+    expect(
+      broken({ operations: [computed, got(8_401)], events: [event(3, "freeze"), event(9, "thaw")] }),
+    ).toEqual([rule]);
+  });
+
+  it("is not known to a process that has a wrong clock and has heard nothing yet", () => {
+    const events = [{ ...event(1, "start", { wallMs: -60_000 }), process: "p2" }];
+    expect(broken({ operations: [computed, got(60_000)], events })).toEqual([]);
+    const heard = [1, 2, 3].map((at) => operation(at, at + 0.5, { process: "p2", outcome: "refused" }));
+    expect(broken({ operations: [computed, ...heard, got(60_000)], events })).toEqual([rule]);
+  });
+
+  it("does not come before the computation", () => {
+    expect(broken({ operations: [got(2), computed] })).toEqual([rule]);
+  });
+});
+
+describe("a free lock", () => {
+  const rule = "a free lock is granted";
+  const calm = event(1_000, "calm");
+  const refused = (from: number, to: number, parts: Partial<Operation> = {}) =>
+    operation(from, to, {
+      outcome: "refused",
+      details: { code: "LEASE_UNAVAILABLE" },
+      process: "p9",
+      ...parts,
+    });
+
+  it("is not refused for ever in the calm", () => {
+    const operations = [refused(4_000, 4_010), refused(5_000, 8_000), refused(60_000, 63_000)];
+    const found = check(history({ operations, events: [calm] }));
+    expect(found.map((violation) => violation.rule)).toEqual([rule, rule, rule]);
+  });
+
+  it("may be out of reach of a call that was cut off", () => {
+    const cutOff = refused(4_000, 7_000, { details: { code: "LEASE_ABORTED" } });
+    expect(broken({ operations: [cutOff], events: [calm] })).toEqual([]);
+  });
+
+  it("may be refused while the faults go on, and to a call that began then", () => {
+    expect(broken({ operations: [refused(10, 20), refused(900, 2_900)], events: [calm] })).toEqual([]);
+    expect(broken({ operations: [refused(4_000, 4_010)] })).toEqual([]);
+  });
+
+  it.each<[string, Partial<History>]>([
+    ["it is held", { holds: [hold(3_000, 6_000)] }],
+    [
+      "it was held by a process that was killed, whose lease lasts",
+      { holds: [hold(900, 990)], events: [event(995, "kill")] },
+    ],
+    ["it is held and nobody knows", { operations: [operation(900, undefined)] }],
+    [
+      "it may have been held since a call failed",
+      { operations: [operation(2_000, 3_500, { outcome: "unknown" })] },
+    ],
+    ["a late copy may have taken it", { operations: [refused(990, 995)] }],
+    ["an audit has it", { operations: [operation(3_500, 4_005, { action: "audit" })] }],
+    [
+      "it is in its cooldown",
+      {
+        holds: [hold(100, 110, { cooldownMs: 4_000 })],
+        operations: [operation(115, 120, { action: "release" })],
+      },
+    ],
+  ])("may be refused while %s", (_what, { holds = [], operations = [], events = [] }) => {
+    const all = [...operations, refused(4_000, 4_010)];
+    expect(broken({ holds, operations: all, events: [calm, ...events] })).toEqual([]);
+  });
+
+  it("is free again after all of that", () => {
+    const holds = [hold(900, 990)];
+    const operations = [
+      operation(992, 995, { action: "release" }),
+      refused(980, 981),
+      operation(2_000, 3_500, { outcome: "unknown" }),
+      refused(20_000, 20_010),
+    ];
+    expect(broken({ holds, operations, events: [calm] })).toEqual([rule]);
+  });
+
+  it("may be refused in a line that dead waiters hold up", () => {
+    const inLine = { subject: "fair" } as const;
+    expect(broken({ operations: [refused(5_000, 25_000, inLine)], events: [calm] })).toEqual([]);
+    expect(broken({ operations: [refused(20_000, 40_000, inLine)], events: [calm] })).toEqual([rule]);
+  });
+
+  it("is each lock of a group that is refused", () => {
+    const group = { subject: "group", action: "acquireAll", key: "k+l" } as const;
+    expect(broken({ operations: [refused(4_000, 4_010, group)], events: [calm] })).toEqual([rule]);
+    const holds = [hold(3_000, 6_000, { key: "l" })];
+    expect(broken({ operations: [refused(4_000, 4_010, group)], holds, events: [calm] })).toEqual([]);
   });
 });
 

@@ -54,9 +54,13 @@ export function onceViolations(
     }
   }
   for (const operation of operations) {
+    const { key, action, details, to = Number.POSITIVE_INFINITY } = operation;
+    const isCalledDone = action === "run" && details.code === "LEASE_SLOT_DONE";
+    if (isCalledDone && !(endings.get(key) ?? []).some(({ from }) => from < to))
+      fail(`nobody has done it: ${tellOperation(operation)}`);
     // What was added for certain has to be done in the end.
-    const isWanted = operation.action === "add" && operation.outcome === "ok";
-    if (isWanted && !endings.has(operation.key)) fail(`it was never done: ${tellOperation(operation)}`);
+    const isWanted = action === "add" && operation.outcome === "ok";
+    if (isWanted && !endings.has(key)) fail(`it was never done: ${tellOperation(operation)}`);
   }
   return violations;
 }

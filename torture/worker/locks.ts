@@ -1,15 +1,17 @@
 /** Workloads of what one caller holds at a time: the lock, the fair lock, a group of locks, the leadership. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type AcquireOptions, type Lease, LeaseError } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
-import { microseconds, type Primitive } from "../history.ts";
+import { type Details, type HoldTerms, microseconds, type Primitive } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import { outcomeOf, type WorkContext } from "./context.ts";
 import { readRegister, readToWrite } from "./register.ts";
 
 /** A lease, or several as one. */
 interface Releasable {
+  readonly fencingToken: number;
   renew(): Promise<unknown>;
   release(): Promise<unknown>;
 }
@@ -25,11 +27,15 @@ export async function lockTurn(context: WorkContext): Promise<void> {
   const waitMs = random.chance(0.5) ? terms.waitMs : 0;
   // Some leases end under their holder.
   const isTooShort = random.chance(0.2);
-  const options = isTooShort
-    ? { leaseDurationMs: terms.shortLeaseMs, heartbeat: false }
-    : { heartbeat: random.chance(0.7) };
+  const heartbeat = !isTooShort && random.chance(0.7);
+  const leaseDurationMs = isTooShort ? terms.shortLeaseMs : terms.leaseDurationMs;
+  const isClosedLonger = !isTooShort && random.chance(0.15);
+  const lockAtLeastForMs = isClosedLonger ? terms.lockAtLeastForMs : 0;
+  const options = { leaseDurationMs, heartbeat, lockAtLeastForMs };
+  const cooldown = isClosedLonger ? { cooldownMs: lockAtLeastForMs } : {};
+  const held = { ...cooldown, ...(heartbeat ? {} : { leaseMs: leaseDurationMs }) };
   const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
-  await exclusive(context, "lock", key, { waitMs }, acquire, isTooShort || undefined);
+  await exclusive(context, "lock", key, { waitMs, ...cooldown }, acquire, isTooShort || undefined, held);
 }
 
 /** The fair lock. */
@@ -57,13 +63,29 @@ export async function leaderTurn(context: WorkContext): Promise<void> {
   });
 }
 
-async function exclusive(
+/** One lock whose handles a process shares: as many at once as it has callers. */
+export async function sharedTurn(context: WorkContext): Promise<void> {
+  const { random, client, config } = context;
+  const key = random.pick(keys.shared);
+  const { waitMs } = terms;
+  const owner = `owner of ${config.name}`;
+  const options = { owner, reentrant: true, heartbeat: true, waitMs, retry: oftenLooking };
+  const callers = Array.from({ length: random.integer(1, 3) }, async () => {
+    await sleep(random.between(0, 300));
+    const acquire = (): Promise<Lease> => client.acquire(key, options);
+    await exclusive(context, "shared", key, { waitMs }, acquire, undefined, { joins: "owner" });
+  });
+  await Promise.all(callers);
+}
+
+export async function exclusive(
   context: WorkContext,
   primitive: Primitive,
   key: string,
-  details: { readonly waitMs: number },
+  details: Details,
   acquire: (id: number) => Promise<Lease>,
   isLong?: boolean,
+  held: Partial<HoldTerms> = {},
 ): Promise<void> {
   const since = microseconds();
   const answer = context.journal.call(primitive, "acquire", key, details);
@@ -77,7 +99,7 @@ async function exclusive(
   const { fencingToken } = lease;
   answer("ok", { fencingToken });
   const work = primitive === "lock" ? () => readToWrite(context, lease) : undefined;
-  await context.hold(lease, { primitive, key, fencingToken, since }, work, isLong);
+  await context.hold(lease, { primitive, key, fencingToken, since, ...held }, work, isLong);
   await letGo(context, primitive, key, lease);
 }
 
@@ -89,20 +111,24 @@ export async function letGo(
   lease: Releasable,
 ): Promise<void> {
   const { random } = context;
-  if (random.chance(0.1)) await called(context, primitive, "renew", key, () => lease.renew());
+  const called = (action: string, call: () => Promise<unknown>): Promise<void> =>
+    proven(context, primitive, action, key, lease, call);
+  if (random.chance(0.1)) await called("renew", () => lease.renew());
   // A heartbeat would keep it: that ends with the release alone.
-  if (random.chance(0.95)) await called(context, primitive, "release", key, () => lease.release());
+  if (random.chance(0.95)) await called("release", () => lease.release());
   else setTimeout(() => void lease.release().catch(ignored), 2 * terms.leaseDurationMs);
 }
 
-async function called(
+/** Makes a call that succeeds only while the lease is its caller's. */
+async function proven(
   { journal }: WorkContext,
   primitive: Primitive,
   action: string,
   key: string,
+  { fencingToken }: Releasable,
   call: () => Promise<unknown>,
 ): Promise<void> {
-  const answer = journal.call(primitive, action, key);
+  const answer = journal.call(primitive, action, key, { fencingToken });
   try {
     const result = await call();
     answer("ok", { result: String(result === true || result === undefined) });

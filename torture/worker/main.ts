@@ -8,8 +8,10 @@ import { audit } from "./audit.ts";
 import type { WorkerConfig } from "./config.ts";
 import { WorkContext } from "./context.ts";
 import { flightTurn } from "./flights.ts";
+import { handOverTurn } from "./handles.ts";
 import { jobRunsOf, runTurn, taskSetOf, taskTurn } from "./jobs.ts";
-import { fairTurn, groupTurn, leaderTurn, lockTurn } from "./locks.ts";
+import { fairTurn, groupTurn, leaderTurn, lockTurn, sharedTurn } from "./locks.ts";
+import { operatedTurn } from "./operated.ts";
 import { readWriteTurn, semaphoreTurn } from "./seats.ts";
 
 type Turn = (context: WorkContext) => Promise<void>;
@@ -21,6 +23,9 @@ function turnsOf(client: LeaseClient): Readonly<Record<Primitive, Turn>> {
   const flights = new SingleFlight(client, { freshForMs: terms.freshForMs });
   return {
     lock: lockTurn,
+    shared: sharedTurn,
+    handedOver: handOverTurn,
+    operated: operatedTurn,
     fair: fairTurn,
     semaphore: semaphoreTurn,
     readWrite: readWriteTurn,

@@ -1,5 +1,6 @@
 import { GetItemCommand, TransactWriteItemsCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import type { Lease } from "@leasehold/client";
+import type { Details } from "../history.ts";
 import type { WorkContext } from "./context.ts";
 
 /** How a register keeps stale holders out. */
@@ -59,21 +60,22 @@ class Register {
   /** Reads, and makes the item refuse all earlier holders from then on. */
   async stamp(lease: Lease): Promise<Known | undefined> {
     const { attributes: _, ...fence } = lease.fence();
-    return await this.#read(async () => {
+    const { fencingToken } = lease;
+    return await this.#read({ fencingToken }, async () => {
       const command = new UpdateItemCommand({ ...this.#item, ...fence, ReturnValues: "ALL_NEW" });
       return (await this.#context.items.send(command)).Attributes?.value?.S;
     });
   }
 
   async read(): Promise<Known | undefined> {
-    return await this.#read(async () => {
+    return await this.#read({}, async () => {
       const command = new GetItemCommand({ ...this.#item, ConsistentRead: true });
       return (await this.#context.items.send(command)).Item?.value?.S;
     });
   }
 
-  async #read(request: () => Promise<string | undefined>): Promise<Known | undefined> {
-    const answer = this.#context.journal.call("register", "read", this.#name);
+  async #read(details: Details, request: () => Promise<string | undefined>): Promise<Known | undefined> {
+    const answer = this.#context.journal.call("register", "read", this.#name, details);
     try {
       const value = (await request()) ?? "";
       answer("ok", { value });

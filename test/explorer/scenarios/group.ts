@@ -1,19 +1,27 @@
 import { GroupClaim } from "../../../packages/client/src/group/group-claim.ts";
+import { Network } from "../../simulation/network.ts";
 import { Contest, type GroupStep, group as simulated } from "../../simulation/primitives/group.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { scenario } from "../scenario.ts";
+import { scenario, type Wait } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
-const acquire = (process: number, keys: readonly string[], waitMs: number): GroupStep => ({
+const acquire = (
+  process: number,
+  keys: readonly string[],
+  waitMs: number,
+  heartbeat: boolean | number = false,
+): GroupStep => ({
   kind: "acquire",
   process,
   keys,
   waitMs,
-  heartbeat: false,
+  heartbeat,
   lockAtLeastForMs: 0,
 });
 const touch = (kind: "release" | "renew", process: number): GroupStep => ({ kind, which: 0, process });
+
+const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const make =
   (processes: number) =>
@@ -37,6 +45,20 @@ const sameVersion: Mistake = {
       function (this: GroupClaim, fencingToken) {
         nextVersion.call(this, fencingToken);
         return 1;
+      },
+  ),
+  violation: /believes to hold/,
+};
+
+const firstForAll: Mistake = {
+  what: "a batch of which the first answer is taken for all",
+  plant: replacing(
+    Network.prototype,
+    "updateMany",
+    (updateMany) =>
+      async function (this: Network, requests, call) {
+        const results = await updateMany.call(this, requests, call);
+        return results.flatMap(() => results.slice(0, 1));
       },
   ),
   violation: /believes to hold/,
@@ -75,6 +97,18 @@ export const group = [
     ],
     end,
     mistakes: [hastyExpiry, longBelief, sameVersion],
+  }),
+  scenario({
+    name: "group:renewed",
+    faults: 2,
+    kinds: ["partial batch", "throttled", "answer lost"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [acquire(0, ["a", "b"], 0, 2_400), wait(6_500), touch("release", 0)] },
+      { process: 1, steps: [wait(1_000), acquire(1, ["b"], 9_000), touch("release", 1)] },
+    ],
+    end,
+    mistakes: [firstForAll],
   }),
   scenario({
     name: "group:three",

@@ -1,5 +1,6 @@
 /** Mistakes that are planted into the lock, each of which some course of its scenario has to show. */
 
+import { AcquireAttempt } from "../../../packages/client/src/protocol/acquire-attempt.ts";
 import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
 import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
 import { LeaseDeadline } from "../../../packages/client/src/protocol/lease-deadline.ts";
@@ -319,5 +320,13 @@ export const aThousandAndOne: readonly Mistake[] = [
     what: "1,001 locks: a caller that remembers no more than 1,000 of them",
     plant: rememberingOnly(1_000),
     violation: /of 1001 dead locks were taken/,
+  },
+];
+
+export const firstRenewal: readonly Mistake[] = [
+  {
+    what: "a grant whose first renewal fails, and which is not taken back",
+    plant: replacing(AcquireAttempt.prototype, "abandon", () => () => undefined),
+    violation: /holds the lock, and no caller was given it/,
   },
 ];

@@ -31,6 +31,8 @@ export type LockStep =
     >)
   | { readonly kind: Act; readonly process: number; readonly as?: string }
   | { readonly kind: "adopt"; readonly process: number; readonly heartbeat?: boolean }
+  /** Its machine's wall clock is set. */
+  | { readonly kind: "clock"; readonly process: number; readonly aheadMs: number }
   /** Tries every one of many locks, one after the other. */
   | { readonly kind: "sweep"; readonly process: number; readonly locks: number; readonly all: boolean };
 
@@ -52,6 +54,7 @@ const expectedCodes = [
   "LEASE_LOST",
   "LEASE_SLOT_DONE",
   "LEASE_CONFLICT",
+  "LEASE_THROTTLED",
 ];
 
 /** Callers of one lock that write under it, rightly or not. */
@@ -59,6 +62,8 @@ export class LockScene {
   readonly world: Cluster<Caller>;
   readonly #monitor: LockMonitor;
   readonly #mailbox: LeaseHandle[] = [];
+  /** Tokens of the leases that callers were given. */
+  readonly #granted = new Set<string>();
   /** Tokens whose lease was seen to end by its own release. */
   readonly #released = new Set<string>();
   /** Slots that a caller was told to be recorded as done. */
@@ -89,6 +94,7 @@ export class LockScene {
     const running = this.world.processes[one.process];
     if (running === undefined || !running.process.isRunning) return;
     if (one.kind === "acquire") this.#acquire(running, one);
+    else if (one.kind === "clock") running.process.setWallOffset(one.aheadMs);
     else if (one.kind === "adopt") this.#adopt(running, one.heartbeat);
     else if (one.kind === "sweep") this.#sweep(running, one);
     else {
@@ -96,6 +102,15 @@ export class LockScene {
       if (lease !== undefined) this.#act(running, lease, one);
     }
     await this.world.clock.advance(0);
+  }
+
+  /** What no caller was given stays held by nobody, as long as nobody dies or freezes and no request is late. */
+  async expectNothingToStay(): Promise<void> {
+    await this.world.clearUp();
+    const token = this.world.table.peek({ pk: key, sk: "lease" })?.token;
+    if (token !== undefined && !this.#granted.has(String(token)))
+      this.world.fault(`${token} holds the lock, and no caller was given it`);
+    await this.expectItToOpen();
   }
 
   /** All processes die: after a lease and the allowance for skew, a newcomer gets the lock. */
@@ -123,6 +138,7 @@ export class LockScene {
     const call = running.parts.client.acquire(key, { heartbeat: false, ...options });
     const granted = (lease: Lease): void => {
       running.parts.leases.set(as, lease);
+      this.#granted.add(lease.token);
       this.#monitor.holds(running.process, lease);
       if (lease.slot !== undefined && lease.slot <= this.#done)
         this.world.fault(`${running.process.name} was granted the slot ${lease.slot}, which is done`);

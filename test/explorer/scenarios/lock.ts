@@ -5,7 +5,7 @@ import * as mistakes from "./lock-mistakes.ts";
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
-type Act = Exclude<LockStep["kind"], "acquire" | "sweep">;
+type Act = Exclude<LockStep["kind"], "acquire" | "clock" | "sweep">;
 
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
@@ -143,6 +143,27 @@ export const lock = [
     ],
     end,
     mistakes: mistakes.slowClock,
+  }),
+  scenario({
+    name: "lock:first-renewal",
+    faults: 1,
+    kinds: ["throttled", "request lost", "answer lost"],
+    make,
+    lanes: [
+      // What its first answer tells corrects the expiry that it has written, by a renewal at once.
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: 20_000 },
+          { kind: "acquire", process: 0 },
+          { kind: "write", process: 0 },
+          { kind: "release", process: 0 },
+        ],
+      },
+      lane(1, wait(1_000), { waitMs: 1_000 }, "write", "release"),
+    ],
+    end: (scene: LockScene) => scene.expectNothingToStay(),
+    mistakes: mistakes.firstRenewal,
   }),
   scenario({
     name: "lock:handed-over",

@@ -79,6 +79,21 @@ const foreignTakeBack: Mistake = {
   violation: /believes to hold/,
 };
 
+const confirmedLate: Mistake = {
+  what: "an ending that another call has come before, and that is confirmed all the same",
+  plant: replacing(
+    Task.prototype,
+    "release",
+    (release) =>
+      async function (this: Task) {
+        await release.call(this).catch((error: unknown) => {
+          if (!(error instanceof TaskLostError)) throw error;
+        });
+      },
+  ),
+  violation: /was ended by two calls of one claim/,
+};
+
 export const tasks = [
   scenario({
     name: "tasks",
@@ -144,6 +159,19 @@ export const tasks = [
       planted("a late copy of a requeue"),
       planted("a late copy of a cancel"),
     ],
+  }),
+  scenario({
+    name: "tasks:ended thrice",
+    // The service fails the first ending as often as it is tried.
+    faults: 3,
+    kinds: ["throttled"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), claim(0), { kind: "endThrice", of: 0 }] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [confirmedLate],
   }),
   scenario({
     name: "tasks:failing",

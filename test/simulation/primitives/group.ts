@@ -20,7 +20,7 @@ export type GroupStep =
       /** One alone is acquired as a single lease. */
       readonly keys: readonly string[];
       readonly waitMs: number;
-      readonly heartbeat: boolean;
+      readonly heartbeat: boolean | number;
       readonly lockAtLeastForMs: number;
     }
   /** Of all that are held, or of those that a process holds. */
@@ -150,11 +150,16 @@ export class Contest {
   }
 }
 
+const expectedCodes = [
+  "LEASE_UNAVAILABLE",
+  "LEASE_NO_ANSWER",
+  "LEASE_CONFLICT",
+  "LEASE_LOST",
+  "LEASE_THROTTLED",
+];
+
 function isExpected(error: unknown): boolean {
-  return (
-    error instanceof LeaseError &&
-    ["LEASE_UNAVAILABLE", "LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_LOST"].includes(error.code)
-  );
+  return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
 export const group: Simulation = {

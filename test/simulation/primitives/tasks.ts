@@ -43,6 +43,8 @@ export type TaskStep =
       readonly how: Ending;
       readonly retryAfterMs: number;
     }
+  /** Ends one of the claims of a process in three ways at once. */
+  | { readonly kind: "endThrice"; readonly of: number }
   | { readonly kind: "requeue"; readonly process: number; readonly which: number }
   | { readonly kind: "cancel" | "get"; readonly process: number; readonly id: string }
   | { readonly kind: "break"; readonly which: number }
@@ -177,6 +179,7 @@ export class Import {
   async take(one: TaskStep): Promise<void> {
     if ("process" in one && one.kind !== "freeze" && one.kind !== "kill") this.#call(one);
     else if (one.kind === "end") this.#end(one);
+    else if (one.kind === "endThrice") this.#endThrice(one.of);
     else if (one.kind === "break") this.#break(one.which);
     else if (one.kind === "night") await this.#night();
     else await this.world.befall(one);
@@ -343,6 +346,27 @@ export class Import {
     world.watch(running, call, ended, isExpected);
   }
 
+  #endThrice(of: number): void {
+    const { world } = this;
+    const one = this.#believed(0, of);
+    if (one === undefined) return;
+    const { running, task } = one;
+    running.parts.claimed.delete(task);
+    let confirmed = 0;
+    const calls: readonly Promise<unknown>[] = [
+      task.succeed(),
+      task.fail("", { retryAfterMs: 0 }),
+      task.release(),
+    ];
+    for (const call of calls) {
+      const ended = (): void => {
+        confirmed += 1;
+        if (confirmed > 1) world.fault(`${task.id} was ended by two calls of one claim`);
+      };
+      world.watch(running, call, ended, isExpected);
+    }
+  }
+
   #succeeds({ id }: Task): void {
     if (this.#succeeded.has(id)) this.world.fault(`two workers were told of the success of ${id}`);
     this.#succeeded.add(id);
@@ -436,7 +460,7 @@ class WorkError extends Error {
   override readonly name = "WorkError";
 }
 
-const expectedCodes = ["LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_TASK_LOST"];
+const expectedCodes = ["LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_THROTTLED", "LEASE_TASK_LOST"];
 
 function isExpected(error: unknown): boolean {
   return error instanceof LeaseError && expectedCodes.includes(error.code);
