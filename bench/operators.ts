@@ -10,7 +10,7 @@ async function all(entries: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of entries);
 }
 
-/** Each action and its trace are one transaction of two items, at two units each. */
+/** Each action and its trace are one transaction of two items, at two units each; a pause has three items besides its trace. */
 export const operators: readonly Promised[] = [
   promised("`client.describe`, one item", "1 Query", [0, 1], async (site) => {
     const lease = await site.client().acquire(site.newKey());
@@ -34,11 +34,11 @@ export const operators: readonly Promised[] = [
     const { key } = await site.client().acquire(site.newKey());
     await site.counted(() => operatorOf(site).break(key, { token: "of another", reason }));
   }),
-  promised("operator: `pause` of a free lock", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+  promised("operator: `pause` of a free key", "3 GetItem, 3 Query, 1 TransactWriteItems", [8, 3], async (site) => {
     const key = site.newKey();
     await site.counted(() => operatorOf(site).pause(key, { forMs: 60_000, reason }));
   }),
-  promised("operator: `resume`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+  promised("operator: `resume`", "3 GetItem, 1 TransactWriteItems", [8, 3], async (site) => {
     const key = site.newKey();
     await operatorOf(site).pause(key, { forMs: 60_000, reason });
     await site.counted(() => operatorOf(site).resume(key));

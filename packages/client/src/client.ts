@@ -142,6 +142,9 @@ export class LeaseClient implements AsyncDisposable {
    *
    * 1 request for a free lock, 2 to take over from a holder whose lease has ended; while it waits, reads.
    *
+   * It excludes the other locks of that key: fair ones, groups, leaders. It does not exclude holders of a Semaphore or of a
+   * ReadWriteLock of the same key. Use a key for one of the three kinds.
+   *
    * Rejects:
    * - with {@link LeaseUnavailableError} when another caller still holds the lock.
    * - with {@link SlotDoneError} when the `slot` is done already.

@@ -111,10 +111,10 @@ export {
 export { acquireChannel } from "./protocol/tracing.ts";
 export {
   lastDoneSlot,
+  lastHolderIn,
   lastReleasedToken,
   readRecord,
   wasReleasedByHolder,
-  lastHolderIn,
 } from "./record.ts";
 export {
   attributeNames,
@@ -127,6 +127,7 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+export { isPauseAlone } from "./seats/seat.ts";
 export {
   jsonIn,
   optionalTextIn,
@@ -140,7 +141,6 @@ export {
 } from "./store/item-values.ts";
 export { pagesOf } from "./store/pages.ts";
 export type { TimedStore } from "./store/timed-store.ts";
-export { isPauseAlone } from "./seats/seat.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { deferred, settles, sleep, systemClock } from "./time/clock.ts";

@@ -26,10 +26,13 @@ export const holdFlags = {
     least: 1,
     most: 500,
   }),
-  permits: whole("how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes", {
-    least: 1,
-    most: 1_000,
-  }),
+  permits: whole(
+    "how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes",
+    {
+      least: 1,
+      most: 1_000,
+    },
+  ),
   read: yes("a read lock: others may read too; it excludes --write alone"),
   write: yes("the write lock: alone"),
   "mixed-ok": yes("acquire it although others use the key as another kind, which does not exclude them"),

@@ -67,6 +67,9 @@ export interface ReadWriteState {
  * promised: that work stops when its lease is lost. Without an `order`, two more things are not promised: an order among
  * the callers that wait, and that readers get in while writers follow one another without a pause.
  *
+ * A lock or a Semaphore of the same key does not exclude readers and writers: use a key for one kind. An operator's pause of
+ * the key keeps both out, and those that are there finish.
+ *
  * Fence what writers write with `lease.fence()`. Check what readers write with `lease.conditionCheck()`.
  *
  * A reader cannot become a writer: its write lock would wait for its own read lock until `waitMs` is over. Release

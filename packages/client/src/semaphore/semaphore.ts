@@ -17,8 +17,8 @@ export const mostPermits: number = seatLimits.mostSeats;
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {
   /**
-   * How many permits may be held at once. From 0 to 1000; 0 is a pause: this object lets nobody in, and the holders
-   * finish. Its callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
+   * How many permits may be held at once. From 0 to 1000; with 0 nobody gets in by this object, and the holders finish.
+   * Its callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
    */
   readonly permits: number;
   /**
@@ -52,8 +52,9 @@ export interface SemaphoreState {
   /** How many permits this object gives. */
   readonly permits: number;
   /**
-   * Every lease that has not been released, in the order in which they were acquired: also one that has expired, and
-   * one that is in its cooldown (`lockAtLeastForMs`). `seat.permits` tells how many permits it takes.
+   * Every lease that has not been released, in the order in which they were acquired: also one that has expired, one that
+   * is in its cooldown (`lockAtLeastForMs`), and an operator's pause (`pause`). `seat.permits` tells how many permits it
+   * takes.
    */
   readonly held: readonly LeaseRecord[];
   /** How many permits can be taken now: the permits that no lease takes, and those of expired leases. */
@@ -71,7 +72,8 @@ export interface SemaphoreState {
  *
  * N may differ between callers, as while it is being changed: each acquisition counts all that is held. After N was
  * lowered from 5 to 3 while 5 are held, callers with 3 get nothing until 3 have been released.
- * With `permits: 0` nobody gets in, and {@link Semaphore.drain} waits until the holders have finished.
+ * An operator's pause of the key keeps everybody out, whatever their N; {@link Semaphore.drain} waits until the holders
+ * have finished. A lock or a ReadWriteLock of the same key does not exclude permits: use a key for one kind.
  *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
  * LeaseConfigurationError, LeaseServiceError, and with LeaseItemError where another program has written the item.
@@ -132,7 +134,7 @@ export class Semaphore {
 
   /**
    * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
-   * keeps nobody out: callers that come in the meantime get in, unless all of them have `permits: 0`.
+   * keeps nobody out: callers that come in the meantime get in, unless an operator has paused the key.
    *
    * Consistent reads at first and at last, in between reads that may lag, in the rhythm of `retry`. Rejects with
    * {@link LeaseUnavailableError}, which tells of the lease that may last longest, when it is not empty within `waitMs`;
