@@ -144,7 +144,7 @@ export class JobRuns {
     const { clock, retentionMs } = this.#context;
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
-    const { owner } = this.#terms.acquisition;
+    const { owner = this.#client.owner } = this.#terms;
     await skipSlot(this.#client.context, {
       job: this.job,
       slot: at,
