@@ -73,6 +73,63 @@ describe("of two clones that draw the same token", () => {
   });
 });
 
+describe("the default owner", () => {
+  /** One more clone of a process that has been stored: what it draws from then on is its own. */
+  const restored = (name: string, options: { readonly isUsed: boolean }) => {
+    let drawn = 0;
+    let isRestored = false;
+    const randomness = {
+      token: () => `${isRestored ? name : "snapshot"}-${++drawn}-0000000`,
+      fraction: () => 0,
+    };
+    const own = new ManualClock();
+    const client = new LeaseClient({ store: new ScriptedStore(), clock: own, randomness });
+    const ownerOf = async (key: string): Promise<string> => (await client.acquire(key)).owner;
+    return {
+      ownerOf,
+      restore: async () => {
+        if (options.isUsed) await ownerOf("before");
+        isRestored = true;
+      },
+      client,
+      clock: own,
+    };
+  };
+
+  it("of the clones of a snapshot that was taken before it was used differs", async () => {
+    const owners: string[] = [];
+    for (const name of ["one", "two"]) {
+      const clone = restored(name, { isUsed: false });
+      await clone.restore();
+      owners.push(await clone.ownerOf("k"));
+    }
+    expect(new Set(owners).size).toBe(2);
+  });
+
+  it("of the clones of a snapshot that was taken later differs once their wall clock has jumped", async () => {
+    const owners: string[] = [];
+    for (const name of ["one", "two"]) {
+      const clone = restored(name, { isUsed: true });
+      await clone.restore();
+      clone.clock.jump(60_000);
+      owners.push(
+        await clone.ownerOf("k"),
+        (await new Semaphore(clone.client, "s", { permits: 1 }).acquire()).owner,
+      );
+    }
+    expect(new Set(owners).size).toBe(2);
+  });
+
+  it("stays the same while nothing happens", async () => {
+    const process = restored("one", { isUsed: true });
+    await process.restore();
+    const owners = [await process.ownerOf("a"), await process.ownerOf("b")];
+    await process.clock.advance(3_600_000);
+    owners.push(await process.ownerOf("c"));
+    expect(new Set(owners).size).toBe(1);
+  });
+});
+
 it("a token is drawn without what was drawn in advance, which every clone of a snapshot has alike", () => {
   const draw = vi.mocked(crypto.randomUUID);
   draw.mockClear();

@@ -12,7 +12,7 @@ import type { ProtocolContext } from "./protocol/context.ts";
 export interface ClientInternals {
   readonly context: ProtocolContext;
   readonly format: ValueFormat;
-  /** The client's owner, for options that name none. */
+  /** The client's owner, for calls that name none. To be read anew for each call: a clone of this process has another. */
   readonly owner: string;
   readonly times: ClientTimes;
   readonly acquirer: Acquirer;

@@ -40,7 +40,7 @@ import {
   checkText,
   checkWork,
 } from "./options/check-values.ts";
-import { defaultOwner } from "./options/default-owner.ts";
+import { DefaultOwner } from "./options/default-owner.ts";
 import type {
   AcquireOptions,
   CloseOptions,
@@ -87,7 +87,7 @@ export class LeaseClient implements AsyncDisposable {
   }
   readonly #context: ProtocolContext;
   readonly #times: ClientTimes;
-  readonly #owner: string;
+  readonly #owner: { readonly current: string };
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #admin: LeaseAdmin;
@@ -105,8 +105,8 @@ export class LeaseClient implements AsyncDisposable {
     const lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
-        ? defaultOwner(checkText("randomness.token()", randomness.token(), limits.ownerBytes))
-        : checkText("owner", given.owner, limits.ownerBytes);
+        ? new DefaultOwner(randomness, clock)
+        : { current: checkText("owner", given.owner, limits.ownerBytes) };
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
       table: new TimedStore(store, serviceClock),
@@ -124,10 +124,13 @@ export class LeaseClient implements AsyncDisposable {
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
+    const owner = this.#owner;
     showInternals(this, {
       context: this.#context,
       format: this.#format,
-      owner: this.#owner,
+      get owner() {
+        return owner.current;
+      },
       times: this.#times,
       acquirer: this.#acquirer,
       acquireAt: async (key, sortKey, options) => {
@@ -420,7 +423,7 @@ export class LeaseClient implements AsyncDisposable {
   /** Validates a call. Throws InvalidOptionsError, and the reason of a signal that has aborted. */
   #callFor(key: string, options: WaitOptions, mayWait: boolean, sortKey: string = leaseSortKey): AcquireCall {
     checkKey(key);
-    const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
+    const terms = checkAcquireOptions(options, mayWait, this.#owner.current, this.#times);
     const data = checkData(terms.data);
     checkDue(key, terms, this.#context.clock);
     return { ...terms, key, sortKey, data, resumes: terms.reentrant };

@@ -27,7 +27,8 @@ export interface LeaseClientOptions {
   readonly store?: LeaseStore;
   /**
    * Readable label of who holds a lock, at most 1024 bytes. For reentrancy it is also an identity.
-   * @default - the Lambda function and its log stream, or host name and process id; unique for each client
+   * @default - the Lambda function and its log stream, or host name and process id; unique for each client, and for each
+   * clone of a snapshot that was taken before its first use, or more than a second before it went on
    */
   readonly owner?: string;
   /** How long a lease lasts unless it is renewed. From 1 ms to 366 days. @default 30000 */

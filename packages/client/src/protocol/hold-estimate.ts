@@ -79,14 +79,14 @@ export class HoldWatch {
   }
 
   /**
-   * In how many milliseconds to look whether the lease was let go; `fraction`, from 0 to 1, keeps callers out of step.
-   * Undefined until a look has shown that the lease changed hands.
+   * In how many milliseconds to look whether the lease was let go; `fraction`, from 0 to 1, keeps callers out of step; a
+   * `crowd` that shares its looks takes smaller steps. Undefined until a look has shown that the lease changed hands.
    */
-  nextLookMs(now: number, fraction: number): number | undefined {
+  nextLookMs(now: number, fraction: number, crowd = 1): number | undefined {
     if (this.#estimate === undefined || this.#last === undefined) return undefined;
     const { typicalMs, spreadMs } = this.#estimate;
     const heldMs = Math.max(0, now - this.#last.acquiredAt);
-    const step = Math.max(firstLookMs, typicalMs * unorderedStepShare);
+    const step = Math.max(firstLookMs, typicalMs * unorderedStepShare) / crowd;
     const nearInMs = typicalMs - 2 * spreadMs - heldMs;
     const overdueMs = (heldMs - typicalMs) * overdueShare;
     return Math.max(step, nearInMs, Math.min(overdueMs, longestLookMs(heldMs))) + step * fraction * 0.7;

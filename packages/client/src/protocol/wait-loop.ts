@@ -3,12 +3,15 @@ import { passing, unlessPassing } from "../errors/operational.ts";
 import type { LeaseRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
+import type { Item } from "../store.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { type RetryStrategy, retryPauses } from "../time/retry.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import { type LeaseForm, type Prospect, refusalOf } from "./lease-form.ts";
+import { type SharedLooks, sharedLooks } from "./shared-looks.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** How long to wait, and in what rhythm. */
@@ -67,14 +70,14 @@ export abstract class WaitLoop<
 > {
   protected readonly context: ProtocolContext;
   readonly #terms: WaitTerms;
-  readonly #budget: WaitBudget;
+  protected readonly budget: WaitBudget;
   /** Made when something is in the way: most callers never wait. */
   #nextPauseMs: ReturnType<typeof retryPauses> | undefined;
 
   constructor(context: ProtocolContext, terms: WaitTerms) {
     this.context = context;
     this.#terms = terms;
-    this.#budget = new WaitBudget(context.clock, terms.waitMs);
+    this.budget = new WaitBudget(context.clock, terms.waitMs);
   }
 
   /** What is known of how long holders keep what is waited for. */
@@ -82,11 +85,36 @@ export abstract class WaitLoop<
     return undefined;
   }
 
+  /** How many callers share their looks. */
+  protected get crowd(): number {
+    return 1;
+  }
+
+  /** Whether another caller's look, or its try, has shown what keeps this one out; then `look` gives that. */
+  protected get hasNews(): boolean {
+    return false;
+  }
+
   /** What a refusal has shown. */
   protected abstract blockedBy(refused: Refused): B;
 
   /** Looks without writing at what is in the way. */
   protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
+
+  /** Tries, or gives what keeps the caller out. */
+  protected async tryOnce(
+    attempt: A,
+    bounds: Parameters<A["try"]>[0],
+    known: B | undefined,
+  ): Promise<Granted | B> {
+    const outcome = await attempt.try(bounds, known);
+    return outcome.granted ? outcome : this.blockedBy(outcome);
+  }
+
+  /** Sleeps between two looks. */
+  protected async rest(delayMs: number): Promise<void> {
+    await sleep(this.context.clock, delayMs, this.#terms.signal);
+  }
 
   /** What the wait ends with when its time is over. */
   protected abstract unavailable(blocked: B): Error;
@@ -97,18 +125,23 @@ export abstract class WaitLoop<
    */
   async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     const { signal, waitMs } = this.#terms;
+    const { clock } = this.context;
     let known: B | undefined;
     for (;;) {
       let blocked: B;
       try {
-        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
-        const outcome = await attempt.try({ withinMs, signal }, known);
-        if (outcome.granted) return outcome;
-        blocked = this.blockedBy(outcome);
+        const withinMs = waitMs > 0 ? this.budget.callMs : Number.POSITIVE_INFINITY;
+        const outcome = await this.tryOnce(attempt, { withinMs, signal }, known);
+        if ("granted" in outcome) return outcome;
+        blocked = outcome;
       } catch (error) {
         signal?.throwIfAborted();
         const failure = passing(error);
-        await this.#pause(() => failure);
+        await sleep(
+          clock,
+          this.#pauseMs(() => failure),
+          signal,
+        );
         // Nothing is known any more, and an own write may have landed: only a try tells.
         known = undefined;
         continue;
@@ -123,9 +156,9 @@ export abstract class WaitLoop<
     const { clock } = this.context;
     let blocked = last;
     for (;;) {
-      await this.#pause(() => this.unavailable(blocked), blocked.claimableAt);
-      if (clock.monotonic() >= blocked.claimableAt) return undefined;
-      const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
+      await this.rest(this.#pauseMs(() => this.unavailable(blocked), blocked.claimableAt));
+      if (!this.hasNews && clock.monotonic() >= blocked.claimableAt) return undefined;
+      const withinMs = Math.min(this.budget.callMs, callBudgetMs);
       const seen = await unlessPassing(() => this.look(attempt, blocked, withinMs), this.#terms.signal);
       if (seen === undefined) continue;
       if (seen.claimableAt <= clock.monotonic()) return seen;
@@ -133,15 +166,14 @@ export abstract class WaitLoop<
     }
   }
 
-  /** Sleeps until the next try or look; throws the reason to give up when there is no time left for one. */
-  async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
-    const { leftMs } = this.#budget;
+  /** How long to sleep until the next try or look; throws the reason to give up when there is no time left for one. */
+  #pauseMs(reason: () => Error, claimableAt?: number): number {
+    const { leftMs } = this.budget;
     if (leftMs <= 0) throw reason();
-    const { retry, signal } = this.#terms;
-    this.#nextPauseMs ??= retryPauses(this.context, retry, this.holds);
+    this.#nextPauseMs ??= retryPauses(this.context, this.#terms.retry, this.holds, () => this.crowd);
     const pauseMs = this.#nextPauseMs(claimableAt);
     if (pauseMs === Number.POSITIVE_INFINITY) throw reason();
-    await sleep(this.context.clock, Math.min(pauseMs, leftMs), signal);
+    return Math.min(pauseMs, leftMs);
   }
 }
 
@@ -155,7 +187,10 @@ interface Tried<Won> extends Pick<AcquireAttempt, "token" | "judge"> {
 
 type Call = WaitTerms & Pick<AcquireTerms, "key" | "sortKey" | "owner" | "reentrant">;
 
-/** One caller's unordered wait for one lease: every waiting caller tries for itself. */
+/**
+ * One caller's unordered wait for one lease. Every waiting caller tries for itself; those of one client share their looks,
+ * and for a lease that excludes every other they try one after the other, for the first try shows the rest who has it.
+ */
 export class RetryLoop<Won extends { readonly granted: true } = Granted> extends WaitLoop<
   Won,
   Refused,
@@ -164,15 +199,67 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
 > {
   readonly form: LeaseForm;
   readonly #call: Call;
+  readonly #sleep: WakeableSleep;
+  /** Made when something is in the way. */
+  #shared: SharedLooks | undefined;
+  #leave: () => void = () => undefined;
+  /** Whether it hears what others see: not while an own request is under way, whose answer may be newer. */
+  #isListening = false;
+  /** What another caller has seen, as it was for this one when that answer came. */
+  #news: { readonly blocked: BlockedLease } | { readonly error: unknown } | undefined;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: Call) {
     super(context, call);
     this.form = form;
     this.#call = call;
+    this.#sleep = new WakeableSleep(context.clock);
+  }
+
+  override async grant(attempt: Tried<Won>, onContended: (record: LeaseRecord) => void): Promise<Won> {
+    try {
+      return await super.grant(attempt, (record) => {
+        this.#join(attempt);
+        onContended(record);
+      });
+    } finally {
+      this.#leave();
+    }
   }
 
   protected override get holds(): HoldWatch {
     return holdWatches.of(this.context, this.form.key, this.form.sortKey);
+  }
+
+  protected override get crowd(): number {
+    return this.#shared?.crowd ?? 1;
+  }
+
+  protected override get hasNews(): boolean {
+    return this.#news !== undefined;
+  }
+
+  protected override async rest(delayMs: number): Promise<void> {
+    await this.#listening(() => this.#sleep.sleep(delayMs, this.#call.signal));
+  }
+
+  /** Its first try waits for nobody, and tells nobody: a thousand callers may come at once. */
+  protected override async tryOnce(
+    attempt: Tried<Won>,
+    bounds: Parameters<Tried<Won>["try"]>[0],
+    known: BlockedLease | undefined,
+  ): Promise<Won | BlockedLease> {
+    const shared = this.#shared;
+    const isExclusive = this.form.shape === undefined;
+    if (shared === undefined || !isExclusive) return await super.tryOnce(attempt, bounds, known);
+    const end = await this.#begin(shared, "try");
+    if (end === undefined) return this.#takeNews();
+    try {
+      const outcome = await attempt.try(bounds, known);
+      if ("item" in outcome) shared.tell(outcome.item as Item | undefined);
+      return outcome.granted ? outcome : this.blockedBy(outcome);
+    } finally {
+      end();
+    }
   }
 
   protected blockedBy({ prospect }: Refused): BlockedLease {
@@ -180,12 +267,77 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   }
 
   protected async look(attempt: Tried<Won>, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
-    const { gate, table } = this.context;
+    const shared = this.#join(attempt);
     const { signal, key, sortKey } = this.#call;
-    const request = { key: leaseItemKey(key, sortKey), consistent: false };
-    const item = await gate.pass({ signal, withinMs }, (leftMs) =>
-      table.get(request, { withinMs: leftMs, signal }),
-    );
+    const { gate, table } = this.context;
+    const end = await this.#begin(shared, "look");
+    if (end === undefined) return this.#takeNews();
+    try {
+      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+      const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+        table.get(request, { withinMs: leftMs, signal }),
+      );
+      shared.tell(item);
+      return this.#judged(attempt, item);
+    } finally {
+      end();
+    }
+  }
+
+  #join(attempt: Tried<Won>): SharedLooks {
+    if (this.#shared !== undefined) return this.#shared;
+    this.#shared = sharedLooks.of(this.context, this.form.key, this.form.sortKey);
+    this.#leave = this.#shared.join((item) => this.#hear(attempt, item));
+    return this.#shared;
+  }
+
+  /**
+   * Takes another caller's answer for its own, when it shows that this one has to go on waiting: it looks that much later.
+   * Where there is room, who has seen it tries first, and this one keeps its time.
+   */
+  #hear(attempt: Tried<Won>, item: Item | undefined): void {
+    if (!this.#isListening) return;
+    try {
+      const blocked = this.#judged(attempt, item);
+      if (blocked.claimableAt <= this.context.clock.monotonic()) return;
+      this.#news = { blocked };
+    } catch (error) {
+      // Thrown by `look`, as if this caller had seen it.
+      this.#news = { error };
+    }
+    this.#sleep.wake();
+  }
+
+  #takeNews(): BlockedLease {
+    const news = this.#news;
+    this.#news = undefined;
+    if (news !== undefined && "blocked" in news) return news.blocked;
+    throw news?.error;
+  }
+
+  /** Waits for another caller's look or try no longer than this one's own time. */
+  async #begin(
+    shared: SharedLooks,
+    step: Parameters<SharedLooks["begin"]>[0],
+  ): Promise<(() => void) | undefined> {
+    const { clock } = this.context;
+    const bounds = { withinMs: this.budget.leftMs, signal: this.#call.signal };
+    const end = await this.#listening(() => shared.begin(step, clock, () => this.hasNews, bounds));
+    // What this caller is about to see is newer.
+    if (end !== undefined) this.#news = undefined;
+    return end;
+  }
+
+  async #listening<T>(wait: () => Promise<T>): Promise<T> {
+    this.#isListening = true;
+    try {
+      return await wait();
+    } finally {
+      this.#isListening = false;
+    }
+  }
+
+  #judged(attempt: Tried<Won>, item: Item | undefined): BlockedLease {
     const prospect = attempt.judge(item);
     // An own write that landed late is recognised by the next try, which takes the place of no lease.
     const isOwn = prospect.blocker?.token === attempt.token;

@@ -44,6 +44,8 @@ export interface RetryState {
   readonly releaseInMs?: number | undefined;
   /** A number from 0 to 1. */
   readonly fraction: number;
+  /** How many callers look for one another: one look serves them all, so it may come that much sooner. @default 1 */
+  readonly crowd?: number;
 }
 
 const defaultMaxDelayMs = 30_000;
@@ -55,12 +57,13 @@ const wakeSpreadMs = 50;
 /**
  * Makes what gives one caller's pauses between its tries and looks: the next one, in milliseconds, where what is waited
  * for can be had at `claimableAt` on the monotonic clock; Infinity when there is no more of them. `holds`: what is known
- * of how long holders keep it.
+ * of how long holders keep it; `crowdNow`: how many callers share their looks.
  */
 export function retryPauses(
   { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
   retry: RetryStrategy,
   holds?: HoldWatch,
+  crowdNow: () => number = () => 1,
 ): (claimableAt?: number) => number {
   let attempt = 0;
   return (claimableAt = Number.POSITIVE_INFINITY) => {
@@ -68,11 +71,13 @@ export function retryPauses(
     if (retry.strategy !== "untilExpiry" && attempt > (retry.maxRetries ?? Number.POSITIVE_INFINITY))
       return Number.POSITIVE_INFINITY;
     const fraction = randomness.fraction();
+    const crowd = crowdNow();
     return retryDelayMs(retry, {
       attempt,
       claimableInMs: Math.max(0, claimableAt - clock.monotonic()),
-      releaseInMs: holds?.nextLookMs(clock.now(), fraction),
+      releaseInMs: holds?.nextLookMs(clock.now(), fraction, crowd),
       fraction,
+      crowd,
     });
   };
 }
@@ -81,7 +86,10 @@ export function retryPauses(
 export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {
   if (retry.strategy === "untilExpiry") {
     const probe = Math.min(firstProbeMs * 2 ** (state.attempt - 1), slowestProbeMs) * (0.5 + state.fraction);
-    return Math.min(state.releaseInMs ?? probe, state.claimableInMs + wakeSpreadMs * state.fraction);
+    return Math.min(
+      state.releaseInMs ?? probe / (state.crowd ?? 1),
+      state.claimableInMs + wakeSpreadMs * state.fraction,
+    );
   }
   if (retry.strategy === "fixed") return retry.delayMs;
   if (retry.strategy === "random")

@@ -148,7 +148,7 @@ export class JobRuns {
     const { clock, retentionMs } = this.#context;
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
-    const { owner } = this.#terms.acquisition;
+    const { owner = this.#client.owner } = this.#terms;
     const { context } = this.#client;
     const what = { key: this.job, sortKey: runSortKeyPrefix + at, action: "skip", reason: remark } as const;
     const trace = by === undefined ? undefined : traceNow(context, { ...what, by });

@@ -196,12 +196,12 @@ function checkSchedule({ schedule, timeZone }: JobRunsOptions): JobRunsTerms["sc
 export function checkRunOptions(
   options: RunOptions,
   { acquisition, owner: defaultOwner }: JobRunsTerms,
-  { times }: ClientInternals,
+  client: ClientInternals,
 ): AcquisitionTerms {
   const own = checkOptions(options, runRules);
   const isOwners = own.owner === undefined && defaultOwner !== undefined;
   const given = isOwners ? { ...own, owner: defaultOwner } : own;
-  const terms = checkAcquireOptions(given, true, acquisition.owner, times);
+  const terms = checkAcquireOptions(given, true, client.owner, client.times);
   const { waitMs, retry, signal, owner, reentrant } = terms;
   return { ...acquisition, waitMs, retry, signal, owner, reentrant };
 }

@@ -182,7 +182,7 @@ export function checkTaskSetOptions(
 ): TaskSetTerms {
   const { times } = defaults;
   const given = checkOptions(options, setRules);
-  const { maxAttempts = 3, maxRunMs, keepForMs = defaultKeepForMs, owner = defaults.owner } = given;
+  const { maxAttempts = 3, maxRunMs, keepForMs = defaultKeepForMs } = given;
   const { heartbeat = true, leaseDurationMs = times.leaseDurationMs } = given;
   checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
   const { delayMs = defaultBackoffMs } = given.backoff ?? {};
@@ -195,7 +195,10 @@ export function checkTaskSetOptions(
     heartbeatMs: checkHeartbeat(heartbeat, leaseDurationMs),
     maxRunMs,
     keepForMs,
-    owner,
+    // Read for each claim: a clone of this process has another.
+    get owner() {
+      return given.owner ?? defaults.owner;
+    },
   };
 }
 

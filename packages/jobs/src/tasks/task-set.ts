@@ -69,8 +69,9 @@ export class TaskSet {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
-    const { context, acquirer, owner, times, format } = internalsOf(client);
-    const terms = checkTaskSetOptions(options, { owner, times });
+    const internals = internalsOf(client);
+    const { context, acquirer, format } = internals;
+    const terms = checkTaskSetOptions(options, internals);
     const retentionMs = terms.keepForMs;
     this.#context = { ...context, retentionMs, set: checkKey(setName), terms, acquirer, format };
     this.#finder = new TaskFinder(this.#context);

@@ -1,0 +1,273 @@
+/** What the waiters of one client cost and do together, while they wait for one lock without an order. */
+import {
+  type CallOptions,
+  type GetRequest,
+  type Item,
+  type Lease,
+  LeaseClient,
+  LeaseServiceError,
+  type UpdateRequest,
+  type UpdateResult,
+} from "@leasehold/client";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { follow } from "../support/follow.ts";
+
+const answerMs = 5;
+
+let clock: ManualClock;
+let store: RemoteStore;
+
+/** A table that answers after some milliseconds, counts requests, and may leave some without an answer. */
+class RemoteStore extends MemoryLeaseStore {
+  readonly counts = { get: 0, update: 0, refused: 0 };
+  /** How many of the next reads are never answered. */
+  hanging = 0;
+
+  override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
+    this.counts.update += 1;
+    await later();
+    const result = await super.update(request, call);
+    if (!result.applied) this.counts.refused += 1;
+    await later();
+    return result;
+  }
+
+  override async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    this.counts.get += 1;
+    if (this.hanging > 0) {
+      this.hanging -= 1;
+      await new Promise((_, reject) => {
+        call.signal.addEventListener("abort", () =>
+          reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off")),
+        );
+      });
+    }
+    await later();
+    const item = await super.get(request, call);
+    await later();
+    return item;
+  }
+
+  reset(): void {
+    Object.assign(this.counts, { get: 0, update: 0, refused: 0 });
+  }
+}
+
+const later = (): Promise<void> => new Promise((resolve) => clock.schedule(() => resolve(), answerMs));
+
+/** Jitter as random as it has to be, and the same in each run. */
+function fractions(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}
+
+const clientOf = (owner: string): LeaseClient => {
+  let drawn = 0;
+  const randomness = { token: () => `${owner}-${++drawn}`, fraction: fractions(owner.length * 7_919 + 1) };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs: 30_000, randomness });
+};
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new RemoteStore();
+});
+
+/** A lock that many want: each holds it for a time, and how many of them have had it. */
+async function crowd(clients: readonly LeaseClient[], each: number, holdMs: number): Promise<() => number> {
+  let served = 0;
+  for (const client of clients) {
+    for (let index = 0; index < each; index += 1) {
+      const hold = async (lease: Lease): Promise<void> => {
+        served += 1;
+        await new Promise<void>((resolve) => clock.schedule(() => resolve(), holdMs));
+        await lease.release();
+      };
+      void client.acquire("k", { waitMs: 3_600_000 }).then(hold);
+    }
+  }
+  await clock.advance(100);
+  return () => served;
+}
+
+describe("a hundred waiters of one client", () => {
+  it.each([
+    [100, 4],
+    [1_000, 6],
+  ])(
+    "share their looks and try one at a time, with holds of %i ms, and all are served",
+    async (holdMs, reads) => {
+      const served = await crowd([clientOf("a")], 100, holdMs);
+      await clock.advance(10 * holdMs);
+      store.reset();
+      const before = served();
+      await clock.advance(30 * (holdMs + 100));
+      const handOvers = served() - before;
+      expect(handOvers).toBeGreaterThan(15);
+      expect(store.counts.get).toBeLessThan(reads * handOvers);
+      // The write that takes it, and the release.
+      expect(store.counts.update).toBeLessThanOrEqual(2 * handOvers + 2);
+      expect(store.counts.refused).toBeLessThanOrEqual(1);
+
+      await clock.advance(80 * (holdMs + 200));
+      expect(served()).toBe(100);
+    },
+  );
+
+  it("in each of three processes cost a few reads each, and no process is left out", async () => {
+    const clients = ["a", "bb", "ccc"].map(clientOf);
+    const owners = new Map<string, number>();
+    for (const client of clients) {
+      for (let index = 0; index < 40; index += 1) {
+        void client.acquire("k", { waitMs: 3_600_000 }).then(async (lease) => {
+          owners.set(lease.owner, (owners.get(lease.owner) ?? 0) + 1);
+          await new Promise<void>((resolve) => clock.schedule(() => resolve(), 100));
+          await lease.release();
+        });
+      }
+    }
+    await clock.advance(1_000);
+    store.reset();
+    await clock.advance(10_000);
+    // 3 processes that look 16 times a second at most.
+    expect(store.counts.get).toBeLessThan(3 * 16 * 10);
+    expect(store.counts.refused).toBeLessThan(200);
+    await clock.advance(15_000);
+    expect([...owners.values()]).toEqual([40, 40, 40]);
+  });
+
+  it("take a dead holder's lock over with a few writes", async () => {
+    void clientOf("dead").acquire("k");
+    await clock.advance(20);
+    const served = await crowd([clientOf("a")], 100, 60_000);
+    store.reset();
+    await clock.advance(31_500);
+    expect(served()).toBe(1);
+    expect(store.counts.update).toBeLessThanOrEqual(3);
+    expect(store.counts.get).toBeLessThan(60);
+  });
+
+  it("wait for a lock that stays held with hardly more reads than four", async () => {
+    void clientOf("holder").acquire("k", { heartbeat: true });
+    await clock.advance(20);
+    await crowd([clientOf("a")], 100, 1);
+    await clock.advance(10_000);
+    store.reset();
+    await clock.advance(60_000);
+    // A single waiter looks every 5 s.
+    expect(store.counts.get).toBeLessThan(4 * 12 * 2 + 10);
+  });
+});
+
+describe("among the waiters of one client", () => {
+  let held: Lease;
+  let client: LeaseClient;
+
+  beforeEach(async () => {
+    const holding = clientOf("holder").acquire("k");
+    await clock.advance(20);
+    held = await holding;
+    client = clientOf("a");
+  });
+
+  it("each keeps its own time, but for the answer to its last look, and its own signal", async () => {
+    const controller = new AbortController();
+    const waiting = [3_000, 3_001, 7_777].map((waitMs) => follow(client.acquire("k", { waitMs }), clock));
+    const aborted = follow(client.acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
+    const since = clock.monotonic();
+    await clock.advance(2_500);
+    controller.abort(new Error("enough"));
+    await settled();
+    expect(aborted.error).toMatchObject({ code: "LEASE_ABORTED" });
+    await clock.advance(6_000);
+    const lateMs = [3_000, 3_001, 7_777].map((waitMs, index) => (waiting[index]?.at ?? 0) - since - waitMs);
+    for (const ms of lateMs) expect([ms >= 0, ms <= 2 * answerMs]).toEqual([true, true]);
+    for (const { error } of waiting)
+      expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "holder" });
+  });
+
+  it("a look that hangs holds the others up for a second at most", async () => {
+    const waiting = Array.from({ length: 10 }, () => follow(client.acquire("k", { waitMs: 60_000 }), clock));
+    await clock.advance(30);
+    store.hanging = 1;
+    await clock.advance(200);
+    expect(store.hanging).toBe(0);
+    void held.release();
+    await clock.advance(2_500);
+    expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(1);
+  });
+
+  it("whoever looks may be aborted or run out of time: another goes on", async () => {
+    const controllers = Array.from({ length: 10 }, () => new AbortController());
+    const others = controllers.map(({ signal }) =>
+      follow(client.acquire("k", { waitMs: 60_000, signal }), clock),
+    );
+    const brief = Array.from({ length: 10 }, () => follow(client.acquire("k", { waitMs: 300 }), clock));
+    const since = clock.monotonic();
+    await clock.advance(30);
+    store.hanging = 3;
+    await clock.advance(400);
+    for (const controller of controllers.slice(0, 9)) controller.abort();
+    await settled();
+    void held.release();
+    await clock.advance(4_000);
+    expect(others[9]?.value?.held).toBe(true);
+    expect(others.slice(0, 9).every(({ error }) => error !== undefined)).toBe(true);
+    // Those whose own look hangs end when that is given up.
+    const lateMs = brief
+      .map(({ at }) => (at ?? Number.POSITIVE_INFINITY) - since - 300)
+      .sort((a, b) => a - b);
+    expect(lateMs[6]).toBeLessThanOrEqual(4 * answerMs);
+  });
+
+  it("a holder that dies right after it was let in is taken over by the next", async () => {
+    const waiting = Array.from({ length: 5 }, () => follow(client.acquire("k", { waitMs: 200_000 }), clock));
+    void held.release();
+    await clock.advance(100_000);
+    // Nobody releases: each lease of 30 s ends by itself.
+    expect(waiting.filter(({ value }) => value !== undefined).length).toBeGreaterThanOrEqual(3);
+  });
+
+  it("all hear by one look that their slot is done", async () => {
+    const ended = held.release();
+    await clock.advance(20);
+    await ended;
+    const winning = clientOf("b").acquire("k", { slot: "7" });
+    await clock.advance(20);
+    const winner = await winning;
+    const waiting = Array.from({ length: 20 }, () =>
+      follow(client.acquire("k", { waitMs: 60_000, slot: "7" }), clock),
+    );
+    await clock.advance(30);
+    store.reset();
+    void winner.complete();
+    await clock.advance(1_000);
+    expect(waiting.map(({ error }) => (error as Error | undefined)?.name)).toEqual(
+      Array.from({ length: 20 }, () => "SlotDoneError"),
+    );
+    expect(store.counts.get).toBeLessThan(20);
+  });
+});
+
+describe("waiters for seats", () => {
+  it("share what they see while there is no room, and fill all permits soon after there is", async () => {
+    const permits = 3;
+    const holding = new Semaphore(clientOf("holder"), "s", { permits });
+    const begun = Array.from({ length: permits }, () => holding.acquire({ heartbeat: true }));
+    await clock.advance(100);
+    const held = await Promise.all(begun);
+    const semaphore = new Semaphore(clientOf("a"), "s", { permits });
+    const waiting = Array.from({ length: 30 }, () => follow(semaphore.acquire({ waitMs: 600_000 }), clock));
+    await clock.advance(5_000);
+    store.reset();
+    await clock.advance(20_000);
+    expect(store.counts.get).toBeLessThan(60);
+    for (const lease of held) void lease.release();
+    await clock.advance(8_000);
+    expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(permits);
+  });
+});
