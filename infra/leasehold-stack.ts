@@ -25,6 +25,8 @@ export interface LeaseholdStackProps extends StackProps {
   readonly pace?: Pace;
   /** How many tickets may wait at a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>>;
+  /** How long a ticket is usually in service: a refusal estimates by it when there is room. @default - no estimate */
+  readonly usualTicketService?: Duration;
   /** How long after its payment was due an unpaid order is closed: whole hours, up to 366 days. @default Duration.hours(0) */
   readonly closeUnpaidOrdersAfter?: Duration;
 }
@@ -32,7 +34,13 @@ export interface LeaseholdStackProps extends StackProps {
 /** The whole app: a lease table, the functions about leases, and five systems that use them. */
 export class LeaseholdStack extends Stack {
   constructor(scope: Construct, id: string, props: LeaseholdStackProps = {}) {
-    const { pace = deployedPace, departments, closeUnpaidOrdersAfter, ...stackProps } = props;
+    const {
+      pace = deployedPace,
+      departments,
+      usualTicketService,
+      closeUnpaidOrdersAfter,
+      ...stackProps
+    } = props;
     super(scope, id, {
       description: "Leasehold: leases on DynamoDB, and what stands on them.",
       ...stackProps,
@@ -45,11 +53,15 @@ export class LeaseholdStack extends Stack {
       scope: { keys: [transferKey, acceptanceWorkflowKey], keyPrefixes: [sharedKeyPrefix] },
     });
 
-    const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace, closeAfter: closeUnpaidOrdersAfter });
+    const { job } = new UnpaidOrders(this, "UnpaidOrders", {
+      leases,
+      pace,
+      closeAfter: closeUnpaidOrdersAfter,
+    });
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
     new StockLevels(this, "StockLevels", { leases });
     new Tasks(this, "Tasks", { leases, pace });
-    new Tickets(this, "Tickets", { leases, pace, departments });
+    new Tickets(this, "Tickets", { leases, pace, departments, usualService: usualTicketService });
 
     const acceptance = new Acceptance(this, "Acceptance", { leases, heartbeat, wakeup: functions.wakeup });
 

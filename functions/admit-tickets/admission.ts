@@ -19,6 +19,8 @@ export interface AdmissionRules {
   readonly limits: ReadonlyMap<string, number>;
   /** After this much silence, in milliseconds, a ticket counts as gone. */
   readonly silenceMs: number;
+  /** How long a ticket is usually in service, in milliseconds. @default - not known: a refusal has no estimate */
+  readonly usualServiceMs?: number | undefined;
 }
 
 /** The state of a ticket. */
@@ -32,8 +34,13 @@ export type Standing =
       readonly position: number;
       readonly estimatedWaitMs: number | undefined;
     }
-  /** The queue is full; nothing was changed. */
-  | { readonly state: "refused"; readonly waiting: number; readonly mostWaiting: number }
+  /** The queue is full; nothing was changed. `estimatedWaitMs` is the time until there is room, when services are as usual. */
+  | {
+      readonly state: "refused";
+      readonly waiting: number;
+      readonly mostWaiting: number;
+      readonly estimatedWaitMs?: number | undefined;
+    }
   /** It is neither in service nor waiting: it left, was done, or was silent for too long. */
   | { readonly state: "absent"; readonly ticket: string };
 
@@ -74,8 +81,7 @@ export async function admit(
   const department = nameIn(fields, "department", longestDepartment);
   const maxWaiters = rules.limits.get(department) ?? rules.mostWaiting;
   const desk = new FairLock(leases, departmentKeyPrefix + department, { maxWaiters });
-  const visit = (ticket: string, join: boolean): Promise<Standing> =>
-    checkIn(desk, rules.silenceMs, ticket, join);
+  const visit = (ticket: string, join: boolean): Promise<Standing> => checkIn(desk, rules, now, ticket, join);
 
   if (action === "look") {
     fieldsOf(event, ["action", "department"]);
@@ -97,16 +103,35 @@ function ticketIn(fields: Fields): string {
   throw new InvalidOptionsError("event.ticket", ticket, `at most ${longestTicket} bytes in UTF-8`);
 }
 
-async function checkIn(desk: FairLock, silenceMs: number, ticket: string, join: boolean): Promise<Standing> {
+async function checkIn(
+  desk: FairLock,
+  rules: AdmissionRules,
+  now: () => number,
+  ticket: string,
+  join: boolean,
+): Promise<Standing> {
   try {
-    const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: silenceMs, join });
+    const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: rules.silenceMs, join });
     if (visit.state === "absent") return { state: "absent", ticket };
     if (visit.state === "held") return { state: "serving", ticket, fencingToken: visit.lease.fencingToken };
     return { state: "waiting", ticket, position: visit.position, estimatedWaitMs: visit.estimatedWaitMs };
   } catch (error) {
     if (!(error instanceof QueueFullError)) throw error;
-    return { state: "refused", waiting: error.waiting, mostWaiting: desk.maxWaiters };
+    const { waiting } = error;
+    const estimatedWaitMs = await roomInMs(desk, rules.usualServiceMs, now());
+    return { state: "refused", waiting, mostWaiting: desk.maxWaiters, estimatedWaitMs };
   }
+}
+
+/** When the service that is under way ends, about: then the next ticket is served, and one more may wait. 1 read. */
+async function roomInMs(
+  desk: FairLock,
+  usualServiceMs: number | undefined,
+  now: number,
+): Promise<number | undefined> {
+  if (usualServiceMs === undefined) return undefined;
+  const { holder } = await desk.inspect();
+  return holder === undefined ? 0 : Math.max(0, holder.acquiredAt + usualServiceMs - now);
 }
 
 /**

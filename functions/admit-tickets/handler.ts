@@ -4,7 +4,13 @@ import { optional, wholeNumber } from "../support/environment.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { admit, type Queue, type Served, type Standing } from "./admission.ts";
-import { departmentLimits, limitsVariable, mostWaitingVariable, silenceVariable } from "./schema.ts";
+import {
+  departmentLimits,
+  limitsVariable,
+  mostWaitingVariable,
+  silenceVariable,
+  usualServiceVariable,
+} from "./schema.ts";
 
 const parts = once(() => ({
   leases: leaseClient(dynamodb()),
@@ -12,6 +18,8 @@ const parts = once(() => ({
     mostWaiting: wholeNumber(mostWaitingVariable, 10),
     limits: departmentLimits(optional(limitsVariable) ?? "{}"),
     silenceMs: wholeNumber(silenceVariable, 60_000),
+    usualServiceMs:
+      optional(usualServiceVariable) === undefined ? undefined : wholeNumber(usualServiceVariable, 1),
   },
 }));
 

@@ -7,6 +7,12 @@ export const limitsVariable = "ADMIT_TICKETS_LIMITS";
 /** The environment variable that says after how many milliseconds of silence a ticket counts as gone. @default 60000 */
 export const silenceVariable = "ADMIT_TICKETS_SILENCE_MS";
 
+/**
+ * The environment variable that says how many milliseconds a ticket is usually in service: a refusal estimates by it when
+ * there is room. @default - no estimate
+ */
+export const usualServiceVariable = "ADMIT_TICKETS_USUAL_SERVICE_MS";
+
 /** Locks of departments begin with this; then comes the department's name. */
 export const departmentKeyPrefix = "admit-tickets/";
 

@@ -15,7 +15,7 @@ const parts = once(() => {
   const freshForMs = wholeNumber(freshForVariable, 60_000);
   return {
     flights: resourceFlights(leaseClient(documents()), freshForMs, onTrouble),
-    recent: new RecentValues(wholeNumber(recentForVariable, 1_000, 0), freshForMs),
+    recent: new RecentValues(wholeNumber(recentForVariable, 0, 0), freshForMs),
     movements: new StockMovements(documents(), required(tableVariable)),
   };
 });

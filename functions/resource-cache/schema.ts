@@ -20,7 +20,7 @@ export function movementsPartition(warehouse: string): string {
 
 /**
  * The environment variable that says for how many milliseconds a process gives its own copy again before it looks in the
- * table; 0 for never. @default 1000
+ * table; 0 for never. @default 0
  */
 export const recentForVariable = "RESOURCE_CACHE_RECENT_FOR_MS";
 

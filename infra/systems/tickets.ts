@@ -9,6 +9,7 @@ import {
   departmentLimits,
   limitsVariable,
   silenceVariable,
+  usualServiceVariable,
 } from "../../functions/admit-tickets/schema.ts";
 import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
@@ -20,13 +21,15 @@ export interface TicketsProps {
   readonly pace: Pace;
   /** How many may wait at a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>> | undefined;
+  /** How long a ticket is usually in service. @default - a refusal has no estimate */
+  readonly usualService?: Duration | undefined;
 }
 
 /** Admission of service tickets: one in service for each department, a bounded queue behind it, and a cleaner. */
 export class Tickets extends Construct {
   constructor(scope: Construct, id: string, props: TicketsProps) {
     super(scope, id);
-    const { leases, pace, departments = {} } = props;
+    const { leases, pace, departments = {}, usualService } = props;
     const limits = JSON.stringify(departments);
     // Refused here, and not by each invocation.
     departmentLimits(limits);
@@ -39,6 +42,7 @@ export class Tickets extends Construct {
         [environmentNames.tableName]: leases.tableName,
         [silenceVariable]: String(pace.ticketSilence.toMilliseconds()),
         [limitsVariable]: limits,
+        ...(usualService && { [usualServiceVariable]: String(usualService.toMilliseconds()) }),
       },
     });
     leases.grants.useLeases(admission, scopeOfKeys);

@@ -3,15 +3,19 @@ import { runbookAnchors } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App } from "aws-cdk-lib";
+import { App, Duration } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
 import { acceptanceJobKey } from "../../functions/acceptance/schema.ts";
 import { limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
 import { backoffVariable, claimVariable } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import { parkedMessage, scheduleVariable } from "../../functions/close-unpaid-orders/schema.ts";
-import { runFailedMessage } from "../../functions/import-orders/schema.ts";
+import {
+  closeAfterVariable,
+  parkedMessage,
+  scheduleVariable,
+} from "../../functions/close-unpaid-orders/schema.ts";
+import { chunkParkedMessage, runFailedMessage } from "../../functions/import-orders/schema.ts";
 import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
 import { systemRunbookAnchors } from "../../infra/runbook.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
@@ -103,6 +107,7 @@ describe("every function", () => {
       ...Object.values(environmentNames),
       ...own.map(([, variable]) => variable),
       scheduleVariable,
+      closeAfterVariable,
       silenceVariable,
       limitsVariable,
       claimVariable,
@@ -127,6 +132,23 @@ describe("every function", () => {
     );
     expect(admission?.Properties.Environment.Variables[limitsVariable]).toBe('{"loans":5}');
     expect(() => stackOf({ loans: 501 })).toThrow(/limit 501 of "loans"/);
+  });
+
+  test("the hours after which an unpaid order is closed are told to both functions, and refused at synthesis", () => {
+    const stackOf = (closeUnpaidOrdersAfter: Duration): LeaseholdStack =>
+      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
+        closeUnpaidOrdersAfter,
+      });
+    const functions = Template.fromStack(stackOf(Duration.days(2))).findResources("AWS::Lambda::Function");
+    const told = Object.entries(functions).filter(
+      ([, { Properties }]) => Properties.Environment?.Variables[closeAfterVariable] === "48",
+    );
+    expect(told.map(([id]) => id.replace(/[\dA-F]{8}$/, "")).sort()).toEqual([
+      "UnpaidOrdersClose",
+      "UnpaidOrdersReport",
+    ]);
+    expect(() => stackOf(Duration.days(367))).toThrow(/CLOSE_UNPAID_ORDERS_AFTER_HOURS is "8808"/);
+    expect(() => stackOf(Duration.minutes(90))).toThrow(/whole number of hours/);
   });
 
   test("acquire, renew and release are held to shared keys", () => {
@@ -271,7 +293,10 @@ test("every alarm leads to an entry of the runbook that exists, and every entry 
 test("an alarm counts what the imports and the closings log, by the words that they log", () => {
   const filters = resourcesOf(json, "AWS::Logs::MetricFilter").map(([, { Properties }]) => Properties);
   const words = filters.map(({ FilterPattern }) => FilterPattern);
-  expect(words.sort()).toEqual([...Array(2).fill(`"${parkedMessage}"`), `"${runFailedMessage}"`]);
+  expect(words.sort()).toEqual([
+    ...Array(2).fill(`"${parkedMessage}"`),
+    `?"${runFailedMessage}" ?"${chunkParkedMessage}"`,
+  ]);
   for (const { MetricTransformations } of filters) {
     const [{ MetricName, MetricNamespace }] = MetricTransformations as [Record<string, string>];
     const alarms = JSON.stringify(resourcesOf(json, "AWS::CloudWatch::Alarm"));

@@ -28,6 +28,12 @@ const waiting = (ticket: string, position: number): object => ({
   position,
   estimatedWaitMs: undefined,
 });
+const refused = (most: number, estimatedWaitMs?: number): object => ({
+  state: "refused",
+  waiting: most,
+  mostWaiting: most,
+  estimatedWaitMs,
+});
 const absent = (ticket: string): object => ({ state: "absent", ticket });
 
 describe("the admission of tickets", () => {
@@ -42,7 +48,22 @@ describe("the admission of tickets", () => {
     const answers = (await Promise.all(names.map((name) => ask("enter", name)))) as { state: string }[];
     const states = answers.map(({ state }) => state).sort();
     expect(states).toEqual([...Array(4).fill("refused"), "serving", ...Array(3).fill("waiting")]);
-    expect(answers).toContainEqual({ state: "refused", waiting: 3, mostWaiting: 3 });
+    expect(answers).toContainEqual(refused(3));
+  });
+
+  test("a refusal tells when there is room, by the usual time of a service, and 0 when that is over", async () => {
+    const usual = { ...rules, mostWaiting: 1, usualServiceMs: 20_000 };
+    const enter = (ticket: string): Promise<unknown> =>
+      admit(
+        { leases: leases(), rules: usual, now: () => clock.now() },
+        { action: "enter", department: "loans", ticket },
+      );
+    await enter("a");
+    await clock.advance(5_000);
+    await enter("b");
+    expect(await enter("c")).toEqual(refused(1, 15_000));
+    await clock.advance(20_000);
+    expect(await enter("c")).toEqual(refused(1, 0));
   });
 
   test("the desk calls the next, who is in service from then on, once however often it calls", async () => {
@@ -212,9 +233,9 @@ describe("a department's own limit", () => {
 
   test("holds for that department, and the common one for the others", async () => {
     for (const ticket of ["a", "b"]) await enter(ticket, "loans");
-    expect(await enter("c", "loans")).toEqual({ state: "refused", waiting: 1, mostWaiting: 1 });
+    expect(await enter("c", "loans")).toEqual(refused(1));
     for (const ticket of ["a", "b", "c", "d"]) await enter(ticket, "constructor");
-    expect(await enter("e", "constructor")).toEqual({ state: "refused", waiting: 3, mostWaiting: 3 });
+    expect(await enter("e", "constructor")).toEqual(refused(3));
   });
 
   test("is read from the function's settings, and a limit that cannot be is named", () => {
