@@ -1,4 +1,4 @@
-import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
@@ -203,5 +203,34 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       vi.stubEnv(environmentNames.once, "true");
       expect(() => environments({ resume: true })).toThrow(expect.objectContaining({ option: "resume" }));
     });
+  });
+});
+
+describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => {
+  async function refusal(options: LeaseLockOptions, holder = "somebody else"): Promise<string> {
+    const b = bench();
+    await b.client.acquire("job", { owner: holder, leaseDurationMs: 60_000 });
+    const app = wrap({ client: b.client, clock: b.clock, key: "job", ...options }, () => "ran");
+    const answer = app({}, b.context(1_000, "a")).catch((error: unknown) => error);
+    await b.clock.advance(2_000);
+    const error = await answer;
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    return (error as Error).message;
+  }
+
+  test.each<[string, LeaseLockOptions, string, RegExp]>([
+    ["a retry", {}, "job/a", /, or take over from the earlier attempt at this event.* with resume: true$/],
+    ["a retry beside once", { once: () => "1" }, "job/a", /, or wait for it with whenHeld: "wait"$/],
+    ["another event", {}, "somebody else", /, or wait for it with whenHeld: "wait"$/],
+    [
+      "an event that has waited",
+      { whenHeld: "wait" },
+      "somebody else",
+      /: waited \d+ ms; try again in \d+ ms, or leave the wait more time with a smaller reserveMs/,
+    ],
+  ])("names options that the middleware takes, to %s", async (_who, options, holder, advice) => {
+    const message = await refusal(options, holder);
+    expect(message).toMatch(advice);
+    expect(message).not.toMatch(/waitMs|reentrant/);
   });
 });
