@@ -49,7 +49,12 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
   return {
     async before(request) {
       if (entryOf(request) !== undefined) return;
-      check(setLock(request.context, undefined), "context", "one that is frozen", "Lambda's context, which takes the member lock");
+      check(
+        setLock(request.context, undefined),
+        "context",
+        "one that is frozen",
+        "Lambda's context, which takes the member lock",
+      );
       const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
         await cleanUpPowertools(request);
