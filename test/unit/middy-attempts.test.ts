@@ -1,4 +1,6 @@
-import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
@@ -204,4 +206,79 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(() => environments({ resume: true })).toThrow(expect.objectContaining({ option: "resume" }));
     });
   });
+});
+
+describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => {
+  async function refusal(options: LeaseLockOptions, holder = "somebody else"): Promise<string> {
+    const b = bench();
+    await b.client.acquire("job", { owner: holder, leaseDurationMs: 60_000 });
+    const app = wrap({ client: b.client, clock: b.clock, key: "job", ...options }, () => "ran");
+    const answer = app({}, b.context(1_000, "a")).catch((error: unknown) => error);
+    await b.clock.advance(2_000);
+    const error = await answer;
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    return (error as Error).message;
+  }
+
+  test.each<[string, LeaseLockOptions, string, RegExp]>([
+    ["a retry", {}, "job/a", /, or take over from the earlier attempt at this event.* with resume: true$/],
+    ["a retry beside once", { once: () => "1" }, "job/a", /, or wait for it with whenHeld: "wait"$/],
+    ["another event", {}, "somebody else", /, or wait for it with whenHeld: "wait"$/],
+    [
+      "an event that has waited",
+      { whenHeld: "wait" },
+      "somebody else",
+      /: waited \d+ ms; try again in \d+ ms, or leave the wait more time with a smaller reserveMs/,
+    ],
+  ])("names options that the middleware takes, to %s", async (_who, options, holder, advice) => {
+    const message = await refusal(options, holder);
+    expect(message).toMatch(advice);
+    expect(message).not.toMatch(/waitMs|reentrant/);
+  });
+});
+
+describe.each(Object.entries(ways))("%s: many invocations at once in one environment", (_, wrap) => {
+  test("each have a lease and a signal of their own, and exclude one another by their keys", async () => {
+    const b = bench();
+    let [running, most] = [new Set<string>(), 0];
+    const locks: Lock[] = [];
+    const key = (given: unknown): string => `job/${given}`;
+    const options: LeaseLockOptions = { client: b.client, clock: b.clock, key, whenHeld: "wait" };
+    const app = wrap({ ...options, lockAtMostForMs: 9_000, heartbeat: true }, async (lock) => {
+      const { key: own } = lock.lease;
+      expect(running.has(own)).toBe(false);
+      running = running.add(own);
+      most = Math.max(most, running.size);
+      locks.push(lock);
+      await new Promise<void>((resolve) => b.clock.schedule(resolve, 10_000));
+      running.delete(own);
+      return lock.lease.held && !lock.signal.aborted;
+    });
+    const events = Array.from({ length: 24 }, (_each, index) => index % 8);
+    const answers = Promise.all(events.map((event) => app(event, b.context(200_000))));
+    await b.clock.advance(100_000);
+    expect(await answers).toEqual(events.map(() => true));
+    expect(most).toBe(8);
+    expect(new Set(locks.map(({ lease }) => lease.token)).size).toBe(24);
+    expect(b.client.held()).toEqual([]);
+  });
+});
+
+test("a worker thread hears no SIGTERM, as the page says of managed instances", async () => {
+  const program = `
+    const { Worker } = require("node:worker_threads");
+    const ofWorker = \`
+      const { parentPort } = require("node:worker_threads");
+      process.on("SIGTERM", () => parentPort.postMessage("worker"));
+      parentPort.on("message", () => { parentPort.postMessage("asked"); parentPort.close(); });
+    \`;
+    const worker = new Worker(ofWorker, { eval: true });
+    const heard = [];
+    worker.on("message", (who) => heard.push(who));
+    worker.on("exit", () => console.log(heard.join()));
+    worker.on("online", () => process.kill(process.pid, "SIGTERM"));
+    process.on("SIGTERM", () => { heard.push("process"); worker.postMessage("are you there?"); });
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["-e", program]);
+  expect(stdout.trim()).toBe("process,asked");
 });

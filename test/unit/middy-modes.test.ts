@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
+import { inspect } from "node:util";
 import { leaseLock } from "@leasehold/middy";
 import middy, { type PluginExecutionMode } from "@middy/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bench, type LambdaContext } from "./middy-support.ts";
+import { bench, type LambdaContext, ways } from "./middy-support.ts";
 
 describe("streaming", () => {
   let mode: PluginExecutionMode;
@@ -227,4 +228,76 @@ describe("durable", () => {
     expect(ran).toBe(false);
     expect(b.store.requests).toEqual([]);
   });
+});
+
+describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
+  /** A response as frameworks have it: a class, with a part that is its own. */
+  class StreamResponse {
+    readonly #status = 201;
+    body: AsyncIterable<unknown>;
+    constructor(body: AsyncIterable<unknown>) {
+      this.body = body;
+    }
+    get statusCode(): number {
+      return this.#status;
+    }
+    async text(): Promise<string> {
+      const chunks: unknown[] = [];
+      for await (const chunk of this.body) chunks.push(chunk);
+      return chunks.join("");
+    }
+  }
+
+  async function answer(response: unknown) {
+    const b = bench();
+    const app = wrap({ client: b.client, clock: b.clock, key: "job" }, () => response);
+    return { ...b, answered: await app({}, b.context()) };
+  }
+
+  test("of a class with a stream keeps its class, and the lock to the stream's end", async () => {
+    const { answered, holder } = await answer(new StreamResponse(Readable.from(["a", "b"])));
+    expect(answered).toBeInstanceOf(StreamResponse);
+    const response = answered as StreamResponse;
+    expect(await holder()).toBeDefined();
+    expect([response.statusCode, await response.text()]).toEqual([201, "ab"]);
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("that is frozen keeps its class, and the lock to the stream's end", async () => {
+    class Frozen {
+      readonly body = Readable.from(["a", "b"]);
+    }
+    const { answered, holder } = await answer(Object.freeze(new Frozen()));
+    expect(answered).toBeInstanceOf(Frozen);
+    expect(await (answered as Frozen).body.toArray()).toEqual(["a", "b"]);
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("of the platform keeps the lock to the end of its stream, whoever reads it", async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode("ab"));
+        controller.close();
+      },
+    });
+    const { answered, holder } = await answer(new Response(stream, { status: 201, headers: { "x-a": "1" } }));
+    const response = answered as Response;
+    expect(response).toBeInstanceOf(Response);
+    expect(await holder()).toBeDefined();
+    expect([response.status, response.headers.get("x-a"), await response.text()]).toEqual([201, "1", "ab"]);
+    expect(await holder()).toBeUndefined();
+  });
+});
+
+test("a context that is printed shows no lock and no token", async () => {
+  const b = bench();
+  const context = b.context();
+  const printed: string[] = [];
+  const app = ways.leaseLock?.({ client: b.client, clock: b.clock, key: "job" }, ({ lease }) => {
+    printed.push(JSON.stringify(context), inspect(context), JSON.stringify({ ...context }));
+    expect(context.lock.lease).toBe(lease);
+    for (const text of printed) expect(text).not.toContain(lease.token);
+  });
+  await app?.({}, context);
+  expect(printed).toHaveLength(3);
 });

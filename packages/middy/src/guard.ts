@@ -36,6 +36,7 @@ export class Guard<TEvent> {
     const signal = new LockSignal(clock);
     signal.follow(outer);
     const { promise: ended, resolve: end } = deferred<void>();
+    const since = clock.monotonic();
     const attempt: Attempt = { settings, signal, hold: undefined, ended };
     const stopListening = stopOnShutdown(attempt);
     const close = (): void => {
@@ -45,7 +46,7 @@ export class Guard<TEvent> {
       end();
     };
     try {
-      const deadline = clock.monotonic() + patienceMs(settings, invocation.remainingMs());
+      const deadline = since + patienceMs(settings, invocation.remainingMs());
       if (settings.resume) await this.#untilAlone(id, invocation, deadline, signal.signal);
       this.#attempts.set(id, attempt);
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
@@ -78,7 +79,7 @@ export class Guard<TEvent> {
         return { skipped: true, result: await this.#resultOf(event, context, reason) };
       }
       if (!isHeld) this.#measure("jobFailed");
-      throw error;
+      throw isHeld ? advised(error, this.#adviceOn(invocation, isOwn), clock.monotonic() - since) : error;
     }
   }
 
@@ -114,6 +115,17 @@ export class Guard<TEvent> {
     }
   }
 
+  /** What a caller can do about a refusal, in the words of its own options. */
+  #adviceOn({ whenHeld }: Invocation, isOwn: boolean): string {
+    const { once } = this.#settings;
+    if (isOwn && once === false) {
+      return "take over from the earlier attempt at this event, which holds it, with resume: true";
+    }
+    return whenHeld === "wait" || whenHeld === "replace"
+      ? "leave the wait more time with a smaller reserveMs or a longer timeout"
+      : 'wait for it with whenHeld: "wait"';
+  }
+
   #resultOf(event: TEvent, context: Context, reason: SkipReason): unknown {
     const { skipResult } = this.#settings;
     if (typeof skipResult === "function") return skipResult(event, context, reason);
@@ -126,4 +138,15 @@ export class Guard<TEvent> {
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
+}
+
+/** The same refusal with another advice. One of a full queue has its own. */
+function advised(error: LeaseUnavailableError, advice: string, waitedMs: number): LeaseUnavailableError {
+  if (error.code !== "LEASE_UNAVAILABLE") return error;
+  const { key, holder: owner, expiresAt, inCooldown, pause, retryAfterMs } = error;
+  const held =
+    owner === undefined || expiresAt === undefined
+      ? undefined
+      : { owner, expiresAt, inCooldown, ...(pause && { pause }) };
+  return new LeaseUnavailableError(key, held, retryAfterMs, { advice, waitedMs });
 }

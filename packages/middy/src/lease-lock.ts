@@ -49,8 +49,12 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
   return {
     async before(request) {
       if (entryOf(request) !== undefined) return;
-      const takesLock = Reflect.set(Object(request.context), "lock", undefined);
-      check(takesLock, "context", "one that is frozen", "Lambda's context, which takes the member lock");
+      check(
+        setLock(request.context, undefined),
+        "context",
+        "one that is frozen",
+        "Lambda's context, which takes the member lock",
+      );
       const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
         await cleanUpPowertools(request);
@@ -59,7 +63,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
       }
       const entry: Entry = { hold: entered, remainingMs: Number.POSITIVE_INFINITY, isStreaming: false };
       entries.set(request, entry);
-      request.context.lock = entered.lock;
+      setLock(request.context, entered.lock);
       watchRequest(request as EndingRequest, {
         onOutcome() {
           entry.remainingMs = entered.remainingMs();
@@ -93,6 +97,12 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
       if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
+}
+
+/** Not enumerable: what prints the context prints no token. False where the context takes no member. */
+function setLock(context: Context, value: Lock | undefined): boolean {
+  const property = { value, writable: true, configurable: true, enumerable: false };
+  return Reflect.defineProperty(Object(context), "lock", property);
 }
 
 function outcomeOf(entry: Entry, stage: Stage, error: unknown): Outcome {

@@ -18,7 +18,18 @@ export function withStreamEnd(
   onEnd: (isWhole: boolean) => Promise<void>,
 ): unknown {
   const guarded = Readable.from(untilEnd(stream, onEnd));
-  return response === stream ? guarded : { ...(response as object), body: guarded };
+  // A platform's Response reads the stream that it was made of, whatever its member says.
+  if (isPlatformResponse(response)) {
+    return new Response(Readable.toWeb(guarded) as ConstructorParameters<typeof Response>[0], response);
+  }
+  if (response === stream) return guarded;
+  const body = { value: guarded, writable: true, configurable: true, enumerable: true };
+  // In the object itself, so that it keeps its class and what is private to it.
+  if (Reflect.defineProperty(response as object, "body", body)) return response;
+  return Object.create(Object.getPrototypeOf(response), {
+    ...Object.getOwnPropertyDescriptors(response),
+    body,
+  });
 }
 
 async function* untilEnd(
@@ -32,6 +43,11 @@ async function* untilEnd(
   } finally {
     await onEnd(isWhole);
   }
+}
+
+/** By its tag, for the reason of {@link isWebStream}. */
+function isPlatformResponse(value: unknown): value is Response {
+  return Object.prototype.toString.call(value) === "[object Response]";
 }
 
 function isStream(value: unknown): value is AsyncIterable<unknown> {

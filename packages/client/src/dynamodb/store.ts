@@ -76,11 +76,7 @@ class SdkTransport implements Transport {
   }
 }
 
-async function attempt(
-  attempts: CallAttempts,
-  sent: Sent,
-  send: () => Promise<Answered>,
-): Promise<Answered> {
+async function attempt(attempts: CallAttempts, sent: Sent, send: () => Promise<Answered>): Promise<Answered> {
   const answered = attempts.begin();
   try {
     const result = await send();

@@ -73,6 +73,8 @@ export interface RefusalDetails {
   readonly waiting?: number;
   /** Whether the holder and the caller have the same owner. @default false */
   readonly isOwn?: boolean;
+  /** What to do in place of trying again. @default - to wait with waitMs */
+  readonly advice?: string;
 }
 
 /** Another caller holds the lock, and the time to wait for it is over. Nothing is held. */
@@ -114,7 +116,8 @@ export class LeaseUnavailableError extends LeaseError {
           : "no longer held, but this call had ended by then";
     const line = waiting > 0 ? `, with ${waiting} waiting in turn` : "";
     const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
-    const advice = `${waited}try again in ${retryAfterMs} ms, or wait ${more} with waitMs`;
+    const instead = details.advice ?? `wait ${more} with waitMs`;
+    const advice = `${waited}try again in ${retryAfterMs} ms, or ${instead}`;
     const sharing = isOwn
       ? "; the holder is this caller's own owner: to share, give both an owner and reentrant: true"
       : "";
