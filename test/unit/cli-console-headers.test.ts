@@ -45,3 +45,17 @@ it.each<
   expect(answer.status).toBe(status);
   expect(answer.headers).toMatchObject(expected);
 });
+
+it("a look that has failed is not kept: the next page looks again", async () => {
+  const store = new MemoryLeaseStore();
+  await new LeaseClient({ store }).acquire("shown again", { leaseDurationMs: 60_000 });
+  const scan = store.scan.bind(store);
+  store.scan = async () => Promise.reject(new Error("not now"));
+  const served = await serveConsole(store, []);
+  const headers = { cookie: await sessionOf(served) };
+  expect((await ask(`${served.origin}/`, { headers })).status).toBe(500);
+  store.scan = scan;
+  const { status, body } = await ask(`${served.origin}/`, { headers });
+  expect(status).toBe(200);
+  expect(body).toContain("shown again");
+});

@@ -1,10 +1,16 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
 import { leasehold } from "../support/command-line.ts";
+import { eventually } from "../support/patience.ts";
 
 const env = { PATH: process.env.PATH };
 const slot = "2025-12-31T08:00:00.000Z";
@@ -30,7 +36,7 @@ function childEndingWith(code: number) {
   };
   const child = { ended, kill: take, passOn: take, closePipe: () => undefined, hasLeftovers: () => false };
   const start = vi.spyOn(Child, "start").mockResolvedValue(child as unknown as Child);
-  return { got, started: () => vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 }) };
+  return { got, started: () => eventually(() => expect(start).toHaveBeenCalled(), 1) };
 }
 
 describe("leasehold tasks work --max", () => {
@@ -44,6 +50,24 @@ describe("leasehold tasks work --max", () => {
     expect((await called).code).toBe(1);
     expect(got[0]).toBe("SIGTERM");
     expect(await tasks.get("1")).toMatchObject({ state: "failed" });
+  });
+});
+
+describe("leasehold tasks work that a signal ends", () => {
+  it("gives its task back: the attempt is not counted, and its child's code is no failure", async () => {
+    const tasks = new TaskSet(client, "orders");
+    await tasks.add([{ id: "1" }]);
+    const { started } = childEndingWith(3);
+    let send: (name: NodeJS.Signals) => void = () => undefined;
+    const onRedirect = (listener: typeof send): void => {
+      send = listener;
+    };
+    const args = ["tasks", "work", "orders", "--", "true"];
+    const called = leasehold(args, { store, clock, env, onRedirect });
+    await started();
+    send("SIGTERM");
+    expect((await called).code).toBe(143);
+    expect(await tasks.get("1")).toMatchObject({ state: "waiting", attempts: 0, remark: "" });
   });
 });
 
@@ -66,6 +90,23 @@ describe("leasehold jobs retry", () => {
     expect(await new JobRuns(client, "report").get(slot)).toMatchObject({ state: "failed" });
   });
 
+  it("opens a slot that has succeeded with the reason that was given", async () => {
+    await new JobRuns(client, "report").run(slot, () => undefined);
+    const { started } = childEndingWith(3);
+    const written: string[] = [];
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      written.push(JSON.stringify(request));
+      return await update(request, call);
+    };
+    const args = ["jobs", "retry", "report", slot, "--yes", "--again", "--reason", "INC-7: wrong data"];
+    const called = leasehold([...args, "--max", "1s", "--", "true"], { store, clock, env });
+    await started();
+    await clock.advance(1_000);
+    expect((await called).code).toBe(3);
+    expect(written.join("\n")).toContain("INC-7: wrong data");
+  });
+
   it("passes on its child's own code where nothing has ended it", async () => {
     const { started } = childEndingWith(3);
     const called = leasehold(["jobs", "retry", "report", slot, "--yes", "--max", "1s", "--", "true"], {
@@ -75,4 +116,81 @@ describe("leasehold jobs retry", () => {
     await clock.advance(1_000);
     expect((await called).code).toBe(3);
   });
+});
+
+describe("the file of a handle", () => {
+  it("holds the handle and a line break, and none of the room that was made for it", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-handle-"));
+    try {
+      const file = join(folder, "lease.json");
+      expect((await leasehold(["acquire", "k", file], { store, clock, env })).code).toBe(0);
+      const text = await readFile(file, "utf8");
+      expect(text).toBe(`${JSON.stringify(JSON.parse(text))}\n`);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+describe("leasehold run", () => {
+  it("tells of a lease that was broken while its child ran, though nothing has told the child", async () => {
+    const { started, got } = childEndingWith(0);
+    let send: (name: NodeJS.Signals) => void = () => undefined;
+    const onRedirect = (listener: typeof send): void => {
+      send = listener;
+    };
+    const called = leasehold(["run", "k", "--", "true"], { store, clock, env, onRedirect });
+    await started();
+    const { token = "" } = (await client.inspect("k")) ?? {};
+    expect(await client.forceRelease("k", { token })).toBe(true);
+    send("SIGUSR1");
+    const { code, stderr } = await called;
+    expect(got).toEqual(["SIGUSR1"]);
+    expect(code).toBe(76);
+    expect(stderr).toContain("LOST k: it was broken or taken while the child ran");
+  });
+});
+
+describe("--timeout", () => {
+  it.each([
+    ["ls", "scan"],
+    ["get", "query"],
+  ] as const)("ends %s where a %s hangs", async (command, operation) => {
+    const hang = (_: unknown, { signal }: { readonly signal: AbortSignal }): Promise<never> =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+    store[operation] = hang;
+    const args = [command, ...(command === "get" ? ["k"] : []), "--timeout", "20ms"];
+    // The clock of its own time limits stands still.
+    expect((await leasehold(args, { store, clock, env })).code).not.toBe(0);
+  });
+});
+
+it.each([
+  ["run", ["run", "k", "--", "true"]],
+  ["tasks work", ["tasks", "work", "orders", "--", "true"]],
+])("%s gives the signals back when its child has ended", async (_, args) => {
+  await new TaskSet(client, "orders").add([{ id: "1" }]);
+  const { got, started } = childEndingWith(0);
+  const listeners = new Set<(name: NodeJS.Signals) => void>();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const called = runCommandLine(args, {
+    ...{ stdin, stdout, stderr, clock },
+    env: { ...env, LEASEHOLD_TABLE_NAME: store.tableName },
+    open: async () => store,
+    signals: {
+      signal: new AbortController().signal,
+      redirect: (listener) => {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    },
+  });
+  await started();
+  expect(listeners.size).toBe(1);
+  for (const listener of listeners) listener("SIGUSR1");
+  expect(await called).toBe(0);
+  expect(got).toEqual(["SIGUSR1"]);
+  expect(listeners.size).toBe(0);
 });

@@ -7,6 +7,7 @@ import { TaskSet } from "@leasehold/jobs";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
 import { type Called, leasehold } from "../support/command-line.ts";
+import { eventually } from "../support/patience.ts";
 import {
   lapses,
   type Machine,
@@ -31,7 +32,7 @@ function stubChild() {
   };
   const child = { ended, kill: take, passOn: take, closePipe: () => undefined, hasLeftovers: () => false };
   const start = vi.spyOn(Child, "start").mockResolvedValue(child as unknown as Child);
-  return { got, end, started: () => vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 }) };
+  return { got, end, started: () => eventually(() => expect(start).toHaveBeenCalled(), 1) };
 }
 
 /** A call on a machine, and everybody else's clients beside it. */

@@ -23,4 +23,32 @@ describe("a keeper that hands over", { tags: ["long"] }, () => {
     expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
     expect(kept.token()).toBe(lease.token);
   });
+
+  it("renews at once when nobody has answered, before it tries to hand over again", async () => {
+    const kept = new KeptWork();
+    const { lease, work } = await kept.guarded();
+    kept.steps.hang("sfn:startExecution.waitForTaskToken", 1);
+    // Its history is long enough for a hand-over soon after.
+    await kept.beats(1_400);
+    let least = leaseDurationMs;
+    for (let second = 0; kept.keepers().length < 2 && second < 600; second += 1) {
+      await kept.clock.advance(1_000);
+      least = Math.min(least, kept.expiresAt() - kept.clock.now());
+    }
+    expect(kept.keepers()).toHaveLength(2);
+    // It waits for a beat, which is a third of the lease.
+    expect(least).toBeGreaterThanOrEqual((leaseDurationMs * 2) / 3 - 1_000);
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.token()).toBe(lease.token);
+  });
+});
+
+it("the end of an execution that Step Functions has forgotten by now lets its lock go", async () => {
+  const kept = new KeptWork();
+  const gone = "arn:aws:states:us-east-1:123456789012:execution:work:long-ago";
+  await kept.client.acquire(key, { owner: `workflow:${gone}` });
+  const ended = kept.tellEnded({ key, detail: { executionArn: gone, status: "ABORTED" } });
+  await kept.clock.advance(10_000);
+  expect(kept.token()).toBeUndefined();
+  expect(kept.status(ended)).toBe("SUCCEEDED");
 });
