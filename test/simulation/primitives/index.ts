@@ -4,6 +4,7 @@ import { crowdedReaders } from "./crowded-readers.ts";
 import { fairLock } from "./fair-lock.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
+import { keptWorkflows } from "./kept-workflows.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
 import { seats } from "./seats.ts";
@@ -20,5 +21,6 @@ export const simulations: readonly Simulation[] = [
   crowdedReaders,
   ...singleFlight,
   jobRuns,
+  keptWorkflows,
   ...tasks,
 ];
