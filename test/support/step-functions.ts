@@ -1,6 +1,6 @@
-import type { Item } from "@leasehold/client";
+import type { Clock, Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
-import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
@@ -70,18 +70,30 @@ export class StepFunctions {
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
   readonly #plans: Plan[] = [];
-  readonly #clock: ManualClock;
+  readonly #clock: Clock;
+  readonly #table: Pick<MemoryLeaseStore, "updateNow" | "peek">;
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
-  /** @param onEvent hears what EventBridge would be told, and more */
-  constructor(clock: ManualClock, onEvent?: StateMachineListener) {
+  /**
+   * @param onEvent hears what EventBridge would be told, and more
+   * @param table another one than the `store`
+   * @param uuid what the machines' `$uuid()` gives, where that is to be the same in each run
+   */
+  constructor(
+    clock: Clock,
+    onEvent?: StateMachineListener,
+    table?: Pick<MemoryLeaseStore, "updateNow" | "peek">,
+    uuid?: () => string,
+  ) {
     this.#clock = clock;
+    this.#table = table ?? this.store;
     this.machines = new StateMachines({
       clock,
       random: () => 0.5,
+      ...(uuid === undefined ? {} : { uuid }),
       ...(onEvent === undefined ? {} : { onEvent }),
-      call: (resource, args) => this.#call(resource, args),
+      call: (resource, args) => this.call(resource, args),
     });
   }
 
@@ -120,7 +132,7 @@ export class StepFunctions {
   }
 
   lease(key: string): Item | undefined {
-    return this.store.peek(leaseItemKey(key));
+    return this.#table.peek(leaseItemKey(key));
   }
 
   async waiters(): Promise<readonly Item[]> {
@@ -133,30 +145,32 @@ export class StepFunctions {
     return (await this.store.scan(request, call)).items;
   }
 
-  async #call(resource: string, args: unknown): Promise<unknown> {
+  /** Makes one call of a service. */
+  protected async call(resource: string, args: unknown): Promise<unknown> {
     const action = resource.replace("arn:aws:states:::", "").replace("aws-sdk:", "");
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
     if (plan?.lateByMs !== undefined) {
-      const result = await this.#perform(action, args);
+      const result = await this.perform(action, args);
       await new Promise<void>((resolve) => this.#clock.schedule(resolve, plan.lateByMs ?? 0));
       return result;
     }
     if (plan?.error === "") return new Promise<never>(() => {});
     if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
-    const result = this.#perform(action, args);
+    const result = this.perform(action, args);
     if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
   }
 
-  #perform(action: string, args: unknown): unknown {
+  /** What a call does that arrives. */
+  protected perform(action: string, args: unknown): unknown {
     switch (action) {
       case "dynamodb:updateItem":
         return this.#update(args as Write);
       case "dynamodb:getItem": {
         const { Key, ProjectionExpression, ExpressionAttributeNames } = args as Write;
-        const item = this.store.peek(plain(Key) as unknown as ItemKey);
+        const item = this.#table.peek(plain(Key) as unknown as ItemKey);
         if (item === undefined) return {};
         return { Item: wire(projected(item, ProjectionExpression, ExpressionAttributeNames)) };
       }
@@ -207,7 +221,7 @@ export class StepFunctions {
   }
 
   #update(write: Write): unknown {
-    const { applied, item } = this.store.updateNow({
+    const { applied, item } = this.#table.updateNow({
       key: plain(write.Key) as unknown as ItemKey,
       update: write.UpdateExpression ?? "",
       condition: write.ConditionExpression ?? "attribute_exists(#any) OR attribute_not_exists(#any)",

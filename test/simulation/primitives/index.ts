@@ -5,6 +5,7 @@ import { fairLock } from "./fair-lock.ts";
 import { fairLockDeaths } from "./fair-lock-deaths.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
+import { keptWorkflows } from "./kept-workflows.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
 import { seats } from "./seats.ts";
@@ -22,5 +23,6 @@ export const simulations: readonly Simulation[] = [
   crowdedReaders,
   ...singleFlight,
   jobRuns,
+  keptWorkflows,
   ...tasks,
 ];

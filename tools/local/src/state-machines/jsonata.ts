@@ -1,6 +1,6 @@
 // JSONata with what Step Functions adds to it, on the injected clock.
 
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Clock } from "@leasehold/client";
 import jsonata from "jsonata";
 import { expressionIn } from "./definition.ts";
@@ -28,10 +28,12 @@ const formatTime = jsonata("$fromMillis($time, $picture, $zone)");
 /** Evaluates the JSONata inside a definition, with the injected clock as its time. */
 export class Evaluator {
   readonly #clock: Clock;
+  readonly #uuid: () => string;
   readonly #compiled = new Map<string, jsonata.Expression>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, uuid: () => string) {
     this.#clock = clock;
+    this.#uuid = uuid;
   }
 
   /**
@@ -86,7 +88,7 @@ export class Evaluator {
     const expression = jsonata(source);
     expression.registerFunction("hash", hash, "<ss:s>");
     expression.registerFunction("parse", parse, "<s:x>");
-    expression.registerFunction("uuid", () => randomUUID(), "<:s>");
+    expression.registerFunction("uuid", this.#uuid, "<:s>");
     this.#compiled.set(source, expression);
     return expression;
   }

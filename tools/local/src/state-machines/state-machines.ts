@@ -22,6 +22,8 @@ export interface StateMachinesOptions {
   readonly onEvent?: StateMachineListener;
   /** From 0 (included) to 1 (excluded), for jitter. @default Math.random */
   readonly random?: () => number;
+  /** What JSONata's `$uuid()` gives. @default randomUUID */
+  readonly uuid?: () => string;
 }
 
 /**
@@ -44,12 +46,12 @@ export class StateMachines {
   #closed = false;
 
   constructor(options: StateMachinesOptions) {
-    const { clock, call, onEvent, random = Math.random } = options;
+    const { clock, call, onEvent, random = Math.random, uuid = randomUUID } = options;
     this.#interpreter = {
       clock,
       call,
       random,
-      evaluator: new Evaluator(clock),
+      evaluator: new Evaluator(clock, uuid),
       tokens: new TaskTokens(),
       publish: (event) => callListener(() => onEvent?.(event)),
     };

@@ -1,0 +1,430 @@
+/**
+ * Workflows that hold a lock by a keeper, and other callers of that lock. The state machines are those that the constructs
+ * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
+ */
+import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
+import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import fc from "fast-check";
+import type { Json } from "../../../packages/cdk/src/workflow/asl.ts";
+import { endedDefinition } from "../../../packages/cdk/src/workflow/ended-definition.ts";
+import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-definition.ts";
+import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
+import { breakLease, render } from "../../../packages/client/src/expressions.ts";
+import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
+import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
+import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
+import { kindOf } from "../../support/lease-writes.ts";
+import { StepFunctions, workflowTerms } from "../../support/step-functions.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, type Mishap, type Running } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { replacing, type Simulation, stepByStep, withoutTests } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
+
+const processes = 2;
+const key = "import";
+const leaseDurationMs = 9_000;
+const clockSkewMs = 1_000;
+const retentionMs = 604_800_000;
+/** A keeper finds out at its next beat, and its calls may each take until the lease ends. */
+const noticeMs = 2 * leaseDurationMs;
+/** A call that gets no answer fails after so long, unless its state has a time limit. */
+const cutOffMs = 60_000;
+/** A keeper looks at every fifth beat, and its calls may fail for a while before. */
+const settleMs = 300_000;
+
+export type WorkflowStep =
+  | Mishap
+  | { readonly kind: "start" }
+  | { readonly kind: "stop"; readonly which: number }
+  | { readonly kind: "redrive"; readonly which: number }
+  | { readonly kind: "acquire"; readonly process: number; readonly waitMs: number }
+  | { readonly kind: "release"; readonly process: number }
+  | { readonly kind: "break" }
+  | { readonly kind: "revoke" };
+
+const which = fc.nat(20);
+const process = fc.nat(processes - 1);
+const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
+  { weight: 8, arbitrary: fc.record({ kind: fc.constant("start" as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant("stop" as const), which }),
+      fc.record({ kind: fc.constant("redrive" as const), which }),
+    ),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("acquire" as const),
+      process,
+      waitMs: fc.constantFrom(0, 5_000, 20_000),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("release" as const), process }) },
+  {
+    weight: 1,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant("break" as const) }),
+      fc.record({ kind: fc.constant("revoke" as const) }),
+    ),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 12_000 }) }),
+  },
+  // No time in which all stands still: Step Functions does not.
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("freeze" as const),
+      process,
+      ms: fc.integer({ min: 1, max: 15_000 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("kill" as const), process }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("collect" as const) }) },
+);
+
+/** One task of the work, which proves nothing by itself: the lease is to protect it. */
+function task(name: string, more: Record<string, Json>): Record<string, Json> {
+  return {
+    Type: "Task",
+    QueryLanguage: "JSONata",
+    Resource: `arn:aws:states:::work:${name}`,
+    Arguments: {
+      execution: "{% $states.context.Execution.Id %}",
+      token: "{% $lease.token %}",
+      fence: "{% $lease.fencingToken %}",
+    },
+    ...more,
+  };
+}
+
+const work: Json = {
+  StartAt: "First",
+  States: {
+    First: task("first", { Next: "Second" }),
+    Second: task("second", { Next: "Rest" }),
+    Rest: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 5, Next: "Third" },
+    Third: task("third", { End: true }),
+  },
+};
+
+interface Sent {
+  readonly execution: string;
+  readonly token: string;
+  readonly fence: number;
+}
+
+/** Step Functions whose calls of services fail, hang, get lost and come late, by chance. */
+class UnreliableSteps extends StepFunctions {
+  readonly #world: World;
+  /** How often, as a share of the calls. */
+  trouble = 0;
+
+  constructor(
+    world: World,
+    table: ConstructorParameters<typeof StepFunctions>[2],
+    onEvent: (event: StateMachineEvent) => void,
+  ) {
+    let uuids = 0;
+    super(world.clock, onEvent, table, () => `uuid ${++uuids}`);
+    this.#world = world;
+  }
+
+  protected override async call(resource: string, args: unknown): Promise<unknown> {
+    const { random } = this.#world;
+    const isService = /:(aws-sdk:)?(dynamodb|sfn):/.test(resource);
+    // A stop that fails for as long as the lease lasts is beyond what is promised.
+    const isSafe = !isService || resource.includes("stopExecution");
+    if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args);
+    const what = random.pick(["refused", "cut off", "answer lost", "answer late"] as const);
+    this.#world.count(`call: ${what}`);
+    this.#world.tell("service", () => `${resource}: ${what}`);
+    if (what === "refused") throw new StatesError("DynamoDb.ThrottlingException", "too many requests");
+    if (what === "cut off") {
+      await this.#pause(cutOffMs);
+      throw new StatesError("States.TaskFailed", "no answer has come");
+    }
+    const result = await super.call(resource, args);
+    if (what === "answer lost") throw new StatesError("DynamoDb.SdkClientException", "the answer was lost");
+    await this.#pause(random.between(100, 4_000));
+    return result;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#world.clock.schedule(resolve, ms);
+    });
+  }
+}
+
+interface Rival {
+  readonly client: LeaseClient;
+  lease: Lease | undefined;
+}
+
+export class KeptWorkflows {
+  readonly world: Cluster<Rival>;
+  readonly #steps: UnreliableSteps;
+  readonly #workflow: string;
+  readonly #ended: string;
+  readonly #beliefs: Beliefs;
+  readonly #executions: string[] = [];
+  /** The tasks that are under way, by their execution. */
+  readonly #working = new Map<string, Sent>();
+  /** When an operator broke leases, by their tokens, on the world's clock. */
+  readonly #broken = new Map<string, number>();
+  #events = 0;
+
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster<Rival>(world, {
+      processes,
+      begin: (client) => ({ client, lease: undefined }),
+      client: () => ({ leaseDurationMs, clockSkewMs, retentionMs }),
+      onChange: (changes) => this.#changed(changes),
+    });
+    const { table } = this.world;
+    const tampered = (request: UpdateRequest): UpdateRequest => tamper?.(request) ?? request;
+    this.#steps = new UnreliableSteps(
+      world,
+      { updateNow: (request) => table.update(tampered(request)), peek: (at) => table.peek(at) },
+      (event) => this.#heard(event),
+    );
+    this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
+    const terms = { tableName: "leases", retentionMs };
+    const keeperArn = this.#steps.define("keeper", keeperDefinition(terms));
+    this.#ended = this.#steps.define("ended", endedDefinition(terms));
+    const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, whenHeld: "fail" } as const;
+    this.#workflow = this.#steps.define("workflow", workflowDefinition(workflowTerms(work, parts)));
+    for (const name of ["first", "second", "third"])
+      this.#steps.resources.set(`work:${name}`, (sent: Sent) => this.#work(name, sent));
+    this.#beliefs = new Beliefs(this.world);
+  }
+
+  async take(one: WorkflowStep): Promise<void> {
+    const { world } = this;
+    if (one.kind === "start") this.#start();
+    else if (one.kind === "stop" || one.kind === "redrive") this.#touch(one.kind, one.which);
+    else if (one.kind === "acquire") this.#acquire(one.process, one.waitMs);
+    else if (one.kind === "release") this.#release(one.process);
+    else if (one.kind === "break" || one.kind === "revoke") this.#operate(one.kind);
+    else await world.befall(one);
+    await world.clock.advance(0);
+  }
+
+  /** When nothing fails any more, every workflow comes to its end, no keeper goes on, and the lock is free. */
+  async expectAllToEnd(): Promise<void> {
+    const { world } = this;
+    this.#steps.trouble = 0;
+    world.killAll();
+    await world.clearUp();
+    await world.clock.advance(settleMs);
+    world.world.check();
+    for (const name of ["workflow", "keeper", "ended"]) {
+      const machine = this.#workflow.replace(/workflow$/, name);
+      const running = this.#steps.machines.executions(machine).filter(({ status }) => status === "RUNNING");
+      if (running.length > 0) world.fault(`${running.length} executions of ${name} never end`);
+    }
+    const item = this.#steps.lease(key);
+    const owner = String(item?.[attributeNames.owner]);
+    // One that was stopped before it had a keeper leaves its lease to expire.
+    const isKept = Number(item?.[attributeNames.expiresAt]) > world.clock.now();
+    if (isKept && owner.startsWith("workflow:")) world.fault(`${owner} has ended, and its lease is kept`);
+    const [newcomer] = world.processes;
+    const lease = newcomer?.parts.client.acquire(key, { waitMs: 2 * leaseDurationMs });
+    let isFree = false;
+    lease?.then(
+      () => {
+        isFree = true;
+      },
+      (error: Error) => world.world.tell("newcomer", error.message),
+    );
+    await world.clock.advance(3 * leaseDurationMs);
+    if (!isFree) world.fault("the lock is stuck");
+  }
+
+  #start(): void {
+    const name = `w${this.#executions.length}`;
+    const { machines } = this.#steps;
+    const { executionArn } = machines.start({ stateMachineArn: this.#workflow, name, input: { key } });
+    this.#executions.push(executionArn);
+    this.world.count("started");
+  }
+
+  #touch(action: "stop" | "redrive", index: number): void {
+    const { machines } = this.#steps;
+    const statuses = action === "stop" ? ["RUNNING"] : ["FAILED", "ABORTED"];
+    const all = this.#executions.filter((arn) => statuses.includes(machines.describe(arn).status));
+    const arn = all[index % Math.max(1, all.length)];
+    if (arn === undefined) return;
+    machines[action](arn);
+    this.world.count(action);
+  }
+
+  #acquire(index: number, waitMs: number): void {
+    const running = this.world.processes[index];
+    if (running === undefined || running.parts.lease?.held) return;
+    const call = running.parts.client.acquire(key, { waitMs, heartbeat: true });
+    this.world.watch(running, call, (lease) => this.#granted(running, lease), isExpected);
+  }
+
+  #granted(running: Running<Rival>, lease: Lease): void {
+    running.parts.lease = lease;
+    this.#beliefs.add(running.process, lease, leaseItemKey(key));
+    this.world.count("a rival holds it");
+  }
+
+  #release(index: number): void {
+    const running = this.world.processes[index];
+    const lease = running?.parts.lease;
+    if (running === undefined || lease === undefined) return;
+    running.parts.lease = undefined;
+    this.world.watch(running, lease.release(), () => undefined, isExpected);
+  }
+
+  /** An operator breaks the lease of a workflow, or asks it to stop. */
+  #operate(action: "break" | "revoke"): void {
+    const { world } = this;
+    const item = this.#steps.lease(key);
+    const token = item?.[attributeNames.token];
+    if (token === undefined || !String(item?.[attributeNames.owner]).startsWith("workflow:")) return;
+    if (action === "break") {
+      this.#broken.set(String(token), world.clock.monotonic());
+      world.table.update(render(breakLease({ key }, String(token), world.clock.now())));
+    } else {
+      const [running] = world.processes;
+      if (running === undefined) return;
+      const call = running.parts.client.requestRevocation(key, { token: String(token) });
+      world.watch(running, call, () => undefined, isExpected);
+    }
+    world.count(action);
+  }
+
+  /** A task of the work: it takes a while, and fails now and then. */
+  async #work(name: string, sent: Sent): Promise<object> {
+    const { world } = this;
+    const { random } = world;
+    const { execution, token } = sent;
+    const item = this.#steps.lease(key);
+    const stands = item?.[attributeNames.token] === token && item[attributeNames.fence] === sent.fence;
+    if (!stands && !this.#wasJustBroken(token))
+      world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
+    this.#working.set(execution, sent);
+    world.count("worked");
+    await new Promise<void>((resolve) => world.clock.schedule(resolve, random.between(100, 12_000)));
+    if (this.#working.get(execution) === sent) this.#working.delete(execution);
+    if (random.chance(0.08)) throw new StatesError("OutOfStock", "no mugs");
+    return {};
+  }
+
+  /** For a while, work goes on whose lease was broken: until its keeper finds out. */
+  #wasJustBroken(token: string): boolean {
+    const at = this.#broken.get(token);
+    return at !== undefined && this.world.clock.monotonic() - at < noticeMs;
+  }
+
+  #heard(event: StateMachineEvent): void {
+    const { world, clock } = this.world;
+    const { executionArn, stateMachineArn } = event;
+    if (event.type === "redriven") this.world.count("redriven");
+    if (event.type !== "finished" || stateMachineArn !== this.#workflow) return;
+    this.#working.delete(executionArn);
+    world.tell(nameOf(executionArn), event.status);
+    world.count(`workflow: ${event.status}`);
+    // EventBridge delivers an event once, late, twice, or never.
+    const delays = world.random.pick([[0], [0], [world.random.between(1, 30_000)], [0, 5_000], []]);
+    for (const delayMs of delays) {
+      this.#events += 1;
+      const name = `e${this.#events}`;
+      const input = { key, detail: { executionArn, status: event.status } };
+      clock.schedule(() => {
+        this.#steps.machines.start({ stateMachineArn: this.#ended, name, input });
+      }, delayMs);
+    }
+    if (delays.length === 0) world.count("an event is lost");
+  }
+
+  /** A grant to another while the work of one goes on, which nobody has broken. */
+  #changed(changes: readonly Change[]): void {
+    for (const { before, after } of changes) {
+      const token = after?.[attributeNames.token];
+      if (token === undefined || token === before?.[attributeNames.token]) continue;
+      for (const [execution, working] of this.#working) {
+        if (working.token === token || this.#wasJustBroken(working.token)) continue;
+        const owner = after?.[attributeNames.owner];
+        this.world.fault(`${nameOf(execution)} works, and ${owner} has got the lock`);
+      }
+    }
+  }
+}
+
+function nameOf(executionArn: string): string {
+  return executionArn.slice(executionArn.lastIndexOf(":") + 1);
+}
+
+const expectedCodes = [
+  "LEASE_UNAVAILABLE",
+  "LEASE_NO_ANSWER",
+  "LEASE_LOST",
+  "LEASE_CONFLICT",
+  "LEASE_THROTTLED",
+];
+
+function isExpected(error: unknown): boolean {
+  return error instanceof LeaseError && expectedCodes.includes(error.code);
+}
+
+/** The lock's proof is left out of the writes of a kind that the state machines send. */
+function unproven(kind: ReturnType<typeof kindOf>): Tamper {
+  return withoutTests(
+    ({ attribute, write }) => kindOf(write) === kind && ["token", "fence"].includes(attribute),
+  );
+}
+
+export const keptWorkflows: Simulation = {
+  name: "kept-workflows",
+  claim:
+    "workflows work only under their leases, which their keepers renew, release or give up in time, and all come to an end",
+  worlds: 60,
+  mustHappen: [
+    "a rival holds it",
+    "an event is lost",
+    "answer lost",
+    "break",
+    "call: answer late",
+    "call: answer lost",
+    "call: cut off",
+    "call: refused",
+    "death",
+    "redriven",
+    "revoke",
+    "takeover",
+    "worked",
+    "workflow: ABORTED",
+    "workflow: FAILED",
+    "workflow: SUCCEEDED",
+  ],
+  mistakes: [
+    {
+      what: "a keeper that cannot stop its work",
+      plant: replacing(StateMachines.prototype, "stop", () => () => ({ stopDate: "" })),
+      violation: /works, and|without its lease/,
+    },
+    {
+      what: "a release of whatever lease there is",
+      tamper: unproven("end"),
+      violation: /works, and|without its lease|believes to hold/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    fewestSteps: 20,
+    mostSteps: 50,
+    make: (world, tamper) => new KeptWorkflows(world, tamper),
+    end: (scene) => scene.expectAllToEnd(),
+  }),
+};
