@@ -68,11 +68,11 @@ export class QueueMonitor {
     const landedAt = this.#landedAt.get(id) ?? 0;
     if (this.#now() - landedAt >= leaseMs * (1 - rateError)) return true;
     if (!isWatching) return false;
-    // By the clock of its waiter, which may be behind.
-    const writtenAt = until - leaseMs - clockSkewMs / 2;
+    // By the clock of its waiter, which may be behind, or since others could see it.
+    const writtenAt = Math.min(until - leaseMs - clockSkewMs / 2, landedAt);
     const now = { endedAt: this.#endOfUse(before), until: this.#now() };
     return [now, this.#free].some((free) => {
-      return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs;
+      return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs * (1 - rateError);
     });
   }
 
