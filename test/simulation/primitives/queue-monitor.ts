@@ -17,6 +17,9 @@ export interface QueueChange {
   gone(own: QueueTicket | undefined): QueueTicket[];
 }
 
+/** By how much an observer's clock may run fast. */
+const rateError = 0.001;
+
 /** Watches the line of one lock: which tickets may be passed, by the time that no process knows exactly. */
 export class QueueMonitor {
   readonly #now: () => number;
@@ -25,6 +28,8 @@ export class QueueMonitor {
    * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
    */
   #endedAt = 0;
+  /** When each ticket was written as it is: a process whose clock is ahead writes a later end than others wait for. */
+  readonly #landedAt = new Map<string, number>();
   /** The last time in which the lease was free, until it was granted. */
   #free = { endedAt: 0, until: 0 };
 
@@ -44,9 +49,11 @@ export class QueueMonitor {
       this.#free = { endedAt: this.#endOfUse(before), until: this.#now() };
     }
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
+    const texts = new Map(tickets.map(({ id, text }) => [id, text]));
+    for (const { id, text } of left) if (texts.get(id) !== text) this.#landedAt.set(id, this.#now());
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
-    const texts = Object.keys(after ?? {}).filter((name) => name.startsWith(ticketPrefix));
-    if (texts.length !== left.length) fault("a ticket's text has come back without its number");
+    const names = Object.keys(after ?? {}).filter((name) => name.startsWith(ticketPrefix));
+    if (names.length !== left.length) fault("a ticket's text has come back without its number");
     const stays = ({ id, number }: QueueTicket): boolean =>
       left.some((ticket) => ticket.id === id && ticket.number === number);
     return { tickets, left, gone: (own) => tickets.filter((ticket) => ticket !== own && !stays(ticket)) };
@@ -56,14 +63,16 @@ export class QueueMonitor {
    * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to write its ticket
    * again. A write that passes it may land when the next holder has the lease.
    */
-  mayBePassed({ until, leaseMs, isWatching }: QueueTicket, before: Item | undefined): boolean {
+  mayBePassed({ id, until, leaseMs, isWatching }: QueueTicket, before: Item | undefined): boolean {
     if (until <= this.#now() + clockSkewMs / 2) return true;
+    const landedAt = this.#landedAt.get(id) ?? 0;
+    if (this.#now() - landedAt >= leaseMs * (1 - rateError)) return true;
     if (!isWatching) return false;
-    // By the clock of its waiter, which may be behind.
-    const writtenAt = until - leaseMs - clockSkewMs / 2;
+    // By the clock of its waiter, which may be behind, or since others could see it.
+    const writtenAt = Math.min(until - leaseMs - clockSkewMs / 2, landedAt);
     const now = { endedAt: this.#endOfUse(before), until: this.#now() };
     return [now, this.#free].some((free) => {
-      return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs;
+      return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs * (1 - rateError);
     });
   }
 
