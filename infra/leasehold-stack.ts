@@ -1,4 +1,5 @@
 import {
+  alarmOnEvent,
   alarmOnRedriveGuard,
   LeaseDashboard,
   LeaseHeartbeat,
@@ -6,13 +7,15 @@ import {
   LeaseTable,
   LeaseTableAlarms,
 } from "@leasehold/cdk";
-import { CfnOutput, type Duration, Stack, type StackProps } from "aws-cdk-lib";
+import { CfnOutput, Duration, Stack, type StackProps } from "aws-cdk-lib";
+import { Stats } from "aws-cdk-lib/aws-cloudwatch";
 import type { Construct } from "constructs";
 import { acceptanceWorkflowKey } from "../functions/acceptance/schema.ts";
 import { transferKey } from "../functions/import-orders/schema.ts";
 import { Acceptance } from "./acceptance.ts";
 import { LeaseFunctions, sharedKeyPrefix } from "./lease-functions.ts";
 import { deployedPace, type Pace } from "./pace.ts";
+import { systemAlarmText } from "./runbook.ts";
 import { Imports } from "./systems/imports.ts";
 import { StockLevels } from "./systems/stock-levels.ts";
 import { Tasks } from "./systems/tasks.ts";
@@ -29,6 +32,8 @@ export interface LeaseholdStackProps extends StackProps {
   readonly usualTicketService?: Duration;
   /** How long after its payment was due an unpaid order is closed: whole hours, up to 366 days. @default Duration.hours(0) */
   readonly closeUnpaidOrdersAfter?: Duration;
+  /** How long a caller may wait for a lock before an alarm tells of it; above 0. @default Duration.minutes(10) */
+  readonly longestWait?: Duration;
 }
 
 /** The whole app: a lease table, the functions about leases, and five systems that use them. */
@@ -39,6 +44,7 @@ export class LeaseholdStack extends Stack {
       departments,
       usualTicketService,
       closeUnpaidOrdersAfter,
+      longestWait = Duration.minutes(10),
       ...stackProps
     } = props;
     super(scope, id, {
@@ -66,6 +72,14 @@ export class LeaseholdStack extends Stack {
     const acceptance = new Acceptance(this, "Acceptance", { leases, heartbeat, wakeup: functions.wakeup });
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });
+    const longWait = `A caller waited for a lock in ${leases.tableName} for ${longestWait.toHumanString()} or longer.`;
+    // The longest of all waits: among the many grants without a wait, a percentile would hide it. And a single one counts:
+    // the longer callers wait, the fewer of them get the lock within the time that an alarm looks back on.
+    alarmOnEvent(this, "LongWait", {
+      ...systemAlarmText("longWaits", longWait),
+      metrics: { wait: leases.metricWaitTime({ statistic: Stats.MAXIMUM }) },
+      threshold: longestWait.toMilliseconds(),
+    });
     new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat });
     alarmOnRedriveGuard(workflow.redriveGuard);
     const { dashboard } = new LeaseDashboard(this, "Dashboard", {

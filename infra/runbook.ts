@@ -6,6 +6,7 @@ export const systemRunbookAnchors = {
   eventsDropped: "events-dropped",
   scheduleStalled: "schedule-stalled",
   expiriesUnreported: "expiries-unreported",
+  longWaits: "long-waits",
 } as const;
 
 /** An alarm of the app's own. */

@@ -382,7 +382,7 @@ const entries: Readonly<Record<string, Entry>> = {
   },
   "alarmOnRedriveGuard's guard": { props: {}, make: (_, __, guard) => alarmOnRedriveGuard(guard) },
   alarmOnEvent: {
-    props: { ...alarmText, metrics },
+    props: { ...alarmText, metrics, threshold: count },
     make: ({ stack }, props) => alarmOnEvent(stack, "It", props),
   },
   alarmOnLasting: {

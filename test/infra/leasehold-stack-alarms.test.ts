@@ -1,4 +1,5 @@
-import { metricNames, metricsLine, metricsNamespace } from "@leasehold/client/metrics";
+import type { LeaseEvent } from "@leasehold/client";
+import { measurementsOf, metricNames, metricsLine, metricsNamespace } from "@leasehold/client/metrics";
 import type { DynamoDBStreamEvent } from "aws-lambda";
 import { describe, expect, test } from "vitest";
 import { reportExpired } from "../../functions/leases/expiry.ts";
@@ -136,6 +137,9 @@ function goodDay(lateMs: number): SyntheticMetrics {
       metrics.add(ofFunction(name, "Invocations"), at, 4, lateMs);
       metrics.add(ofFunction(name, "Errors"), at, 1, lateMs);
     }
+    // Most grants are at once, and some callers wait for some minutes.
+    const waited = count % 20 === 0 ? 9 * minute : 0;
+    metrics.addLine(metricsLine({ tableName }, { [metricNames.waitTime]: waited }, at), lateMs);
     // A single call of the night, which its caller got wrong.
     if (count === 200) metrics.add(ofFunction("StockLevels", "Errors"), at, 4, lateMs);
     for (const name of ["LeaseFunctionsWake", "LeaseFunctionsExpired"]) {
@@ -249,6 +253,27 @@ describe.each(lateness)("metrics that are %i ms late", (lateMs) => {
       between: [start + hour + 10 * minute, start + hour + 26 * minute],
       endsBy: start + 3 * hour,
     });
+  });
+
+  test("a single long wait is told, among grants at once and with nothing else before or after", () => {
+    const [busy, calm] = [goodDay(lateMs), new SyntheticMetrics()];
+    const at = start + hour;
+    const granted: LeaseEvent = {
+      type: "acquired",
+      key: "admit-tickets/loans",
+      sortKey: "lease",
+      owner: "ticket-7",
+      fencingToken: 7,
+      waitedMs: 10 * minute,
+      expiresAt: at + minute,
+    };
+    for (const metrics of [busy, calm]) {
+      metrics.addLine(metricsLine({ tableName }, measurementsOf(granted), at), lateMs);
+      expectAlarm(alarm("LongWait"), metrics, start, {
+        between: [at, at + 10 * minute],
+        endsBy: at + hour,
+      });
+    }
   });
 
   test("keepers that are throttled now and then are no news, but those that are throttled for long are", () => {

@@ -151,6 +151,20 @@ describe("every function", () => {
     expect(() => stackOf(Duration.minutes(90))).toThrow(/whole number of hours/);
   });
 
+  test("the alarm of long waits is set by the longest wait, which is refused at synthesis where it is none", () => {
+    const stackOf = (longestWait?: Duration): LeaseholdStack =>
+      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
+        ...(longestWait && { longestWait }),
+      });
+    const alarmOf = (stack: LeaseholdStack): unknown =>
+      Object.entries(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm")).find(([id]) =>
+        id.startsWith("LongWait"),
+      )?.[1].Properties.Threshold;
+    expect(alarmOf(stackOf())).toBe(600_000);
+    expect(alarmOf(stackOf(Duration.hours(1)))).toBe(3_600_000);
+    expect(() => stackOf(Duration.minutes(0))).toThrow("threshold is 0: give a number above 0");
+  });
+
   test("acquire, renew and release are held to shared keys", () => {
     for (const name of ["Acquire", "Renew", "Release"]) {
       const [, properties] = only("AWS::Lambda::Function", `LeaseFunctions${name}`);

@@ -67,6 +67,11 @@ test.each<[string, string, Make]>([
     "a list of metrics",
     (stack) => alarmOnEvent(stack, "It", { description: "d", metrics: [7] as never }),
   ],
+  [
+    "threshold is 0: give a number above 0",
+    "an alarm that would always be on",
+    (stack) => alarmOnEvent(stack, "It", { description: "d", metrics: {}, threshold: 0 }),
+  ],
 ])("%s, for %s", (message, _, make) => {
   const stack = new Stack(new App(), "Test");
   const table = new LeaseTable(stack, "Leases");

@@ -17,6 +17,10 @@ export type Kinds<Props> = { readonly [Name in keyof Required<Props>]: Kind };
 export const aText: Kind = { name: "a text", accepts: (value) => typeof value === "string" };
 export const aFlag: Kind = { name: "true or false", accepts: (value) => typeof value === "boolean" };
 export const aNumber: Kind = { name: "a number", accepts: (value) => typeof value === "number" };
+export const aPositiveNumber: Kind = {
+  name: "a number above 0",
+  accepts: (value) => typeof value === "number" && value > 0,
+};
 export const anything: Kind = { name: "any value", accepts: () => true };
 
 /** A value by members that it has, since it may come from another copy of the library. */

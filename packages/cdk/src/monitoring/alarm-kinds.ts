@@ -17,6 +17,7 @@ import {
   alarmActions,
   aMetric,
   aNumber,
+  aPositiveNumber,
   aQueue,
   aText,
   checkProps,
@@ -51,8 +52,9 @@ export const namedMetrics: Kind = {
 const fiveMinutes = Duration.minutes(5);
 
 /**
- * An alarm of something that must not happen at all: one measurement of 1 or more of any of the metrics.
+ * An alarm of something that must not happen at all: one measurement of any of the metrics that reaches the threshold.
  *
+ * Of several metrics, the sum of a period of 5 minutes counts. A period without data counts as 0.
  * Looks back on 15 minutes, so that a measurement counts that is up to 10 minutes late, and ends some 15 minutes after
  * the last one.
  *
@@ -67,16 +69,20 @@ const fiveMinutes = Duration.minutes(5);
 export function alarmOnEvent(
   scope: Construct,
   id: string,
-  terms: AlarmText & { readonly metrics: NamedMetrics },
+  terms: AlarmText & {
+    readonly metrics: NamedMetrics;
+    /** What is too much, in the metrics' unit; above 0. @default 1 */
+    readonly threshold?: number;
+  },
 ): Alarm {
-  const kinds = { ...textKinds, metrics: namedMetrics };
-  const { metrics, ...text } = checkProps(terms, kinds, "description", "metrics");
+  const kinds = { ...textKinds, metrics: namedMetrics, threshold: aPositiveNumber };
+  const { metrics, threshold = 1, ...text } = checkProps(terms, kinds, "description", "metrics");
   return define(scope, id, {
     ...text,
     metric: filledTotal(metrics),
     window: { period: fiveMinutes, evaluationPeriods: 3 },
     datapointsToAlarm: 1,
-    threshold: 1,
+    threshold,
     treatMissingData: TreatMissingData.NOT_BREACHING,
   });
 }
