@@ -3,6 +3,7 @@ import {
   type DynamoDBClient,
   TransactionCanceledException,
 } from "@aws-sdk/client-dynamodb";
+import { LostReplyError } from "./stopped-process.ts";
 
 /** What a client has sent since it was last asked, and what DynamoDB bills for it. */
 export interface Consumption {
@@ -51,9 +52,11 @@ export class Meter {
           this.#add(name, reads.has(name) ? told : Math.max(told, leastUnits(args.input as WriteInput)));
           return answer;
         } catch (error) {
-          const isRefused =
-            error instanceof ConditionalCheckFailedException || error instanceof TransactionCanceledException;
-          if (isRefused) this.#add(name, leastUnits(args.input as WriteInput));
+          const isPaid =
+            error instanceof ConditionalCheckFailedException ||
+            error instanceof TransactionCanceledException ||
+            error instanceof LostReplyError;
+          if (isPaid) this.#add(name, leastUnits(args.input as WriteInput));
           throw error;
         } finally {
           this.#tookMs.push(performance.now() - begun);

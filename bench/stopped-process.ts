@@ -6,6 +6,9 @@ interface Answered {
   readonly response?: { readonly headers?: Record<string, string | undefined> };
 }
 
+/** Of a request that has taken effect. It is of a kind that the SDK does not repeat. */
+export class LostReplyError extends Error {}
+
 /** Options of a client whose chances are all the same, so that its requests can be counted. */
 export const steady: LeaseClientOptions = {
   randomness: { token: () => crypto.randomUUID(), fraction: () => 0.5 },
@@ -14,8 +17,7 @@ export const steady: LeaseClientOptions = {
 /**
  * A process whose time passes only when the caller moves it, and never while a request is under way.
  *
- * It does not learn the service's time, so its clock may be an hour behind: then its leases are those of a dead
- * holder. So what its clients send while they wait can be counted, and takes no real time.
+ * Answers tell it its own time, so its clock may be an hour behind: then its leases are those of a dead holder. So what its clients send while they wait can be counted, and takes no real time.
  */
 export class StoppedProcess extends ManualClock {
   readonly #tableName: string;
@@ -56,18 +58,24 @@ export class StoppedProcess extends ManualClock {
       (next) => async (args) => {
         const answer = await next(args);
         const { headers } = (answer as Answered).response ?? {};
-        if (headers !== undefined) delete headers.date;
+        if (headers !== undefined) headers.date = new Date(this.now()).toUTCString();
         return answer;
       },
-      { step: "deserialize", priority: "low", name: "untoldTime" },
+      { step: "deserialize", priority: "low", name: "ownTime" },
+    );
+    command.middlewareStack.add(
+      (next) => async (args) => {
+        const answer = await next(args);
+        if (!this.#losesReply) return answer;
+        this.#losesReply = false;
+        throw new LostReplyError("the reply was lost");
+      },
+      { step: "deserialize", priority: "high", name: "lostReply" },
     );
     const sent = (this.#dynamodb.send as (...call: unknown[]) => Promise<unknown>)(command, ...rest);
     this.#underWay.add(sent);
     try {
-      const answer = await sent;
-      if (!this.#losesReply) return answer;
-      this.#losesReply = false;
-      throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+      return await sent;
     } finally {
       this.#underWay.delete(sent);
     }

@@ -68,6 +68,8 @@ export const contendedLock: readonly Promised[] = [
     const handles = await Promise.all(
       Array.from({ length: 30 }, async () => (await site.client().acquire(site.newKey())).toJSON()),
     );
+    // Its answer tells the time: until then, an adopted lease is renewed at once.
+    await client.inspect(handles[0]?.key ?? "");
     const leases = handles.map((handle) => client.adopt(handle, { heartbeat: 10_000 }));
     await countedWhile(site, holder, 10_000, async () => undefined);
     await Promise.all(leases.map((lease) => lease.release()));

@@ -15,7 +15,7 @@ export const contendedSemaphore: readonly Promised[] = [
     const permit = await site.counted(() => new Semaphore(site.client(), key, one).acquire());
     await permit.release();
   }),
-  promised("semaphore: take over from 150 dead holders", "3 UpdateItem", [], async (site) => {
+  promised("semaphore: take over from 150 dead holders", "4 UpdateItem", [], async (site) => {
     const key = site.newKey();
     const dead = new Semaphore(deadClient(site), key, { permits: 150 });
     for (let holder = 0; holder < 150; holder += 1) await dead.acquire({ owner: "worker" });

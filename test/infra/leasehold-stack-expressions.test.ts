@@ -66,6 +66,7 @@ const variables = {
   waitingSince: now,
   waitUntil: now + 3_600_000,
   parks: 0,
+  watched: { token: lease.token, version: lease.version, since: now },
   lease,
   record: item(),
   failure: { Error: "States.TaskFailed", Cause: "it broke" },

@@ -78,7 +78,7 @@ describe("counted on the wire", () => {
 
   test("one that is skipped makes 1", async () => {
     await using lease = await other.acquire(key);
-    const { invoke } = locked({ skipResult: "skipped" });
+    const { invoke } = locked({ whenHeld: "skip", skipResult: "skipped" });
     expect(await invoke({}, contextOf())).toBe("skipped");
     expect(proxy.operations).toEqual(["UpdateItem"]);
     expect(await holder()).toMatchObject({ token: lease.token });
@@ -127,7 +127,7 @@ describe("counted on the wire", () => {
   });
 
   test("one whose lock has a cooldown makes 2", async () => {
-    const { invoke } = locked({ lockAtLeastForMs: 5_000, skipResult: "skipped" });
+    const { invoke } = locked({ lockAtLeastForMs: 5_000, whenHeld: "skip", skipResult: "skipped" });
     expect(await invoke({}, contextOf())).toBe("done");
     expect(proxy.operations).toEqual(Array(2).fill("UpdateItem"));
     expect(await invoke({}, contextOf())).toBe("skipped");

@@ -258,6 +258,13 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => lease.complete();
     },
   ],
+  "Lease.end": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k", { slot });
+      return () => lease.end(true);
+    },
+  ],
   "FairLock.inspect": [
     "read",
     ({ fair }) =>

@@ -109,7 +109,7 @@ describe("a try", () => {
     clock.freeze(leaseDurationMs + 5_000);
     expect(await writesOf(() => attempt().try(patient))).toBe(2);
     expect(store.table.peek(itemKey)?.token).not.toBe(token);
-    form.judge = () => knowing([bySight({ token: "t", version: 1 } as LeaseRecord)]);
+    form.judge = () => knowing([bySight({ token: "t", version: 1, fencingToken: 1 } as LeaseRecord)]);
     expect(await writesOf(() => attempt().try(patient))).toBe(2);
   });
 

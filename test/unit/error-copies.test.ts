@@ -123,7 +123,7 @@ describe("a client of another copy of the package", () => {
     const client = new other.LeaseClient({ store: new other.MemoryLeaseStore(), owner: "holder" });
     const context = { functionName: "job", awsRequestId: "1", getRemainingTimeInMillis: () => 30_000 };
     const handler = one.leased<object, string>(
-      { client, key: "job", skipResult: "skipped" },
+      { client, key: "job", whenHeld: "skip", skipResult: "skipped" },
       async (_event: object, _context, { lease }) => (lease.held ? "ran" : "lost"),
     );
     const invoke = (): Promise<unknown> => handler({}, context as Parameters<typeof handler>[1]);

@@ -192,7 +192,8 @@ describe("an error of DynamoDB's", () => {
     await newStore({ clock, randomness: half })
       .get(read, newCall())
       .catch(() => undefined);
-    expect(delays).toEqual([25, 50, 100, 250, 500, 1_000]);
+    // The fetch of credentials is bounded by 5 s.
+    expect(delays.filter((delayMs) => delayMs !== 5_000)).toEqual([25, 50, 100, 250, 500, 1_000]);
   });
 
   it("of a refused condition brings the item", async () => {

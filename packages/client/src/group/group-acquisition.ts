@@ -167,7 +167,7 @@ export class GroupAcquisition {
       fencingToken,
       acquiredAt: clock.timeOf(since),
       expiresAt,
-      ownClock: clock.isUntold,
+      ...(clock.isUntold && { ownClock: true }),
       leaseDurationMs,
       inCooldown: false,
       reentrant,

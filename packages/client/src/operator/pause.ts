@@ -204,7 +204,7 @@ export class PauseAttempt {
       ...{ key, sortKey: leaseSortKey, owner: this.#owner, token: this.#token, version: 1 },
       fencingToken: this.#fence,
       ...{ acquiredAt, expiresAt: clock.expiryOf(since, forMs), leaseDurationMs: forMs },
-      ownClock: clock.isUntold,
+      ...(clock.isUntold && { ownClock: true }),
       ...{
         inCooldown: false,
         reentrant: false,
