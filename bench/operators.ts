@@ -34,10 +34,15 @@ export const operators: readonly Promised[] = [
     const { key } = await site.client().acquire(site.newKey());
     await site.counted(() => operatorOf(site).break(key, { token: "of another", reason }));
   }),
-  promised("operator: `pause` of a free key", "3 GetItem, 3 Query, 1 TransactWriteItems", [8, 3], async (site) => {
-    const key = site.newKey();
-    await site.counted(() => operatorOf(site).pause(key, { forMs: 60_000, reason }));
-  }),
+  promised(
+    "operator: `pause` of a free key",
+    "3 GetItem, 3 Query, 1 TransactWriteItems",
+    [8, 3],
+    async (site) => {
+      const key = site.newKey();
+      await site.counted(() => operatorOf(site).pause(key, { forMs: 60_000, reason }));
+    },
+  ),
   promised("operator: `resume`", "3 GetItem, 1 TransactWriteItems", [8, 3], async (site) => {
     const key = site.newKey();
     await operatorOf(site).pause(key, { forMs: 60_000, reason });

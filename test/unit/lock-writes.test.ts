@@ -184,7 +184,16 @@ describe("what is read", () => {
     const { projection, names } = recordOnly();
     const asked = projection.split(", ").map((placeholder) => names[placeholder]);
     expect(asked.toSorted()).toEqual(
-      [...ofHolder, "ownClock", "fence", "revocation", "releasedToken", "brokenToken", "doneSlot", "lastEnd"].toSorted(),
+      [
+        ...ofHolder,
+        "ownClock",
+        "fence",
+        "revocation",
+        "releasedToken",
+        "brokenToken",
+        "doneSlot",
+        "lastEnd",
+      ].toSorted(),
     );
   });
 

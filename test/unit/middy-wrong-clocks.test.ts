@@ -16,7 +16,15 @@ function setUp(wrap: Way, wrong: WrongClock, options: LeaseLockOptions = {}) {
   const locks: Lock[] = [];
   const work = Promise.withResolvers<string>();
   const app = wrap(
-    { client, clock: machine, key: "job", metrics: false, whenHeld: "skip", skipResult: "skipped", ...options },
+    {
+      client,
+      clock: machine,
+      key: "job",
+      metrics: false,
+      whenHeld: "skip",
+      skipResult: "skipped",
+      ...options,
+    },
     async (lock) => {
       locks.push(lock);
       return await work.promise;

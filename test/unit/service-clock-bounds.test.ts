@@ -92,7 +92,6 @@ describe("the latest time of the service", () => {
     note(200);
     expect(clock.latest()).toBe(told + 700);
   });
-
 });
 
 describe("an answer that contradicts the others", () => {

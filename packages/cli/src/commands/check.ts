@@ -24,7 +24,8 @@ Whether the lease of a handle is still held by it, by the table and the service'
         : await client.inspectAll(key);
     const record = records.find((one) => one?.token === token && one.fencingToken === fencingToken);
     const { clock } = internalsOf(client).context;
-    const remainingMs = record === undefined ? 0 : Math.max(0, record.expiresAt - (clock.latest() ?? clock.now()));
+    const remainingMs =
+      record === undefined ? 0 : Math.max(0, record.expiresAt - (clock.latest() ?? clock.now()));
     const held = remainingMs > 0;
     const other = records.find((one) => one !== undefined && one !== record);
     const state = held
