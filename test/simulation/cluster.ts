@@ -85,8 +85,8 @@ export interface ClusterOptions<Parts> {
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
-  /** What answers tell of the time. @default - drawn for each host */
-  readonly dates?: Dates;
+  /** What answers tell a host of the time. @default - drawn for each host */
+  readonly dates?: (index: number) => Dates;
   readonly tamper?: Tamper | undefined;
   readonly traffic?: Traffic | undefined;
 }
@@ -194,7 +194,7 @@ export class Cluster<Parts> {
     const { world, table, random } = this;
     const { begin, client, dates, tamper, traffic } = this.#options;
     const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
-    const process = new Host(world, name, aheadMs, dates);
+    const process = new Host(world, name, aheadMs, dates?.(index));
     const serviceOffsetsMs = [0] as const;
     const around = { world, table, weather: () => this.#weather, serviceOffsetsMs, tamper, traffic };
     const store = world.connect(process, around);

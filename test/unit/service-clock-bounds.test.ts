@@ -129,6 +129,25 @@ describe("an answer that contradicts the others", () => {
     expect(bounds({ clock })).toEqual([100, 1_100]);
   });
 
+  it("is one that is ahead of what the monotonic clock allows, whatever the wall clock was set to meanwhile", () => {
+    const { clock, note, now } = toldClock();
+    now.wall += 3_600_000;
+    note(1_800_000);
+    expect(bounds({ clock })[0]).toBe(0);
+    note(1_800_100);
+    expect(bounds({ clock })[0]).toBe(1_800_100);
+  });
+
+  it("does not move the time of first fencing tokens", () => {
+    for (const wall of [400, -7_200_000]) {
+      const { clock, note, now } = toldClock(wall);
+      const before = clock.now();
+      note(3_600_000, at(9_900, wall - 100));
+      expect(clock.now()).toBe(before);
+      expect(clock.timeOf(at(now.monotonic, wall)) - told).toBeLessThan(2_000);
+    }
+  });
+
   it("ends what it shows to be over", () => {
     const { clock, note } = toldClock();
     note(5_000);

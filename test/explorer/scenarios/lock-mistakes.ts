@@ -89,6 +89,17 @@ function trustingItsWallClock(): () => void {
   };
 }
 
+/** What a lease says of the clock of its expiry goes unread. */
+function judgingOwnClocks(): () => void {
+  const { judge } = ExpiryDetector.prototype;
+  ExpiryDetector.prototype.judge = function (record) {
+    return judge.call(this, { ...record, ownClock: false });
+  };
+  return () => {
+    ExpiryDetector.prototype.judge = judge;
+  };
+}
+
 /** A suspension goes unnoticed by every clock but the service's. */
 function unawareOfSuspensions(): () => void {
   const ahead = new WeakMap<ServiceClock, number>();
@@ -245,6 +256,14 @@ export const clocks: readonly Mistake[] = [
     violation: twoHolders,
   },
   { what: "a suspension that no clock tells", plant: unawareOfSuspensions, violation: twoHolders },
+];
+
+export const untold: readonly Mistake[] = [
+  {
+    what: "an expiry of its writer's own clock that is judged by the service's",
+    plant: judgingOwnClocks,
+    violation: twoHolders,
+  },
 ];
 
 export const slowClock: readonly Mistake[] = [

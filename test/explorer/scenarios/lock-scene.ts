@@ -14,6 +14,7 @@ import {
   type Running,
   retentionMs,
 } from "../../simulation/cluster.ts";
+import type { Dates } from "../../simulation/host.ts";
 import { longestDelayMs, type Network } from "../../simulation/network.ts";
 import { LockMonitor } from "../../simulation/primitives/lock-monitor.ts";
 import { writeChecked, writeFenced } from "../../simulation/primitives/lock-worker.ts";
@@ -69,7 +70,12 @@ export class LockScene {
   /** Slots that a caller was told to be recorded as done. */
   #done = "";
 
-  constructor(world: World, { tamper }: Planted, options: Partial<LeaseClientOptions> = {}) {
+  constructor(
+    world: World,
+    { tamper }: Planted,
+    options: Partial<LeaseClientOptions> = {},
+    dates: (index: number) => Dates = () => "kept",
+  ) {
     this.#monitor = new LockMonitor(world, clockSkewMs);
     this.world = new Cluster<Caller>(world, {
       processes: 3,
@@ -84,6 +90,7 @@ export class LockScene {
         onEvent: (event) => process.isRunning && this.#monitor.heard(process, event),
       }),
       onChange: (changes) => this.#changed(changes),
+      dates,
       tamper,
       traffic: this.#monitor,
     });

@@ -166,13 +166,34 @@ export const lock = [
     mistakes: mistakes.firstRenewal,
   }),
   scenario({
+    name: "lock:untold",
+    faults: 1,
+    kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
+    // The first host's answers have no Date, and its clock is behind by more than a lease.
+    make: (world, planted) => new LockScene(world, planted, {}, (index) => (index === 0 ? "stripped" : "kept")),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: -6_000 },
+          { kind: "acquire", process: 0 },
+          { kind: "wait", ms: 4_000 },
+          { kind: "write", process: 0 },
+        ],
+      },
+      lane(1, wait(1_000), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.untold,
+  }),
+  scenario({
     name: "lock:handed-over",
     faults: 1,
     kinds: ["request late", "answer late", "clock back", "clock ahead", "killed"],
     make,
     lanes: [
       lane(0, {}, "hand over"),
-      // It has heard the service's time: before, its wall clock would have to be right.
+      // It has heard the service's time: before, it would not hold the lease until a renewal is confirmed.
       lane(1, {}, wait(1_000), "adopt", "write", wait(7_000), "write", "renew", "release"),
       lane(2, wait(1_500), waits, "write"),
     ],

@@ -117,7 +117,7 @@ export class Desk {
       begin: (client) => ({ client, lock: new FairLock(client, "k", { maxWaiters }) }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       // Who is to be served when is told of desks that judge a lease at the first look.
-      dates: "kept",
+      dates: () => "kept",
       tamper,
     });
     this.#monitor = new QueueMonitor(() => this.world.clock.now());

@@ -58,7 +58,7 @@ async function play(world: World, { tamper, subject = client }: Planted): Promis
       store: network,
       clock: host,
       owner: name,
-      clockSkewMs: random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 5_000, Number.POSITIVE_INFINITY]),
+      clockSkewMs: random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 1_000, Number.POSITIVE_INFINITY]),
       retentionMs,
       onEvent: (event) => host.isRunning && monitor.heard(host, event),
       randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },

@@ -148,11 +148,14 @@ export class ServiceClock implements Clock {
     return mayBeEarlier ? expiresAt : Math.max(shown, expiresAt);
   }
 
-  /** The time of a moment, for people and for garbage collection; in whole milliseconds. */
+  /**
+   * The time of a moment, for people, for garbage collection and for first fencing tokens; in whole milliseconds. One answer
+   * that contradicts those before does not move it: tokens could not grow until that time has come.
+   */
   timeOf(since: Moment): number {
-    const upper = this.#upperAt(since);
-    const isPlausible = this.#told.every((bounds) => agreesWith(bounds, since));
-    return Math.floor(upper === undefined || isPlausible ? since.wall : upper);
+    const [first] = this.#told;
+    const isPlausible = first === undefined || this.#told.some((bounds) => agreesWith(bounds, since));
+    return Math.floor(isPlausible ? since.wall : upperAt(first, since));
   }
 
   /**
@@ -186,10 +189,11 @@ export class ServiceClock implements Clock {
     if (time === undefined) this.#isUntold = true;
     else {
       const newest = { lower: { at: now, time: time.earliest }, upper: { at: sentAt, time: time.latest } };
-      const agreeing = this.#told
-        .map((bounds) => better(newest, bounds, now))
-        .filter((bounds) => lowerAt(bounds, now) <= upperAt(bounds, now));
-      this.#told = agreeing.length > 0 ? agreeing : [...this.#told.slice(0, 1), newest];
+      const agreeing = this.#told.filter((bounds) => agree(newest, bounds, now));
+      this.#told =
+        agreeing.length > 0
+          ? agreeing.map((bounds) => better(newest, bounds, now))
+          : [...this.#told.slice(0, 1), newest];
     }
     this.#onAnswer(now);
   }
@@ -220,6 +224,19 @@ function agreesWith(bounds: ClockBounds, at: Moment): boolean {
     at.wall >= lowerAt(bounds, at) &&
     at.wall < upperAt(bounds, at)
   );
+}
+
+/**
+ * Whether two answers can both be right, by the monotonic clock alone. A step of the wall clock makes an upper bound so high
+ * that an answer of any proxy would lie below it.
+ */
+function agree(one: ClockBounds, other: ClockBounds, now: Moment): boolean {
+  return lowerAt(one, now) <= steadyUpperAt(other, now) && lowerAt(other, now) <= steadyUpperAt(one, now);
+}
+
+function steadyUpperAt({ upper }: ClockBounds, { monotonic }: Moment): number {
+  const elapsed = monotonic - upper.at.monotonic;
+  return upper.time + elapsed + Math.abs(elapsed) * rateError;
 }
 
 /** The higher lower bound and the lower upper bound of two, as they are now. */
