@@ -170,7 +170,8 @@ export const lock = [
     faults: 1,
     kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
     // The first host's answers have no Date, and its clock is behind by more than a lease.
-    make: (world, planted) => new LockScene(world, planted, {}, (index) => (index === 0 ? "stripped" : "kept")),
+    make: (world, planted) =>
+      new LockScene(world, planted, {}, (index) => (index === 0 ? "stripped" : "kept")),
     lanes: [
       {
         process: 0,
