@@ -122,6 +122,17 @@ describe("a client whose answers have no Date", () => {
     expect(await machine("c").client.inspect("k")).not.toHaveProperty("ownClock");
   });
 
+  it("hands it over again and again with that mark, before any renewal is confirmed", async () => {
+    const first = (await machine("a", { wallMs: 2 * hourMs, date: noDate }).client.acquire("k")).toJSON();
+    const second = machine("b", { wallMs: 2 * hourMs, date: noDate })
+      .client.adopt(first)
+      .toJSON();
+    clock.freeze(2 * leaseDurationMs);
+    const { client } = machine("c");
+    await client.inspect("k");
+    expect(client.adopt(second).held).toBe(false);
+  });
+
   it("loses that mark with the first renewal after an answer has told the time", async () => {
     let isTold = false;
     const { client } = machine("a", { wallMs: -35_000, date: () => (isTold ? 0 : undefined) });

@@ -24,7 +24,7 @@ beforeEach(() => {
   own = new ObservedClock();
   clock = new ServiceClock(own, true, () => undefined);
   ended = [];
-  deadline = new LeaseDeadline("k", clock, 1_000, { ended: (reason) => ended.push(reason) });
+  deadline = new LeaseDeadline("k", clock, { expiresAt: 1_000 }, { ended: (reason) => ended.push(reason) });
 });
 
 const confirm = (forMs: number, expiresAt = 2_000): void =>

@@ -103,7 +103,7 @@ export class HeldLease implements Removal {
     this.#isSeen = record.seat === undefined || terms.heldSince !== undefined;
     const { clock } = context;
     this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
-    this.deadline = new LeaseDeadline(record.key, clock, record.expiresAt, this);
+    this.deadline = new LeaseDeadline(record.key, clock, record, this);
     if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);
   }
 

@@ -1,4 +1,5 @@
 import { LeaseLostError, type LeaseLostReason } from "../errors/errors.ts";
+import type { LeaseRecord } from "../record.ts";
 import type { Moment } from "../time/clock.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
@@ -32,18 +33,20 @@ export class LeaseDeadline {
   #error: LeaseLostError | undefined;
   #belief: Belief | undefined;
   #expiresAt: number;
+  #ownClock: boolean;
   #cancelTimer: (() => void) | undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
   constructor(
     key: string,
     clock: ServiceClock,
-    expiresAt: number,
+    { expiresAt, ownClock = false }: Pick<LeaseRecord, "expiresAt" | "ownClock">,
     lease: { ended(reason: LeaseLostReason): void },
   ) {
     this.#key = key;
     this.#clock = clock;
     this.#expiresAt = expiresAt;
+    this.#ownClock = ownClock;
     this.#lease = lease;
   }
 
@@ -54,7 +57,7 @@ export class LeaseDeadline {
 
   /** Whether that time is of this machine's own clock. */
   get ownClock(): boolean {
-    return this.#belief?.ownClock ?? false;
+    return this.#ownClock;
   }
 
   /** Aborts with a LeaseLostError when the lease ends. Reading it looks at the clock. */
@@ -83,17 +86,18 @@ export class LeaseDeadline {
     if (this.#loss !== undefined) return;
     this.#belief = belief;
     this.#expiresAt = expiresAt;
+    this.#ownClock = belief.ownClock ?? false;
     this.#arm();
   }
 
   /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. */
   remainingMs(): number {
     if (this.#loss !== undefined || this.#belief === undefined) return 0;
-    const { since, forMs, ownClock } = this.#belief;
+    const { since, forMs } = this.#belief;
     const now = this.#clock.moment();
     const remaining = forMs - this.#clock.elapsedSince(since, now);
     // An answer to another call may have told the service's time since: of a suspension that these clocks do not show.
-    if (remaining > 0 && (ownClock || !this.#clock.isPast(this.#expiresAt, now))) return remaining;
+    if (remaining > 0 && (this.#ownClock || !this.#clock.isPast(this.#expiresAt, now))) return remaining;
     this.end("expired");
     return 0;
   }
