@@ -140,7 +140,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
     await shows("▸ a-key-that");
     const narrow = await terminal.screen();
     expect(narrow.split("\n").filter((line) => line.length > 40)).toEqual([]);
-    await terminal.resize(100, 20);
+    await terminal.resize(140, 20);
     await shows("a-key-that-is-longer", "lease left", "RENEWED");
     await terminal.press("q");
     await isAsBefore(0);
