@@ -80,7 +80,7 @@ const longestDateErrorMs = 3_600_000;
  */
 export class Network implements LeaseStore {
   readonly tableName = "simulated";
-  /** Whether an answer has told this host the time. */
+  /** Whether an answer has told this host's client the time. */
   #hasToldTime = false;
   protected readonly host: Host;
   protected readonly around: Surroundings;
@@ -229,7 +229,7 @@ export class Network implements LeaseStore {
             this.host.deliver(() => {
               retry();
               answered?.(time);
-              this.#hasToldTime ||= time !== undefined;
+              this.#hasToldTime ||= answered !== undefined && time !== undefined;
               // Of whichever copy it is the answer: another may be under way.
               resolve(repeated(answer, copies > 1));
             }, "answer"),
