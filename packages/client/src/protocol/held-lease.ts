@@ -370,7 +370,8 @@ export class HeldLease implements Removal {
     if (!this.#isSeen) await this.#see();
     const at = clock.moment();
     const leftMs = this.#cooldownLeftMs(at);
-    const { ownClock } = this;
+    // No later write would correct what the wall clock says.
+    const ownClock = !clock.isTold;
     const cooldown =
       leftMs > 0 ? { until: clock.expiryOf(at, leftMs), ownClock, forMs: Math.ceil(leftMs) } : undefined;
     const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
@@ -389,11 +390,10 @@ export class HeldLease implements Removal {
     const { record, heldSince, cooldownUntil } = this.terms;
     if (cooldownUntil === undefined) return 0;
     const cooldownMs = cooldownUntil - record.acquiredAt;
-    const heldMs =
-      heldSince === undefined
-        ? Math.max(0, this.#context.clock.timeOf(at) - record.acquiredAt)
-        : at.monotonic - heldSince;
-    return cooldownMs - heldMs;
+    const { clock } = this.#context;
+    if (heldSince !== undefined) return cooldownMs - (at.monotonic - heldSince);
+    // Where the time is not known, it stays closed for the whole cooldown from now on.
+    return cooldownMs - (clock.isTold ? Math.max(0, clock.timeOf(at) - record.acquiredAt) : 0);
   }
 
   /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the lease's end. */
