@@ -65,8 +65,11 @@ function isOwnClock(terms: WorkflowTerms): string {
 
 /** Whether the lease in the variable `record` is as it was when this workflow looked before. */
 function isUnchanged(terms: WorkflowTerms): string {
-  const { token, version } = { token: `${own("watched")}.token`, version: `${own("watched")}.version` };
-  return `${token} = ${ofRecord("token", "S", terms)} and ${version} = ${ofRecord("version", "N", terms)}`;
+  const watched = own("watched");
+  return (
+    `${watched}.token = ${ofRecord("token", "S", terms)} and ` +
+    `${watched}.version = ${ofRecord("version", "N", terms)}`
+  );
 }
 
 /** From when on a lease that has not changed since is over by observation. */
