@@ -77,7 +77,7 @@ export default defineConfig({
           name: "unit",
           include: ["test/{unit,contract,simulation,explorer,infra,fuzz}/**/*.test.ts"],
           exclude: isolated,
-          setupFiles: "test/support/own-temporary-folder.ts",
+          globalSetup: "test/support/temporary-folder-setup.ts",
           pool: "threads",
           unstubEnvs: true,
           unstubGlobals: true,

@@ -87,6 +87,8 @@ export interface ClusterOptions<Parts> {
   readonly suspends?: boolean;
   /** What answers tell a host of the time. @default - drawn for each host */
   readonly dates?: (index: number) => Dates;
+  /** How far ahead the clock of the service's host is that answers a process, in milliseconds. @default - 0 */
+  readonly serviceAheadMs?: (index: number) => number;
   readonly tamper?: Tamper | undefined;
   readonly traffic?: Traffic | undefined;
 }
@@ -192,10 +194,10 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, tamper, traffic } = this.#options;
+    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
     const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
-    const serviceOffsetsMs = [0] as const;
+    const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
     const around = { world, table, weather: () => this.#weather, serviceOffsetsMs, tamper, traffic };
     const store = world.connect(process, around);
     const randomness = {

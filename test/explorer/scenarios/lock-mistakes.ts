@@ -266,7 +266,7 @@ export const untold: readonly Mistake[] = [
   },
 ];
 
-export const slowClock: readonly Mistake[] = [
+export const slowService: readonly Mistake[] = [
   {
     what: "an expiry that is judged without the allowance for clock skew",
     plant: withoutAllowance,

@@ -9,12 +9,12 @@ import {
 import { callBudgetMs } from "../../../packages/client/src/store/timed-store.ts";
 import {
   Cluster,
+  type ClusterOptions,
   clockSkewMs,
   leaseDurationMs,
   type Running,
   retentionMs,
 } from "../../simulation/cluster.ts";
-import type { Dates } from "../../simulation/host.ts";
 import { longestDelayMs, type Network } from "../../simulation/network.ts";
 import { LockMonitor } from "../../simulation/primitives/lock-monitor.ts";
 import { writeChecked, writeFenced } from "../../simulation/primitives/lock-worker.ts";
@@ -74,7 +74,7 @@ export class LockScene {
     world: World,
     { tamper }: Planted,
     options: Partial<LeaseClientOptions> = {},
-    dates: (index: number) => Dates = () => "kept",
+    hosts: Pick<ClusterOptions<Caller>, "dates" | "serviceAheadMs"> = {},
   ) {
     this.#monitor = new LockMonitor(world, clockSkewMs);
     this.world = new Cluster<Caller>(world, {
@@ -90,7 +90,8 @@ export class LockScene {
         onEvent: (event) => process.isRunning && this.#monitor.heard(process, event),
       }),
       onChange: (changes) => this.#changed(changes),
-      dates,
+      dates: () => "kept",
+      ...hosts,
       tamper,
       traffic: this.#monitor,
     });

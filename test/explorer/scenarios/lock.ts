@@ -1,3 +1,4 @@
+import { clockSkewMs } from "../../simulation/cluster.ts";
 import type { Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
 import { type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
@@ -7,6 +8,7 @@ import { LockScene, type LockStep } from "./lock-scene.ts";
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
 type Act = Exclude<LockStep["kind"], "acquire" | "clock" | "sweep">;
 
+const behindMs = 0.9 * clockSkewMs;
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 /** One process's steps; `acquire` waits as long as is said. */
@@ -131,18 +133,29 @@ export const lock = [
     mistakes: mistakes.clocks,
   }),
   scenario({
-    name: "lock:slow-clock",
+    name: "lock:slow-service",
     faults: 1,
     kinds: [...messages, "killed", "frozen"],
-    make,
+    // The service's host that answers the holder is behind the one that answers the waiter, by nearly the allowance.
+    make: (world, planted) =>
+      new LockScene(world, planted, {}, { serviceAheadMs: (index) => (index === 0 ? -behindMs : 0) }),
     lanes: [
-      // Just before a full second, so that the answer's Date is no bound that shortens the lease of a slow wall clock.
-      lane(0, wait(990), {}, wait(4_900), "write"),
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: -behindMs },
+          // Just before a full second of that host, so that the answer's Date leaves its lease no time to spare.
+          wait(behindMs + 990),
+          { kind: "acquire", process: 0, heartbeat: false },
+          wait(4_900),
+          { kind: "write", process: 0 },
+        ],
+      },
       // At a full second, so that the answer's Date tells this caller the time exactly.
       lane(1, wait(2_000), waits, "write"),
     ],
     end,
-    mistakes: mistakes.slowClock,
+    mistakes: mistakes.slowService,
   }),
   scenario({
     name: "lock:first-renewal",
@@ -171,7 +184,7 @@ export const lock = [
     kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
     // The first host's answers have no Date, and its clock is behind by more than a lease.
     make: (world, planted) =>
-      new LockScene(world, planted, {}, (index) => (index === 0 ? "stripped" : "kept")),
+      new LockScene(world, planted, {}, { dates: (index) => (index === 0 ? "stripped" : "kept") }),
     lanes: [
       {
         process: 0,
