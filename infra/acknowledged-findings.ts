@@ -14,7 +14,8 @@ const deadLetterQueue =
   "It is a dead-letter queue itself, of an event source or a schedule: the rule sees those of queues and topics only.";
 const unscoped =
   "The actions of X-Ray and of log delivery, which a traced and logged state machine needs, know no resource.";
-const guardedExecutions = "The executions of one state machine, whose names are made when they are started.";
+const leasedExecutions =
+  "The leased workflows of this stack, whose names begin so, and their executions: one statement for however many there are.";
 const ownVersions =
   "The versions and aliases of one function, which has none: the library's LambdaInvoke always names both.";
 
@@ -33,11 +34,6 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     path: "Acceptance/Workflow/StateMachine/Role/DefaultPolicy/Resource",
     id: "AwsSolutions-IAM5[Resource::*]",
     reason: unscoped,
-  },
-  {
-    path: "Heartbeat/Guarding/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
-    reason: guardedExecutions,
   },
   {
     path: "LeaseFunctions/Wakeup/DeadLetters/Resource",
@@ -66,13 +62,8 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   },
   {
     path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
-    reason: guardedExecutions,
-  },
-  {
-    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
-    reason: guardedExecutions,
+    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
+    reason: leasedExecutions,
   },
   {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
@@ -81,8 +72,13 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   },
   {
     path: "Heartbeat/Guarding/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
-    reason: guardedExecutions,
+    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
+    reason: leasedExecutions,
+  },
+  {
+    path: "Heartbeat/Guarding/Resource",
+    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:stateMachine:leased-04393fa578-*]",
+    reason: leasedExecutions,
   },
   {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
@@ -101,13 +97,8 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   },
   {
     path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
-    reason: guardedExecutions,
-  },
-  {
-    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
-    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
-    reason: guardedExecutions,
+    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
+    reason: leasedExecutions,
   },
   {
     path: "Imports/Batch/Role/DefaultPolicy/Resource",

@@ -10,7 +10,7 @@ import {
 } from "@leasehold/cdk";
 import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/internal";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
+import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
@@ -115,7 +115,7 @@ describe("a leased workflow", () => {
       [
         {
           actions: ["states:StartExecution"],
-          resource: expect.stringContaining("ImportHeartbeatStateMachine"),
+          resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/),
         },
       ],
     );
@@ -124,32 +124,32 @@ describe("a leased workflow", () => {
     ]);
   });
 
-  it("has a keeper that may look at, stop and answer it and no other, and keep its lock and no other", () => {
+  it("has a keeper that may look at, stop and answer leased workflows of the stack, and keep locks of the table", () => {
     const policies = statementsByPolicy(workflowOf({}));
-    const own = [
-      ...statementsOf(policies, "ImportHeartbeatStateMachine"),
-      ...statementsOf(policies, "ImportHeartbeatGuarding"),
-    ].filter(({ actions }) => !actions.some((action) => /^(logs|xray):/.test(action)));
+    const keeper = /^LeaseholdHeartbeat\w{8}(StateMachine|Guarding)/;
+    const own = Object.entries(policies)
+      .flatMap(([id, statements]) => (keeper.test(id) ? statements : []))
+      .filter(({ actions }) => !actions.some((action) => /^(logs|xray):/.test(action)));
     expect(own).toEqual([
       {
         actions: ["dynamodb:UpdateItem", "dynamodb:GetItem"],
-        keys: ["import"],
+        keys: undefined,
         resource: expect.stringContaining("Leases"),
       },
       {
         actions: ["states:StartExecution", "states:SendTaskSuccess"],
         keys: undefined,
-        resource: expect.stringContaining("ImportHeartbeatStateMachine"),
+        resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/),
       },
       {
         actions: ["states:DescribeExecution", "states:StopExecution"],
         keys: undefined,
-        resource: expect.stringMatching(/execution:.*ImportStateMachine.*:\*/),
+        resource: expect.stringMatching(/:execution:leased-\w{10}-\*:\*/),
       },
       {
         actions: ["states:SendTaskSuccess"],
         keys: undefined,
-        resource: expect.stringContaining("ImportStateMachine"),
+        resource: expect.stringMatching(/:stateMachine:leased-\w{10}-\*/),
       },
     ]);
   });
@@ -170,7 +170,7 @@ describe("a leased workflow", () => {
       },
       Targets: [
         {
-          Arn: { Ref: expect.stringMatching(/^ImportHeartbeatEndedStateMachine/) },
+          Arn: { Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}EndedStateMachine/) },
           InputTransformer: {
             InputPathsMap: {
               "detail-executionArn": "$.detail.executionArn",
@@ -182,7 +182,9 @@ describe("a leased workflow", () => {
         },
       ],
     });
-    const actions = statementsOf(statementsByPolicy(template), "ImportHeartbeatEndedStateMachineRole")
+    const actions = Object.entries(statementsByPolicy(template))
+      .filter(([id]) => /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/.test(id))
+      .flatMap(([, statements]) => statements)
       .flatMap((statement) => statement.actions)
       .filter((action) => !/^(logs|xray):/.test(action));
     expect(actions).toEqual([
@@ -221,8 +223,8 @@ describe("a leased workflow", () => {
       return Object.values(Template.fromStack(stack).findResources("AWS::Logs::LogGroup"));
     });
     const names = named.map(({ Properties }) => String(Properties.LogGroupName));
-    expect(names).toHaveLength(14);
-    expect(new Set(names).size).toBe(14);
+    expect(names).toHaveLength(10);
+    expect(new Set(names).size).toBe(10);
     for (const name of names) {
       expect(name).toMatch(/^\/aws\/vendedlogs\/states\/[\w-]+$/);
       // A state machine takes a log group's ARN of at most 256 characters.
@@ -234,11 +236,10 @@ describe("a leased workflow", () => {
   it("has itself stopped when it is redriven, by one machine for the whole stack", () => {
     const { stack, table } = stackOf();
     const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
-    const ids = ["One", "Two"].map((id) => {
+    for (const id of ["One", "Two"]) {
       const work = new Pass(stack, `Nothing${id}`);
-      const { stateMachine } = new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
-      return stack.getLogicalId(stateMachine.node.defaultChild as CfnElement);
-    });
+      new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
+    }
     const template = Template.fromStack(stack);
     const rules = Object.values(template.findResources("AWS::Events::Rule")).filter(({ Properties }) =>
       Properties.EventPattern.detail.status.includes("RUNNING"),
@@ -246,10 +247,14 @@ describe("a leased workflow", () => {
     const guards = Object.keys(template.findResources("AWS::StepFunctions::StateMachine")).filter((id) =>
       id.includes("RedriveGuard"),
     );
-    expect([rules.length, guards.length]).toEqual([2, 1]);
-    for (const [index, { Properties }] of rules.entries()) {
+    expect([rules.length, guards.length]).toEqual([1, 1]);
+    const names = Object.values(template.findResources("AWS::StepFunctions::StateMachine"))
+      .map(({ Properties }) => Properties.StateMachineName)
+      .filter((name) => name !== undefined);
+    expect(names).toHaveLength(2);
+    for (const { Properties } of rules) {
       const pattern = JSON.parse(
-        JSON.stringify(Properties.EventPattern).replace(/\{"Ref":"(\w+)"\}/, '"$1"'),
+        JSON.stringify(Properties.EventPattern).replace(/\{"Fn::Join":.*?(:leased-\w+-)"\]\]\}/, '"arn$1"'),
       );
       const passes = compileFilters([pattern]);
       const event = (detail: object): object => ({
@@ -257,16 +262,16 @@ describe("a leased workflow", () => {
         "detail-type": "Step Functions Execution Status Change",
         detail: {
           executionArn: "arn",
-          stateMachineArn: ids[index],
+          stateMachineArn: `arn:${names[0]}`,
           status: "RUNNING",
           redriveCount: 1,
           ...detail,
         },
       });
-      expect(passes(event({}))).toBe(true);
+      for (const name of names) expect(passes(event({ stateMachineArn: `arn:${name}` }))).toBe(true);
       expect(passes(event({ redriveCount: 0 }))).toBe(false);
       expect(passes(event({ status: "ABORTED" }))).toBe(false);
-      expect(passes(event({ stateMachineArn: ids[1 - index] }))).toBe(false);
+      expect(passes(event({ stateMachineArn: "arn:leased-0123456789-Other" }))).toBe(false);
       expect(Properties.Targets).toEqual([
         expect.objectContaining({
           Arn: { Ref: guards[0] },
@@ -282,8 +287,7 @@ describe("a leased workflow", () => {
       .filter(([id]) => id.startsWith("LeaseholdRedriveGuardStateMachineRole"))
       .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as { Action: unknown }[]);
     const stops = statements.filter(({ Action }) => Action === "states:StopExecution");
-    expect(stops).toHaveLength(2);
-    for (const id of ids) expect(JSON.stringify(stops)).toContain(`{"Ref":"${id}"}`);
+    expect(JSON.stringify(stops)).toMatch(/^[^}]*"Fn::Join"[^*]*:execution:leased-\w{10}-\*:\*[^*]*$/);
   });
 
   it("can share its keeper with others of its table", () => {
@@ -294,7 +298,7 @@ describe("a leased workflow", () => {
     }
     const template = Template.fromStack(stack);
     template.resourceCountIs("AWS::StepFunctions::StateMachine", 5);
-    template.resourceCountIs("AWS::Events::Rule", 4);
+    template.resourceCountIs("AWS::Events::Rule", 3);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([
@@ -349,7 +353,7 @@ describe("a heartbeat", () => {
     ]);
   });
 
-  it("that a workflow makes for itself keeps the lock's item as long as the workflow does", () => {
+  it("that a stack has for a workflow keeps the lock's item as long as the workflow does", () => {
     const definitions = definitionsIn(workflowOf({ retention: Duration.days(30) }));
     const ttls = Object.values(definitions).flatMap((definition) =>
       [...JSON.stringify(definition).matchAll(/":ttl":{"N":"{% (.*?) %}"/g)].map(([, ttl]) => ttl),
@@ -368,7 +372,6 @@ describe("a heartbeat", () => {
       work: new Pass(stack, "Nothing"),
       heartbeat: shared,
     });
-    const before = Object.keys(workflowOf({}).findResources("AWS::StepFunctions::StateMachine"));
     // The heartbeat that the workflow had made for itself, at its own place in the tree.
     const old = new LeaseHeartbeat(workflow, "Heartbeat", {
       table,
@@ -377,9 +380,10 @@ describe("a heartbeat", () => {
     });
     old.guard(workflow.stateMachine, { key: "import", releasesItself: true });
     const template = Template.fromStack(stack);
-    expect(Object.keys(template.findResources("AWS::StepFunctions::StateMachine"))).toEqual(
-      expect.arrayContaining(before),
-    );
+    const machines = Object.keys(template.findResources("AWS::StepFunctions::StateMachine"));
+    for (const part of ["StateMachine", "EndedStateMachine"]) {
+      expect(machines).toContainEqual(expect.stringMatching(`^ImportHeartbeat${part}`));
+    }
     expect(() => old.grantStart(workflow.stateMachine)).toThrow(
       "Test/Import/Heartbeat is draining, so that it can be removed: nothing may start a keeper of it",
     );

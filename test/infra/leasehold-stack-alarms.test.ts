@@ -7,6 +7,7 @@ import { day, expectAlarm, expectQuiet, hour, minute, start } from "../support/a
 import { type CloudFormationTemplate, resourcesOf } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { metricId, TemplateAlarm } from "../support/cloudwatch-alarms.ts";
+import { withDefinitions } from "../support/definitions.ts";
 import { SyntheticMetrics } from "../support/synthetic-metrics.ts";
 import { unwatched } from "../support/unwatched.ts";
 
@@ -98,7 +99,7 @@ describe("every asynchronous function, keeper, workflow and dead-letter queue", 
 });
 
 describe("a state machine that another one starts", () => {
-  const text = JSON.stringify(json);
+  const text = JSON.stringify({ ...json, Resources: withDefinitions(json.Resources) });
 
   test("needs no alarm where that one waits for it, and fails with it", () => {
     expect(text).toContain("startExecution.sync");

@@ -30,7 +30,8 @@ describe("the demonstration's pace", () => {
   function paceless(app: typeof demonstration): unknown {
     const { Resources, ...rest } = structuredClone(app.json);
     for (const [id, definition] of Object.entries(definitionsIn(app.template))) {
-      Object.assign(Resources[id]?.Properties ?? {}, { DefinitionString: definition });
+      const inside = { DefinitionString: definition, DefinitionS3Location: undefined };
+      Object.assign(Resources[id]?.Properties ?? {}, inside);
     }
     const durations =
       /^(Seconds|TimeoutSeconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;

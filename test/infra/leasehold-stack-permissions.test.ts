@@ -154,19 +154,17 @@ describe("permissions", () => {
     expect(wide.sort()).toEqual([
       "AcceptanceWorkflowStateMachine: logs,xray *",
       "HeartbeatEndedStateMachine: logs,xray *",
-      "HeartbeatEndedStateMachine: states :*",
-      "HeartbeatEndedStateMachine: states :*",
+      "HeartbeatEndedStateMachine: states :execution:leased-04393fa578-*:*",
       "HeartbeatStateMachine: logs,xray *",
-      "HeartbeatStateMachine: states :*",
-      "HeartbeatStateMachine: states :*",
+      "HeartbeatStateMachine: states :execution:leased-04393fa578-*:*",
+      "HeartbeatStateMachine: states :stateMachine:leased-04393fa578-*",
       "ImportsBatch: lambda :*",
       "ImportsBatch: logs,xray *",
       "ImportsWorkflowStateMachine: lambda :*",
       "ImportsWorkflowStateMachine: logs,xray *",
       "ImportsWorkflowStateMachine: states *",
       "LeaseholdRedriveGuardStateMachine: logs,xray *",
-      "LeaseholdRedriveGuardStateMachine: states :*",
-      "LeaseholdRedriveGuardStateMachine: states :*",
+      "LeaseholdRedriveGuardStateMachine: states :execution:leased-04393fa578-*:*",
     ]);
   });
 

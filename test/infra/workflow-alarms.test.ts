@@ -68,7 +68,7 @@ describe("a leased workflow's alarms", () => {
     return { stack, workflow, heartbeat };
   }
 
-  test("watch the workflow and the keeper that is its own", () => {
+  test("watch the workflow and the keeper that the stack has for its table", () => {
     expect(missing(leased({ isShared: false }).stack)).toHaveLength(12);
     const { stack, workflow } = leased({ isShared: false });
     const runbookUrl = "https://wiki.example";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { synthesize } from "../../demo/synthesis.ts";
+import { withDefinitions } from "./definitions.ts";
 import { patienceMs } from "./patience.ts";
 
 /**
@@ -52,13 +53,14 @@ export type Resources = Record<
   { readonly Type: string; readonly Properties: Record<string, unknown> } | undefined
 >;
 
-/** The same app with something changed in its template, in a folder of its own. */
+/** The same app with something changed in its template, in a folder of its own; definitions are in the template. */
 export async function changedAssembly(name: string, change: (resources: Resources) => void): Promise<string> {
   const folder = join(inject("sharedFolder"), name);
   await cp(await sharedAssembly(), folder, { recursive: true });
   const file = join(folder, "Leasehold.template.json");
   const template = JSON.parse(await readFile(file, "utf8")) as { readonly Resources: Resources };
-  change(template.Resources);
-  await writeFile(file, JSON.stringify(template));
+  const Resources = withDefinitions(template.Resources, folder);
+  change(Resources);
+  await writeFile(file, JSON.stringify({ ...template, Resources }));
   return folder;
 }

@@ -1,3 +1,6 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Template } from "aws-cdk-lib/assertions";
 
 type Json = unknown;
@@ -6,11 +9,61 @@ type Json = unknown;
 export function definitionsIn(template: Template): Record<string, Json> {
   const machines = template.findResources("AWS::StepFunctions::StateMachine");
   return Object.fromEntries(
-    Object.entries(machines).map(([id, { Properties }]) => [
-      id,
-      JSON.parse(resolved(Properties.DefinitionString)),
-    ]),
+    Object.entries(machines).map(([id, { Properties }]) => [id, JSON.parse(definitionText(Properties))]),
   );
+}
+
+/** The text of a definition, in the template or among the files of an app in a temporary folder. */
+function definitionText(properties: Fields): string {
+  return resolved(properties.DefinitionString ?? { "Fn::Join": ["", definitionParts(properties)] });
+}
+
+/** The resources of a template as they would be with the definitions of state machines inside. */
+export function withDefinitions<Resources extends Record<string, ResourceOf | undefined>>(
+  resources: Resources,
+  folder?: string,
+): Resources {
+  const inside = Object.entries(resources).map(([id, resource]) => {
+    if (resource?.Properties.DefinitionS3Location === undefined) return [id, resource];
+    const { DefinitionS3Location, DefinitionSubstitutions, ...Properties } = resource.Properties;
+    const parts = definitionParts({ DefinitionS3Location, DefinitionSubstitutions }, folder);
+    return [
+      id,
+      { ...resource, Properties: { ...Properties, DefinitionString: { "Fn::Join": ["", parts] } } },
+    ];
+  });
+  return Object.fromEntries(inside);
+}
+
+interface ResourceOf {
+  readonly Type: string;
+  readonly Properties: Record<string, unknown>;
+}
+
+/** The text of a definition's file, and what the template says of its placeholders between it. */
+function definitionParts(
+  { DefinitionS3Location, DefinitionSubstitutions = {} }: Fields,
+  folder?: string,
+): Json[] {
+  const values = DefinitionSubstitutions as Record<string, Json>;
+  const text = definitionFile((DefinitionS3Location as { readonly Key: string }).Key, folder);
+  return text
+    .split(/\$\{(\w+)\}/)
+    .map((part, index) => (index % 2 === 0 ? part : (values[part] ?? `\${${part}}`)));
+}
+
+const files = new Map<string, string>();
+
+/** Its name is the hash of what it contains: a file of that name has it, whatever app has written it. */
+function definitionFile(key: string, folder?: string): string {
+  const known = files.get(key);
+  if (known !== undefined) return known;
+  const folders = folder === undefined ? readdirSync(tmpdir()).map((name) => join(tmpdir(), name)) : [folder];
+  const path = folders.map((name) => join(name, `asset.${key}`)).find((name) => existsSync(name));
+  if (path === undefined) throw new Error(`no app in ${folder ?? tmpdir()} has the file ${key}`);
+  const text = readFileSync(path, "utf8");
+  files.set(key, text);
+  return text;
 }
 
 function resolved(value: Json): string {

@@ -1,5 +1,6 @@
 import { type CloudFormationTemplate, referenceTo, resourcesOf } from "./cloudformation.ts";
 import { metricId, TemplateAlarm } from "./cloudwatch-alarms.ts";
+import { withDefinitions } from "./definitions.ts";
 
 /** What an app has to be told of a resource: each of these metrics by an alarm. */
 interface Needed {
@@ -58,7 +59,8 @@ function functions(template: CloudFormationTemplate, answering: readonly string[
 }
 
 function stateMachines(template: CloudFormationTemplate): Needed[] {
-  const all = resourcesOf(template, "AWS::StepFunctions::StateMachine");
+  const Resources = withDefinitions(template.Resources);
+  const all = resourcesOf({ Resources }, "AWS::StepFunctions::StateMachine");
   return all
     .filter(([id]) => !all.some(([, { Properties }]) => isAwaited(id, Properties.DefinitionString)))
     .map(([id]) => ({

@@ -34,7 +34,7 @@ export interface TargetSettings {
 /** A target made ready for one job. */
 export interface BoundTarget {
   readonly runs: JobRunMetrics;
-  /** The heartbeat of the runs' leases, if the target has made it itself. */
+  /** The heartbeat of the runs' leases, if it is the one that the stack has by default. */
   readonly keeper?: LeaseHeartbeat;
   /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;

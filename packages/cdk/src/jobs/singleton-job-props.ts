@@ -52,7 +52,8 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly jobName?: string;
   /**
    * The heartbeat that renews a locked function's lease, or a waiting run's position in the queue; only for these.
-   * @default - a keeper of its own
+   *
+   * @default - the stack's heartbeat for this table, which may keep every lock of the table
    */
   readonly keeper?: LeaseHeartbeat;
   /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */

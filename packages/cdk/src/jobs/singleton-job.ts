@@ -6,7 +6,7 @@ import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
-import { LeaseHeartbeatAlarms } from "../monitoring/lease-heartbeat-alarms.ts";
+import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { checkProps } from "../prop-kinds.ts";
@@ -102,9 +102,7 @@ export class SingletonJob extends Construct {
     });
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
-    if (this.alarms && bound.keeper) {
-      new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(given) });
-    }
+    if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
   }
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */

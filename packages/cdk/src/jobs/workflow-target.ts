@@ -1,8 +1,10 @@
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { isLeased } from "../workflow/machine-names.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { type BoundTarget, JobTarget } from "./job-target.ts";
+import { StartLeasedWorkflow } from "./start-leased-workflow.ts";
 
 const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflow instead";
 
@@ -46,6 +48,9 @@ export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): Boun
       succeeded: stateMachine.metricSucceeded(),
       failed: failuresOf(stateMachine),
     },
-    scheduleTarget: (props) => new StepFunctionsStartExecution(stateMachine, props),
+    scheduleTarget: (props) =>
+      isLeased(stateMachine)
+        ? new StartLeasedWorkflow(stateMachine, props)
+        : new StepFunctionsStartExecution(stateMachine, props),
   };
 }

@@ -5,6 +5,7 @@ import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
+import { tellAlso } from "./shared-alarm.ts";
 
 /** Properties of {@link LeaseHeartbeatAlarms}. */
 export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
@@ -15,6 +16,21 @@ const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {
   ...alarmSettingKinds,
   heartbeat: having("a LeaseHeartbeat", "stateMachine", "ended", "node"),
 };
+
+/**
+ * The alarms of a heartbeat that many workflows share, made at the first call; they tell everybody that any of its callers
+ * names.
+ */
+export function alarmsOnHeartbeat(heartbeat: LeaseHeartbeat, settings: AlarmSettings): LeaseHeartbeatAlarms {
+  const { actions, ...text } = settings;
+  const existing = heartbeat.node.tryFindChild("Alarms");
+  const alarms =
+    existing instanceof LeaseHeartbeatAlarms
+      ? existing
+      : new LeaseHeartbeatAlarms(heartbeat, "Alarms", { heartbeat, ...text });
+  for (const alarm of [alarms.failed, alarms.throttled]) tellAlso(alarm, actions);
+  return alarms;
+}
 
 /**
  * The alarms of keepers: one ended in another way than planned, or the machine that releases the leases of ended

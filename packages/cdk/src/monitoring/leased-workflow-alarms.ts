@@ -1,10 +1,11 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import { checkProps, having, type Kinds } from "../prop-kinds.ts";
+import { isStacksOwn } from "../workflow/lease-heartbeat.ts";
 import type { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
-import { LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
+import { alarmsOnHeartbeat, type LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "./redrive-guard-alarm.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
@@ -19,8 +20,8 @@ const kinds: Kinds<LeasedWorkflowAlarmsProps> = {
 };
 
 /**
- * The alarms of a leased workflow that no {@link SingletonJob} runs, of its keepers, where these are its own, and of what
- * stops it when it is redriven.
+ * The alarms of a leased workflow that no {@link SingletonJob} runs, of the stack's keepers, where it uses these, and of
+ * what stops it when it is redriven.
  *
  * An execution that finds the lock held and is told to `fail` does fail, which is told of, too: choose `skip` where that
  * is no news.
@@ -32,7 +33,10 @@ const kinds: Kinds<LeasedWorkflowAlarmsProps> = {
 export class LeasedWorkflowAlarms extends Construct {
   /** An execution failed, timed out or was aborted. */
   readonly failed: Alarm;
-  /** Undefined where the workflow's heartbeat serves others, too: give that one {@link LeaseHeartbeatAlarms}. */
+  /**
+   * The alarms of the stack's heartbeat, which all workflows of its table share. Undefined where the workflow was given a
+   * heartbeat: give that one {@link LeaseHeartbeatAlarms}.
+   */
   readonly keeper: LeaseHeartbeatAlarms | undefined;
 
   constructor(scope: Construct, id: string, props: LeasedWorkflowAlarmsProps) {
@@ -45,7 +49,6 @@ export class LeasedWorkflowAlarms extends Construct {
       metrics: failuresOf(stateMachine),
     });
     alarmOnRedriveGuard(workflow.redriveGuard, settings);
-    const isItsOwn = heartbeat.node.scope === workflow;
-    this.keeper = isItsOwn ? new LeaseHeartbeatAlarms(this, "Keeper", { heartbeat, ...settings }) : undefined;
+    this.keeper = isStacksOwn(heartbeat) ? alarmsOnHeartbeat(heartbeat, settings) : undefined;
   }
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { Duration, Names, Stack } from "aws-cdk-lib";
 import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
@@ -22,8 +23,9 @@ import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
+import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
-import { executionsOf, stateMachineOf } from "./state-machine.ts";
+import { stateMachineOf } from "./state-machine.ts";
 
 /** Properties of {@link LeaseHeartbeat}. */
 export interface LeaseHeartbeatProps extends ObservabilityProps {
@@ -61,6 +63,14 @@ const kinds: Kinds<LeaseHeartbeatProps> = {
   retention: aDuration,
   draining: aFlag,
 };
+/** The heartbeats that stacks have by default. */
+const stacksOwn = new WeakSet<LeaseHeartbeat>();
+
+/** Whether a heartbeat is one that its stack has by default, and that nobody has asked for by name. */
+export function isStacksOwn(heartbeat: LeaseHeartbeat): boolean {
+  return stacksOwn.has(heartbeat);
+}
+
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
 
 /**
@@ -105,6 +115,29 @@ export class LeaseHeartbeat extends Construct {
   readonly #guarding: Policy;
   readonly #ends: Construct;
   readonly #isDraining: boolean;
+  readonly #permitted = new Set<string>();
+
+  /**
+   * The heartbeat that a construct's stack has for a table, made at the first call: the default of every
+   * {@link LeasedWorkflow} and locked job. There is one for each table, and for each `retention`, `logLevel`,
+   * `logGroup`, `logRetention` and `tracing`.
+   *
+   * It may keep every lock of the table. To permit less, give the workflows a heartbeat with a `scope`.
+   */
+  static of(construct: Construct, props: Omit<LeaseHeartbeatProps, "scope" | "draining">): LeaseHeartbeat {
+    const { table, retention, logLevel, logGroup, logRetention, tracing } = checkProps(props, kinds, "table");
+    const stack = Stack.of(construct);
+    const settings = [table.node.addr, retention?.toString(), logLevel, logGroup?.node.addr, logRetention];
+    const hash = createHash("sha256")
+      .update(JSON.stringify([...settings, tracing]))
+      .digest("hex");
+    const id = `LeaseholdHeartbeat${hash.slice(0, 8)}`;
+    const existing = stack.node.tryFindChild(id);
+    if (existing instanceof LeaseHeartbeat) return existing;
+    const heartbeat = new LeaseHeartbeat(stack, id, props);
+    stacksOwn.add(heartbeat);
+    return heartbeat;
+  }
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatProps) {
     super(scope, id);
@@ -144,21 +177,7 @@ export class LeaseHeartbeat extends Construct {
     const id = Names.uniqueResourceName(guarded, { maxLength: 100 });
     if (this.#ends.node.tryFindChild(id) !== undefined) return;
     if (key !== undefined) checkLeaseKey("key", key);
-    const executions = executionsOf(guarded, Stack.of(this));
-    const lookAndStop = {
-      effect: Effect.ALLOW,
-      actions: ["states:DescribeExecution", "states:StopExecution"],
-      resources: [executions],
-    };
-    this.#guarding.addStatements(
-      new PolicyStatement(lookAndStop),
-      new PolicyStatement({
-        effect: Effect.ALLOW,
-        actions: ["states:SendTaskSuccess"],
-        resources: [guarded.stateMachineArn],
-      }),
-    );
-    this.ended.addToRolePolicy(new PolicyStatement(lookAndStop));
+    this.#permit(guarded);
     const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
     new Rule(this.#ends, id, {
       description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
@@ -179,6 +198,27 @@ export class LeaseHeartbeat extends Construct {
         }),
       ],
     });
+  }
+
+  /** All leased workflows of a stack share one permission, so that a policy does not grow with their number. */
+  #permit(guarded: IStateMachine): void {
+    const executions = executionsInPolicy(guarded, Stack.of(this));
+    if (this.#permitted.has(executions)) return;
+    this.#permitted.add(executions);
+    const lookAndStop = {
+      effect: Effect.ALLOW,
+      actions: ["states:DescribeExecution", "states:StopExecution"],
+      resources: [executions],
+    };
+    this.#guarding.addStatements(
+      new PolicyStatement(lookAndStop),
+      new PolicyStatement({
+        effect: Effect.ALLOW,
+        actions: ["states:SendTaskSuccess"],
+        resources: [machineInPolicy(guarded, Stack.of(this))],
+      }),
+    );
+    this.ended.addToRolePolicy(new PolicyStatement(lookAndStop));
   }
 
   /**

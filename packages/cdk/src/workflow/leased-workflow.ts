@@ -20,6 +20,7 @@ import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { leasedName, markLeased } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
@@ -75,7 +76,11 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly clockSkew?: Duration;
   /** As the client's `retentionMs`. @default Duration.days(7) */
   readonly retention?: Duration;
-  /** Keeps the lease. One can serve many workflows of its table. @default - a heartbeat of its own */
+  /**
+   * Keeps the lease. One can serve many workflows of its table.
+   *
+   * @default - the stack's heartbeat for this table, see {@link LeaseHeartbeat.of}; it may keep every lock of the table
+   */
   readonly heartbeat?: LeaseHeartbeat;
 }
 
@@ -177,9 +182,7 @@ export class LeasedWorkflow extends Construct {
     const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
     const retention = given.retention === undefined ? {} : { retention: given.retention };
-    this.heartbeat =
-      given.heartbeat ??
-      new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys, ...retention, ...observability });
+    this.heartbeat = given.heartbeat ?? LeaseHeartbeat.of(this, { table, ...retention, ...observability });
 
     const work = new StateGraph(given.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
@@ -190,7 +193,11 @@ export class LeasedWorkflow extends Construct {
       ...workflowDefinition({ ...terms, keeperArn, work: branch }),
       ...(given.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(given.timeout) }),
     };
-    this.stateMachine = stateMachineOf(this, definition, observability);
+    this.stateMachine = stateMachineOf(this, definition, {
+      ...observability,
+      stateMachineName: leasedName(this),
+    });
+    markLeased(this.stateMachine);
     work.bind(this.stateMachine);
     for (const statement of work.policyStatements) this.stateMachine.addToRolePolicy(statement);
 
@@ -199,7 +206,6 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.guard(this.stateMachine, { releasesItself: true, ...(key === undefined ? {} : { key }) });
     wakeup?.serve(this.stateMachine);
     this.redriveGuard = RedriveGuard.of(this);
-    this.redriveGuard.watch(this, this.stateMachine);
   }
 }
 

@@ -5,11 +5,13 @@ import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
+import { leasedArnPrefix, leasedExecutions } from "./machine-names.ts";
 import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
-import { executionsOf, stateMachineOf } from "./state-machine.ts";
+import { stateMachineOf } from "./state-machine.ts";
 
 /**
- * Stops leased workflows that were redriven: one state machine for each stack, and a rule for each workflow.
+ * Stops leased workflows that were redriven: one state machine and one rule for all of a stack. It may stop the
+ * executions of the stack's leased workflows, which it knows by how their names begin, and no others.
  *
  * A redriven workflow has lost its lease, and goes on at the task that was under way. Tasks in JSONata refuse by
  * themselves. This construct stops tasks in JSONPath and the iterations of distributed maps, as soon as EventBridge's
@@ -29,23 +31,17 @@ export class RedriveGuard extends Construct {
   private constructor(scope: Construct, id: string) {
     super(scope, id);
     this.stateMachine = stateMachineOf(this, redriveGuardDefinition());
-  }
-
-  /** Has the executions of a state machine stopped when they are redriven. */
-  watch(scope: Construct, workflow: StateMachine): void {
+    const stack = Stack.of(this);
     this.stateMachine.addToRolePolicy(
-      new PolicyStatement({
-        actions: ["states:StopExecution"],
-        resources: [executionsOf(workflow, Stack.of(this))],
-      }),
+      new PolicyStatement({ actions: ["states:StopExecution"], resources: [leasedExecutions(stack)] }),
     );
-    new Rule(scope, "Redriven", {
+    new Rule(this, "Redriven", {
       description: "Has an execution stopped that was redriven, and so is at work without its lease.",
       eventPattern: {
         source: ["aws.states"],
         detailType: ["Step Functions Execution Status Change"],
         detail: {
-          stateMachineArn: [workflow.stateMachineArn],
+          stateMachineArn: [{ prefix: leasedArnPrefix(stack) }],
           status: ["RUNNING"],
           redriveCount: [{ numeric: [">", 0] }],
         },

@@ -1,4 +1,4 @@
-import { ArnFormat, Names, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Names, RemovalPolicy, Stack } from "aws-cdk-lib";
 import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import {
@@ -10,6 +10,7 @@ import {
 } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import type { Definition } from "./asl.ts";
+import { definitionFile } from "./definition-asset.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
 
 /**
@@ -18,17 +19,20 @@ import { checkObservability, type ObservabilityProps } from "./observability.ts"
 export function stateMachineOf(
   scope: Construct,
   definition: Definition,
-  options: ObservabilityProps = {},
+  options: ObservabilityProps & { readonly stateMachineName?: string } = {},
 ): StateMachine {
   checkObservability(options);
-  const { logLevel = LogLevel.ALL, logGroup, tracing = true } = options;
+  const { logLevel = LogLevel.ALL, logGroup, tracing = true, stateMachineName } = options;
   const logs = (): LogOptions => ({
     destination: logGroup ?? logGroupOf(scope, options),
     level: logLevel,
     includeExecutionData: false,
   });
+  const { path, substitutions } = definitionFile(scope, definition);
   return new StateMachine(scope, "StateMachine", {
-    definitionBody: DefinitionBody.fromString(Stack.of(scope).toJsonString(definition)),
+    definitionBody: DefinitionBody.fromFile(path),
+    definitionSubstitutions: substitutions,
+    ...(stateMachineName === undefined ? {} : { stateMachineName }),
     ...(logLevel === LogLevel.OFF ? {} : { logs: logs() }),
     tracingEnabled: tracing,
   });
@@ -56,18 +60,6 @@ function logGroupOf(
 function logGroupName(scope: Construct): string {
   const inStack = Names.uniqueResourceName(scope, { maxLength: 40, separator: "-" });
   return `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${inStack}`;
-}
-
-/** The executions of a state machine, in a policy. */
-export function executionsOf(stateMachine: IStateMachine, stack: Stack): string {
-  const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
-  const { resourceName } = stack.splitArn(stateMachine.stateMachineArn, arnFormat);
-  return stack.formatArn({
-    service: "states",
-    resource: "execution",
-    resourceName: `${resourceName}:*`,
-    arnFormat,
-  });
 }
 
 /** Each counts executions that ended in another way than by succeeding. */

@@ -12,7 +12,7 @@
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
  */
 import { limits } from "@leasehold/client/schema";
-import { Lazy, Token } from "aws-cdk-lib";
+import { Lazy } from "aws-cdk-lib";
 import {
   call,
   catching,
@@ -218,9 +218,11 @@ function letGo(request: Json): State {
   });
 }
 
-/** JSONata for a key that the construct gives; a token of CDK resolves to text as well. */
+/**
+ * JSONata for a key that the construct gives. Always a token, which a definition's file leaves open: workflows that differ
+ * in their keys alone share one file.
+ */
 export function fixedKey(key: string): string {
-  if (!Token.isUnresolved(key)) return literal(key);
   return Lazy.uncachedString({
     produce(context) {
       const resolved: unknown = context.resolve(key);
