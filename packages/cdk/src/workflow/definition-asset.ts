@@ -18,6 +18,11 @@ export interface DefinitionFile {
   readonly substitutions: Record<string, string>;
 }
 
+/** Gives a text that a definition's file leaves open: definitions that differ in it alone share one file. */
+export function leftOpen(text: string): string {
+  return Lazy.uncachedString({ produce: () => text });
+}
+
 /** Writes a definition among the assembly's files; the same text is one file. */
 export function definitionFile(scope: Construct, definition: Definition): DefinitionFile {
   const { text, substitutions } = withPlaceholders(Stack.of(scope), definition);

@@ -17,6 +17,7 @@ import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import type { Json } from "./asl.ts";
+import { leftOpen } from "./definition-asset.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
@@ -169,7 +170,7 @@ export class LeasedWorkflow extends Construct {
     const lease = Duration.millis(leaseDurationMs);
     const terms = {
       tableName: table.nameFor(this),
-      key: key === undefined ? "$states.input.key" : fixedKey(key),
+      key: key === undefined ? "$states.input.key" : leftOpen(fixedKey(key)),
       leaseDurationMs,
       clockSkewMs: checkedMs("clockSkew", given.clockSkew ?? Duration.seconds(1), none, lease),
       retentionMs: checkedMs("retention", given.retention ?? Duration.days(7), Duration.hours(1), aYear),

@@ -12,7 +12,7 @@
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
  */
 import { limits } from "@leasehold/client/schema";
-import { Lazy } from "aws-cdk-lib";
+import { Lazy, Token } from "aws-cdk-lib";
 import {
   call,
   catching,
@@ -218,11 +218,9 @@ function letGo(request: Json): State {
   });
 }
 
-/**
- * JSONata for a key that the construct gives. Always a token, which a definition's file leaves open: workflows that differ
- * in their keys alone share one file.
- */
+/** JSONata for a key that the construct gives; a token of CDK resolves to text as well. */
 export function fixedKey(key: string): string {
+  if (!Token.isUnresolved(key)) return literal(key);
   return Lazy.uncachedString({
     produce(context) {
       const resolved: unknown = context.resolve(key);
