@@ -25,14 +25,8 @@ export async function appAtRest(
   template: CloudFormationTemplate,
   fire: (functions: readonly string[]) => Promise<readonly Firing[]>,
 ): Promise<RestingPart[]> {
-  const alarms = resourcesOf(template, "AWS::CloudWatch::Alarm").map(
-    ([, { Properties }]) => Properties as Alarm,
-  );
-  // An alarm on an expression is charged for each metric in it.
-  const alarmMetric = alarms.reduce(
-    (sum, { Metrics }) => sum + (Metrics?.filter(({ MetricStat }) => MetricStat !== undefined).length ?? 1),
-    0,
-  );
+  const alarms = resourcesOf(template, "AWS::CloudWatch::Alarm");
+  const alarmMetric = alarmMetricsIn(template);
   const schedules = resourcesOf(template, "AWS::Scheduler::Schedule")
     .map(([, { Properties }]) => Properties as unknown as ScheduleProperties)
     .filter(({ State }) => State !== "DISABLED");
@@ -56,6 +50,17 @@ export async function appAtRest(
     { part: `${dashboards} dashboard`, usage: { dashboard: dashboards } },
     ...fired,
   ];
+}
+
+/** The metrics of a template's alarms: an alarm on an expression is charged for each metric in it. */
+export function alarmMetricsIn(template: CloudFormationTemplate): number {
+  const alarms = resourcesOf(template, "AWS::CloudWatch::Alarm").map(
+    ([, { Properties }]) => Properties as Alarm,
+  );
+  return alarms.reduce(
+    (sum, { Metrics }) => sum + (Metrics?.filter(({ MetricStat }) => MetricStat !== undefined).length ?? 1),
+    0,
+  );
 }
 
 /** Of the two forms of schedules that the app has. */

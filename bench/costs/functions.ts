@@ -1,5 +1,6 @@
 import { LeaseClient, type LeaseStore, type UpdateRequest } from "@leasehold/client";
 import { release, render } from "@leasehold/client/internal";
+import { metricsListener } from "@leasehold/client/metrics";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
@@ -46,17 +47,29 @@ class BilledStore extends MemoryLeaseStore {
   }
 }
 
-/** What a run of a singleton job's function takes: one that gets the lock, or one that finds it held. */
-export async function functionRun(whenHeld: "skip" | "throw" | "replace", isHeld = false): Promise<Usage> {
+/**
+ * What a run of a singleton job's function takes: one that gets the lock, or one that finds it held. And how many metrics
+ * it writes, which are charged by the month and not by the run.
+ */
+export async function functionRun(
+  whenHeld: "skip" | "throw" | "replace",
+  isHeld = false,
+): Promise<{ readonly run: Usage; readonly month: Usage }> {
+  const lines: string[] = [];
+  const write = (line: string): void => {
+    lines.push(line);
+  };
+  const subject = { tableName: "leases", job: "job" };
   const clock = new ManualClock(Date.UTC(2026, 10, 22));
   const store = new BilledStore();
-  const client = new LeaseClient({ store, clock });
+  const client = new LeaseClient({ store, clock, onEvent: metricsListener(subject, write) });
   const options: LeaseLockOptions<unknown, string> = {
     client,
     key,
     once: true,
     whenHeld,
-    metrics: false,
+    ...subject,
+    metrics: write,
     clock,
   };
   const run = leased(options, () => "done");
@@ -66,7 +79,25 @@ export async function functionRun(whenHeld: "skip" | "throw" | "replace", isHeld
   await run(event, { getRemainingTimeInMillis: () => 30_000 } as Context);
   const seen = sumOf([store.usage(), 1], [before, -1]);
   await holder?.release();
-  return sumOf([seen, 1], [handlerRun, 1]);
+  return {
+    run: sumOf([seen, 1], [handlerRun, 1]),
+    month: { customMetric: new Set(lines.flatMap(metricsIn)).size },
+  };
+}
+
+/** Each metric of a line: CloudWatch charges for a name once for every set of dimensions. */
+function metricsIn(line: string): string[] {
+  const { _aws } = JSON.parse(line) as {
+    readonly _aws: {
+      readonly CloudWatchMetrics: readonly {
+        readonly Dimensions: readonly (readonly string[])[];
+        readonly Metrics: readonly { readonly Name: string }[];
+      }[];
+    };
+  };
+  return _aws.CloudWatchMetrics.flatMap(({ Dimensions, Metrics }) =>
+    Metrics.flatMap(({ Name }) => Dimensions.map((dimensions) => `${Name} by ${dimensions.join()}`)),
+  );
 }
 
 /** What an hour of a heartbeat takes in a process, by the lease's length. */

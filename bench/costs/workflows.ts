@@ -1,6 +1,8 @@
 import {
+  type JobOverlap,
   LeasedWorkflow,
   type LeasedWorkflowProps,
+  LeaseHeartbeatAlarms,
   LeaseTable,
   LeaseWakeup,
   SingletonJob,
@@ -13,8 +15,10 @@ import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
+import type { CloudFormationTemplate } from "../../test/support/cloudformation.ts";
 import { definitionsIn } from "../../test/support/definitions.ts";
 import { StepFunctions } from "../../test/support/step-functions.ts";
+import { alarmMetricsIn } from "./app-at-rest.ts";
 import { isRelease, wakeUp } from "./functions.ts";
 import { sumOf, type Usage } from "./prices.ts";
 
@@ -76,6 +80,27 @@ export async function queuedRun(): Promise<Usage> {
   world.start("Job", { scheduledTime: new Date(world.clock.now()).toISOString() });
   await world.clock.advance(hourMs);
   return world.usage();
+}
+
+/** How many metrics the default alarms of a job watch, with those that it shares with other jobs of its stack. */
+export function alarmsOfJob(target: "function" | "workflow", overlap: JobOverlap): Usage {
+  const stack = new Stack(new App(), "Costs");
+  const table = new LeaseTable(stack, "Leases", { stream: true });
+  const common = { table, schedule: ScheduleExpression.rate(Duration.minutes(1)) };
+  if (target === "workflow") {
+    const workflow = new LeasedWorkflow(stack, "Workflow", { table, key, work: new Pass(stack, "Nothing") });
+    new SingletonJob(stack, "Job", { ...common, target: SingletonJobTarget.workflow(workflow) });
+    new LeaseHeartbeatAlarms(stack, "KeeperAlarms", { heartbeat: workflow.heartbeat });
+  } else {
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
+    new SingletonJob(stack, "Job", {
+      ...common,
+      target: SingletonJobTarget.lambda(functionOf(stack, "Work")),
+      overlap,
+      ...(overlap === "queue" ? { wakeup } : {}),
+    });
+  }
+  return { alarmMetric: alarmMetricsIn(Template.fromStack(stack).toJSON() as CloudFormationTemplate) };
 }
 
 function leasedWorld(whenHeld: LeasedWorkflowProps["whenHeld"]): Promise<World> {
