@@ -71,9 +71,18 @@ describe("the app, synthesized as a whole", () => {
     const used = resourcesOf(json, "AWS::Lambda::Function").map(
       ([, { Properties }]) => `asset.${(Properties.Code as { S3Key: string }).S3Key.replace(".zip", "")}`,
     );
-    expect(used.sort()).toEqual(assets.sort());
-    expect(assets).toHaveLength(14);
+    expect(used.sort()).toEqual(assets.filter((name) => !name.endsWith(".json")).sort());
+    expect(used).toHaveLength(14);
     expect(bundles).toHaveLength(13);
+  });
+
+  test("has a file for each definition, and none that is left over", () => {
+    const used = resourcesOf(json, "AWS::StepFunctions::StateMachine").flatMap(([, { Properties }]) => {
+      const { Key } = (Properties.DefinitionS3Location ?? {}) as { readonly Key?: string };
+      return Key === undefined ? [] : [`asset.${Key}`];
+    });
+    expect([...new Set(used)].sort()).toEqual(assets.filter((name) => name.endsWith(".json")).sort());
+    expect(used).toHaveLength(5);
   });
 });
 

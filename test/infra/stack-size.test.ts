@@ -1,6 +1,9 @@
 /** Thirty locked jobs with their alarms fit into one stack, and no policy of theirs grows with their number. */
 import { readFileSync } from "node:fs";
+import { LeaseHeartbeat, LeaseTable } from "@leasehold/cdk";
+import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
+import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { generatedIn } from "../../bench/costs/markdown.ts";
 import {
@@ -14,6 +17,28 @@ import {
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 
 const minimize = "@aws-cdk/aws-iam:minimizePolicies";
+
+describe("a heartbeat that guards state machines of one's own", () => {
+  const guarding = (machines: number, context: Record<string, unknown> = {}): Stack => {
+    const stack = new Stack(new App({ context }), "Guarded");
+    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
+    for (let number = 1; number <= machines; number += 1) {
+      const definitionBody = DefinitionBody.fromChainable(new Pass(stack, `Nothing${number}`));
+      heartbeat.guard(new StateMachine(stack, `Import${number}`, { definitionBody }), {
+        key: `import-${number}`,
+      });
+    }
+    return stack;
+  };
+
+  test("is refused at synth where its role outgrows IAM, with the number", () => {
+    expect(() => Template.fromStack(guarding(10))).not.toThrow();
+    expect(() => Template.fromStack(guarding(60))).toThrow(
+      /the role of Guarded\/Heartbeat has inline policies of \d{5} characters, and IAM takes 10240: guard some/,
+    );
+    expect(() => Template.fromStack(guarding(30, { [minimize]: true }))).not.toThrow();
+  });
+});
 
 describe("a stack of locked jobs", () => {
   test.each(measuredJobs)("holds %i of them within the limits of CloudFormation and IAM", (jobs) => {

@@ -22,6 +22,7 @@ import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
+import { checkInlinePolicies, policiesIn } from "./inline-policies.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
@@ -164,6 +165,11 @@ export class LeaseHeartbeat extends Construct {
         }),
       ],
     });
+    checkInlinePolicies(
+      this,
+      () => [...policiesIn(this.stateMachine.role), this.#guarding],
+      "guard some of its state machines by another heartbeat, or set the flag @aws-cdk/aws-iam:minimizePolicies",
+    );
   }
 
   /**
