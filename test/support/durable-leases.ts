@@ -1,10 +1,17 @@
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { type Clock, LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
+import {
+  type Clock,
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseEvent,
+  type LeaseStore,
+} from "@leasehold/client";
 import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
+import type { WorldClock } from "../simulation/world.ts";
 import { DurableService } from "./durable-service.ts";
 import { farAway } from "./wrong-clocks.ts";
 
@@ -16,11 +23,12 @@ type Change = { readonly key: string; readonly before: unknown; readonly after: 
  * request of a lease is one at which the process may die.
  */
 export class DurableWorld {
-  readonly clock: ManualClock = new ManualClock();
-  readonly service: DurableService = new DurableService(this.clock);
+  readonly clock: WorldClock;
+  readonly service: DurableService;
   readonly table: MemoryLeaseStore = new MemoryLeaseStore();
   readonly events: LeaseEvent[] = [];
   readonly #changes: Change[] = [];
+  readonly #randomness: LeaseClientOptions["randomness"];
   /** Whether the stream's function runs. */
   wakes = true;
   /** Makes a request to the table fail. */
@@ -34,6 +42,7 @@ export class DurableWorld {
     return new LeaseClient({
       store: clock === undefined ? this.#store() : farAway(this.#store(), () => this.clock.now()),
       clock: clock ?? this.clock,
+      ...(this.#randomness === undefined ? {} : { randomness: this.#randomness }),
       onEvent: (event) => this.events.push(event),
     });
   }
@@ -58,7 +67,11 @@ export class DurableWorld {
     }));
   }
 
-  constructor() {
+  /** @param randomness what its clients draw from, where that is to be the same in each run */
+  constructor(clock: WorldClock = new ManualClock(), randomness?: LeaseClientOptions["randomness"]) {
+    this.clock = clock;
+    this.service = new DurableService(clock);
+    this.#randomness = randomness;
     this.service.afterTurn = () => this.#wake();
   }
 

@@ -1,6 +1,7 @@
 import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
 import { crowdedReaders } from "./crowded-readers.ts";
+import { durableLeases } from "./durable-leases.ts";
 import { fairLock } from "./fair-lock.ts";
 import { fairLockDeaths } from "./fair-lock-deaths.ts";
 import { group } from "./group.ts";
@@ -24,5 +25,6 @@ export const simulations: readonly Simulation[] = [
   ...singleFlight,
   jobRuns,
   keptWorkflows,
+  durableLeases,
   ...tasks,
 ];
