@@ -26,9 +26,11 @@ import { UnpaidOrders } from "./systems/unpaid-orders.ts";
 export interface LeaseholdStackProps extends StackProps {
   /** @default - the pace of a deployment */
   readonly pace?: Pace;
-  /** How many tickets may wait at a department, from 1 to 500, by its name. @default - 10 at each */
+  /** How many tickets may wait in each line of a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>>;
-  /** How long a ticket is usually in service: a refusal estimates by it when there is room. @default - no estimate */
+  /** How many agents serve tickets at a department, from 1 to 20, by its name. @default - 1 at each */
+  readonly ticketAgents?: Readonly<Record<string, number>>;
+  /** How long a ticket is usually in service: waits are estimated by it. @default - no estimates */
   readonly usualTicketService?: Duration;
   /** How long after its payment was due an unpaid order is closed: whole hours, up to 366 days. @default Duration.hours(0) */
   readonly closeUnpaidOrdersAfter?: Duration;
@@ -42,6 +44,7 @@ export class LeaseholdStack extends Stack {
     const {
       pace = deployedPace,
       departments,
+      ticketAgents,
       usualTicketService,
       closeUnpaidOrdersAfter,
       longestWait = Duration.minutes(10),
@@ -67,7 +70,13 @@ export class LeaseholdStack extends Stack {
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
     new StockLevels(this, "StockLevels", { leases });
     new Tasks(this, "Tasks", { leases, pace });
-    new Tickets(this, "Tickets", { leases, pace, departments, usualService: usualTicketService });
+    new Tickets(this, "Tickets", {
+      leases,
+      pace,
+      departments,
+      agents: ticketAgents,
+      usualService: usualTicketService,
+    });
 
     const acceptance = new Acceptance(this, "Acceptance", { leases, heartbeat, wakeup: functions.wakeup });
 

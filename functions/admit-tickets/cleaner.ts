@@ -1,5 +1,4 @@
 import type { LeaseClient, ListCursor } from "@leasehold/client";
-import { fair } from "@leasehold/client/fair";
 import { JobRuns } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
@@ -7,7 +6,7 @@ import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { runAt } from "../support/unscheduled-runs.ts";
 import { hasTimeLeft, leaseForInvocation } from "../support/working-time.ts";
-import { cleaningKey, departmentKeyPrefix } from "./schema.ts";
+import { agentKeyPrefix, cleaningKey } from "./schema.ts";
 
 /** What the cleaner works with. */
 export interface Cleaning {
@@ -20,8 +19,8 @@ export interface Cleaning {
 
 /** What the cleaner did. */
 export interface CleaningReport {
-  /** Departments with a ticket in service. */
-  readonly departments: number;
+  /** Agents with a ticket in service. */
+  readonly agents: number;
   /** Tickets whose service was ended because they were silent. */
   readonly removed: number;
   /** Whether it came to the end of the table; if not, the next cleaning goes on from there. */
@@ -39,11 +38,9 @@ const keepForMs = 86_400_000;
 const runsLookedAt = 10;
 
 /**
- * Frees the desks whose tickets are silent and have no ticket behind them. Where other tickets wait, the next in line
- * takes over.
+ * Frees the agents whose tickets are silent. Where other tickets wait, the next in line takes over, mostly before that.
  *
- * A caller that takes a lock over in its turn also removes dead waiters. So cleaning means: take the lock and release
- * it. A desk with a living waiter refuses the cleaner.
+ * Cleaning means: take the agent's lease over, and release it. What else a silent ticket leaves ends by itself.
  *
  * It reads the whole lease table, page by page of a megabyte each. That can take longer than one invocation has, so
  * each run goes on where the last one stopped. The run history remembers that place.
@@ -53,16 +50,16 @@ export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleani
   const runs = new JobRuns(leases, cleaningKey, { heartbeat: false, keepForMs, leaseDurationMs });
   const after = await whereItStopped(runs);
   return await runAt(runs, now(), async ({ progress }) => {
-    let [departments, removed] = [0, 0];
+    let [agents, removed] = [0, 0];
     const pages = leases.listPages({
-      prefix: departmentKeyPrefix,
+      prefix: agentKeyPrefix,
       ...(after === undefined ? {} : { after }),
     });
-    const report = (isComplete: boolean): CleaningReport => ({ departments, removed, isComplete });
+    const report = (isComplete: boolean): CleaningReport => ({ agents, removed, isComplete });
     const leave = (left: Progress): void => progress(left);
-    for await (const { leases: desks, next } of pages) {
-      for (const { key, sortKey, expiresAt } of desks) {
-        departments += 1;
+    for await (const { leases: services, next } of pages) {
+      for (const { key, sortKey, expiresAt } of services) {
+        agents += 1;
         if (expiresAt <= now() && (await isFreed(leases, key))) removed += 1;
         leave({ after: { pk: key, sk: sortKey } });
         if (!hasTimeLeft(remainingMs())) return report(false);
@@ -75,7 +72,7 @@ export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleani
 }
 
 async function isFreed(leases: LeaseClient, key: string): Promise<boolean> {
-  const lease = await leases.tryAcquire(key, { order: fair(), leaseDurationMs: deskLeaseMs });
+  const lease = await leases.tryAcquire(key, { leaseDurationMs: deskLeaseMs });
   await lease?.release();
   return lease !== undefined;
 }
@@ -89,9 +86,7 @@ async function whereItStopped(runs: JobRuns): Promise<ListCursor | undefined> {
 
 const leases = once(() => leaseClient(dynamodb()));
 
-/**
- * Frees abandoned desks. Cleaning twice does no harm. When the cleaner dies in between, a later run cleans the desk.
- */
+/** Frees agents. Cleaning twice does no harm. When the cleaner dies in between, a later run cleans the rest. */
 export const handler: Answering<CleaningReport> = answering((_event, context) =>
   cleanDesks({ leases: leases(), remainingMs: () => context.getRemainingTimeInMillis() }),
 );

@@ -1,10 +1,13 @@
+import { environmentNames } from "@leasehold/client/environment";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
-import { optional, wholeNumber } from "../support/environment.ts";
-import { leaseClient } from "../support/leases.ts";
+import { optional, required, wholeNumber } from "../support/environment.ts";
+import { handingOnClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { admit, type Queue, type Served, type Standing } from "./admission.ts";
 import {
+  agentsVariable,
+  departmentAgents,
   departmentLimits,
   limitsVariable,
   mostWaitingVariable,
@@ -13,10 +16,12 @@ import {
 } from "./schema.ts";
 
 const parts = once(() => ({
-  leases: leaseClient(dynamodb()),
+  leases: handingOnClient(dynamodb()),
+  tableName: required(environmentNames.tableName),
   rules: {
     mostWaiting: wholeNumber(mostWaitingVariable, 10),
     limits: departmentLimits(optional(limitsVariable) ?? "{}"),
+    agents: departmentAgents(optional(agentsVariable) ?? "{}"),
     silenceMs: wholeNumber(silenceVariable, 60_000),
     usualServiceMs:
       optional(usualServiceVariable) === undefined ? undefined : wholeNumber(usualServiceVariable, 1),
@@ -24,10 +29,9 @@ const parts = once(() => ({
 }));
 
 /**
- * Admits service tickets: each department has one in service and a bounded queue behind it. First come, first served.
+ * Admits service tickets: each department has one or more agents, and two bounded lines, of appointments and of others.
  *
- * The whole desk is the item of one fair lock, and each change is one write. If the instance dies before the write,
- * nothing has changed. If it dies after the write, the repeated event gets the same answer. A silent ticket loses its
- * turn. See {@link admit} for the events.
+ * Dies before a write: nothing has changed. After it: the repeated event finds what was written, and does the rest. A silent
+ * ticket loses its turn. See {@link admit} for the events, and department.ts for the leases.
  */
 export const handler: Answering<Standing | Served | Queue> = answering((event) => admit(parts(), event));

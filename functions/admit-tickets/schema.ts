@@ -4,17 +4,38 @@ export const mostWaitingVariable = "ADMIT_TICKETS_MOST_WAITING";
 /** The environment variable with departments that have a limit of their own: a JSON object, by their names. */
 export const limitsVariable = "ADMIT_TICKETS_LIMITS";
 
+/** The environment variable with departments that have several agents: a JSON object of numbers, by their names. */
+export const agentsVariable = "ADMIT_TICKETS_AGENTS";
+
 /** The environment variable that says after how many milliseconds of silence a ticket counts as gone. @default 60000 */
 export const silenceVariable = "ADMIT_TICKETS_SILENCE_MS";
 
 /**
- * The environment variable that says how many milliseconds a ticket is usually in service: a refusal estimates by it when
- * there is room. @default - no estimate
+ * The environment variable that says how many milliseconds a ticket is usually in service: it makes estimates possible.
+ * @default - no estimate
  */
 export const usualServiceVariable = "ADMIT_TICKETS_USUAL_SERVICE_MS";
 
-/** Locks of departments begin with this; then comes the department's name. */
+/** All keys of departments begin with this. */
 export const departmentKeyPrefix = "admit-tickets/";
+
+/** Leases of agents begin with this. Their owners are the tickets in service. */
+export const agentKeyPrefix: string = `${departmentKeyPrefix}agent/`;
+
+/** The lease of an agent; the first is 1. */
+export function agentKey(department: string, agent: number): string {
+  return `${agentKeyPrefix}${agent}/${department}`;
+}
+
+/** The lease of a ticket in service. */
+export function ticketKey(department: string, ticket: string): string {
+  return `${departmentKeyPrefix}ticket/${encodeURIComponent(ticket)}/${department}`;
+}
+
+/** The fair locks at which tickets wait: that of appointments, and that of walk-ins. */
+export function lineKeys(department: string): readonly string[] {
+  return ["appointments", "line"].map((kind) => `${departmentKeyPrefix}${kind}/${department}`);
+}
 
 /** The history of the cleaner's runs, which remembers where it stopped. */
 export const cleaningKey = "clean-desks";
@@ -25,36 +46,49 @@ export const longestDepartment = 200;
 /** As many as the queue of a lock takes. */
 const mostWaitingAnywhere = 500;
 
-/** Reads the departments' own limits from the text of the variable. Throws an error that names the wrong one. */
+/** Each event reads the leases of all agents. */
+const mostAgents = 20;
+
+/** Reads how many may wait, by department. Throws an error that names the wrong one. */
 export function departmentLimits(text: string): ReadonlyMap<string, number> {
-  const limits = new Map<string, number>();
-  for (const [department, limit] of Object.entries(parsed(text))) {
+  return numbersIn(limitsVariable, text, "limit", mostWaitingAnywhere);
+}
+
+/** Reads how many agents serve, by department. Throws an error that names the wrong one. */
+export function departmentAgents(text: string): ReadonlyMap<string, number> {
+  return numbersIn(agentsVariable, text, "number of agents", mostAgents);
+}
+
+function numbersIn(variable: string, text: string, what: string, most: number): ReadonlyMap<string, number> {
+  const refusal = (wrong: string, allowed: string): Error =>
+    new Error(`the environment variable ${variable} has ${wrong}; allowed: ${allowed}`);
+  const numbers = parsed(text);
+  if (numbers === undefined)
+    throw refusal(text, 'a JSON object of numbers by department, such as {"loans":5}');
+  for (const [department, number] of Object.entries(numbers)) {
     if (department === "" || department.length > longestDepartment)
       throw refusal(
         `the department ${JSON.stringify(department)}`,
         `a name of 1 to ${longestDepartment} characters`,
       );
-    if (!Number.isSafeInteger(limit) || (limit as number) < 1 || (limit as number) > mostWaitingAnywhere)
+    if (!Number.isSafeInteger(number) || number < 1 || number > most)
       throw refusal(
-        `the limit ${JSON.stringify(limit)} of ${JSON.stringify(department)}`,
-        `a whole number from 1 to ${mostWaitingAnywhere}`,
+        `the ${what} ${JSON.stringify(number)} of ${JSON.stringify(department)}`,
+        `a whole number from 1 to ${most}`,
       );
-    limits.set(department, limit as number);
   }
-  return limits;
+  return new Map(Object.entries(numbers));
 }
 
-function parsed(text: string): object {
-  let value: unknown;
+/** The values are still to be checked. */
+function parsed(text: string): Readonly<Record<string, number>> | undefined {
   try {
-    value = JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as Readonly<Record<string, number>>;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
+    // Ignored: the refusal shows the text.
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw refusal(text, 'a JSON object of limits by department, such as {"loans":5}');
-}
-
-function refusal(what: string, allowed: string): Error {
-  return new Error(`the environment variable ${limitsVariable} has ${what}; allowed: ${allowed}`);
+  return undefined;
 }

@@ -4,7 +4,9 @@ import { Duration } from "aws-cdk-lib";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
 import {
+  agentsVariable,
   cleaningKey,
+  departmentAgents,
   departmentKeyPrefix,
   departmentLimits,
   limitsVariable,
@@ -19,20 +21,23 @@ import type { Pace } from "../pace.ts";
 export interface TicketsProps {
   readonly leases: ILeaseTable;
   readonly pace: Pace;
-  /** How many may wait at a department, from 1 to 500, by its name. @default - 10 at each */
+  /** How many may wait in each line of a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>> | undefined;
-  /** How long a ticket is usually in service. @default - a refusal has no estimate */
+  /** How many agents serve at a department, from 1 to 20, by its name. @default - 1 at each */
+  readonly agents?: Readonly<Record<string, number>> | undefined;
+  /** How long a ticket is usually in service. @default - no estimates */
   readonly usualService?: Duration | undefined;
 }
 
-/** Admission of service tickets: one in service for each department, a bounded queue behind it, and a cleaner. */
+/** Admission of service tickets: a department's agents, its bounded lines of appointments and walk-ins, and a cleaner. */
 export class Tickets extends Construct {
   constructor(scope: Construct, id: string, props: TicketsProps) {
     super(scope, id);
-    const { leases, pace, departments = {}, usualService } = props;
-    const limits = JSON.stringify(departments);
+    const { leases, pace, departments = {}, agents = {}, usualService } = props;
+    const [limits, agentNumbers] = [JSON.stringify(departments), JSON.stringify(agents)];
     // Refused here, and not by each invocation.
     departmentLimits(limits);
+    departmentAgents(agentNumbers);
     const scopeOfKeys = { keyPrefixes: [departmentKeyPrefix] };
     const admission = new Handler(this, "Admission", {
       entry: "admit-tickets/handler.ts",
@@ -42,6 +47,7 @@ export class Tickets extends Construct {
         [environmentNames.tableName]: leases.tableName,
         [silenceVariable]: String(pace.ticketSilence.toMilliseconds()),
         [limitsVariable]: limits,
+        [agentsVariable]: agentNumbers,
         ...(usualService && { [usualServiceVariable]: String(usualService.toMilliseconds()) }),
       },
     });
@@ -51,7 +57,7 @@ export class Tickets extends Construct {
     // A function of its own: a list reads the whole table, and the admission does not need that permission.
     const cleaner = new Handler(this, "Cleaner", {
       entry: "admit-tickets/cleaner.ts",
-      description: "Frees the desks whose tickets have not been heard of.",
+      description: "Frees the agents whose tickets have not been heard of.",
       timeout: Duration.minutes(1),
       environment: { [environmentNames.tableName]: leases.tableName },
     });
@@ -60,7 +66,7 @@ export class Tickets extends Construct {
     leases.grants.usePrimitives(cleaner, { keys: [cleaningKey] });
     // Cleaning twice does no harm: no lock is needed.
     new Schedule(this, "Cleaning", {
-      description: "Frees the desks whose tickets have not been heard of.",
+      description: "Frees the agents whose tickets have not been heard of.",
       schedule: ScheduleExpression.rate(pace.cleaning),
       target: new InvokeFunction(cleaner, { retryAttempts: 0 }),
     });

@@ -74,15 +74,18 @@ fuzz(
       action: fc.constantFrom("enter", "heartbeat", "leave", "next", "look"),
       department: fc.constantFrom("loans", "__proto__", "constructor"),
       ticket: fc.constantFrom("a", "b", "c"),
+      appointment: fc.boolean(),
+      agent: fc.nat(3),
     }),
     { minLength: 1, maxLength: 5 },
   ),
   async (events) => {
     const bench = new Bench();
-    const rules = { mostWaiting: 2, limits: new Map(), silenceMs: 60_000 };
+    const rules = { mostWaiting: 2, limits: new Map(), agents: new Map([["loans", 2]]), silenceMs: 60_000 };
+    const { tableName } = bench.store;
     for (const given of events) {
       const before = bench.store.calls.length;
-      await admit({ leases: bench.client, rules, now: () => bench.clock.now() }, given).catch(
+      await admit({ leases: bench.client, tableName, rules, now: () => bench.clock.now() }, given).catch(
         (error: unknown) => {
           expect(isTold(error)).toBe(true);
           expect(bench.store.calls.length).toBe(before);

@@ -261,7 +261,7 @@ describe.each(lateness)("metrics that are %i ms late", (lateMs) => {
     const at = start + hour;
     const granted: LeaseEvent = {
       type: "acquired",
-      key: "admit-tickets/loans",
+      key: "admit-tickets/line/loans",
       sortKey: "lease",
       owner: "ticket-7",
       fencingToken: 7,

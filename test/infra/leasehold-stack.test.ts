@@ -7,7 +7,7 @@ import { App, Duration } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
 import { acceptanceJobKey } from "../../functions/acceptance/schema.ts";
-import { limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
+import { agentsVariable, limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
 import { backoffVariable, claimVariable } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import {
@@ -110,6 +110,7 @@ describe("every function", () => {
       closeAfterVariable,
       silenceVariable,
       limitsVariable,
+      agentsVariable,
       claimVariable,
       backoffVariable,
     ]);
@@ -120,18 +121,21 @@ describe("every function", () => {
     }
   });
 
-  test("the admission is told the departments' own limits, and one that cannot be is refused at synthesis", () => {
-    const stackOf = (departments: Record<string, number>): LeaseholdStack =>
+  test("the admission is told the departments' own limits and agents, and a number that cannot be is refused at synthesis", () => {
+    const stackOf = (departments: Record<string, number>, agents = 1): LeaseholdStack =>
       new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
         departments,
+        ticketAgents: { loans: agents },
       });
     const [admission] = Object.values(
-      Template.fromStack(stackOf({ loans: 5 })).findResources("AWS::Lambda::Function", {
+      Template.fromStack(stackOf({ loans: 5 }, 3)).findResources("AWS::Lambda::Function", {
         Properties: { Description: "Admits service tickets, first come, first served." },
       }),
     );
     expect(admission?.Properties.Environment.Variables[limitsVariable]).toBe('{"loans":5}');
+    expect(admission?.Properties.Environment.Variables[agentsVariable]).toBe('{"loans":3}');
     expect(() => stackOf({ loans: 501 })).toThrow(/limit 501 of "loans"/);
+    expect(() => stackOf({}, 21)).toThrow(/number of agents 21 of "loans"/);
   });
 
   test("the hours after which an unpaid order is closed are told to both functions, and refused at synthesis", () => {

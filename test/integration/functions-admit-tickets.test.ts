@@ -1,9 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { admit } from "../../functions/admit-tickets/admission.ts";
 import { cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
+import { agentKey } from "../../functions/admit-tickets/schema.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
-const rules = { mostWaiting: 3, limits: new Map<string, number>(), silenceMs: 60_000 };
+/** Every department has one agent, but for those of several. */
+const rules = {
+  mostWaiting: 3,
+  limits: new Map<string, number>(),
+  agents: new Map([["several", 3]]),
+  silenceMs: 60_000,
+};
 
 let system: SystemTables;
 let department: string;
@@ -18,9 +25,10 @@ beforeEach(() => {
 afterAll(() => system?.close());
 
 /** Every event comes to an instance of its own. */
-function ask(action: string, ticket?: string): Promise<unknown> {
+function ask(action: string, ticket?: string, more: object = {}): Promise<unknown> {
   const leases = system.leases.client({ dynamodb: system.documents });
-  return admit({ leases, rules }, { action, department, ...(ticket === undefined ? {} : { ticket }) });
+  const event = { action, department, ...(ticket === undefined ? {} : { ticket }), ...more };
+  return admit({ leases, tableName: system.leases.tableName, rules }, event);
 }
 
 describe("the admission of tickets", () => {
@@ -51,8 +59,23 @@ describe("the admission of tickets", () => {
     expect(await ask("heartbeat", "c")).toMatchObject({ state: "waiting", position: 1 });
   });
 
+  test("three agents that call at once, again and again, each get one ticket, in the order of the lines", async () => {
+    department = "several";
+    for (const name of ["a", "b", "c", "w1", "w2", "w3"]) await ask("enter", name);
+    for (const name of ["p1", "p2"]) await ask("enter", name, { appointment: true });
+    const calls = ["a", "b", "c"].flatMap((done, index) =>
+      [1, 2].map(() => ask("next", done, { agent: index + 1 })),
+    );
+    await Promise.all([...calls, ...["w1", "p1", "w3"].map((name) => ask("heartbeat", name))]);
+    const called = await Promise.all([1, 2, 3].map((agent) => ask("next", undefined, { agent })));
+    const serving = (called as { serving: string }[]).map((answer) => answer.serving).sort();
+    expect(serving).toEqual(["p1", "p2", "w1"]);
+    expect(await ask("look")).toMatchObject({ waiting: ["w2", "w3"] });
+    for (const name of serving) expect(await ask("heartbeat", name)).toMatchObject({ state: "serving" });
+  });
+
   test("a dead ticket in service is replaced by the one that waits, and by the cleaner where nobody does", async () => {
-    const key = `admit-tickets/${department}`;
+    const key = agentKey(department, 1);
     await system.leases.deadLease(key);
     const leases = system.leases.client({ dynamodb: system.documents });
     const { removed } = await cleanDesks({ leases, remainingMs: () => 60_000 });

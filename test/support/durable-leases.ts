@@ -1,26 +1,30 @@
-import { marshall } from "@aws-sdk/util-dynamodb";
-import { type Clock, LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
-import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/internal";
+import {
+  type Clock,
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseEvent,
+  type LeaseStore,
+} from "@leasehold/client";
+import type { WaitsBy } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
+import type { WorldClock } from "../simulation/world.ts";
 import { DurableService } from "./durable-service.ts";
+import { type LeaseChange, parkedIn, wakeAt } from "./stream-wakes.ts";
 import { farAway } from "./wrong-clocks.ts";
-
-/** What the stream of a lease table says. */
-type Change = { readonly key: string; readonly before: unknown; readonly after: unknown };
 
 /**
  * A lease table in memory, a service of durable executions beside it, and the stream's function that wakes waiters. Every
  * request of a lease is one at which the process may die.
  */
 export class DurableWorld {
-  readonly clock: ManualClock = new ManualClock();
-  readonly service: DurableService = new DurableService(this.clock);
+  readonly clock: WorldClock;
+  readonly service: DurableService;
   readonly table: MemoryLeaseStore = new MemoryLeaseStore();
   readonly events: LeaseEvent[] = [];
-  readonly #changes: Change[] = [];
+  readonly #changes: LeaseChange[] = [];
+  readonly #randomness: LeaseClientOptions["randomness"];
   /** Whether the stream's function runs. */
   wakes = true;
   /** Makes a request to the table fail. */
@@ -34,6 +38,7 @@ export class DurableWorld {
     return new LeaseClient({
       store: clock === undefined ? this.#store() : farAway(this.#store(), () => this.clock.now()),
       clock: clock ?? this.clock,
+      ...(this.#randomness === undefined ? {} : { randomness: this.#randomness }),
       onEvent: (event) => this.events.push(event),
     });
   }
@@ -50,15 +55,14 @@ export class DurableWorld {
 
   /** The waiters of a lock, first come first. */
   async waiters(key: string): Promise<(WaitsBy & { readonly key: ItemKey })[]> {
-    const options = { signal: new AbortController().signal, isCurrent: () => true };
-    const { items } = await this.table.query({ ...waitersOf(key), consistent: true }, options);
-    return items.map((item) => ({
-      key: { pk: String(item.pk), sk: String(item.sk) },
-      callbackId: String(item.callbackId),
-    }));
+    return parkedIn(this.table, key);
   }
 
-  constructor() {
+  /** @param randomness what its clients draw from, where that is to be the same in each run */
+  constructor(clock: WorldClock = new ManualClock(), randomness?: LeaseClientOptions["randomness"]) {
+    this.clock = clock;
+    this.service = new DurableService(clock);
+    this.#randomness = randomness;
     this.service.afterTurn = () => this.#wake();
   }
 
@@ -70,27 +74,10 @@ export class DurableWorld {
   async #wake(): Promise<void> {
     const changes = this.#changes.splice(0);
     if (!this.wakes) return;
-    const Records = changes.map(({ before, after }, index) => ({
-      eventName: "MODIFY" as const,
-      dynamodb: {
-        OldImage: marshall(before) as never,
-        NewImage: marshall(after) as never,
-        SequenceNumber: String(index),
-      },
-    }));
-    await wakeWaiters(
-      {
-        waiters: {
-          oldest: async (key) => (await this.waiters(key))[0],
-          isHeld: async (key) => readRecord(this.table.peek(leaseItemKey(key))) !== undefined,
-          remove: async (waiter) => {
-            this.table.transactNow([{ ...removeWaiter(waiter), action: "delete" }]);
-          },
-        },
-        wake: async (waiter) => "callbackId" in waiter && this.service.complete(waiter.callbackId),
-        remainingMs: () => 60_000,
-      },
-      { Records },
+    await wakeAt(
+      this.table,
+      changes,
+      (waiter) => "callbackId" in waiter && this.service.complete(waiter.callbackId),
     );
   }
 
@@ -105,7 +92,7 @@ export class DurableWorld {
         for (const [index, key] of keys.entries()) {
           const [before, after] = [befores[index], table.peek(key)];
           if (key.sk === leaseSortKey && before?.token !== undefined) {
-            this.#changes.push({ key: key.pk, before, after });
+            this.#changes.push({ before, after });
           }
         }
         return answer;

@@ -6,8 +6,8 @@ import {
   type OperationUpdate,
   type WireOperation,
 } from "@aws/durable-execution-sdk-js";
-import type { ManualClock } from "@leasehold/client/testing";
 import type { Context } from "aws-lambda";
+import type { WorldClock } from "../simulation/world.ts";
 
 /** A request that a process made, numbered over all of them: where one can be killed. */
 export type Boundary = {
@@ -54,7 +54,7 @@ const silence = new Promise<never>(() => undefined);
  * checkpoint is refused.
  */
 export class DurableService {
-  readonly clock: ManualClock;
+  readonly clock: Pick<WorldClock, "now" | "advance">;
   readonly executions: Execution[] = [];
   /** Every request of every execution's processes, in order. */
   readonly boundaries: Boundary[] = [];
@@ -65,7 +65,7 @@ export class DurableService {
   readonly #process = new AsyncLocalStorage<Process>();
   #callbacks = 0;
 
-  constructor(clock: ManualClock) {
+  constructor(clock: Pick<WorldClock, "now" | "advance">) {
     this.clock = clock;
   }
 

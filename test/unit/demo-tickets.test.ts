@@ -9,7 +9,7 @@ function comes(department: string, ticket: string, fate: Fate): Arrival {
   return { department, ticket, fate };
 }
 
-const serving = (ticket: string): Standing => ({ state: "serving", ticket, fencingToken: 1 });
+const serving = (ticket: string): Standing => ({ state: "serving", ticket, agent: 1, fencingToken: 1 });
 const waiting = (ticket: string, position: number): Standing => ({
   state: "waiting",
   ticket,

@@ -141,6 +141,53 @@ describe("a fair lock", () => {
     expect((await lockOf("newcomer").acquire()).held).toBe(true);
   });
 
+  describe("a write that passes an unresponsive waiter, and arrives late", () => {
+    /** A waiter that does not answer, and a write of a newcomer that passes it and is still under way. */
+    async function passing() {
+      const first = await lockOf("first").acquire();
+      const frozen = new ScriptedStore();
+      Object.assign(frozen, { table: store.table });
+      void queue("frozen", lockOf("frozen", frozen));
+      await clock.advance(10);
+      frozen.get = () => new Promise(() => undefined);
+      frozen.weather = "request lost";
+      await first.release();
+      await clock.advance(unresponsiveAfterMs + clockSkewMs + 1);
+      const slow = new ScriptedStore(store.table);
+      let arrive = (): void => undefined;
+      const send = slow.update.bind(slow);
+      slow.update = async (request, call) => {
+        const isPassing = Object.values(request.names).some((name) => name.startsWith("w:"));
+        if (isPassing) await new Promise<void>((resolve) => (arrive = resolve));
+        return await send(request, call);
+      };
+      void queue("newcomer", lockOf("newcomer", slow));
+      await clock.advance(0);
+      return () => arrive();
+    }
+    /** A caller without an order, which needs no turn. */
+    const unordered = (): Promise<Lease> =>
+      new LeaseClient({ store, clock, owner: "unordered", leaseDurationMs, clockSkewMs }).acquire("k");
+
+    it("passes nobody once the lease was used again: the waiter has its time to answer anew", async () => {
+      const arrive = await passing();
+      const between = await unordered();
+      await clock.advance(100);
+      await between.release();
+      arrive();
+      await clock.advance(500);
+      expect(served).toEqual([]);
+      expect((await waitingNow())[0]).toBe("frozen");
+    });
+
+    it("lets its newcomer in where the lease has stayed free", async () => {
+      const arrive = await passing();
+      arrive();
+      await clock.advance(100);
+      expect(served).toEqual(["newcomer"]);
+    });
+  });
+
   it("where clocks are not compared, passes a place over that it has seen unchanged for its whole lease", async () => {
     const first = await lockOf("first").acquire();
     const doomed = new ScriptedStore();

@@ -157,6 +157,19 @@ describe("the writes of a line", () => {
     expect(itemNow()).toMatchObject({ waiting: 1 });
   });
 
+  it("a newcomer takes nobody's place in a full line where the lease was used since it looked", () => {
+    apply(joining("a"));
+    apply(joining("b"));
+    const use = (fence: number): boolean => apply({ key, set: { fence }, insist: [["waiting", "exists"]] });
+    use(7);
+    const write = joining("c", { asJudged: [["fence", "=", 7]] }, ticketsIn(itemNow()));
+    use(8);
+    expect(apply(write)).toBe(false);
+    expect(idsNow()).toEqual(["a", "b"]);
+    use(7);
+    expect(apply(write)).toBe(true);
+  });
+
   it("a newcomer is refused where the line has filled up since it looked", () => {
     const late = joining("late");
     apply(joining("a"));

@@ -17,6 +17,9 @@ const sent: Sent = {
 /** Functions of expressions.ts that read, or that help to write an expression. */
 const noWrites = ["render", "recordOnly", "leasesByPrefix", "everyItem", "leasesOf", "namesIn", "asJudged"];
 
+/** A whole walk takes a minute and more; a busy machine may need ten times that. */
+const timeout = 1_800_000;
+
 describe("the model of the lock", () => {
   it("names every write of expressions.ts, and leaves some out for a reason", () => {
     const named = [...Object.keys(writes), ...Object.keys(guards), ...Object.keys(leftOut), ...noWrites];
@@ -43,7 +46,7 @@ describe("the model of the lock", () => {
 
   it.each(others)(
     "keeps its invariants, as the real expressions do: %s",
-    { tags: ["long"] },
+    { tags: ["long"], timeout },
     (_, setting) => {
       expect(walk(setting).wrong).toBeUndefined();
     },
@@ -51,7 +54,7 @@ describe("the model of the lock", () => {
 
   it.each([...conditions, ...mistakes])(
     "shows what goes wrong without $what",
-    { tags: ["long"] },
+    { tags: ["long"], timeout },
     (mistake) => {
       const shown = Object.values(cases).some((setting) => walk(setting, mistake).wrong !== undefined);
       expect(shown).toBe(true);
@@ -60,7 +63,7 @@ describe("the model of the lock", () => {
 
   it.each(spare)(
     "misses nothing without $what: it follows from the others",
-    { tags: ["long"] },
+    { tags: ["long"], timeout },
     (mistake) => {
       for (const setting of Object.values(cases)) expect(walk(setting, mistake).wrong).toBeUndefined();
     },

@@ -94,7 +94,7 @@ describe("each system, with the environment and the tables of its template", () 
     expect(await ask("enter", "L1")).toMatchObject({ state: "serving", ticket: "L1" });
     expect(await ask("next", "L1")).toEqual({ serving: "L2", waiting: 0 });
     await it.app.fire("Tickets/Cleaning");
-    expect(await answer("Tickets/Cleaner", {})).toEqual({ departments: 1, removed: 0, isComplete: true });
+    expect(await answer("Tickets/Cleaner", {})).toEqual({ agents: 1, removed: 0, isComplete: true });
     expect(await ask("leave", "L2")).toEqual({ state: "absent", ticket: "L2" });
     // The schedule's own run may still be under way: it was only taken.
     await vi.waitFor(expectNoHolders, { timeout: 60_000, interval: 100 });

@@ -1,11 +1,12 @@
 import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
 import { crowdedReaders } from "./crowded-readers.ts";
+import { durableLeases } from "./durable-leases.ts";
 import { fairLock } from "./fair-lock.ts";
 import { fairLockDeaths } from "./fair-lock-deaths.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
-import { keptWorkflows } from "./kept-workflows.ts";
+import { guardedWorkflows, keptWorkflows, waitingWorkflows } from "./kept-workflows.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
 import { seats } from "./seats.ts";
@@ -24,5 +25,8 @@ export const simulations: readonly Simulation[] = [
   ...singleFlight,
   jobRuns,
   keptWorkflows,
+  waitingWorkflows,
+  guardedWorkflows,
+  durableLeases,
   ...tasks,
 ];

@@ -3,11 +3,13 @@
  * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
  */
 import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
-import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import type { Json } from "../../../packages/cdk/src/workflow/asl.ts";
+import type { Definition, Json, State } from "../../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-definition.ts";
+import { redriveGuardDefinition } from "../../../packages/cdk/src/workflow/redrive-guard.ts";
+import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusal.ts";
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
 import { breakLease, render } from "../../../packages/client/src/expressions.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
@@ -15,6 +17,7 @@ import type { StateMachineEvent } from "../../../tools/local/src/state-machines/
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import { StepFunctions, workflowTerms } from "../../support/step-functions.ts";
+import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -33,6 +36,20 @@ const noticeMs = 2 * leaseDurationMs;
 const cutOffMs = 60_000;
 /** A keeper looks at every fifth beat, and its calls may fail for a while before. */
 const settleMs = 300_000;
+/** For how long a workflow waits for the lock, where it waits. */
+const waitMs = 120_000;
+/** After a release that the stream tells, a waiter has the lock: the stream's delay, and late answers on its way. */
+const wakeMs = 20_000;
+/** EventBridge tells a redrive after so long at most, and the guard then stops the execution. */
+const guardMs = 5_500;
+
+/** What the workflows of one situation do that others do not. */
+interface Situation {
+  /** Whether they wait for a lock that is held, and are woken by the table's stream. @default false */
+  readonly waits?: boolean;
+  /** Whether the guard has to stop their tasks when they are redriven, but for the first. @default false */
+  readonly isGuarded?: boolean;
+}
 
 export type WorkflowStep =
   | Mishap
@@ -113,6 +130,21 @@ const work: Json = {
   },
 };
 
+/**
+ * The definition with tasks after the first that do not refuse a redrive, as tasks in JSONPath: the interpreter knows none,
+ * so it is the refusal that goes, which is in their timeouts.
+ */
+function withoutRefusals(definition: Definition): Definition {
+  const around = definition.States.Leasehold_Work as State;
+  const [graph] = around.Branches as unknown as readonly Pick<Definition, "States">[];
+  const States = Object.entries(graph?.States ?? {}).map(([name, { TimeoutSeconds, ...state }]) => {
+    const isRefusing = name === "First" && TimeoutSeconds !== undefined;
+    return [name, isRefusing ? { ...state, TimeoutSeconds } : state];
+  });
+  const Branches = [{ ...graph, States: Object.fromEntries(States) }];
+  return { ...definition, States: { ...definition.States, Leasehold_Work: { ...around, Branches } } };
+}
+
 interface Sent {
   readonly execution: string;
   readonly token: string;
@@ -124,6 +156,8 @@ class UnreliableSteps extends StepFunctions {
   readonly #world: World;
   /** How often, as a share of the calls. */
   trouble = 0;
+  /** Whether all calls take effect at once, and at worst their answers are late. */
+  isPrompt = false;
 
   constructor(
     world: World,
@@ -141,7 +175,9 @@ class UnreliableSteps extends StepFunctions {
     // A stop that fails for as long as the lease lasts is beyond what is promised.
     const isSafe = !isService || resource.includes("stopExecution");
     if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args);
-    const what = random.pick(["refused", "cut off", "answer lost", "answer late"] as const);
+    const what = this.isPrompt
+      ? "answer late"
+      : random.pick(["refused", "cut off", "answer lost", "answer late"] as const);
     this.#world.count(`call: ${what}`);
     this.#world.tell("service", () => `${resource}: ${what}`);
     if (what === "refused") throw new StatesError("DynamoDb.ThrottlingException", "too many requests");
@@ -178,9 +214,17 @@ export class KeptWorkflows {
   readonly #working = new Map<string, Sent>();
   /** When an operator broke leases, by their tokens, on the world's clock. */
   readonly #broken = new Map<string, number>();
+  readonly #situation: Situation;
+  readonly #guard: string;
+  /** When executions were started, and when they were redriven last, on the world's clock. */
+  readonly #startedAt = new Map<string, number>();
+  readonly #redrivenAt = new Map<string, number>();
+  /** Counts the times in which the lock was free, or in which an execution was stopped that may have been woken. */
+  #times = 0;
   #events = 0;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World, tamper?: Tamper, situation: Situation = {}) {
+    this.#situation = situation;
     this.world = new Cluster<Rival>(world, {
       processes,
       begin: (client) => ({ client, lease: undefined }),
@@ -195,11 +239,18 @@ export class KeptWorkflows {
       (event) => this.#heard(event),
     );
     this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
+    this.#steps.isPrompt = situation.waits === true && world.random.chance(0.5);
     const terms = { tableName: "leases", retentionMs };
     const keeperArn = this.#steps.define("keeper", keeperDefinition(terms));
     this.#ended = this.#steps.define("ended", endedDefinition(terms));
-    const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, whenHeld: "fail" } as const;
-    this.#workflow = this.#steps.define("workflow", workflowDefinition(workflowTerms(work, parts)));
+    this.#guard = this.#steps.define("guard", redriveGuardDefinition());
+    const held = situation.waits ? ({ whenHeld: "wait", waitMs } as const) : ({ whenHeld: "fail" } as const);
+    const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, ...held };
+    const definition = workflowDefinition(workflowTerms(work, parts));
+    this.#workflow = this.#steps.define(
+      "workflow",
+      situation.isGuarded ? withoutRefusals(definition) : definition,
+    );
     for (const name of ["first", "second", "third"])
       this.#steps.resources.set(`work:${name}`, (sent: Sent) => this.#work(name, sent));
     this.#beliefs = new Beliefs(this.world);
@@ -224,7 +275,7 @@ export class KeptWorkflows {
     await world.clearUp();
     await world.clock.advance(settleMs);
     world.world.check();
-    for (const name of ["workflow", "keeper", "ended"]) {
+    for (const name of ["workflow", "keeper", "ended", "guard"]) {
       const machine = this.#workflow.replace(/workflow$/, name);
       const running = this.#steps.machines.executions(machine).filter(({ status }) => status === "RUNNING");
       if (running.length > 0) world.fault(`${running.length} executions of ${name} never end`);
@@ -252,6 +303,7 @@ export class KeptWorkflows {
     const { machines } = this.#steps;
     const { executionArn } = machines.start({ stateMachineArn: this.#workflow, name, input: { key } });
     this.#executions.push(executionArn);
+    this.#startedAt.set(executionArn, this.world.clock.monotonic());
     this.world.count("started");
   }
 
@@ -261,6 +313,7 @@ export class KeptWorkflows {
     const all = this.#executions.filter((arn) => statuses.includes(machines.describe(arn).status));
     const arn = all[index % Math.max(1, all.length)];
     if (arn === undefined) return;
+    this.#times += 1;
     machines[action](arn);
     this.world.count(action);
   }
@@ -311,8 +364,8 @@ export class KeptWorkflows {
     const { execution, token } = sent;
     const item = this.#steps.lease(key);
     const stands = item?.[attributeNames.token] === token && item[attributeNames.fence] === sent.fence;
-    if (!stands && !this.#wasJustBroken(token))
-      world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
+    const isExcused = this.#wasJustBroken(token) || (name !== "first" && this.#wasJustRedriven(execution));
+    if (!stands && !isExcused) world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
     this.#working.set(execution, sent);
     world.count("worked");
     await new Promise<void>((resolve) => world.clock.schedule(resolve, random.between(100, 12_000)));
@@ -327,12 +380,86 @@ export class KeptWorkflows {
     return at !== undefined && this.world.clock.monotonic() - at < noticeMs;
   }
 
+  /** Where a guard stops what was redriven, its other tasks may be sent until then. */
+  #wasJustRedriven(execution: string): boolean {
+    const at = this.#redrivenAt.get(execution);
+    return (
+      this.#situation.isGuarded === true && at !== undefined && this.world.clock.monotonic() - at < guardMs
+    );
+  }
+
+  /** EventBridge tells the guard of a redrive, at once or late, and perhaps twice. */
+  #tellGuard(execution: string): void {
+    const { world, clock } = this.world;
+    const redrivenAt = clock.monotonic();
+    this.#redrivenAt.set(execution, redrivenAt);
+    if (!this.#situation.isGuarded) return;
+    for (const delayMs of world.random.pick([[0], [0], [world.random.between(1, 5_000)], [0, 5_000]])) {
+      this.#events += 1;
+      const name = `g${this.#events}`;
+      clock.schedule(() => {
+        this.#steps.machines.start({ stateMachineArn: this.#guard, name, input: { execution } });
+      }, delayMs);
+    }
+    clock.schedule(() => {
+      const isSame = this.#redrivenAt.get(execution) === redrivenAt;
+      if (isSame && this.#steps.machines.describe(execution).status === "RUNNING")
+        world.fault(`${nameOf(execution)} goes on after its redrive`);
+    }, guardMs);
+  }
+
+  /** The table's stream tells that the lock was let go: at once, late, twice, or, where calls fail, never. */
+  #tellStream(change: LeaseChange): void {
+    const { world, clock, table } = this.world;
+    const { isPrompt, machines } = this.#steps;
+    const delays = world.random.pick([
+      [0],
+      [world.random.between(1, 3_000)],
+      [0, 2_000],
+      ...(isPrompt ? [] : [[]]),
+    ]);
+    if (delays.length === 0) world.count("a wake-up is lost");
+    const memory = {
+      queryNow: (request: Parameters<typeof table.query>[0]) => table.query(request, () => 0),
+      peek: (at: Parameters<typeof table.peek>[0]) => table.peek(at),
+      transactNow: (entries: Parameters<typeof table.transact>[0]) => table.transact(entries),
+    };
+    const wake = (waiter: object): boolean => {
+      if (!("taskToken" in waiter)) return false;
+      try {
+        machines.sendTaskSuccess(String(waiter.taskToken), { key });
+        world.count("woken");
+        return true;
+      } catch (error) {
+        // Its time was over, or it was stopped.
+        if (error instanceof StatesError) return false;
+        throw error;
+      }
+    };
+    for (const delayMs of delays) clock.schedule(() => void wakeAt(memory, [change], wake), delayMs);
+    if (!isPrompt) return;
+    const time = this.#times;
+    clock.schedule(() => {
+      const parked = this.#executions.find((arn) => this.#isParked(arn));
+      if (this.#times === time && parked !== undefined)
+        world.fault(`${nameOf(parked)} waits for a lock that is free`);
+    }, wakeMs);
+  }
+
+  #isParked(execution: string): boolean {
+    const { machines } = this.#steps;
+    if (machines.describe(execution).status !== "RUNNING") return false;
+    return machines.history(execution).entered.at(-1)?.stateName === "Leasehold_Park";
+  }
+
   #heard(event: StateMachineEvent): void {
     const { world, clock } = this.world;
     const { executionArn, stateMachineArn } = event;
     if (event.type === "redriven") this.world.count("redriven");
+    if (event.type === "redriven") this.#tellGuard(executionArn);
     if (event.type !== "finished" || stateMachineArn !== this.#workflow) return;
     this.#working.delete(executionArn);
+    this.#judgeWait(executionArn);
     world.tell(nameOf(executionArn), event.status);
     world.count(`workflow: ${event.status}`);
     // EventBridge delivers an event once, late, twice, or never.
@@ -348,13 +475,27 @@ export class KeptWorkflows {
     if (delays.length === 0) world.count("an event is lost");
   }
 
+  /** A workflow that waits gives up when its time is over, and not before. */
+  #judgeWait(execution: string): void {
+    const { error } = this.#steps.machines.describe(execution);
+    if (!this.#situation.waits || error !== "LeaseUnavailableError") return;
+    const waitedMs = this.world.clock.monotonic() - (this.#startedAt.get(execution) ?? 0);
+    this.world.count("waited in vain");
+    if (waitedMs < waitMs - 1) this.world.fault(`${nameOf(execution)} gives up after ${waitedMs} ms`);
+  }
+
   /** A grant to another while the work of one goes on, which nobody has broken. */
   #changed(changes: readonly Change[]): void {
-    for (const { before, after } of changes) {
+    for (const { key: place, before, after } of changes) {
       const token = after?.[attributeNames.token];
+      if (place.sk !== leaseSortKey) continue;
+      if (token !== before?.[attributeNames.token]) this.#times += 1;
+      if (this.#situation.waits && token === undefined && before?.[attributeNames.token] !== undefined)
+        this.#tellStream({ before, after });
       if (token === undefined || token === before?.[attributeNames.token]) continue;
       for (const [execution, working] of this.#working) {
         if (working.token === token || this.#wasJustBroken(working.token)) continue;
+        if (this.#wasJustRedriven(execution)) continue;
         const owner = after?.[attributeNames.owner];
         this.world.fault(`${nameOf(execution)} works, and ${owner} has got the lock`);
       }
@@ -384,6 +525,15 @@ function unproven(kind: ReturnType<typeof kindOf>): Tamper {
     ({ attribute, write }) => kindOf(write) === kind && ["token", "fence"].includes(attribute),
   );
 }
+
+const play = (situation: Situation): Simulation["play"] =>
+  stepByStep({
+    step,
+    fewestSteps: 20,
+    mostSteps: 50,
+    make: (world, tamper) => new KeptWorkflows(world, tamper, situation),
+    end: (scene) => scene.expectAllToEnd(),
+  });
 
 export const keptWorkflows: Simulation = {
   name: "kept-workflows",
@@ -420,11 +570,67 @@ export const keptWorkflows: Simulation = {
       violation: /works, and|without its lease|believes to hold/,
     },
   ],
-  play: stepByStep({
-    step,
-    fewestSteps: 20,
-    mostSteps: 50,
-    make: (world, tamper) => new KeptWorkflows(world, tamper),
-    end: (scene) => scene.expectAllToEnd(),
-  }),
+  play: play({}),
+};
+
+/** Waiters that are parked at the lock's item. */
+export const waitingWorkflows: Simulation = {
+  name: "kept-workflows:waiting",
+  claim: "workflows that wait for the lock are woken when it is let go, and wait for as long as they may",
+  worlds: 60,
+  mustHappen: [
+    "a rival holds it",
+    "a wake-up is lost",
+    "break",
+    "call: answer late",
+    "call: answer lost",
+    "redriven",
+    "takeover",
+    "waited in vain",
+    "woken",
+    "worked",
+    "workflow: ABORTED",
+    "workflow: FAILED",
+    "workflow: SUCCEEDED",
+  ],
+  mistakes: [
+    {
+      what: "a wake-up that no waiter hears",
+      plant: replacing(
+        StateMachines.prototype,
+        "sendTaskSuccess",
+        (original) =>
+          function (this: StateMachines, token, output) {
+            const isWake = typeof output === "object" && output !== null && "key" in output;
+            if (!isWake) original.call(this, token, output);
+          },
+      ),
+      violation: /waits for a lock that is free/,
+    },
+  ],
+  play: play({ waits: true }),
+};
+
+/** Tasks that cannot refuse to be redriven. */
+export const guardedWorkflows: Simulation = {
+  name: "kept-workflows:guarded",
+  claim: "workflows whose tasks cannot refuse a redrive are stopped as soon as EventBridge tells of it",
+  worlds: 60,
+  mustHappen: ["a rival holds it", "call: cut off", "redrive", "redriven", "takeover", "worked"],
+  mistakes: [
+    {
+      what: "a guard that stops nothing",
+      plant: replacing(
+        StateMachines.prototype,
+        "stop",
+        (original) =>
+          function (this: StateMachines, arn, reason) {
+            if (reason?.cause === redrivenCause) return { stopDate: "" };
+            return original.call(this, arn, reason);
+          },
+      ),
+      violation: /goes on after its redrive|works, and|without its lease/,
+    },
+  ],
+  play: play({ isGuarded: true }),
 };

@@ -109,7 +109,8 @@ export abstract class QueueCaller {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
     // A try that is only to recognise our own write may land late: it takes no turn that is another waiter's.
-    return inTurn(write, this.#isTurn ? this.own : undefined, removable(this.passable));
+    const tickets = removable(this.passable);
+    return inTurn(write, this.#isTurn ? this.own : undefined, tickets, this.queue.passingOver(tickets));
   }
 
   /** Removes the expired tickets that an acquisition cannot take along. */
@@ -117,7 +118,8 @@ export abstract class QueueCaller {
     const { passable } = this;
     const writes = [...(this.#inner.clear?.(passed) ?? [])];
     for (let from = removalsPerWrite; from < passable.length; from += removalsPerWrite) {
-      writes.push(removeTickets(this.queue, passable.slice(from, from + removalsPerWrite)));
+      const tickets = passable.slice(from, from + removalsPerWrite);
+      writes.push(removeTickets(this.queue, tickets, this.queue.passingOver(tickets)));
     }
     return writes;
   }
@@ -170,8 +172,10 @@ export abstract class QueueCaller {
   /** Joins the line. Throws QueueFullError. */
   protected joining(maxWaiters: number): Write {
     const { retentionMs, clock } = this.context;
-    const terms = { maxWaiters, retentionMs, now: clock.now() };
-    return joinIfRoom(this.queue, this.#snapshot, this.passable, this.newTicket(), terms);
+    const { passable } = this;
+    const asJudged = this.queue.passingOver(removable(passable));
+    const terms = { maxWaiters, retentionMs, now: clock.now(), asJudged };
+    return joinIfRoom(this.queue, this.#snapshot, passable, this.newTicket(), terms);
   }
 
   protected async send(write: Write, bounds?: Bounds): Promise<void> {

@@ -8,6 +8,8 @@
  *               (the count begins at the time: so no number comes again after ttl has removed the item)
  *     renew     the tickets are there
  *     leave     the ticket is there
+ *
+ * A write that passes unresponsive waiters also insists on `asJudged`: nobody has had the lease since they were judged.
  */
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
@@ -40,21 +42,22 @@ export interface QueueKey {
 }
 
 /**
- * An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. `passed` are expired tickets,
- * as they were judged.
+ * An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. `passed` are tickets that may
+ * be passed, as they were judged.
  */
 export function inTurn(
   acquire: Write,
   own: Pick<QueueTicket, "id" | "number"> | undefined,
   passed: readonly WrittenTicket[],
+  asJudged: readonly Test[] = [],
 ): Write {
   if (own === undefined) {
     const isAlone =
       passed.length > 0 ? ([waiting, "=", passed.length] as const) : missingOr([waiting, "=", 0]);
-    return amended(acquire, without(passed, [isAlone]));
+    return amended(acquire, without(passed, [isAlone, ...asJudged]));
   }
   // A waiter that was passed and has joined anew has another number: an earlier turn's write, arriving late, is refused.
-  return amended(acquire, without(passed, [[numberPrefix + own.id, "=", own.number]], own));
+  return amended(acquire, without(passed, [[numberPrefix + own.id, "=", own.number], ...asJudged], own));
 }
 
 /** As many tickets as one write can remove. */
@@ -68,6 +71,8 @@ export interface JoinTerms {
   readonly retentionMs: number;
   /** In epoch milliseconds. */
   readonly now: number;
+  /** What a joining insists on that passes tickets. @default - nothing */
+  readonly asJudged?: readonly Test[];
 }
 
 /**
@@ -79,7 +84,7 @@ export function joinIfRoom(
   { item, tickets }: QueueSnapshot,
   passable: readonly QueueTicket[],
   { id, text, until }: NewTicket,
-  { maxWaiters, retentionMs, now }: JoinTerms,
+  { maxWaiters, retentionMs, now, asJudged = [] }: JoinTerms,
 ): Write {
   const living = tickets.length - passable.length;
   if (living >= maxWaiters) throw new QueueFullError(queue.key, living, maxWaiters);
@@ -96,7 +101,9 @@ export function joinIfRoom(
     insist: [[numberPrefix + id, "missing"], missingOr([waiting, "<", maxWaiters + passed.length])],
   });
   const count: Count = { of: waiting, from: 0, by: 1 - passed.length };
-  return amended(amended(joining, without(passed)), { set: { [waiting]: count } });
+  return amended(amended(joining, without(passed, passed.length > 0 ? asJudged : [])), {
+    set: { [waiting]: count },
+  });
 }
 
 /** Renews tickets that are still there: all of them or none. */
@@ -116,8 +123,12 @@ export function leave(queue: QueueKey, id: string): Write {
 }
 
 /** Removes tickets as they were judged, where an acquisition cannot take them along. */
-export function removeTickets(queue: QueueKey, passed: readonly WrittenTicket[]): Write {
-  return writeOf(queue, without(passed));
+export function removeTickets(
+  queue: QueueKey,
+  passed: readonly WrittenTicket[],
+  asJudged: readonly Test[] = [],
+): Write {
+  return writeOf(queue, without(passed, asJudged));
 }
 
 /** Removes tickets that are as they were judged, and one's own; the line has so many fewer. */

@@ -2,6 +2,7 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import { LeaseMemory } from "../protocol/lease-memory.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
+import type { Test } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { deferred } from "../time/clock.ts";
 import {
@@ -139,6 +140,22 @@ export class Queue {
     return tickets.filter((_, index) => (passableIn[index] ?? 0) > 0);
   }
 
+  /**
+   * What a write insists on that passes these tickets. An expired ticket stays expired. But a waiter is unresponsive only
+   * while the lease is free: each use of the lease gives it its time again. So the lease has to be as it was judged.
+   */
+  passingOver(tickets: readonly QueueTicket[]): readonly Test[] {
+    const surelyNow = this.#surelyNow;
+    const isExpired = (ticket: QueueTicket): boolean =>
+      this.#ticketUnchangedFor(ticket, surelyNow) >= ticket.leaseMs;
+    if (this.#free === undefined || tickets.every(isExpired)) return [];
+    const { fence, expiresAt } = this.#free;
+    return [
+      unchanged(attributeNames.fence, fence || undefined),
+      unchanged(attributeNames.expiresAt, expiresAt),
+    ];
+  }
+
   /** For how long a ticket still shows, about, that its waiter is alive while the lease is free. */
   provesLifeFor(ticket: QueueTicket): number {
     const { isWatching, leaseMs } = ticket;
@@ -246,6 +263,10 @@ export function isOlder(one: Item | undefined, other: Item | undefined): boolean
   if (one === undefined || other === undefined) return false;
   const fences = fenceOf(one) - fenceOf(other);
   return fences < 0 || (fences === 0 && lastNumberIn(one) < lastNumberIn(other));
+}
+
+function unchanged(attribute: string, value: unknown): Test {
+  return typeof value === "number" ? [attribute, "=", value] : [attribute, "missing"];
 }
 
 function fenceOf(item: Item | undefined): number {
