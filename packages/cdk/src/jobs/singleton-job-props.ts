@@ -3,8 +3,8 @@ import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import type { IScheduleGroup, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
-import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { JobTarget } from "./job-target.ts";
 
@@ -54,7 +54,7 @@ export interface SingletonJobProps extends ObservabilityProps {
    * The heartbeat that renews a locked function's lease, or a waiting run's position in the queue; only for these.
    * @default - a keeper of its own
    */
-  readonly keeper?: LeaseHeartbeat;
+  readonly keeper?: ILeaseHeartbeat;
   /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
   readonly key?: string;
   /**
@@ -113,5 +113,5 @@ export interface SingletonJobProps extends ObservabilityProps {
    * only then.
    * @default - none
    */
-  readonly wakeup?: LeaseWakeup;
+  readonly wakeup?: ILeaseWakeup;
 }

@@ -1,14 +1,14 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import { checkProps, having, type Kinds } from "../prop-kinds.ts";
-import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeaseHeartbeatAlarms}. */
 export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
-  readonly heartbeat: LeaseHeartbeat;
+  readonly heartbeat: ILeaseHeartbeat;
 }
 
 const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {

@@ -15,11 +15,11 @@ import {
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { checkRegion } from "../table/table-place.ts";
+import { checkRegion, isSameTable } from "../table/table-place.ts";
 import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
-import { LeaseHeartbeat } from "./lease-heartbeat.ts";
-import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { type ILeaseHeartbeat, LeaseHeartbeat } from "./lease-heartbeat.ts";
+import type { ILeaseWakeup } from "./lease-wakeup.ts";
 import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
@@ -59,7 +59,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** For how long it waits at most. @default Duration.hours(1) */
   readonly waitFor?: Duration;
   /** Wakes waiting executions; needed to wait. @default - none */
-  readonly wakeup?: LeaseWakeup;
+  readonly wakeup?: ILeaseWakeup;
   /**
    * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and a slot that is done is skipped.
    * @default false
@@ -76,7 +76,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** As the client's `retentionMs`. @default Duration.days(7) */
   readonly retention?: Duration;
   /** Keeps the lease. One can serve many workflows of its table. @default - a heartbeat of its own */
-  readonly heartbeat?: LeaseHeartbeat;
+  readonly heartbeat?: ILeaseHeartbeat;
 }
 
 const kinds: Kinds<LeasedWorkflowProps> = {
@@ -127,7 +127,7 @@ const kinds: Kinds<LeasedWorkflowProps> = {
  */
 export class LeasedWorkflow extends Construct {
   readonly stateMachine: StateMachine;
-  readonly heartbeat: LeaseHeartbeat;
+  readonly heartbeat: ILeaseHeartbeat;
   /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on its failures. */
   readonly redriveGuard: RedriveGuard;
   /** The lock's key; undefined where each execution's input names it. */
@@ -212,6 +212,6 @@ function checkSameTable(
   part: { readonly table: ILeaseTable } | undefined,
   table: ILeaseTable,
 ): void {
-  if (part === undefined || part.table === table) return;
+  if (part === undefined || isSameTable(part.table, table)) return;
   throw new Error(`${prop} is of the table ${part.table.node.path}: give one of ${table.node.path}`);
 }

@@ -36,7 +36,7 @@ export class RedriveGuard extends Construct {
     this.stateMachine.addToRolePolicy(
       new PolicyStatement({
         actions: ["states:StopExecution"],
-        resources: [executionsOf(workflow, Stack.of(this))],
+        resources: [executionsOf(workflow)],
       }),
     );
     new Rule(scope, "Redriven", {

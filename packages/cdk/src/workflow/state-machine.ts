@@ -59,7 +59,8 @@ function logGroupName(scope: Construct): string {
 }
 
 /** The executions of a state machine, in a policy. */
-export function executionsOf(stateMachine: IStateMachine, stack: Stack): string {
+export function executionsOf(stateMachine: IStateMachine): string {
+  const stack = Stack.of(stateMachine);
   const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
   const { resourceName } = stack.splitArn(stateMachine.stateMachineArn, arnFormat);
   return stack.formatArn({
