@@ -169,3 +169,123 @@ describe.each([
     expect(JSON.stringify(Template.fromStack(world.platform).toJSON())).not.toContain("Fn::ImportValue");
   });
 });
+
+describe("permissions across stacks", () => {
+  test("are a policy of the served stack, under a name that no other stack of this account has", () => {
+    const world = newWorld();
+    const wakeup = wakeupOf(world);
+    const heartbeat = heartbeatOf(world);
+    for (const stack of [world.team, world.functions]) {
+      new LeasedWorkflow(stack, "Import", {
+        table: world.table,
+        heartbeat,
+        wakeup,
+        whenHeld: "wait",
+        work: new Pass(stack, "Nothing"),
+      });
+    }
+    const names = [world.team, world.functions].map((stack) => {
+      const policies = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+      return policies
+        .map(({ Properties }) => String(Properties.PolicyName))
+        .filter((name) => name.startsWith("Leasehold-"));
+    });
+    // Of the keepers, of the machine that lets go, and of the waking function.
+    expect(names.map((those) => those.length)).toEqual([3, 3]);
+    expect(new Set(names.flat()).size).toBe(6);
+    const served = JSON.stringify(Template.fromStack(world.team).findResources("AWS::IAM::Policy"));
+    for (const action of ["states:SendTaskSuccess", "states:DescribeExecution", "states:StopExecution"]) {
+      expect(served).toContain(action);
+    }
+  });
+});
+
+describe("a heartbeat and a wakeup of another app", () => {
+  const arn = (service: string, resource: string): string =>
+    `arn:aws:${service}:eu-west-1:111122223333:${resource}`;
+  const role = (name: string): string => `arn:aws:iam::111122223333:role/${name}`;
+
+  function imported(stack: Stack) {
+    const table = LeaseTable.fromLeaseTableName(stack, "Leases", "leases");
+    const heartbeat = LeaseHeartbeat.fromLeaseHeartbeatAttributes(stack, "Heartbeat", {
+      table,
+      stateMachineArn: arn("states", "stateMachine:Keepers"),
+      roleArn: role("Keepers"),
+      endedStateMachineArn: arn("states", "stateMachine:Ended"),
+      endedRoleArn: role("Ended"),
+    });
+    const handlerRoleArn = role("Wake");
+    const wakeup = LeaseWakeup.fromLeaseWakeupAttributes(stack, "Wakeup", { table, handlerRoleArn });
+    return { table, heartbeat, wakeup };
+  }
+
+  test("serve workflows and queued jobs, whose stack adds to their roles", () => {
+    const templates = ["Orders", "Billing"].map((id) => {
+      const stack = new Stack(new App(), id, { env });
+      const { table, heartbeat, wakeup } = imported(stack);
+      const terms = { table, heartbeat, wakeup, whenHeld: "wait" } as const;
+      new LeasedWorkflow(stack, "Import", { ...terms, work: new Pass(stack, "Nothing") });
+      new LeaseHeartbeatAlarms(stack, "Alarms", { heartbeat });
+      new SingletonJob(stack, "Job", {
+        table,
+        schedule,
+        overlap: "queue",
+        keeper: heartbeat,
+        wakeup,
+        target: SingletonJobTarget.lambda(functionIn(stack, "Close")),
+      });
+      return Template.fromStack(stack);
+    });
+    const names = templates.map((template) =>
+      Object.values(template.findResources("AWS::IAM::Policy"))
+        .filter(({ Properties }) => ["Keepers", "Ended", "Wake"].includes(Properties.Roles[0]))
+        .map(({ Properties }) => Properties.PolicyName),
+    );
+    expect(names.map((those) => those.length)).toEqual([3, 3]);
+    expect(new Set(names.flat()).size).toBe(6);
+  });
+
+  test("are refused where an ARN is missing", () => {
+    const stack = new Stack(new App(), "Orders", { env });
+    const table = LeaseTable.fromLeaseTableName(stack, "Leases", "leases");
+    expect(() => LeaseWakeup.fromLeaseWakeupAttributes(stack, "Wakeup", { table } as never)).toThrow(
+      "handlerRoleArn is undefined: give a text",
+    );
+    expect(() => LeaseHeartbeat.fromLeaseHeartbeatAttributes(stack, "Heart", { table } as never)).toThrow(
+      "stateMachineArn is undefined: give a text",
+    );
+  });
+
+  test("serve a table that two stacks have imported, and no other one", () => {
+    const app = new App();
+    const [platform, team] = [new Stack(app, "Platform", { env }), new Stack(app, "Team", { env })];
+    const { heartbeat } = imported(platform);
+    const work = new Pass(team, "Nothing");
+    const same = LeaseTable.fromLeaseTableName(team, "Leases", "leases");
+    new LeasedWorkflow(team, "Import", { table: same, heartbeat, work });
+    const table = LeaseTable.fromLeaseTableName(team, "Others", "others");
+    expect(() => new LeasedWorkflow(team, "Other", { table, heartbeat, work })).toThrow(
+      "heartbeat is of the table Platform/Leases: give one of Team/Others",
+    );
+  });
+});
+
+describe("another region or account", () => {
+  const elsewhere = [
+    ["region", "eu-west-1", "us-east-1", { ...env, region: "us-east-1" }],
+    ["account", "111122223333", "444455556666", { ...env, account: "444455556666" }],
+  ] as const;
+
+  test.each(elsewhere)("of the %s is refused by name to those that serve", (place, here, there, of) => {
+    const world = newWorld();
+    const other = new Stack(world.app, "Other", { env: of });
+    const machine = new StateMachine(other, "Machine", {
+      definitionBody: DefinitionBody.fromChainable(new Pass(other, "Nothing")),
+    });
+    const message = (by: string, does: string): string =>
+      `Other/Machine is of the ${place} ${there}, and Platform/${by} can ${does} of its own ${place} (${here}) only: ` +
+      "define both in one account and region";
+    expect(() => heartbeatOf(world).guard(machine)).toThrow(message("Heartbeat", "guard state machines"));
+    expect(() => wakeupOf(world).serve(machine)).toThrow(message("Wakeup", "wake waiters"));
+  });
+});

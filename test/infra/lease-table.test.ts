@@ -246,7 +246,7 @@ describe("permissions", () => {
     const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
     new LeaseTable(stack, "Leases", { encryption }).grants.read(newRole(stack));
     const actions = statements(stack).flatMap(({ Action }) => Action as string[]);
-    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt"]);
+    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt", "kms:DescribeKey"]);
   });
 
   test.each<[LeaseKeyScope, string]>([

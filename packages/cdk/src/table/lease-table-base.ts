@@ -1,6 +1,6 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
-import type { ITableV2 } from "aws-cdk-lib/aws-dynamodb";
+import type { ITableV2, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
 import { leaseMetric } from "./lease-metrics.ts";
@@ -19,6 +19,8 @@ export interface ILeaseTable extends IConstruct {
   readonly tableStreamArn: string | undefined;
   /** The key of the table's encryption; undefined where AWS owns it. */
   readonly encryptionKey: IKey | undefined;
+  /** How the table and its replicas are encrypted; undefined where this app does not define it. */
+  readonly encryption: TableEncryptionV2 | undefined;
   /** Regions of the table's replicas, besides its own. */
   readonly replicaRegions: readonly string[];
   /** Permissions on the table. */
@@ -36,6 +38,7 @@ export interface ILeaseTable extends IConstruct {
 export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   abstract readonly table: ITableV2;
   abstract readonly tableStreamArn: string | undefined;
+  abstract readonly encryption: TableEncryptionV2 | undefined;
   abstract readonly replicaRegions: readonly string[];
   readonly grants: LeaseTableGrants = LeaseTableGrants.fromLeaseTable(this);
 

@@ -17,6 +17,7 @@ import { Construct, type IConstruct } from "constructs";
 import { aFunction, aTable, aText, checkKind, checkProps, having, type Kinds } from "../prop-kinds.ts";
 import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { permitKeys } from "../table/table-permissions.ts";
 import { checkAccount, checkRegion, checkServed } from "../table/table-place.ts";
 import { roleInStackOf } from "./role-in-stack.ts";
 import { wakeHandlerBundle } from "./wake-handler-bundle.ts";
@@ -157,7 +158,7 @@ export class LeaseWakeup extends LeaseWakeupBase {
       }),
     );
     handler.addEnvironment(environmentNames.tableName, table.tableName);
-    table.encryptionKey?.grantEncryptDecrypt(handler);
+    permitKeys(table, handler, "write");
     Grant.addToPrincipal({
       grantee: handler,
       actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"],
