@@ -15,13 +15,13 @@ import type { ILeaseTable } from "./lease-table-base.ts";
 
 /** What DynamoDB asks KMS for on behalf of a caller that reads, and of one that writes. */
 const readKey = ["kms:Decrypt", "kms:DescribeKey"];
-const keyActions = {
+const keyActions: Readonly<Record<"read" | "write", string[]>> = {
   read: readKey,
   write: [...readKey, "kms:Encrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"],
 };
 
 /** Permits what a caller's requests need of the keys of a table and of its replicas. */
-export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: keyof typeof keyActions): void {
+export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: "read" | "write"): void {
   const actions = keyActions[access];
   const key = table.encryptionKey;
   const principal = grantee.grantPrincipal;
