@@ -59,7 +59,7 @@ const parts: Readonly<Record<string, (scene: Scene) => unknown>> = {
   table: ({ stack }) => new LeaseTable(stack, "Leases", { stream: true }),
   quietTable: ({ stack }) => new LeaseTable(stack, "Quiet"),
   farTable: ({ stack }) =>
-    LeaseTable.fromTableArn(stack, "Far", "arn:aws:dynamodb:us-east-1:111122223333:table/far"),
+    LeaseTable.fromLeaseTableArn(stack, "Far", "arn:aws:dynamodb:us-east-1:111122223333:table/far"),
   role: ({ stack }) => new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") }),
   fn: ({ stack }) =>
     new LambdaFunction(stack, "Fn", {
@@ -168,15 +168,15 @@ const entries: Readonly<Record<string, Entry>> = {
     },
     make: ({ stack }, props) => new LeaseTable(stack, "It", props),
   },
-  "LeaseTable.fromTableName": {
+  "LeaseTable.fromLeaseTableName": {
     props: {},
-    make: ({ stack }, _, name) => LeaseTable.fromTableName(stack, "It", name).nameFor(stack),
+    make: ({ stack }, _, name) => LeaseTable.fromLeaseTableName(stack, "It", name).nameFor(stack),
   },
-  "LeaseTable.fromTableArn": {
+  "LeaseTable.fromLeaseTableArn": {
     props: {},
-    make: ({ stack }, _, arn) => LeaseTable.fromTableArn(stack, "It", arn).nameFor(stack),
+    make: ({ stack }, _, arn) => LeaseTable.fromLeaseTableArn(stack, "It", arn).nameFor(stack),
   },
-  "LeaseTable.fromTableAttributes": {
+  "LeaseTable.fromLeaseTableAttributes": {
     props: {
       tableName: fc.constant("leases"),
       tableArn: fc.constant("arn:aws:dynamodb:eu-west-1:111122223333:table/leases"),
@@ -184,7 +184,7 @@ const entries: Readonly<Record<string, Entry>> = {
       encryptionKey: fc.constant(undefined),
       grantIndexPermissions: flag,
     },
-    make: ({ stack }, props) => LeaseTable.fromTableAttributes(stack, "It", props),
+    make: ({ stack }, props) => LeaseTable.fromLeaseTableAttributes(stack, "It", props),
   },
   ...Object.fromEntries(
     grants.flatMap((grant): [string, Entry][] => [

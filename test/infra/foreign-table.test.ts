@@ -1,4 +1,5 @@
 import {
+  type ILeaseTable,
   LeasedWorkflow,
   LeaseHeartbeat,
   LeaseTable,
@@ -35,10 +36,7 @@ function functionIn(stack: Stack, id: string): LambdaFunction {
 const schedule = ScheduleExpression.rate(Duration.minutes(5));
 
 /** Everything that uses a table without waiting. */
-function useEverywhere(
-  stack: Stack,
-  table: LeaseTable | ReturnType<typeof LeaseTable.fromTableArn>,
-): Template {
+function useEverywhere(stack: Stack, table: ILeaseTable): Template {
   new LeasedWorkflow(stack, "Import", { table, key: "import", work: new Pass(stack, "Nothing") });
   for (const [id, target] of [
     ["Locking", SingletonJobTarget.lambda(functionIn(stack, "Close"))],
@@ -65,7 +63,7 @@ function variablesOf(template: Template): Record<string, unknown> {
 describe("a table of another account", () => {
   test("is addressed by its ARN in every request, variable and metric, for by its name the own one would be taken", () => {
     const stack = newStack();
-    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount);
+    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount);
     const template = useEverywhere(stack, table);
     const asked = tablesAskedIn(template);
     expect(asked.length).toBeGreaterThan(20);
@@ -80,7 +78,7 @@ describe("a table of another account", () => {
   test("is permitted by its ARN on this side", () => {
     const stack = newStack();
     const role = new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-    LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount).grants.useLeases(role, { keys: ["a"] });
+    LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount).grants.useLeases(role, { keys: ["a"] });
     Template.fromStack(stack).hasResourceProperties("AWS::IAM::Policy", {
       PolicyDocument: { Statement: [Match.objectLike({ Resource: ofAnotherAccount })] },
     });
@@ -89,7 +87,7 @@ describe("a table of another account", () => {
   test("gives definitions without fault, whose keeper takes its own workflow's lease for its table's", async () => {
     const stack = newStack();
     const definitions = definitionsIn(
-      useEverywhere(stack, LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount)),
+      useEverywhere(stack, LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount)),
     );
     const clock = new ManualClock();
     const steps = new StepFunctions(clock);
@@ -108,7 +106,7 @@ describe("a table of another account", () => {
   test("has no LeaseWakeup here, for a waiting workflow can be woken in its own account only", () => {
     const stack = newStack();
     const tableStreamArn = `${ofAnotherAccount}/stream/1`;
-    const table = LeaseTable.fromTableAttributes(stack, "Leases", {
+    const table = LeaseTable.fromLeaseTableAttributes(stack, "Leases", {
       tableArn: ofAnotherAccount,
       tableStreamArn,
     });
@@ -134,7 +132,7 @@ describe("a table of another region", () => {
     `the table Test/Leases is in us-east-1, and ${user} can use tables of its own region (eu-west-1) only: use a table of ` +
     "eu-west-1, or define it in a stack of us-east-1";
 
-  test.each<[string, (stack: Stack, table: ReturnType<typeof LeaseTable.fromTableArn>) => unknown]>([
+  test.each<[string, (stack: Stack, table: ReturnType<typeof LeaseTable.fromLeaseTableArn>) => unknown]>([
     ["Test/Heartbeat", (stack, table) => new LeaseHeartbeat(stack, "Heartbeat", { table })],
     [
       "Test/Import",
@@ -153,26 +151,26 @@ describe("a table of another region", () => {
     ],
   ])("is refused to %s, whose requests never leave its region", (user, use) => {
     const stack = newStack();
-    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherRegion);
+    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherRegion);
     expect(() => use(stack, table)).toThrow(message(user));
   });
 
   test("can be granted to a function that has a client of that region", () => {
     const stack = newStack();
-    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherRegion);
+    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherRegion);
     table.grants.useLeases(functionIn(stack, "Worker"));
     expect(table.nameFor(stack)).toBe(ofAnotherRegion);
   });
 });
 
 describe("a table of this account and region", () => {
-  test.each<[string, (stack: Stack) => ReturnType<typeof LeaseTable.fromTableArn>]>([
-    ["imported by its name", (stack) => LeaseTable.fromTableName(stack, "Leases", "leases")],
+  test.each<[string, (stack: Stack) => ReturnType<typeof LeaseTable.fromLeaseTableArn>]>([
+    ["imported by its name", (stack) => LeaseTable.fromLeaseTableName(stack, "Leases", "leases")],
     [
       "imported by an ARN made of the stack's own account and region",
       (stack) => {
         const tableArn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: "leases" });
-        return LeaseTable.fromTableArn(stack, "Leases", tableArn);
+        return LeaseTable.fromLeaseTableArn(stack, "Leases", tableArn);
       },
     ],
   ])("is addressed by its name where it is %s, also in a stack for any account", (_, imported) => {
@@ -181,7 +179,7 @@ describe("a table of this account and region", () => {
 
   test("is addressed by its name where it is imported by its ARN, and the stack knows its own account", () => {
     const stack = newStack();
-    const table = LeaseTable.fromTableArn(stack, "Leases", arn(env.account, env.region));
+    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", arn(env.account, env.region));
     expect(table.nameFor(stack)).toBe("leases");
   });
 
@@ -195,13 +193,15 @@ describe("a table of this account and region", () => {
 describe("a table whose account only a deployment knows", () => {
   test("is addressed by its ARN, which means the same everywhere", () => {
     const stack = newStack();
-    const table = LeaseTable.fromTableArn(stack, "Leases", Fn.importValue("LeaseTableArn"));
+    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", Fn.importValue("LeaseTableArn"));
     useEverywhere(stack, table);
     expect(stack.resolve(table.nameFor(stack))).toEqual({ "Fn::ImportValue": "LeaseTableArn" });
   });
 
   test("is addressed by its ARN in a stack for any account, too", () => {
     const stack = newStack({});
-    expect(LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount).nameFor(stack)).toBe(ofAnotherAccount);
+    expect(LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount).nameFor(stack)).toBe(
+      ofAnotherAccount,
+    );
   });
 });

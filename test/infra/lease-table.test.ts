@@ -246,7 +246,7 @@ describe("permissions", () => {
     const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
     new LeaseTable(stack, "Leases", { encryption }).grants.read(newRole(stack));
     const actions = statements(stack).flatMap(({ Action }) => Action as string[]);
-    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt"]);
+    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt", "kms:DescribeKey"]);
   });
 
   test.each<[LeaseKeyScope, string]>([
@@ -264,23 +264,25 @@ describe("permissions", () => {
 describe("a table that is defined elsewhere", () => {
   test("is named by its name, ARN or attributes, and can be granted all the same", () => {
     const stack = newStack();
-    LeaseTable.fromTableName(stack, "ByName", "leases").grants.useLeases(newRole(stack), { keys: ["a"] });
+    LeaseTable.fromLeaseTableName(stack, "ByName", "leases").grants.useLeases(newRole(stack), {
+      keys: ["a"],
+    });
     expect(JSON.stringify(statements(stack)[0]?.Resource)).toContain(
       ":dynamodb:eu-west-1:111122223333:table/leases",
     );
     const arn = "arn:aws:dynamodb:eu-west-1:111122223333:table/others";
-    const byArn = LeaseTable.fromTableArn(stack, "ByArn", arn);
+    const byArn = LeaseTable.fromLeaseTableArn(stack, "ByArn", arn);
     expect([byArn.tableName, byArn.tableArn, byArn.tableStreamArn]).toEqual(["others", arn, undefined]);
     const tableStreamArn = `${arn}/stream/1`;
     const attributes = { tableArn: arn, tableStreamArn };
-    expect(LeaseTable.fromTableAttributes(stack, "ByAttributes", attributes).tableStreamArn).toBe(
+    expect(LeaseTable.fromLeaseTableAttributes(stack, "ByAttributes", attributes).tableStreamArn).toBe(
       tableStreamArn,
     );
   });
 });
 
 describe("metrics", () => {
-  const table = LeaseTable.fromTableName(newStack(), "Leases", "leases");
+  const table = LeaseTable.fromLeaseTableName(newStack(), "Leases", "leases");
 
   test("are those that the client writes, by table", () => {
     for (const [metric, metricName] of [
@@ -318,7 +320,7 @@ describe("metrics", () => {
 
 test("an alarm tells of leases whose holder died, and where to read on", () => {
   const stack = newStack();
-  new LeaseTableAlarms(stack, "Alarms", { table: LeaseTable.fromTableName(stack, "Leases", "leases") });
+  new LeaseTableAlarms(stack, "Alarms", { table: LeaseTable.fromLeaseTableName(stack, "Leases", "leases") });
   Template.fromStack(stack).hasResourceProperties("AWS::CloudWatch::Alarm", {
     Metrics: Match.arrayWith([
       Match.objectLike({

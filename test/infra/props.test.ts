@@ -37,7 +37,7 @@ test.each<[string, string, Make]>([
   [
     "tableName is undefined: give a text",
     "nothing",
-    (stack) => LeaseTable.fromTableName(stack, "It", undefined as never),
+    (stack) => LeaseTable.fromLeaseTableName(stack, "It", undefined as never),
   ],
   ["grantee is an object of another kind", "no grantee", (_, table) => table.grants.read({})],
   [

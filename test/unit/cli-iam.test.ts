@@ -1,4 +1,4 @@
-import { LeaseTable } from "@leasehold/cdk";
+import { type ILeaseTable, LeaseTable } from "@leasehold/cdk";
 import { Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
@@ -8,10 +8,10 @@ import { leasehold } from "../support/command-line.ts";
 const tableArn = "arn:aws:dynamodb:eu-central-1:123456789012:table/leases";
 
 /** The statement that a grant of the constructs makes. */
-function granted(grant: (table: LeaseTable, role: Role) => unknown): object {
+function granted(grant: (table: ILeaseTable, role: Role) => unknown): object {
   const stack = new Stack();
   const role = new Role(stack, "Role", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-  grant(LeaseTable.fromTableArn(stack, "Table", tableArn), role);
+  grant(LeaseTable.fromLeaseTableArn(stack, "Table", tableArn), role);
   const [policy] = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
   const { Action, Effect, Condition } = policy?.Properties.PolicyDocument.Statement[0] ?? {};
   return { Action: new Set(Action), Effect, Condition };
@@ -30,7 +30,7 @@ const grants = {
   primitives: (table, role, scope) => table.grants.usePrimitives(role, scope),
   operate: (table, role, scope) => table.grants.operate(role, scope),
   read: (table, role, scope) => table.grants.read(role, scope),
-} satisfies Record<string, (table: LeaseTable, role: Role, scope: { keyPrefixes?: string[] }) => unknown>;
+} satisfies Record<string, (table: ILeaseTable, role: Role, scope: { keyPrefixes?: string[] }) => unknown>;
 
 describe("leasehold iam", () => {
   it.each(Object.entries(grants))("permits for --%s what the CDK's grant permits", async (kind, grant) => {

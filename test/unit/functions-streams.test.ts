@@ -250,6 +250,16 @@ describe("the waking of parked workflows", () => {
     expect(parked.get(key)).toEqual([{ taskToken: "last" }]);
   });
 
+  test("a waiter of another wakeup is left to it, and keeps its place; nothing has failed", async () => {
+    const key = keyOf();
+    park(key, "of another team", "own");
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const denying: Waking<Waiter> = { ...waking, wake: async () => "denied" };
+    expect(await wakeWaiters(denying, event(released(key)))).toEqual({ batchItemFailures: [] });
+    expect(parked.get(key)).toHaveLength(2);
+    expect(warn).toHaveBeenCalledOnce();
+  });
+
   test("several records about one key wake one waiter", async () => {
     const key = keyOf();
     park(key, "first", "second");
@@ -332,6 +342,12 @@ describe("the waking of parked workflows", () => {
       expect(await sendWakeUp({ send: () => Promise.reject(error) }, "token", "key")).toBe(false);
     },
   );
+
+  test("a denied permission says that the waiter is another wakeup's", async () => {
+    const denied = Object.assign(new Error("not authorized"), { name: "AccessDeniedException" });
+    expect(await sendWakeUp({ send: () => Promise.reject(denied) }, "token", "key")).toBe("denied");
+    expect(await completeCallback({ send: () => Promise.reject(denied) }, "id", "key")).toBe("denied");
+  });
 
   test("any other error of the service is a failure, for the waiter may be alive", async () => {
     const throttled = new Error("throttled");

@@ -28,8 +28,19 @@ export { LeaseHistory, type LeaseHistoryProps } from "./table/lease-history.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";
 export type { ILeaseTable } from "./table/lease-table-base.ts";
 export { LeaseTableGrants } from "./table/lease-table-grants.ts";
-export { type GuardOptions, LeaseHeartbeat, type LeaseHeartbeatProps } from "./workflow/lease-heartbeat.ts";
-export { LeaseWakeup, type LeaseWakeupProps } from "./workflow/lease-wakeup.ts";
+export {
+  type GuardOptions,
+  type ILeaseHeartbeat,
+  LeaseHeartbeat,
+  type LeaseHeartbeatAttributes,
+  type LeaseHeartbeatProps,
+} from "./workflow/lease-heartbeat.ts";
+export {
+  type ILeaseWakeup,
+  LeaseWakeup,
+  type LeaseWakeupAttributes,
+  type LeaseWakeupProps,
+} from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
 export type { ObservabilityProps } from "./workflow/observability.ts";
 export type { RedriveGuard } from "./workflow/redrive-guard.ts";

@@ -16,7 +16,7 @@ import {
 import { environmentNames } from "@leasehold/client/environment";
 import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { type ParkedWaiter, parkedWaiters } from "./parked-waiters.ts";
-import { type Waking, wakeWaiters } from "./waking.ts";
+import { type WakeUp, type Waking, wakeWaiters } from "./waking.ts";
 
 type Connections = Omit<Waking<ParkedWaiter>, "remainingMs">;
 
@@ -42,12 +42,12 @@ function connected(): Connections {
   return connections;
 }
 
-/** Lets one parked workflow go on; false when its task is over or was never there. */
+/** Lets one parked workflow go on; false when its task is over or was never there, "denied" when it may not. */
 export async function sendWakeUp(
   workflows: Pick<SFNClient, "send">,
   taskToken: string,
   key: string,
-): Promise<boolean> {
+): Promise<WakeUp> {
   try {
     await workflows.send(new SendTaskSuccessCommand({ taskToken, output: JSON.stringify({ key }) }));
     return true;
@@ -55,16 +55,20 @@ export async function sendWakeUp(
     const isGone =
       error instanceof TaskDoesNotExist || error instanceof TaskTimedOut || error instanceof InvalidToken;
     if (isGone) return false;
+    if (isDenied(error)) return "denied";
     throw error;
   }
 }
 
-/** Resumes one parked durable function; false when its callback is closed, has timed out or never existed. */
+/**
+ * Resumes one parked durable function; false when its callback is closed, has timed out or never existed, "denied" when
+ * it may not.
+ */
 export async function completeCallback(
   functions: Pick<LambdaClient, "send">,
   callbackId: string,
   key: string,
-): Promise<boolean> {
+): Promise<WakeUp> {
   try {
     const Result = Buffer.from(JSON.stringify({ key }));
     await functions.send(new SendDurableExecutionCallbackSuccessCommand({ CallbackId: callbackId, Result }));
@@ -75,8 +79,13 @@ export async function completeCallback(
       error instanceof InvalidParameterValueException ||
       error instanceof ResourceNotFoundException;
     if (isGone) return false;
+    if (isDenied(error)) return "denied";
     throw error;
   }
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof Error && error.name === "AccessDeniedException";
 }
 
 /**

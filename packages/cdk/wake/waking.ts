@@ -15,11 +15,14 @@ export interface Waiters<W extends Waiter = Waiter> {
   isHeld(key: string): Promise<boolean>;
 }
 
+/** True of a waiter that goes on, false of one that does not wait any more, "denied" of one that this function may not wake. */
+export type WakeUp = boolean | "denied";
+
 /** The parts of waking. */
 export interface Waking<W extends Waiter = Waiter> {
   readonly waiters: Waiters<W>;
   /** Tells a waiter to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
-  readonly wake: (waiter: W, key: string) => Promise<boolean>;
+  readonly wake: (waiter: W, key: string) => Promise<WakeUp>;
   /** Milliseconds until the function has to be done. */
   readonly remainingMs: () => number;
 }
@@ -33,6 +36,9 @@ const reserveMs = 2_000;
  * A woken waiter does not have the lock yet: it tries to acquire, and goes on waiting when another caller was
  * quicker. A lock that is held again by now wakes no waiter, because its release will. So records that come twice are
  * harmless. Waiters that are gone are removed on the way. Keys that failed come again, and all records after them.
+ *
+ * A waiter that this function may not wake belongs to another LeaseWakeup of the table, which sees the same release.
+ * It keeps its place, and nothing has failed.
  *
  * A lock that is in its cooldown (`lockAtLeastForMs`) wakes no waiter, neither then nor at its end, because nothing
  * is written at that moment. Its waiters come back by their own timeout.
@@ -81,6 +87,11 @@ async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promis
     if (waiter === undefined || (await waiters.isHeld(key))) return;
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
     const isAwake = await wake(waiter, key);
+    if (isAwake === "denied") {
+      // The table's stream has another reader, which may. If it has not, the waiter comes back by its own timeout.
+      console.warn("a waiter is left to another LeaseWakeup, for this one does not serve() it", { key });
+      return;
+    }
     await waiters.remove(waiter);
     if (isAwake) return;
   }

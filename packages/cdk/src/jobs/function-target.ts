@@ -1,14 +1,19 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
-import { Duration } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import { Stats } from "aws-cdk-lib/aws-cloudwatch";
-import type { IFunction, IVersion, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
-import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
+import {
+  EventInvokeConfig,
+  type IFunction,
+  type IVersion,
+  type Function as LambdaFunction,
+} from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { millisecondsText } from "../workflow/durations.ts";
+import { roleInStackOf } from "../workflow/role-in-stack.ts";
 import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workflow.ts";
 import { InvokeFunction } from "./invoke-function.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
@@ -29,6 +34,9 @@ const queueKeySuffix = "/queue";
 
 /** Which job a function serves: its environment has room for one. */
 const jobOfFunction = new WeakMap<LambdaFunction, string>();
+
+/** A function, or a version or an alias of one. */
+type MaybeQualified = IFunction & { readonly lambda?: IFunction; readonly qualifier?: string };
 
 /** A function that takes the lock itself. */
 export class FunctionTarget extends JobTarget {
@@ -91,7 +99,7 @@ export class FunctionTarget extends JobTarget {
   }
 
   #scheduled(job: Construct, settings: TargetSettings): BoundTarget {
-    this.#configureRetries(settings);
+    this.#configureRetries(job, settings);
     return {
       runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
       scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
@@ -99,13 +107,23 @@ export class FunctionTarget extends JobTarget {
   }
 
   /** The function's own settings for asynchronous invocations stay. */
-  #configureRetries({ deadLetterQueue, maxEventAge }: TargetSettings): void {
-    if (this.#invoked.node.tryFindChild("EventInvokeConfig") !== undefined) return;
-    this.#invoked.configureAsyncInvoke({
+  #configureRetries(job: Construct, { deadLetterQueue, maxEventAge }: TargetSettings): void {
+    const fn = this.#invoked;
+    const id = "EventInvokeConfig";
+    if (fn.node.tryFindChild(id) !== undefined) return;
+    // A version and an alias have their function, and their own part of its settings.
+    const { lambda = fn, qualifier } = fn as MaybeQualified;
+    const { role } = this.#function;
+    const toSend = role && deadLetterQueue.grantSendMessages(roleInStackOf(job, role));
+    // It names the job's queue, and so belongs to the job's stack, on which the function's must not depend.
+    const config = new EventInvokeConfig(Stack.of(fn) === Stack.of(job) ? fn : job, id, {
+      function: lambda,
+      ...(qualifier === undefined ? {} : { qualifier }),
       retryAttempts: this.#retryAttempts,
       maxEventAge: shorter(longer(maxEventAge, retriesTake), Duration.hours(6)),
-      onFailure: new SqsDestination(deadLetterQueue),
+      onFailure: { bind: () => ({ destination: deadLetterQueue.queueArn }) },
     });
+    toSend?.applyBefore(config);
   }
 }
 

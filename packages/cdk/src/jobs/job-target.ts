@@ -5,8 +5,8 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
-import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
@@ -24,9 +24,9 @@ export interface TargetSettings {
   readonly overlap: JobOverlap;
   readonly table: ILeaseTable;
   /** Where runs wait. */
-  readonly wakeup: LeaseWakeup | undefined;
+  readonly wakeup: ILeaseWakeup | undefined;
   /** Where a keeper renews a lease. */
-  readonly keeper: LeaseHeartbeat | undefined;
+  readonly keeper: ILeaseHeartbeat | undefined;
   /** Of the state machines that the target makes. */
   readonly observability: ObservabilityProps;
 }
@@ -35,7 +35,7 @@ export interface TargetSettings {
 export interface BoundTarget {
   readonly runs: JobRunMetrics;
   /** The heartbeat of the runs' leases, if it is the one that the stack has by default. */
-  readonly keeper?: LeaseHeartbeat;
+  readonly keeper?: ILeaseHeartbeat;
   /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;

@@ -94,6 +94,8 @@ function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: Singl
     if (wakeup) throw unused("wakeup", waitingOverlaps);
     return;
   }
+  // A LeaseWakeup has a table with a stream, also where this app does not know it.
+  if (wakeup !== undefined) return;
   if (table.tableStreamArn === undefined) {
     const others = overlaps.filter((other) => !waitingOverlaps.includes(other));
     throw new Error(
@@ -101,11 +103,9 @@ function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: Singl
         `make the LeaseTable with stream: true, or choose ${quoted(others)}`,
     );
   }
-  if (wakeup === undefined) {
-    throw new Error(
-      `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
-    );
-  }
+  throw new Error(
+    `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
+  );
 }
 
 function checkMachines(props: SingletonJobProps): void {

@@ -3,8 +3,8 @@ import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import type { IScheduleGroup, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
-import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { JobTarget } from "./job-target.ts";
 
@@ -55,7 +55,7 @@ export interface SingletonJobProps extends ObservabilityProps {
    *
    * @default - the stack's heartbeat for this table, which may keep every lock of the table
    */
-  readonly keeper?: LeaseHeartbeat;
+  readonly keeper?: ILeaseHeartbeat;
   /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
   readonly key?: string;
   /**
@@ -114,5 +114,5 @@ export interface SingletonJobProps extends ObservabilityProps {
    * only then.
    * @default - none
    */
-  readonly wakeup?: LeaseWakeup;
+  readonly wakeup?: ILeaseWakeup;
 }

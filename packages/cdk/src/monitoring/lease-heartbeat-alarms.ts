@@ -1,7 +1,7 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import { checkProps, having, type Kinds } from "../prop-kinds.ts";
-import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
@@ -9,7 +9,7 @@ import { tellAlso } from "./shared-alarm.ts";
 
 /** Properties of {@link LeaseHeartbeatAlarms}. */
 export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
-  readonly heartbeat: LeaseHeartbeat;
+  readonly heartbeat: ILeaseHeartbeat;
 }
 
 const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {
@@ -21,7 +21,7 @@ const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {
  * The alarms of a heartbeat that many workflows share, made at the first call; they tell everybody that any of its callers
  * names.
  */
-export function alarmsOnHeartbeat(heartbeat: LeaseHeartbeat, settings: AlarmSettings): LeaseHeartbeatAlarms {
+export function alarmsOnHeartbeat(heartbeat: ILeaseHeartbeat, settings: AlarmSettings): LeaseHeartbeatAlarms {
   const { actions, ...text } = settings;
   const existing = heartbeat.node.tryFindChild("Alarms");
   const alarms =

@@ -1,13 +1,13 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import { aTable, checkProps, type Kinds } from "../prop-kinds.ts";
-import type { LeaseTable } from "../table/lease-table.ts";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeaseTableAlarms}. */
 export interface LeaseTableAlarmsProps extends AlarmSettings {
-  readonly table: LeaseTable;
+  readonly table: ILeaseTable;
 }
 
 const kinds: Kinds<LeaseTableAlarmsProps> = { ...alarmSettingKinds, table: aTable };

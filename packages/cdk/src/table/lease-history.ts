@@ -17,6 +17,7 @@ import { bundledFunction } from "./bundled-function.ts";
 import { historyHandlerBundle } from "./history-handler-bundle.ts";
 import { historyRetentionVariable } from "./history-variable.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
+import { permitKeys } from "./table-permissions.ts";
 
 /** Properties of {@link LeaseHistory}. */
 export interface LeaseHistoryProps {
@@ -75,7 +76,7 @@ export class LeaseHistory extends Construct {
     );
     handler.addEnvironment(environmentNames.tableName, table.tableName);
     handler.addEnvironment(historyRetentionVariable, String(keepFor.toMilliseconds()));
-    table.encryptionKey?.grantEncryptDecrypt(handler);
+    permitKeys(table, handler, "write");
     // An item of the history is under its lock's key: no condition on keys tells them apart.
     Grant.addToPrincipal({ grantee: handler, actions: ["dynamodb:PutItem"], resourceArns: [table.tableArn] });
   }

@@ -1,6 +1,6 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
-import type { ITableV2 } from "aws-cdk-lib/aws-dynamodb";
+import type { ITableV2, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
 import { leaseMetric } from "./lease-metrics.ts";
@@ -19,6 +19,8 @@ export interface ILeaseTable extends IConstruct {
   readonly tableStreamArn: string | undefined;
   /** The key of the table's encryption; undefined where AWS owns it. */
   readonly encryptionKey: IKey | undefined;
+  /** How the table and its replicas are encrypted; undefined where this app does not define it. */
+  readonly encryption: TableEncryptionV2 | undefined;
   /** Regions of the table's replicas, besides its own. */
   readonly replicaRegions: readonly string[];
   /** Permissions on the table. */
@@ -30,12 +32,37 @@ export interface ILeaseTable extends IConstruct {
   nameFor(user: IConstruct): string;
   /** Gives one of the table's metrics, as clients of this account and region write it. */
   metric(name: MetricName, props?: MetricOptions): Metric;
+  /** How often a lock was taken. */
+  metricAcquired(props?: MetricOptions): Metric;
+  /** How often a call met another holder. */
+  metricContended(props?: MetricOptions): Metric;
+  /** How often an expired lock was taken from its holder. */
+  metricTakenOver(props?: MetricOptions): Metric;
+  /** How often a renewal was confirmed. */
+  metricRenewed(props?: MetricOptions): Metric;
+  /** How often a lease ended before it was released. */
+  metricLost(props?: MetricOptions): Metric;
+  /** How often a holder let its lock go. */
+  metricReleased(props?: MetricOptions): Metric;
+  /** How often ttl removed a lease that was still held: its holder died, and no caller wanted the lock since. */
+  metricExpired(props?: MetricOptions): Metric;
+  /** How often the work of a slot was done and its record was not confirmed, so that a retry may do it again. */
+  metricCompletionFailed(props?: MetricOptions): Metric;
+  /** Milliseconds from the call to the grant. */
+  metricWaitTime(props?: MetricOptions): Metric;
+  /** Milliseconds from the grant to the release or the loss. */
+  metricHoldTime(props?: MetricOptions): Metric;
+  /** Milliseconds by which a machine's clock was off, where that was more than the client allows. */
+  metricClockSkew(props?: MetricOptions): Metric;
+  /** DynamoDB's own count of refused conditional writes: contention, renewals that came too late, and takeovers. */
+  metricConditionalCheckFailedRequests(props?: MetricOptions): Metric;
 }
 
 /** The methods of every lease table. */
 export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   abstract readonly table: ITableV2;
   abstract readonly tableStreamArn: string | undefined;
+  abstract readonly encryption: TableEncryptionV2 | undefined;
   abstract readonly replicaRegions: readonly string[];
   readonly grants: LeaseTableGrants = LeaseTableGrants.fromLeaseTable(this);
 
@@ -61,62 +88,50 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
     return leaseMetric(name, { tableName: this.nameFor(this) }, props);
   }
 
-  /** How often a lock was taken. */
   metricAcquired(props?: MetricOptions): Metric {
     return this.metric(metricNames.acquired, props);
   }
 
-  /** How often a call met another holder. */
   metricContended(props?: MetricOptions): Metric {
     return this.metric(metricNames.contended, props);
   }
 
-  /** How often an expired lock was taken from its holder. */
   metricTakenOver(props?: MetricOptions): Metric {
     return this.metric(metricNames.takenOver, props);
   }
 
-  /** How often a renewal was confirmed. */
   metricRenewed(props?: MetricOptions): Metric {
     return this.metric(metricNames.renewed, props);
   }
 
-  /** How often a lease ended before it was released. */
   metricLost(props?: MetricOptions): Metric {
     return this.metric(metricNames.lost, props);
   }
 
-  /** How often a holder let its lock go. */
   metricReleased(props?: MetricOptions): Metric {
     return this.metric(metricNames.released, props);
   }
 
-  /** How often ttl removed a lease that was still held: its holder died, and no caller wanted the lock since. */
   metricExpired(props?: MetricOptions): Metric {
     return this.metric(metricNames.expired, props);
   }
 
-  /** How often the work of a slot was done and its record was not confirmed, so that a retry may do it again. */
   metricCompletionFailed(props?: MetricOptions): Metric {
     return this.metric(metricNames.completionFailed, props);
   }
 
-  /** Milliseconds from the call to the grant. */
   metricWaitTime(props?: MetricOptions): Metric {
     return this.metric(metricNames.waitTime, props);
   }
 
-  /** Milliseconds from the grant to the release or the loss. */
   metricHoldTime(props?: MetricOptions): Metric {
     return this.metric(metricNames.holdTime, props);
   }
 
-  /** Milliseconds by which a machine's clock was off, where that was more than the client allows. */
   metricClockSkew(props?: MetricOptions): Metric {
     return this.metric(metricNames.clockSkew, props);
   }
 
-  /** DynamoDB's own count of refused conditional writes: contention, renewals that came too late, and takeovers. */
   metricConditionalCheckFailedRequests(props?: MetricOptions): Metric {
     return this.table.metricConditionalCheckFailedRequests(props);
   }

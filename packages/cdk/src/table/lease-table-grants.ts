@@ -1,8 +1,9 @@
 import { Stack } from "aws-cdk-lib";
-import { Grant, type IGrantable } from "aws-cdk-lib/aws-iam";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { aGrantee, checkKind } from "../prop-kinds.ts";
 import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
+import { permit, permitKeys } from "./table-permissions.ts";
 
 /** Actions of acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats. */
 const useActions = [
@@ -30,7 +31,11 @@ const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"
 /**
  * Permissions on a lease table, none wider than its name says.
  *
- * Each is for the table itself and for its replicas, and for the key of the table's encryption where it has one.
+ * Each is for the table itself and for its replicas, and for the keys of their encryption where they have some.
+ *
+ * A grantee of another account is permitted by the table's own policy as well, for the table's own region. A role that
+ * another stack of the app defines is permitted there by the whole account, since the role is deployed later than the
+ * table; its own policy narrows that. Throws where neither the grantee nor the table is of this app, and for a service.
  *
  * ```ts
  * table.grants.useLeases(worker, { keyPrefixes: ["orders/"] });
@@ -61,7 +66,7 @@ export class LeaseTableGrants {
    * @param scope the locks; all of the table's by default
    */
   useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantEncryptDecrypt", useActions, scope);
+    return this.#permit(grantee, "write", useActions, scope);
   }
 
   /**
@@ -70,7 +75,7 @@ export class LeaseTableGrants {
    * An update is permitted as a whole: DynamoDB's permissions do not tell a renewal from an acquisition.
    */
   keepLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantEncryptDecrypt", keepActions, scope);
+    return this.#permit(grantee, "write", keepActions, scope);
   }
 
   /**
@@ -78,7 +83,7 @@ export class LeaseTableGrants {
    * and to delete tasks that are done.
    */
   usePrimitives(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantEncryptDecrypt", primitiveActions, scope);
+    return this.#permit(grantee, "write", primitiveActions, scope);
   }
 
   /**
@@ -93,7 +98,7 @@ export class LeaseTableGrants {
    * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
    */
   read(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantDecrypt", looks(scope), scope);
+    return this.#permit(grantee, "read", looks(scope), scope);
   }
 
   /**
@@ -105,12 +110,12 @@ export class LeaseTableGrants {
    * acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit batched renewals, too.
    */
   operate(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantEncryptDecrypt", [...looks(scope), ...operateActions], scope);
+    return this.#permit(grantee, "write", [...looks(scope), ...operateActions], scope);
   }
 
   /** Permits to look at a lock (`client.inspect`), and nothing else. */
   inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    return this.#permit(grantee, "grantDecrypt", ["dynamodb:GetItem"], scope);
+    return this.#permit(grantee, "read", ["dynamodb:GetItem"], scope);
   }
 
   /**
@@ -119,7 +124,7 @@ export class LeaseTableGrants {
    * A Scan reads every lock of the table: DynamoDB knows no condition on the keys that it may return.
    */
   listLeases(grantee: IGrantable): Grant {
-    return this.#permit(grantee, "grantDecrypt", [listAction], {});
+    return this.#permit(grantee, "read", [listAction], {});
   }
 
   /**
@@ -129,39 +134,27 @@ export class LeaseTableGrants {
    */
   readStream(grantee: IGrantable): Grant {
     checkKind("grantee", grantee, aGrantee);
-    const { tableStreamArn, encryptionKey } = this.#table;
-    if (tableStreamArn === undefined) {
-      throw new Error(`${this.#table.node.path} has no stream to read: make the table with stream: true`);
+    const table = this.#table;
+    if (table.tableStreamArn === undefined) {
+      throw new Error(`${table.node.path} has no stream to read: make the table with stream: true`);
     }
-    encryptionKey?.grantDecrypt(grantee);
+    permitKeys(table, grantee, "read");
     const actions = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
-    return Grant.addToPrincipal({ grantee, actions, resourceArns: [tableStreamArn] });
+    const resourceArns = [table.tableStreamArn];
+    return permit(table, { grantee, actions, resourceArns, policyMethod: "addToStreamResourcePolicy" });
   }
 
   /** Permits actions on the table, and with its key what they need of that. */
-  #permit(
-    grantee: IGrantable,
-    ofKey: "grantDecrypt" | "grantEncryptDecrypt",
-    actions: string[],
-    scope: LeaseKeyScope,
-  ): Grant {
+  #permit(grantee: IGrantable, access: "read" | "write", actions: string[], scope: LeaseKeyScope): Grant {
     checkKind("grantee", grantee, aGrantee);
-    const { tableArn, tableName, replicaRegions, encryptionKey } = this.#table;
-    encryptionKey?.[ofKey](grantee);
+    const table = this.#table;
+    const { tableArn, tableName, replicaRegions } = table;
     const conditions = leadingKeysConditions(scope);
     const ofReplica = (region: string): string =>
-      Stack.of(this.#table).formatArn({
-        service: "dynamodb",
-        region,
-        resource: "table",
-        resourceName: tableName,
-      });
-    return Grant.addToPrincipal({
-      grantee,
-      actions,
-      resourceArns: [tableArn, ...replicaRegions.map(ofReplica)],
-      ...(conditions ? { conditions } : {}),
-    });
+      Stack.of(table).formatArn({ service: "dynamodb", region, resource: "table", resourceName: tableName });
+    const resourceArns = [tableArn, ...replicaRegions.map(ofReplica)];
+    permitKeys(table, grantee, access);
+    return permit(table, { grantee, actions, resourceArns, conditions, policyMethod: "addToResourcePolicy" });
   }
 }
 

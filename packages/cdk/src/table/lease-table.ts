@@ -25,7 +25,7 @@ import {
   oneOf,
 } from "../prop-kinds.ts";
 import { LeaseHistory } from "./lease-history.ts";
-import { LeaseTableBase } from "./lease-table-base.ts";
+import { type ILeaseTable, LeaseTableBase } from "./lease-table-base.ts";
 
 /** Properties of {@link LeaseTable}. */
 export interface LeaseTableProps {
@@ -93,8 +93,9 @@ const kinds: Kinds<LeaseTableProps> = {
  */
 export class LeaseTable extends LeaseTableBase {
   /** Names a lease table that is defined elsewhere, in this account and region. */
-  static fromTableName(scope: Construct, id: string, tableName: string): LeaseTable {
-    return LeaseTable.fromTableAttributes(scope, id, { tableName: checkKind("tableName", tableName, aText) });
+  static fromLeaseTableName(scope: Construct, id: string, tableName: string): ILeaseTable {
+    const attributes = { tableName: checkKind("tableName", tableName, aText) };
+    return LeaseTable.fromLeaseTableAttributes(scope, id, attributes);
   }
 
   /**
@@ -104,17 +105,34 @@ export class LeaseTable extends LeaseTableBase {
    * the roles of this account, and must not be encrypted with the key `aws/dynamodb`. A workflow, a heartbeat or a job
    * cannot use a table of another region, and a LeaseWakeup none of another account: both are refused at synth.
    */
+  static fromLeaseTableArn(scope: Construct, id: string, tableArn: string): ILeaseTable {
+    const attributes = { tableArn: checkKind("tableArn", tableArn, aText) };
+    return LeaseTable.fromLeaseTableAttributes(scope, id, attributes);
+  }
+
+  /** Names a lease table that is defined elsewhere, with its stream or its encryption key. */
+  static fromLeaseTableAttributes(scope: Construct, id: string, attributes: TableAttributesV2): ILeaseTable {
+    return new ImportedLeaseTable(scope, id, attributes);
+  }
+
+  /** @deprecated Use {@link LeaseTable.fromLeaseTableName}: the CDK names imports so. */
+  static fromTableName(scope: Construct, id: string, tableName: string): LeaseTable {
+    return LeaseTable.fromTableAttributes(scope, id, { tableName: checkKind("tableName", tableName, aText) });
+  }
+
+  /** @deprecated Use {@link LeaseTable.fromLeaseTableArn}: the CDK names imports so. */
   static fromTableArn(scope: Construct, id: string, tableArn: string): LeaseTable {
     return LeaseTable.fromTableAttributes(scope, id, { tableArn: checkKind("tableArn", tableArn, aText) });
   }
 
-  /** Names a lease table that is defined elsewhere, with its stream or its encryption key. */
+  /** @deprecated Use {@link LeaseTable.fromLeaseTableAttributes}: the CDK names imports so. */
   static fromTableAttributes(scope: Construct, id: string, attributes: TableAttributesV2): LeaseTable {
     return new ImportedLeaseTable(scope, id, attributes);
   }
 
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
+  readonly encryption: TableEncryptionV2 | undefined;
   readonly replicaRegions: readonly string[];
   /** What keeps the history; undefined without one. */
   readonly history: LeaseHistory | undefined;
@@ -130,12 +148,13 @@ export class LeaseTable extends LeaseTableBase {
     }
     const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = given;
     checkRegionIsSet(this, given);
+    this.encryption = given.encryption ?? TableEncryptionV2.dynamoOwnedKey();
     const table = new TableV2(this, "Resource", {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
       timeToLiveAttribute: attributeNames.timeToLive,
       billing: Billing.onDemand(),
-      encryption: given.encryption ?? TableEncryptionV2.dynamoOwnedKey(),
+      encryption: this.encryption,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
       deletionProtection: given.deletionProtection ?? true,
       removalPolicy: given.removalPolicy ?? RemovalPolicy.RETAIN,
@@ -192,6 +211,7 @@ const attributeKinds: Kinds<TableAttributesV2> = {
 class ImportedLeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
+  readonly encryption = undefined;
   readonly replicaRegions: readonly string[] = [];
   readonly history = undefined;
 

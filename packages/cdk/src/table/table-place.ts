@@ -1,4 +1,4 @@
-import { Stack, Token, TokenComparison } from "aws-cdk-lib";
+import { type IResource, type ResourceEnvironment, Stack, Token, TokenComparison } from "aws-cdk-lib";
 import type { IConstruct } from "constructs";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
@@ -39,4 +39,25 @@ export function checkAccount(user: IConstruct, table: ILeaseTable): void {
     `the table ${table.node.path} is of the account ${there}, and nobody in ${here} can wake what waits there: ` +
       `define the LeaseWakeup, and the workflows that wait, in ${there}; here, use what does not wait ("skip", "fail")`,
   );
+}
+
+/** Whether two tables are one: also where two stacks have imported it. */
+export function isSameTable(one: ILeaseTable, other: ILeaseTable): boolean {
+  const arnOf = (table: ILeaseTable): string => JSON.stringify(Stack.of(table).resolve(table.tableArn));
+  return one === other || arnOf(one) === arnOf(other);
+}
+
+/** Refuses to serve a state machine or a function of another account or region, which Step Functions and Lambda do not. */
+export function checkServed(
+  part: { readonly construct: IConstruct; readonly env: ResourceEnvironment; readonly does: string },
+  served: IResource,
+): void {
+  for (const place of ["region", "account"] as const) {
+    const [here, there] = [part.env[place], served.env[place]];
+    if (areSame(here, there) !== false) continue;
+    throw new Error(
+      `${served.node.path} is of the ${place} ${there}, and ${part.construct.node.path} can ${part.does} of its own ` +
+        `${place} (${here}) only: define both in one account and region`,
+    );
+  }
 }

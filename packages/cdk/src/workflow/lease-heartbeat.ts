@@ -2,9 +2,17 @@ import { createHash } from "node:crypto";
 import { Duration, Names, Stack } from "aws-cdk-lib";
 import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
-import { Effect, type Grant, type IGrantable, Policy, PolicyStatement } from "aws-cdk-lib/aws-iam";
-import type { IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { Construct } from "constructs";
+import {
+  Effect,
+  type Grant,
+  type IGrantable,
+  type IRole,
+  Policy,
+  PolicyStatement,
+  Role,
+} from "aws-cdk-lib/aws-iam";
+import { type IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Construct, type IConstruct } from "constructs";
 import {
   aDuration,
   aFlag,
@@ -19,14 +27,50 @@ import {
 } from "../prop-kinds.ts";
 import { checkLeaseKey, type LeaseKeyScope } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { checkRegion } from "../table/table-place.ts";
+import { checkRegion, checkServed } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
 import { checkInlinePolicies, policiesIn } from "./inline-policies.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
+import { granteeBy, roleInStackOf } from "./role-in-stack.ts";
 import { stateMachineOf } from "./state-machine.ts";
+
+/** A heartbeat, made here or elsewhere. */
+export interface ILeaseHeartbeat extends IConstruct {
+  /** The table whose leases it keeps. */
+  readonly table: ILeaseTable;
+  /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
+  readonly stateMachine: IStateMachine;
+  /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
+  readonly ended: IStateMachine;
+  /**
+   * Lets it look at, stop and answer the executions of a state machine, and tells it when one of them has ended.
+   *
+   * A second call for the same state machine changes nothing. The permissions and the rule are parts of the guarded
+   * machine's stack, which so depends on the heartbeat's, and never the other way round.
+   *
+   * @throws Error for a state machine of another account or region
+   */
+  guard(guarded: IStateMachine, options?: GuardOptions): void;
+  /** Lets somebody start it. */
+  grantStart(grantee: IGrantable): Grant;
+}
+
+/** What {@link LeaseHeartbeat.fromLeaseHeartbeatAttributes} needs to know: the ARNs of a heartbeat's parts. */
+export interface LeaseHeartbeatAttributes {
+  /** The table whose leases it keeps. */
+  readonly table: ILeaseTable;
+  /** Of `stateMachine`. */
+  readonly stateMachineArn: string;
+  /** Of `stateMachine.role`. */
+  readonly roleArn: string;
+  /** Of `ended`. */
+  readonly endedStateMachineArn: string;
+  /** Of `ended.role`. */
+  readonly endedRoleArn: string;
+}
 
 /** Properties of {@link LeaseHeartbeat}. */
 export interface LeaseHeartbeatProps extends ObservabilityProps {
@@ -65,14 +109,126 @@ const kinds: Kinds<LeaseHeartbeatProps> = {
   draining: aFlag,
 };
 /** The heartbeats that stacks have by default. */
-const stacksOwn = new WeakSet<LeaseHeartbeat>();
+const stacksOwn = new WeakSet<ILeaseHeartbeat>();
 
 /** Whether a heartbeat is one that its stack has by default, and that nobody has asked for by name. */
-export function isStacksOwn(heartbeat: LeaseHeartbeat): boolean {
+export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
   return stacksOwn.has(heartbeat);
 }
 
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
+const attributeKinds: Kinds<LeaseHeartbeatAttributes> = {
+  table: aTable,
+  stateMachineArn: aText,
+  roleArn: aText,
+  endedStateMachineArn: aText,
+  endedRoleArn: aText,
+};
+
+/** The methods of every heartbeat. */
+abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
+  abstract readonly table: ILeaseTable;
+  abstract readonly stateMachine: IStateMachine;
+  abstract readonly ended: IStateMachine;
+  /** The stacks and executions whose permissions are written. */
+  readonly #permitted = new Set<string>();
+
+  /** The keepers' role, for permissions that belong to the stack of `guarded`. */
+  protected abstract keepersFor(guarded: IConstruct): IGrantable;
+
+  /** The role of `ended`, likewise. */
+  protected abstract endedFor(guarded: IConstruct): IGrantable;
+
+  guard(guarded: IStateMachine, options: GuardOptions = {}): void {
+    checkKind("guarded", guarded, aStateMachine);
+    const { key, releasesItself = false } = checkProps(options, guardKinds);
+    const id = `Ended${Names.nodeUniqueId(this.node)}`;
+    if (guarded.node.tryFindChild(id) !== undefined) return;
+    if (key !== undefined) checkLeaseKey("key", key);
+    checkServed({ construct: this, env: this.stateMachine.env, does: "guard state machines" }, guarded);
+    this.#permit(guarded);
+    const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
+    new Rule(guarded, id, {
+      description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
+      eventPattern: {
+        source: ["aws.states"],
+        detailType: ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [guarded.stateMachineArn],
+          status: releasesItself ? failures : [...failures, "SUCCEEDED"],
+        },
+      },
+      targets: [
+        new SfnStateMachine(this.ended, {
+          ...(key === undefined ? {} : { input: endOf(key) }),
+          // The keeper has looked by then; a queue of old events would be of no use.
+          maxEventAge: Duration.hours(1),
+          retryAttempts: 10,
+        }),
+      ],
+    });
+  }
+
+  /** All leased workflows of a stack share one permission, so that a policy does not grow with their number. */
+  #permit(guarded: IStateMachine): void {
+    const stack = Stack.of(guarded);
+    const executions = executionsInPolicy(guarded, stack);
+    const place = `${stack.node.addr} ${executions}`;
+    if (this.#permitted.has(place)) return;
+    this.#permitted.add(place);
+    const lookAndStop = ["states:DescribeExecution", "states:StopExecution"];
+    const keepers = this.keepersFor(guarded);
+    permit(keepers, lookAndStop, executions);
+    permit(keepers, ["states:SendTaskSuccess"], machineInPolicy(guarded, stack));
+    permit(this.endedFor(guarded), lookAndStop, executions);
+  }
+
+  grantStart(grantee: IGrantable): Grant {
+    checkKind("grantee", grantee, aGrantee);
+    return this.stateMachine.grantStartExecution(grantee);
+  }
+}
+
+function permit(grantee: IGrantable, actions: string[], resource: string): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(new PolicyStatement({ actions, resources: [resource] }));
+}
+
+/** A heartbeat that another app has defined. */
+class ImportedLeaseHeartbeat extends LeaseHeartbeatBase {
+  readonly table: ILeaseTable;
+  readonly stateMachine: IStateMachine;
+  readonly ended: IStateMachine;
+  readonly #role: IRole;
+  readonly #endedRole: IRole;
+
+  constructor(scope: Construct, id: string, attributes: LeaseHeartbeatAttributes) {
+    super(scope, id);
+    const given = checkProps(attributes, attributeKinds, ...attributeNames);
+    checkRegion(this, given.table);
+    this.table = given.table;
+    const ended = new Construct(this, "Ended");
+    this.stateMachine = StateMachine.fromStateMachineArn(this, "StateMachine", given.stateMachineArn);
+    this.ended = StateMachine.fromStateMachineArn(ended, "StateMachine", given.endedStateMachineArn);
+    this.#role = Role.fromRoleArn(this, "Role", given.roleArn);
+    this.#endedRole = Role.fromRoleArn(ended, "Role", given.endedRoleArn);
+  }
+
+  protected keepersFor(guarded: IConstruct): IGrantable {
+    return roleInStackOf(guarded, this.#role);
+  }
+
+  protected endedFor(guarded: IConstruct): IGrantable {
+    return roleInStackOf(guarded, this.#endedRole);
+  }
+}
+
+const attributeNames = [
+  "table",
+  "stateMachineArn",
+  "roleArn",
+  "endedStateMachineArn",
+  "endedRoleArn",
+] as const;
 
 /**
  * Keeps leases alive for holders that have no thread of their own: a workflow, a container task, a person.
@@ -107,16 +263,21 @@ const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
  * heartbeat.grantStart(worker);
  * ```
  */
-export class LeaseHeartbeat extends Construct {
-  /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
+export class LeaseHeartbeat extends LeaseHeartbeatBase {
+  /** Names a heartbeat that another app has defined, in this account and region. */
+  static fromLeaseHeartbeatAttributes(
+    scope: Construct,
+    id: string,
+    attributes: LeaseHeartbeatAttributes,
+  ): ILeaseHeartbeat {
+    return new ImportedLeaseHeartbeat(scope, id, attributes);
+  }
+
   readonly stateMachine: StateMachine;
-  /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
   readonly ended: StateMachine;
   readonly table: ILeaseTable;
   readonly #guarding: Policy;
-  readonly #ends: Construct;
   readonly #isDraining: boolean;
-  readonly #permitted = new Set<string>();
 
   /**
    * The heartbeat that a construct's stack has for a table, made at the first call: the default of every
@@ -150,8 +311,7 @@ export class LeaseHeartbeat extends Construct {
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
     const terms = { tableName: table.nameFor(this), retentionMs };
     this.stateMachine = stateMachineOf(this, keeperDefinition(terms), given);
-    this.#ends = new Construct(this, "Ended");
-    this.ended = stateMachineOf(this.#ends, endedDefinition(terms), given);
+    this.ended = stateMachineOf(new Construct(this, "Ended"), endedDefinition(terms), given);
     for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, given.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
@@ -172,59 +332,15 @@ export class LeaseHeartbeat extends Construct {
     );
   }
 
-  /**
-   * Lets it look at, stop and answer the executions of a state machine, and tells it when one of them has ended.
-   *
-   * A second call for the same state machine changes nothing.
-   */
-  guard(guarded: IStateMachine, options: GuardOptions = {}): void {
-    checkKind("guarded", guarded, aStateMachine);
-    const { key, releasesItself = false } = checkProps(options, guardKinds);
-    const id = Names.uniqueResourceName(guarded, { maxLength: 100 });
-    if (this.#ends.node.tryFindChild(id) !== undefined) return;
-    if (key !== undefined) checkLeaseKey("key", key);
-    this.#permit(guarded);
-    const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
-    new Rule(this.#ends, id, {
-      description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
-      eventPattern: {
-        source: ["aws.states"],
-        detailType: ["Step Functions Execution Status Change"],
-        detail: {
-          stateMachineArn: [guarded.stateMachineArn],
-          status: releasesItself ? failures : [...failures, "SUCCEEDED"],
-        },
-      },
-      targets: [
-        new SfnStateMachine(this.ended, {
-          ...(key === undefined ? {} : { input: endOf(key) }),
-          // The keeper has looked by then; a queue of old events would be of no use.
-          maxEventAge: Duration.hours(1),
-          retryAttempts: 10,
-        }),
-      ],
-    });
+  protected keepersFor(guarded: IConstruct): IGrantable {
+    const { role } = this.stateMachine;
+    return Stack.of(guarded) === Stack.of(this)
+      ? granteeBy(role, () => this.#guarding)
+      : roleInStackOf(guarded, role);
   }
 
-  /** All leased workflows of a stack share one permission, so that a policy does not grow with their number. */
-  #permit(guarded: IStateMachine): void {
-    const executions = executionsInPolicy(guarded, Stack.of(this));
-    if (this.#permitted.has(executions)) return;
-    this.#permitted.add(executions);
-    const lookAndStop = {
-      effect: Effect.ALLOW,
-      actions: ["states:DescribeExecution", "states:StopExecution"],
-      resources: [executions],
-    };
-    this.#guarding.addStatements(
-      new PolicyStatement(lookAndStop),
-      new PolicyStatement({
-        effect: Effect.ALLOW,
-        actions: ["states:SendTaskSuccess"],
-        resources: [machineInPolicy(guarded, Stack.of(this))],
-      }),
-    );
-    this.ended.addToRolePolicy(new PolicyStatement(lookAndStop));
+  protected endedFor(guarded: IConstruct): IGrantable {
+    return roleInStackOf(guarded, this.ended.role);
   }
 
   /**
@@ -232,14 +348,13 @@ export class LeaseHeartbeat extends Construct {
    *
    * @throws Error for one that is `draining`
    */
-  grantStart(grantee: IGrantable): Grant {
+  override grantStart(grantee: IGrantable): Grant {
     if (this.#isDraining) {
       throw new Error(
         `${this.node.path} is draining, so that it can be removed: nothing may start a keeper of it; use another heartbeat`,
       );
     }
-    checkKind("grantee", grantee, aGrantee);
-    return this.stateMachine.grants.startExecution(grantee);
+    return super.grantStart(grantee);
   }
 }
 

@@ -1,7 +1,7 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
-import { Duration } from "aws-cdk-lib";
-import { Grant } from "aws-cdk-lib/aws-iam";
+import { Duration, Stack } from "aws-cdk-lib";
+import { Grant, type IRole, Role } from "aws-cdk-lib/aws-iam";
 import {
   FilterCriteria,
   FilterRule,
@@ -13,12 +13,37 @@ import {
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { Construct } from "constructs";
-import { aFunction, aTable, checkKind, checkProps, having, type Kinds } from "../prop-kinds.ts";
+import { Construct, type IConstruct } from "constructs";
+import { aFunction, aTable, aText, checkKind, checkProps, having, type Kinds } from "../prop-kinds.ts";
 import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { checkAccount, checkRegion } from "../table/table-place.ts";
+import { permitKeys } from "../table/table-permissions.ts";
+import { checkAccount, checkRegion, checkServed } from "../table/table-place.ts";
+import { roleInStackOf } from "./role-in-stack.ts";
 import { wakeHandlerBundle } from "./wake-handler-bundle.ts";
+
+/** A wakeup, made here or elsewhere. */
+export interface ILeaseWakeup extends IConstruct {
+  /** The table whose waiters it wakes. */
+  readonly table: ILeaseTable;
+  /**
+   * Lets it wake the executions of a state machine, or of a durable function, whose callback it completes; a version or
+   * an alias stands for its function.
+   *
+   * The permission is a part of the waiting one's stack, which so depends on the wakeup's, and never the other way round.
+   *
+   * @throws Error for one of another account or region
+   */
+  serve(waiting: IStateMachine | IFunction): void;
+}
+
+/** What {@link LeaseWakeup.fromLeaseWakeupAttributes} needs to know. */
+export interface LeaseWakeupAttributes {
+  /** The table whose waiters it wakes. */
+  readonly table: ILeaseTable;
+  /** The ARN of the role of its `handler`, to which the permission to wake is added. */
+  readonly handlerRoleArn: string;
+}
 
 /** Properties of {@link LeaseWakeup}. */
 export interface LeaseWakeupProps {
@@ -34,7 +59,26 @@ export interface LeaseWakeupProps {
 }
 
 const kinds: Kinds<LeaseWakeupProps> = { table: aTable, handler: aFunction };
+const attributeKinds: Kinds<LeaseWakeupAttributes> = { table: aTable, handlerRoleArn: aText };
 const aWaiter = having("a state machine or a function", "node");
+
+/** The methods of every wakeup. */
+abstract class LeaseWakeupBase extends Construct implements ILeaseWakeup {
+  abstract readonly table: ILeaseTable;
+  /** The role of the function that wakes. */
+  protected abstract readonly handlerRole: IRole;
+
+  serve(waiting: IStateMachine | IFunction): void {
+    checkKind("waiting", waiting, aWaiter);
+    checkServed({ construct: this, env: this.table.table.env, does: "wake waiters" }, waiting);
+    const [actions, resourceArns] =
+      "stateMachineArn" in waiting
+        ? [["states:SendTaskSuccess"], [waiting.stateMachineArn]]
+        : // The service authorises by the durable execution's ARN, which names a version, and never an alias.
+          [["lambda:SendDurableExecutionCallbackSuccess"], [`${unqualified(waiting).functionArn}:*`]];
+    Grant.addToPrincipal({ grantee: roleInStackOf(waiting, this.handlerRole), actions, resourceArns });
+  }
+}
 
 /**
  * Wakes the workflow or durable function that has waited longest when a lock is let go.
@@ -49,11 +93,21 @@ const aWaiter = having("a state machine or a function", "node");
  * const wakeup = new LeaseWakeup(this, "Wakeup", { table });
  * ```
  */
-export class LeaseWakeup extends Construct {
+export class LeaseWakeup extends LeaseWakeupBase {
+  /** Names a wakeup that another app has defined, in this account and region. */
+  static fromLeaseWakeupAttributes(
+    scope: Construct,
+    id: string,
+    attributes: LeaseWakeupAttributes,
+  ): ILeaseWakeup {
+    return new ImportedLeaseWakeup(scope, id, attributes);
+  }
+
   readonly table: ILeaseTable;
   readonly handler: LambdaFunction;
   /** Records that the stream could not deliver: each is one wake-up, for which its waiter had to make up. */
   readonly deadLetterQueue: Queue;
+  protected readonly handlerRole: IRole;
 
   constructor(scope: Construct, id: string, props: LeaseWakeupProps) {
     super(scope, id);
@@ -74,7 +128,10 @@ export class LeaseWakeup extends Construct {
         code: wakeHandlerBundle,
       });
     this.handler = handler;
-    this.deadLetterQueue = new Queue(this, "DeadLetters", {
+    this.handlerRole = roleOf(handler);
+    // The function's event source names the queue: in another stack, that one must not depend on this one.
+    const isHere = Stack.of(handler) === Stack.of(this);
+    this.deadLetterQueue = new Queue(isHere ? this : handler, isHere ? "DeadLetters" : "WakeupDeadLetters", {
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
       retentionPeriod: Duration.days(14),
@@ -101,29 +158,37 @@ export class LeaseWakeup extends Construct {
       }),
     );
     handler.addEnvironment(environmentNames.tableName, table.tableName);
-    table.encryptionKey?.grantEncryptDecrypt(handler);
+    permitKeys(table, handler, "write");
     Grant.addToPrincipal({
       grantee: handler,
       actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"],
       resourceArns: [table.tableArn],
     });
   }
+}
 
-  /**
-   * Lets it wake the executions of a state machine, or of a durable function, whose callback it completes; a version or
-   * an alias stands for its function.
-   */
-  serve(waiting: IStateMachine | IFunction): void {
-    checkKind("waiting", waiting, aWaiter);
-    const [actions, resourceArns] =
-      "stateMachineArn" in waiting
-        ? [["states:SendTaskSuccess"], [waiting.stateMachineArn]]
-        : // The service authorises by the durable execution's ARN, which names a version, and never an alias.
-          [["lambda:SendDurableExecutionCallbackSuccess"], [`${unqualified(waiting).functionArn}:*`]];
-    Grant.addToPrincipal({ grantee: this.handler, actions, resourceArns });
+class ImportedLeaseWakeup extends LeaseWakeupBase {
+  readonly table: ILeaseTable;
+  protected readonly handlerRole: IRole;
+
+  constructor(scope: Construct, id: string, attributes: LeaseWakeupAttributes) {
+    super(scope, id);
+    const { table, handlerRoleArn } = checkProps(attributes, attributeKinds, "table", "handlerRoleArn");
+    checkAccount(this, table);
+    checkRegion(this, table);
+    this.table = table;
+    this.handlerRole = Role.fromRoleArn(this, "HandlerRole", handlerRoleArn);
   }
 }
 
 function unqualified(fn: IFunction): IFunction {
   return (fn as Partial<QualifiedFunctionBase>).lambda ?? fn;
+}
+
+function roleOf(handler: LambdaFunction): IRole {
+  if (handler.role !== undefined) return handler.role;
+  throw new Error(
+    `the handler ${handler.node.path} has no role that this app knows, which would have to be permitted to wake: define ` +
+      "the function here, or leave handler out",
+  );
 }

@@ -15,12 +15,12 @@ import {
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { checkRegion } from "../table/table-place.ts";
+import { checkRegion, isSameTable } from "../table/table-place.ts";
 import type { Json } from "./asl.ts";
 import { leftOpen } from "./definition-asset.ts";
 import { aYear, checkedMs } from "./durations.ts";
-import { LeaseHeartbeat } from "./lease-heartbeat.ts";
-import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { type ILeaseHeartbeat, LeaseHeartbeat } from "./lease-heartbeat.ts";
+import type { ILeaseWakeup } from "./lease-wakeup.ts";
 import { leasedName, markLeased } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
@@ -61,7 +61,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** For how long it waits at most. @default Duration.hours(1) */
   readonly waitFor?: Duration;
   /** Wakes waiting executions; needed to wait. @default - none */
-  readonly wakeup?: LeaseWakeup;
+  readonly wakeup?: ILeaseWakeup;
   /**
    * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and a slot that is done is skipped.
    * @default false
@@ -82,7 +82,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
    *
    * @default - the stack's heartbeat for this table, see {@link LeaseHeartbeat.of}; it may keep every lock of the table
    */
-  readonly heartbeat?: LeaseHeartbeat;
+  readonly heartbeat?: ILeaseHeartbeat;
 }
 
 const kinds: Kinds<LeasedWorkflowProps> = {
@@ -133,7 +133,7 @@ const kinds: Kinds<LeasedWorkflowProps> = {
  */
 export class LeasedWorkflow extends Construct {
   readonly stateMachine: StateMachine;
-  readonly heartbeat: LeaseHeartbeat;
+  readonly heartbeat: ILeaseHeartbeat;
   /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on its failures. */
   readonly redriveGuard: RedriveGuard;
   /** The lock's key; undefined where each execution's input names it. */
@@ -219,6 +219,6 @@ function checkSameTable(
   part: { readonly table: ILeaseTable } | undefined,
   table: ILeaseTable,
 ): void {
-  if (part === undefined || part.table === table) return;
+  if (part === undefined || isSameTable(part.table, table)) return;
   throw new Error(`${prop} is of the table ${part.table.node.path}: give one of ${table.node.path}`);
 }

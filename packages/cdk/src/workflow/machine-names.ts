@@ -46,8 +46,9 @@ export function machineInPolicy(stateMachine: IStateMachine, seenFrom: Stack): s
 /** The executions of a state machine in a policy; of a leased workflow those of all leased workflows of its stack. */
 export function executionsInPolicy(stateMachine: IStateMachine, seenFrom: Stack): string {
   const prefix = prefixes.get(stateMachine);
+  if (prefix !== undefined) return executionsNamed(`${prefix}*`, seenFrom);
   const { resourceName } = seenFrom.splitArn(stateMachine.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
-  return executionsNamed(prefix === undefined ? String(resourceName) : `${prefix}*`, seenFrom);
+  return executionsNamed(String(resourceName), seenFrom);
 }
 
 /** The executions of a stack's leased workflows, in a policy. */

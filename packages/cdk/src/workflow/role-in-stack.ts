@@ -1,0 +1,49 @@
+import { createHash } from "node:crypto";
+import { Names, Stack } from "aws-cdk-lib";
+import { CfnRole, type IGrantable, type IPrincipal, type IRole, Policy } from "aws-cdk-lib/aws-iam";
+import type { IConstruct } from "constructs";
+
+/**
+ * Gives a role as a grantee whose permissions belong to the stack of `user`; a role which that stack defines as it is.
+ *
+ * A permission that names a part of `user` would otherwise make the role's stack depend on that of `user`.
+ */
+export function roleInStackOf(user: IConstruct, role: IRole): IGrantable {
+  const stack = Stack.of(user);
+  const isDefinedThere = Stack.of(role) === stack && role.node.defaultChild instanceof CfnRole;
+  return isDefinedThere ? role : granteeBy(role, () => policyIn(stack, role));
+}
+
+/** Gives a role as a grantee whose permissions are written into a policy of its own. */
+export function granteeBy(role: IRole, policy: () => Policy): IGrantable {
+  const { assumeRoleAction, policyFragment, principalAccount } = role;
+  const principal: IPrincipal = {
+    get grantPrincipal() {
+      return principal;
+    },
+    assumeRoleAction,
+    policyFragment,
+    ...(principalAccount === undefined ? {} : { principalAccount }),
+    addToPrincipalPolicy(statement) {
+      const policyDependable = policy();
+      policyDependable.addStatements(statement);
+      return { statementAdded: true, policyDependable };
+    },
+  };
+  return principal;
+}
+
+function policyIn(stack: Stack, role: IRole): Policy {
+  const id = `Leasehold${Names.nodeUniqueId(role.node)}`;
+  const existing = stack.node.tryFindChild(id);
+  if (existing instanceof Policy) return existing;
+  return new Policy(stack, id, { policyName: policyName(stack, id), roles: [role] });
+}
+
+/** Unique among the policies that many stacks add to one role: two of one name would replace each other. */
+function policyName(stack: Stack, id: string): string {
+  let outermost = stack;
+  while (outermost.nestedStackParent !== undefined) outermost = outermost.nestedStackParent;
+  const hash = createHash("sha256").update(`${outermost.stackName}/${stack.node.path}/${id}`).digest("hex");
+  return `Leasehold-${outermost.stackName.slice(0, 90)}-${hash.slice(0, 12)}`;
+}

@@ -1,0 +1,291 @@
+import {
+  alarmOnRedriveGuard,
+  LeasedWorkflow,
+  LeasedWorkflowAlarms,
+  LeaseHeartbeat,
+  LeaseHeartbeatAlarms,
+  LeaseTable,
+  LeaseWakeup,
+  LeaseWakeupAlarms,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, test } from "vitest";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+const schedule = ScheduleExpression.rate(Duration.minutes(5));
+
+/** The platform's stack, which has the table and what comes with it, and the stack of a team that uses them. */
+function newWorld(envOfStacks: typeof env | undefined = env) {
+  const app = new App();
+  const props = envOfStacks === undefined ? {} : { env: envOfStacks };
+  const platform = new Stack(app, "Platform", props);
+  const team = new Stack(app, "Team", props);
+  const functions = new Stack(app, "Functions", props);
+  const encryption =
+    envOfStacks === undefined ? undefined : TableEncryptionV2.customerManagedKey(new Key(platform, "Key"));
+  const table = new LeaseTable(platform, "Leases", { stream: true, ...(encryption ? { encryption } : {}) });
+  return { app, platform, team, functions, table };
+}
+
+type World = ReturnType<typeof newWorld>;
+
+function functionIn(stack: Stack, id: string): LambdaFunction {
+  const code = Code.fromInline("exports.handler = async () => ({});");
+  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_24_X, handler: "index.handler", code });
+}
+
+const work = ({ team }: World): Pass => new Pass(team, "Nothing");
+const heartbeatOf = ({ platform, table }: World): LeaseHeartbeat =>
+  new LeaseHeartbeat(platform, "Heartbeat", { table });
+const wakeupOf = ({ platform, table }: World): LeaseWakeup => new LeaseWakeup(platform, "Wakeup", { table });
+
+/** Each defines something in the team's stack that uses what is in the platform's. */
+const shapes: Readonly<Record<string, (world: World) => unknown>> = {
+  "a workflow that uses the table": (world) =>
+    new LeasedWorkflow(world.team, "Import", { table: world.table, work: work(world) }),
+  "a workflow that uses the heartbeat": (world) =>
+    new LeasedWorkflow(world.team, "Import", {
+      table: world.table,
+      heartbeat: heartbeatOf(world),
+      key: "import",
+      work: work(world),
+    }),
+  "a workflow that waits by the wakeup": (world) =>
+    new LeasedWorkflow(world.team, "Import", {
+      table: world.table,
+      wakeup: wakeupOf(world),
+      whenHeld: "wait",
+      work: work(world),
+    }),
+  "a workflow that waits by the wakeup and is kept by the heartbeat, with its alarms": (world) => {
+    const heartbeat = heartbeatOf(world);
+    const wakeup = wakeupOf(world);
+    const workflow = new LeasedWorkflow(world.team, "Import", {
+      table: world.table,
+      heartbeat,
+      wakeup,
+      whenHeld: "replace",
+      work: work(world),
+    });
+    new LeasedWorkflowAlarms(world.team, "Alarms", { workflow });
+    new LeaseHeartbeatAlarms(world.team, "HeartbeatAlarms", { heartbeat });
+    new LeaseWakeupAlarms(world.team, "WakeupAlarms", { wakeup });
+    alarmOnRedriveGuard(workflow.redriveGuard);
+  },
+  "a wakeup, and a workflow that waits by it": ({ team, table, ...world }) => {
+    const wakeup = new LeaseWakeup(team, "Wakeup", { table });
+    const waiting = work({ team, table, ...world });
+    new LeasedWorkflow(team, "Import", { table, wakeup, whenHeld: "wait", work: waiting });
+  },
+  "a wakeup whose handler is of the functions' stack, with its alarms": ({ team, functions, table }) => {
+    const wakeup = new LeaseWakeup(team, "Wakeup", { table, handler: functionIn(functions, "Wake") });
+    new LeaseWakeupAlarms(team, "Alarms", { wakeup });
+  },
+  "a state machine that the heartbeat guards": (world) => {
+    const definitionBody = DefinitionBody.fromChainable(work(world));
+    heartbeatOf(world).guard(new StateMachine(world.team, "Machine", { definitionBody }));
+  },
+  "a function that starts keepers of the heartbeat": (world) =>
+    heartbeatOf(world).grantStart(functionIn(world.team, "Worker")),
+  "a durable function that the wakeup serves": (world) => {
+    const fn = functionIn(world.team, "Approve");
+    wakeupOf(world).serve(fn);
+    world.table.grants.useLeases(fn);
+    fn.addEnvironment("LEASEHOLD_TABLE_NAME", world.table.nameFor(fn));
+  },
+  "a function that uses the locks, and one that reads the stream": ({ team, table }) => {
+    table.grants.usePrimitives(functionIn(team, "Worker"), { keyPrefixes: ["orders/"] });
+    table.grants.readStream(functionIn(team, "Reader"));
+  },
+  "a job of a function that takes the lock": ({ team, table }) =>
+    new SingletonJob(team, "Job", {
+      table,
+      schedule,
+      target: SingletonJobTarget.lambda(functionIn(team, "Close")),
+    }),
+  "a job of a function that takes the lock, which is of the functions' stack": ({ team, functions, table }) =>
+    new SingletonJob(team, "Job", {
+      table,
+      schedule,
+      target: SingletonJobTarget.lambda(functionIn(functions, "Close")),
+    }),
+  "a queued job of a function of the functions' stack": (world) =>
+    new SingletonJob(world.team, "Job", {
+      table: world.table,
+      schedule,
+      overlap: "queue",
+      wakeup: wakeupOf(world),
+      keeper: heartbeatOf(world),
+      target: SingletonJobTarget.lambda(functionIn(world.functions, "Close")),
+    }),
+  "a job of a locked function": ({ team, table }) =>
+    new SingletonJob(team, "Job", {
+      table,
+      schedule,
+      target: SingletonJobTarget.lockedLambda(functionIn(team, "Report")),
+    }),
+  "a queued job of a locked function, which is kept by the heartbeat": (world) =>
+    new SingletonJob(world.team, "Job", {
+      table: world.table,
+      schedule,
+      overlap: "queue",
+      keeper: heartbeatOf(world),
+      wakeup: wakeupOf(world),
+      target: SingletonJobTarget.lockedLambda(functionIn(world.functions, "Report")),
+    }),
+  "a job of a workflow": (world) =>
+    new SingletonJob(world.team, "Job", {
+      table: world.table,
+      schedule,
+      target: SingletonJobTarget.workflow(
+        new LeasedWorkflow(world.team, "Import", {
+          table: world.table,
+          heartbeat: heartbeatOf(world),
+          key: "import",
+          work: work(world),
+        }),
+      ),
+    }),
+};
+
+describe.each([
+  ["of one account and region", env],
+  ["that leave their account and region open", undefined],
+])("in stacks %s", (_, envOfStacks) => {
+  test.each(Object.entries(shapes))("%s", (_name, define) => {
+    const world = newWorld(envOfStacks);
+    define(world);
+    world.app.synth();
+    expect(world.platform.dependencies.map(({ node }) => node.path)).toEqual([]);
+    expect(world.functions.dependencies.map(({ node }) => node.path)).not.toContain("Team");
+    expect(JSON.stringify(Template.fromStack(world.platform).toJSON())).not.toContain("Fn::ImportValue");
+  });
+});
+
+describe("permissions across stacks", () => {
+  test("are a policy of the served stack, under a name that no other stack of this account has", () => {
+    const world = newWorld();
+    const wakeup = wakeupOf(world);
+    const heartbeat = heartbeatOf(world);
+    for (const stack of [world.team, world.functions]) {
+      new LeasedWorkflow(stack, "Import", {
+        table: world.table,
+        heartbeat,
+        wakeup,
+        whenHeld: "wait",
+        work: new Pass(stack, "Nothing"),
+      });
+    }
+    const names = [world.team, world.functions].map((stack) => {
+      const policies = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+      return policies
+        .map(({ Properties }) => String(Properties.PolicyName))
+        .filter((name) => name.startsWith("Leasehold-"));
+    });
+    // Of the keepers, of the machine that lets go, and of the waking function.
+    expect(names.map((those) => those.length)).toEqual([3, 3]);
+    expect(new Set(names.flat()).size).toBe(6);
+    const served = JSON.stringify(Template.fromStack(world.team).findResources("AWS::IAM::Policy"));
+    for (const action of ["states:SendTaskSuccess", "states:DescribeExecution", "states:StopExecution"]) {
+      expect(served).toContain(action);
+    }
+  });
+});
+
+describe("a heartbeat and a wakeup of another app", () => {
+  const arn = (service: string, resource: string): string =>
+    `arn:aws:${service}:eu-west-1:111122223333:${resource}`;
+  const role = (name: string): string => `arn:aws:iam::111122223333:role/${name}`;
+
+  function imported(stack: Stack) {
+    const table = LeaseTable.fromLeaseTableName(stack, "Leases", "leases");
+    const heartbeat = LeaseHeartbeat.fromLeaseHeartbeatAttributes(stack, "Heartbeat", {
+      table,
+      stateMachineArn: arn("states", "stateMachine:Keepers"),
+      roleArn: role("Keepers"),
+      endedStateMachineArn: arn("states", "stateMachine:Ended"),
+      endedRoleArn: role("Ended"),
+    });
+    const handlerRoleArn = role("Wake");
+    const wakeup = LeaseWakeup.fromLeaseWakeupAttributes(stack, "Wakeup", { table, handlerRoleArn });
+    return { table, heartbeat, wakeup };
+  }
+
+  test("serve workflows and queued jobs, whose stack adds to their roles", () => {
+    const templates = ["Orders", "Billing"].map((id) => {
+      const stack = new Stack(new App(), id, { env });
+      const { table, heartbeat, wakeup } = imported(stack);
+      const terms = { table, heartbeat, wakeup, whenHeld: "wait" } as const;
+      new LeasedWorkflow(stack, "Import", { ...terms, work: new Pass(stack, "Nothing") });
+      new LeaseHeartbeatAlarms(stack, "Alarms", { heartbeat });
+      new SingletonJob(stack, "Job", {
+        table,
+        schedule,
+        overlap: "queue",
+        keeper: heartbeat,
+        wakeup,
+        target: SingletonJobTarget.lambda(functionIn(stack, "Close")),
+      });
+      return Template.fromStack(stack);
+    });
+    const names = templates.map((template) =>
+      Object.values(template.findResources("AWS::IAM::Policy"))
+        .filter(({ Properties }) => ["Keepers", "Ended", "Wake"].includes(Properties.Roles[0]))
+        .map(({ Properties }) => Properties.PolicyName),
+    );
+    expect(names.map((those) => those.length)).toEqual([3, 3]);
+    expect(new Set(names.flat()).size).toBe(6);
+  });
+
+  test("are refused where an ARN is missing", () => {
+    const stack = new Stack(new App(), "Orders", { env });
+    const table = LeaseTable.fromLeaseTableName(stack, "Leases", "leases");
+    expect(() => LeaseWakeup.fromLeaseWakeupAttributes(stack, "Wakeup", { table } as never)).toThrow(
+      "handlerRoleArn is undefined: give a text",
+    );
+    expect(() => LeaseHeartbeat.fromLeaseHeartbeatAttributes(stack, "Heart", { table } as never)).toThrow(
+      "stateMachineArn is undefined: give a text",
+    );
+  });
+
+  test("serve a table that two stacks have imported, and no other one", () => {
+    const app = new App();
+    const [platform, team] = [new Stack(app, "Platform", { env }), new Stack(app, "Team", { env })];
+    const { heartbeat } = imported(platform);
+    const work = new Pass(team, "Nothing");
+    const same = LeaseTable.fromLeaseTableName(team, "Leases", "leases");
+    new LeasedWorkflow(team, "Import", { table: same, heartbeat, work });
+    const table = LeaseTable.fromLeaseTableName(team, "Others", "others");
+    expect(() => new LeasedWorkflow(team, "Other", { table, heartbeat, work })).toThrow(
+      "heartbeat is of the table Platform/Leases: give one of Team/Others",
+    );
+  });
+});
+
+describe("another region or account", () => {
+  const elsewhere = [
+    ["region", "eu-west-1", "us-east-1", { ...env, region: "us-east-1" }],
+    ["account", "111122223333", "444455556666", { ...env, account: "444455556666" }],
+  ] as const;
+
+  test.each(elsewhere)("of the %s is refused by name to those that serve", (place, here, there, of) => {
+    const world = newWorld();
+    const other = new Stack(world.app, "Other", { env: of });
+    const machine = new StateMachine(other, "Machine", {
+      definitionBody: DefinitionBody.fromChainable(new Pass(other, "Nothing")),
+    });
+    const message = (by: string, does: string): string =>
+      `Other/Machine is of the ${place} ${there}, and Platform/${by} can ${does} of its own ${place} (${here}) only: ` +
+      "define both in one account and region";
+    expect(() => heartbeatOf(world).guard(machine)).toThrow(message("Heartbeat", "guard state machines"));
+    expect(() => wakeupOf(world).serve(machine)).toThrow(message("Wakeup", "wake waiters"));
+  });
+});
