@@ -2,6 +2,7 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
 import type { ExecutionDescription } from "../../tools/local/src/state-machines/execution.ts";
 import { machineArn, StepFunctions } from "./step-functions.ts";
 
@@ -26,12 +27,14 @@ export class KeptWork {
   /** What EventBridge delivers of an event: once, unless a test has it otherwise. */
   deliver: (event: object) => void = (event) => void this.tellEnded(event);
 
-  constructor() {
-    this.steps = new StepFunctions(this.clock, (event) => {
+  /** @param random what chance gives the state machines */
+  constructor(random?: () => number) {
+    const onEvent = (event: StateMachineEvent): void => {
       if (event.type !== "finished" || event.stateMachineArn !== this.workMachine) return;
       const { executionArn, status } = event;
       this.deliver({ key, detail: { executionArn, status } });
-    });
+    };
+    this.steps = new StepFunctions(this.clock, onEvent, random === undefined ? {} : { random });
     const { store } = this.steps;
     this.client = new LeaseClient({ store, clock: this.clock, owner: "holder", leaseDurationMs });
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
@@ -46,10 +49,12 @@ export class KeptWork {
   /** Starts work that holds the lock, and a keeper beside it that has begun. */
   async guarded(
     data?: string,
+    durationMs: number = leaseDurationMs,
   ): Promise<{ lease: Awaited<ReturnType<LeaseClient["acquire"]>>; work: string; keeper: string }> {
     const work = this.startWork();
     const lease = await this.client.acquire(key, {
       owner: `workflow:${work}`,
+      leaseDurationMs: durationMs,
       ...(data === undefined ? {} : { data }),
     });
     const keeper = this.startKeeper({ lease: lease.toJSON(), guarded: work });

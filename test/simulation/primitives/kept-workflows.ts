@@ -14,7 +14,7 @@ import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
 import { kindOf } from "../../support/lease-writes.ts";
-import { StepFunctions, workflowTerms } from "../../support/step-functions.ts";
+import { StepFunctions, type StepsWorld, workflowTerms } from "../../support/step-functions.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -127,11 +127,16 @@ class UnreliableSteps extends StepFunctions {
 
   constructor(
     world: World,
-    table: ConstructorParameters<typeof StepFunctions>[2],
+    table: NonNullable<StepsWorld["table"]>,
     onEvent: (event: StateMachineEvent) => void,
   ) {
     let uuids = 0;
-    super(world.clock, onEvent, table, () => `uuid ${++uuids}`);
+    const { random } = world;
+    super(world.clock, onEvent, {
+      table,
+      uuid: () => `uuid ${++uuids}`,
+      random: () => random.between(0, 999) / 1_000,
+    });
     this.#world = world;
   }
 

@@ -134,7 +134,13 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       [rule("$denied", "NotPermitted"), rule(`$answers < ${mostAnswers}`, "PauseFirst")],
       "GoOn",
     ),
-    GoOn: { ...choice([rule("$guarded = 'nobody'", "HoldOn", onward)], "Pause1"), Assign: onward },
+    GoOn: {
+      ...choice(
+        [rule("$guarded = 'nobody'", "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)],
+        "Pause1",
+      ),
+      Assign: onward,
+    },
     Refuse: fail(
       "InvalidOptionsError",
       "the input has to be { lease, guarded } or { lease, until }, and perhaps taskToken: lease is what lease.toJSON() " +
@@ -198,6 +204,8 @@ function begin({ tableName }: LeaseTerms): State {
     answers: 0,
     troubles: 0,
     blindLooks: 0,
+    deniedLooks: 0,
+    lookAt: 0,
     stops: 0,
     status: "UNKNOWN",
     denied: false,

@@ -46,30 +46,43 @@ export const patienceSeconds: string = jsonata(
   "$max([1, $min([$beat, $floor(($expiresAt - $millis()) / 1000) - 1])])",
 );
 
+/** The guarded execution is looked at after so many beats: its end comes by an event, and this makes up for a lost one. */
+export const beatsBetweenLooks = 5;
+/** Looks that fail spread out, up to so many times their ordinary pause, and not beyond an hour. */
+const mostSpread = 16;
+
+/**
+ * When to look again after a look that failed. The quota of DescribeExecution is the account's: keepers whose looks were
+ * refused together must not come back together.
+ */
+const nextLook = jsonata(
+  `($look := ${1000 * beatsBetweenLooks} * $beat; ` +
+    `$longest := $min([${mostSpread} * $look, $power(2, $blindLooks + 1) * $look, $max([$look, 3600000])]); ` +
+    "$millis() + $look + $floor($random() * ($longest - $look)))",
+);
+
 /**
  * Asks for the guarded execution's status, and for nothing of its input and output: each may be as large as a state's
  * whole data. Not repeated: a renewal must not wait for it.
  */
 export function askGuarded(next: string, events: number, gone: string): State {
-  const failed = { status: "UNKNOWN", troubles: 0, ...counted(events) };
+  const seen = { blindLooks: 0, deniedLooks: 0, troubles: 0, ...counted(events) };
   return callOnce("sfn:describeExecution", {
     Arguments: { ExecutionArn: jsonata("$guarded"), IncludedData: "METADATA_ONLY" },
     TimeoutSeconds: patienceSeconds,
-    Assign: {
-      status: jsonata("$states.result.Status"),
-      blindLooks: 0,
-      troubles: 0,
-      ...counted(events),
-    },
+    Assign: { status: jsonata("$states.result.Status"), ...seen },
     Next: next,
     Catch: [
-      catching(noSuchExecution, next, {
-        Assign: { status: gone, blindLooks: 0, troubles: 0, ...counted(events) },
-      }),
+      catching(noSuchExecution, next, { Assign: { status: gone, ...seen } }),
+      // No sign of anything: least of all a refusal for throttling. Only a missing permission counts, for it lasts.
       catching("States.ALL", next, {
         Assign: {
-          ...failed,
+          status: "UNKNOWN",
+          troubles: 0,
+          ...counted(events),
           blindLooks: jsonata("$blindLooks + 1"),
+          lookAt: nextLook,
+          deniedLooks: jsonata(`$deniedLooks + (${isDenied} ? 1 : 0)`),
           denied: jsonata(`$denied or ${isDenied}`),
           problem: jsonata(`${isDenied} ? $string($states.errorOutput) : $problem`),
         },

@@ -20,7 +20,7 @@ export interface StateMachinesOptions {
   /** Performs the service integrations of Task states. */
   readonly call: ServiceCall;
   readonly onEvent?: StateMachineListener;
-  /** From 0 (included) to 1 (excluded), for jitter. @default Math.random */
+  /** From 0 (included) to 1 (excluded), for jitter, and what JSONata's `$random()` gives. @default Math.random */
   readonly random?: () => number;
   /** What JSONata's `$uuid()` gives. @default randomUUID */
   readonly uuid?: () => string;
@@ -51,7 +51,7 @@ export class StateMachines {
       clock,
       call,
       random,
-      evaluator: new Evaluator(clock, uuid),
+      evaluator: new Evaluator(clock, uuid, random),
       tokens: new TaskTokens(),
       publish: (event) => callListener(() => onEvent?.(event)),
     };
