@@ -137,7 +137,7 @@ describe("a leased workflow", () => {
         resource: expect.stringContaining("Leases"),
       },
       {
-        actions: ["states:StartExecution", "states:SendTaskSuccess"],
+        actions: ["states:StartExecution", "states:SendTaskSuccess", "states:SendTaskFailure"],
         keys: undefined,
         resource: expect.stringContaining("ImportHeartbeatStateMachine"),
       },
@@ -147,7 +147,7 @@ describe("a leased workflow", () => {
         resource: expect.stringMatching(/execution:.*ImportStateMachine.*:\*/),
       },
       {
-        actions: ["states:SendTaskSuccess"],
+        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
         keys: undefined,
         resource: expect.stringContaining("ImportStateMachine"),
       },

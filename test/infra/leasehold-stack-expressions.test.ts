@@ -195,6 +195,7 @@ function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): reado
       return [{ ExecutionArn: execution, Status: "RUNNING" }];
     case "aws-sdk:sfn:startExecution.waitForTaskToken":
     case "aws-sdk:sfn:sendTaskSuccess":
+    case "aws-sdk:sfn:sendTaskFailure":
       return [{}];
     case "aws-sdk:sfn:startExecution":
       return [{ ExecutionArn: execution, StartDate: new Date(now).toISOString() }];

@@ -24,6 +24,8 @@ export class KeptWork {
   /** Runs for longer than every test. */
   readonly workMachine: string;
   readonly #ended: string;
+  /** What keepers have answered to those that wait for them. */
+  readonly answers: unknown[] = [];
   /** What EventBridge delivers of an event: once, unless a test has it otherwise. */
   deliver: (event: object) => void = (event) => void this.tellEnded(event);
 
@@ -35,7 +37,12 @@ export class KeptWork {
       this.deliver({ key, detail: { executionArn, status } });
     };
     this.steps = new StepFunctions(this.clock, onEvent, random === undefined ? {} : { random });
-    const { store } = this.steps;
+    const { machines, store } = this.steps;
+    const send = machines.sendTaskSuccess.bind(machines);
+    machines.sendTaskSuccess = (token, output) => {
+      this.answers.push(output);
+      send(token, output);
+    };
     this.client = new LeaseClient({ store, clock: this.clock, owner: "holder", leaseDurationMs });
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
     this.#ended = this.steps.define("ended", endedDefinition(terms));

@@ -35,7 +35,7 @@ interface Plan {
 }
 
 /** What Step Functions in memory is made of. */
-export interface StepsWorld extends Pick<StateMachinesOptions, "uuid" | "random"> {
+export interface StepsWorld extends Pick<StateMachinesOptions, "uuid" | "random" | "transitionMs"> {
   /** Another one than the `store`. */
   readonly table?: Pick<MemoryLeaseStore, "updateNow" | "peek">;
 }
@@ -209,6 +209,12 @@ export class StepFunctions {
         return this.#asSdk(() => {
           const { TaskToken, Output } = args as Record<string, string>;
           this.machines.sendTaskSuccess(String(TaskToken), JSON.parse(String(Output)));
+          return {};
+        });
+      case "sfn:sendTaskFailure":
+        return this.#asSdk(() => {
+          const { TaskToken, Error: error = "", Cause: cause = "" } = args as Record<string, string>;
+          this.machines.sendTaskFailure(String(TaskToken), { error, cause });
           return {};
         });
       case "sfn:stopExecution":

@@ -32,6 +32,7 @@ import { stoppingStates } from "./keeper-stopping.ts";
 import {
   beatsBetweenLooks,
   counted,
+  errorText,
   eventsOf,
   historyLimits,
   isOver,
@@ -56,6 +57,7 @@ const mostDeniedLooks = 6;
 /** There is no time for another attempt, which comes a second later: work is stopped while the lease stands. */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
 const isAlone = "$guarded = 'nobody'";
+const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
 /** The last look has failed. */
 const isUnseen = "$blindLooks > 0";
 
@@ -106,17 +108,19 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
         TimeoutSeconds: patienceSeconds,
         Assign: { record, ...counted(eventsOf.task + eventsOf.choice) },
         Next: "JudgeLease",
-        Catch: [catching("States.ALL", "Doubt", { Assign: notRenewed(eventsOf.task + eventsOf.choice) })],
+        Catch: [
+          catching("States.ALL", "Doubt", {
+            Assign: { ...notRenewed(eventsOf.task + eventsOf.choice), problem: errorText },
+          }),
+        ],
       }),
       JudgeLease: judgeLease(),
       Doubt: choice(
         [
           rule("$isStopping", "PauseStopping"),
-          stopping(`${isTimeUp} and $not(${isAlone})`, {
-            isHeld: false,
-            loss: "it could not be renewed in time",
-          }),
-          rule(isTimeUp, "Lost", { loss: "it could not be renewed in time" }),
+          rule("$denied and $not($begun)", "NotPermitted"),
+          stopping(`${isTimeUp} and $not(${isAlone})`, { isHeld: false, loss: notInTime }),
+          rule(isTimeUp, "Lost", { loss: notInTime }),
           rule("$not($begun)", "PauseFirst"),
           rule(isAlone, "HoldOn"),
           rule(`${isUnseen} and $troubles >= ${troublesBetweenLooks}`, "Decide"),
@@ -155,7 +159,9 @@ function renew(terms: LeaseTerms, next: string, events: number): State {
     Catch: [
       catching(refused, "Inspect", { Assign: counted(ofBeat) }),
       // Repeated by way of Doubt, which looks at the time that is left first.
-      catching("States.ALL", "Doubt", { Assign: notRenewed(ofBeat + eventsOf.choice) }),
+      catching("States.ALL", "Doubt", {
+        Assign: { ...notRenewed(ofBeat + eventsOf.choice), problem: errorText },
+      }),
     ],
   });
 }
@@ -174,6 +180,7 @@ function judgeLease(): State {
     ...asRecorded,
     pause: jsonata("$beat"),
     troubles: jsonata("$troubles + 1"),
+    problem: "somebody else renews it too",
     ...counted(eventsOf.choice),
   };
   return choice(

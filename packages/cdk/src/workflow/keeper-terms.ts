@@ -35,11 +35,19 @@ export function counted(events: number): { readonly events: Json } {
   return { events: jsonata(`$events + ${events}`) };
 }
 
+/** How a keeper fails that lacks a permission. */
+export const notPermittedError = "KeeperNotPermittedError";
+/** How a keeper fails whose lease is not that of the work that it is to guard. */
+export const notProvenError = "LeaseNotProvenError";
+
 /** Whether the execution has ended whose status is in the variable `status`. */
 export const isOver = "$not($status in ['RUNNING', 'PENDING_REDRIVE', 'UNKNOWN'])";
 
 /** Whether a catcher's error is a missing permission; how Step Functions names it differs from service to service. */
 export const isDenied = "$contains($string($states.errorOutput), /AccessDenied|not authorized/)";
+
+/** A catcher's error, as text. */
+export const errorText: string = jsonata("$string($states.errorOutput)");
 
 /** The time limit of a request that may hang: a beat, and at most the time that is left of the lease. */
 export const patienceSeconds: string = jsonata(

@@ -61,6 +61,8 @@ const kinds: Kinds<LeaseHeartbeatProps> = {
   retention: aDuration,
   draining: aFlag,
 };
+/** A keeper tells whoever waits for it that it has begun, or why it has not. */
+const answering: string[] = ["states:SendTaskSuccess", "states:SendTaskFailure"];
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
 
 /**
@@ -75,7 +77,8 @@ const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
  *   ARN. Otherwise it fails with LeaseNotProvenError, and touches nothing.
  * - Fails with KeeperNotPermittedError, before its first renewal, where it may not look at the execution or stop it.
  * - Answers `taskToken`, if the input has one, when it has proven the lease and renewed it: start it by
- *   `startExecution.waitForTaskToken`, and let the work begin then.
+ *   `startExecution.waitForTaskToken`, and let the work begin then. The answer has the lease's `version` and `expiresAt`
+ *   as they are now. Where it fails before, it answers with its error.
  * - Ends when the lease was released, and releases it when the guarded execution ended without doing so: at once, if
  *   EventBridge tells, and within five beats and the next look otherwise.
  * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
@@ -126,7 +129,7 @@ export class LeaseHeartbeat extends Construct {
         new PolicyStatement({
           effect: Effect.ALLOW,
           // To hand over to a fresh execution, which answers.
-          actions: ["states:StartExecution", "states:SendTaskSuccess"],
+          actions: ["states:StartExecution", ...answering],
           resources: [this.stateMachine.stateMachineArn],
         }),
       ],
@@ -154,7 +157,7 @@ export class LeaseHeartbeat extends Construct {
       new PolicyStatement(lookAndStop),
       new PolicyStatement({
         effect: Effect.ALLOW,
-        actions: ["states:SendTaskSuccess"],
+        actions: answering,
         resources: [guarded.stateMachineArn],
       }),
     );
