@@ -142,6 +142,11 @@ describe("a leased workflow", () => {
         resource: expect.stringContaining("ImportHeartbeatStateMachine"),
       },
       {
+        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
+        keys: undefined,
+        resource: expect.stringContaining("ImportHeartbeatEndedStateMachine"),
+      },
+      {
         actions: ["states:DescribeExecution", "states:StopExecution"],
         keys: undefined,
         resource: expect.stringMatching(/execution:.*ImportStateMachine.*:\*/),
@@ -157,9 +162,9 @@ describe("a leased workflow", () => {
   it("tells of its failed ends, and what hears of them may look at it and keep its lock, and no more", () => {
     const template = workflowOf({});
     const rules = Object.values(template.findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
-    // The other one hears of redrives.
-    expect(rules).toHaveLength(2);
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
+    // The others hear of redrives, and of keepers.
+    expect(rules).toHaveLength(3);
     const machine = { Ref: expect.stringMatching(/^ImportStateMachine/) };
     expect(rule?.Properties).toMatchObject({
       State: "ENABLED",
@@ -188,6 +193,7 @@ describe("a leased workflow", () => {
     expect(actions).toEqual([
       "dynamodb:UpdateItem",
       "dynamodb:GetItem",
+      "states:StartExecution",
       "states:DescribeExecution",
       "states:StopExecution",
     ]);
@@ -197,10 +203,32 @@ describe("a leased workflow", () => {
     const { stack, table } = stackOf();
     new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing") });
     const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
     const [target] = rule?.Properties.Targets ?? [];
     expect(Object.keys(target)).not.toContain("InputTransformer");
     expect(Object.keys(target)).not.toContain("InputPath");
+  });
+
+  it("hears of a keeper that was ended, from the whole event, and may start another and answer for it", () => {
+    const template = workflowOf({});
+    const rules = Object.values(template.findResources("AWS::Events::Rule"));
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("keeper"));
+    expect(rule?.Properties).toMatchObject({
+      EventPattern: {
+        source: ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [{ Ref: expect.stringMatching(/^ImportHeartbeatStateMachine/) }],
+          status: ["FAILED", "TIMED_OUT", "ABORTED"],
+        },
+      },
+      Targets: [{ Arn: { Ref: expect.stringMatching(/^ImportHeartbeatEndedStateMachine/) } }],
+    });
+    expect(Object.keys(rule?.Properties.Targets[0])).not.toContain("InputTransformer");
+    const started = statementsOf(statementsByPolicy(template), "ImportHeartbeatEndedStateMachineRole").filter(
+      ({ actions }) => actions.includes("states:StartExecution"),
+    );
+    expect(started).toMatchObject([{ resource: expect.stringContaining("ImportHeartbeatStateMachine") }]);
   });
 
   it("keeps the data of its executions out of the logs", () => {
@@ -294,7 +322,7 @@ describe("a leased workflow", () => {
     }
     const template = Template.fromStack(stack);
     template.resourceCountIs("AWS::StepFunctions::StateMachine", 5);
-    template.resourceCountIs("AWS::Events::Rule", 4);
+    template.resourceCountIs("AWS::Events::Rule", 5);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([
@@ -345,6 +373,7 @@ describe("a heartbeat", () => {
     heartbeat.guard(machine, { key: "ignored" });
     const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
     expect(rules.map(({ Properties }) => Properties.EventPattern.detail.status)).toEqual([
+      ["FAILED", "TIMED_OUT", "ABORTED"],
       ["FAILED", "TIMED_OUT", "ABORTED", "SUCCEEDED"],
     ]);
   });

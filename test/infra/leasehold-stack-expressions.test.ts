@@ -94,6 +94,9 @@ const variables = {
   loss: "nothing",
   execution,
   guarded: execution,
+  ended: execution,
+  replaced: 0,
+  hasKept: true,
   until: now + 3_600_000,
   status: "RUNNING",
   handle: lease,
@@ -135,6 +138,8 @@ const turns: readonly Partial<typeof variables>[] = [
   { events: 18_000, guarded: "nobody" },
   { events: 24_500 },
   { until: now - 1 },
+  { replaced: 20 },
+  { hasKept: false, record: item({ token: "theirs" }) },
   { chunksLeft: 0 },
   { expiresAt: now - 1 },
   { expiresAt: now - 1, guarded: "nobody" },
@@ -178,6 +183,24 @@ const inputs: readonly object[] = [
     detail: { executionArn: execution, status: "FAILED", input: JSON.stringify(lease) },
     execution,
   },
+  ...[
+    { lease, guarded: execution },
+    { lease, guarded: execution, generation: 2, replaced: 3 },
+    { lease, until: now + 60_000 },
+    {},
+  ].map((kept) => ({
+    result: "",
+    isDone: false,
+    lease,
+    detail: {
+      executionArn: execution,
+      stateMachineArn: keeperArnIn(definitions),
+      status: "ABORTED",
+      input: JSON.stringify(kept),
+      error: null,
+    },
+    execution,
+  })),
 ];
 
 /** What a state's service answers; several things where the states behind it go several ways. */
@@ -254,6 +277,11 @@ function bindingsOf(state: Readonly<Record<string, unknown>>, name: string): Bin
 /** The table's name as the definitions have it: they compare a lease's with it. */
 function tableNameIn(all: Record<string, unknown>): string {
   return /"TableName":"([^"]+)"/.exec(JSON.stringify(all))?.[1] ?? "";
+}
+
+/** The keeper's ARN as the machine has it that replaces keepers. */
+function keeperArnIn(all: Record<string, unknown>): string {
+  return /stateMachineArn = '([^']+)'/.exec(JSON.stringify(all))?.[1] ?? "";
 }
 
 describe.each(Object.entries(definitions))("the expressions of %s", (_, definition) => {

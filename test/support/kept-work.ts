@@ -4,6 +4,7 @@ import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definitio
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
 import type { ExecutionDescription } from "../../tools/local/src/state-machines/execution.ts";
+import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 import { machineArn, StepFunctions } from "./step-functions.ts";
 
 export const leaseDurationMs = 9_000;
@@ -29,10 +30,16 @@ export class KeptWork {
   /** What EventBridge delivers of an event: once, unless a test has it otherwise. */
   deliver: (event: object) => void = (event) => void this.tellEnded(event);
 
+  /** The same, of the end of a keeper that did not succeed. */
+  deliverKeepers: (event: object) => void = (event) => void this.tellEnded(event);
+
   /** @param random what chance gives the state machines */
   constructor(random?: () => number) {
     const onEvent = (event: StateMachineEvent): void => {
-      if (event.type !== "finished" || event.stateMachineArn !== this.workMachine) return;
+      if (event.type !== "finished") return;
+      if (event.stateMachineArn === this.keeperMachine && event.status !== "SUCCEEDED")
+        this.deliverKeepers({ detail: statusEvent(this.describe(event.executionArn)).detail });
+      if (event.stateMachineArn !== this.workMachine) return;
       const { executionArn, status } = event;
       this.deliver({ key, detail: { executionArn, status } });
     };
@@ -45,7 +52,7 @@ export class KeptWork {
     };
     this.client = new LeaseClient({ store, clock: this.clock, owner: "holder", leaseDurationMs });
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
-    this.#ended = this.steps.define("ended", endedDefinition(terms));
+    this.#ended = this.steps.define("ended", endedDefinition({ ...terms, keeperArn: this.keeperMachine }));
     this.workMachine = this.steps.define("work", {
       QueryLanguage: "JSONata",
       StartAt: "Long",

@@ -202,7 +202,7 @@ export class KeptWorkflows {
     this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
     const terms = { tableName: "leases", retentionMs };
     const keeperArn = this.#steps.define("keeper", keeperDefinition(terms));
-    this.#ended = this.#steps.define("ended", endedDefinition(terms));
+    this.#ended = this.#steps.define("ended", endedDefinition({ ...terms, keeperArn }));
     const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, whenHeld: "fail" } as const;
     this.#workflow = this.#steps.define("workflow", workflowDefinition(workflowTerms(work, parts)));
     for (const name of ["first", "second", "third"])

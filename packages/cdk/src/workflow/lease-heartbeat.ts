@@ -61,6 +61,8 @@ const kinds: Kinds<LeaseHeartbeatProps> = {
   retention: aDuration,
   draining: aFlag,
 };
+/** How executions end that do not succeed. */
+const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
 /** A keeper tells whoever waits for it that it has begun, or why it has not. */
 const answering: string[] = ["states:SendTaskSuccess", "states:SendTaskFailure"];
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
@@ -84,6 +86,9 @@ const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
  * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
  *   and repeats that until it has ended. A lease that it still has is renewed until then. Fails itself with
  *   LeaseLostError after a loss, and with WorkNotStoppedError when it could not stop the execution for hours.
+ * - Is replaced where it is aborted, or fails by an error of Step Functions: EventBridge tells, and a new keeper starts
+ *   while the lease is the execution's. Otherwise, or after 20 new ones in a row, the execution is stopped. A keeper
+ *   `until` a time is not replaced. Costs nothing at rest.
  * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events; where that never succeeds, it
  *   stops the work and releases.
  *
@@ -102,7 +107,10 @@ const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
 export class LeaseHeartbeat extends Construct {
   /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
   readonly stateMachine: StateMachine;
-  /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
+  /**
+   * Lets go of leases whose execution has ended, and replaces keepers that were ended. A failure means that a keeper will
+   * let go, some beats later, or that a keeper has no successor.
+   */
   readonly ended: StateMachine;
   readonly table: ILeaseTable;
   readonly #guarding: Policy;
@@ -120,8 +128,13 @@ export class LeaseHeartbeat extends Construct {
     const terms = { tableName: table.nameFor(this), retentionMs };
     this.stateMachine = stateMachineOf(this, keeperDefinition(terms), given);
     this.#ends = new Construct(this, "Ended");
-    this.ended = stateMachineOf(this.#ends, endedDefinition(terms), given);
+    const keeperArn = this.stateMachine.stateMachineArn;
+    this.ended = stateMachineOf(this.#ends, endedDefinition({ ...terms, keeperArn }), given);
     for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, given.scope);
+    this.ended.addToRolePolicy(
+      new PolicyStatement({ actions: ["states:StartExecution"], resources: [keeperArn] }),
+    );
+    this.#hearOf("Keeper", this.stateMachine, failures, "Has a keeper replaced that was ended.");
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
       roles: [this.stateMachine.role],
@@ -130,7 +143,13 @@ export class LeaseHeartbeat extends Construct {
           effect: Effect.ALLOW,
           // To hand over to a fresh execution, which answers.
           actions: ["states:StartExecution", ...answering],
-          resources: [this.stateMachine.stateMachineArn],
+          resources: [keeperArn],
+        }),
+        // To answer what has it take another keeper's place.
+        new PolicyStatement({
+          effect: Effect.ALLOW,
+          actions: answering,
+          resources: [this.ended.stateMachineArn],
         }),
       ],
     });
@@ -162,16 +181,23 @@ export class LeaseHeartbeat extends Construct {
       }),
     );
     this.ended.addToRolePolicy(new PolicyStatement(lookAndStop));
-    const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
+    this.#hearOf(
+      id,
+      guarded,
+      releasesItself ? failures : [...failures, "SUCCEEDED"],
+      `Lets go of what executions of ${guarded.node.path} held when they ended.`,
+      key,
+    );
+  }
+
+  /** Passes the events of ended executions on. */
+  #hearOf(id: string, of: IStateMachine, status: readonly string[], description: string, key?: string): void {
     new Rule(this.#ends, id, {
-      description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
+      description,
       eventPattern: {
         source: ["aws.states"],
         detailType: ["Step Functions Execution Status Change"],
-        detail: {
-          stateMachineArn: [guarded.stateMachineArn],
-          status: releasesItself ? failures : [...failures, "SUCCEEDED"],
-        },
+        detail: { stateMachineArn: [of.stateMachineArn], status: [...status] },
       },
       targets: [
         new SfnStateMachine(this.ended, {
