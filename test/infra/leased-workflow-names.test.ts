@@ -132,7 +132,7 @@ describe("a leased workflow and the names of its work", () => {
       output: {
         version: "mine: version",
         doubled: [2, 4],
-        lease: expect.objectContaining({ key: "import", version: 1 }),
+        lease: expect.objectContaining({ key: "import", version: 2 }),
       },
     });
     expect(steps.lease("import")?.token).toBeUndefined();

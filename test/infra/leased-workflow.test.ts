@@ -137,9 +137,14 @@ describe("a leased workflow", () => {
         resource: expect.stringContaining("Leases"),
       },
       {
-        actions: ["states:StartExecution", "states:SendTaskSuccess"],
+        actions: ["states:StartExecution", "states:SendTaskSuccess", "states:SendTaskFailure"],
         keys: undefined,
         resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/),
+      },
+      {
+        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
+        keys: undefined,
+        resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}EndedStateMachine/),
       },
       {
         actions: ["states:DescribeExecution", "states:StopExecution"],
@@ -147,7 +152,7 @@ describe("a leased workflow", () => {
         resource: expect.stringMatching(/:execution:leased-\w{10}-\*:\*/),
       },
       {
-        actions: ["states:SendTaskSuccess"],
+        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
         keys: undefined,
         resource: expect.stringMatching(/:stateMachine:leased-\w{10}-\*/),
       },
@@ -157,9 +162,9 @@ describe("a leased workflow", () => {
   it("tells of its failed ends, and what hears of them may look at it and keep its lock, and no more", () => {
     const template = workflowOf({});
     const rules = Object.values(template.findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
-    // The other one hears of redrives.
-    expect(rules).toHaveLength(2);
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
+    // The others hear of redrives, and of keepers.
+    expect(rules).toHaveLength(3);
     const machine = { Ref: expect.stringMatching(/^ImportStateMachine/) };
     expect(rule?.Properties).toMatchObject({
       State: "ENABLED",
@@ -190,6 +195,7 @@ describe("a leased workflow", () => {
     expect(actions).toEqual([
       "dynamodb:UpdateItem",
       "dynamodb:GetItem",
+      "states:StartExecution",
       "states:DescribeExecution",
       "states:StopExecution",
     ]);
@@ -199,10 +205,35 @@ describe("a leased workflow", () => {
     const { stack, table } = stackOf();
     new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing") });
     const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
     const [target] = rule?.Properties.Targets ?? [];
     expect(Object.keys(target)).not.toContain("InputTransformer");
     expect(Object.keys(target)).not.toContain("InputPath");
+  });
+
+  it("hears of a keeper that was ended, from the whole event, and may start another and answer for it", () => {
+    const template = workflowOf({});
+    const rules = Object.values(template.findResources("AWS::Events::Rule"));
+    const rule = rules.find(({ Properties }) => Properties.Description.includes("keeper"));
+    expect(rule?.Properties).toMatchObject({
+      EventPattern: {
+        source: ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [{ Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}StateMachine/) }],
+          status: ["FAILED", "TIMED_OUT", "ABORTED"],
+        },
+      },
+      Targets: [{ Arn: { Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}EndedStateMachine/) } }],
+    });
+    expect(Object.keys(rule?.Properties.Targets[0])).not.toContain("InputTransformer");
+    const ended = /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/;
+    const started = Object.entries(statementsByPolicy(template))
+      .flatMap(([id, statements]) => (ended.test(id) ? statements : []))
+      .filter(({ actions }) => actions.includes("states:StartExecution"));
+    expect(started).toMatchObject([
+      { resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/) },
+    ]);
   });
 
   it("keeps the data of its executions out of the logs", () => {
@@ -298,7 +329,7 @@ describe("a leased workflow", () => {
     }
     const template = Template.fromStack(stack);
     template.resourceCountIs("AWS::StepFunctions::StateMachine", 5);
-    template.resourceCountIs("AWS::Events::Rule", 3);
+    template.resourceCountIs("AWS::Events::Rule", 4);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([
@@ -349,6 +380,7 @@ describe("a heartbeat", () => {
     heartbeat.guard(machine, { key: "ignored" });
     const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
     expect(rules.map(({ Properties }) => Properties.EventPattern.detail.status)).toEqual([
+      ["FAILED", "TIMED_OUT", "ABORTED"],
       ["FAILED", "TIMED_OUT", "ABORTED", "SUCCEEDED"],
     ]);
   });

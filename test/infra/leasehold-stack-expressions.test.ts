@@ -82,6 +82,8 @@ const variables = {
   answers: 0,
   troubles: 0,
   blindLooks: 0,
+  deniedLooks: 0,
+  lookAt: now + 60_000,
   stops: 1,
   denied: false,
   problem: "none",
@@ -92,6 +94,9 @@ const variables = {
   loss: "nothing",
   execution,
   guarded: execution,
+  ended: execution,
+  replaced: 0,
+  hasKept: true,
   until: now + 3_600_000,
   status: "RUNNING",
   handle: lease,
@@ -123,13 +128,18 @@ const turns: readonly Partial<typeof variables>[] = [
   { status: "STOPPED", isHeld: false, stops: 0 },
   { status: "STOPPED", isHeld: false, stops: 1 },
   { status: "PENDING_REDRIVE" },
-  { blindLooks: 20 },
+  { deniedLooks: 6 },
+  { blindLooks: 1 },
+  { blindLooks: 3, lookAt: now - 1 },
+  { blindLooks: 3, troubles: 5 },
   { troubles: 5 },
   { events: 12_000 },
   { events: 18_000 },
   { events: 18_000, guarded: "nobody" },
   { events: 24_500 },
   { until: now - 1 },
+  { replaced: 20 },
+  { hasKept: false, record: item({ token: "theirs" }) },
   { chunksLeft: 0 },
   { expiresAt: now - 1 },
   { expiresAt: now - 1, guarded: "nobody" },
@@ -173,6 +183,24 @@ const inputs: readonly object[] = [
     detail: { executionArn: execution, status: "FAILED", input: JSON.stringify(lease) },
     execution,
   },
+  ...[
+    { lease, guarded: execution },
+    { lease, guarded: execution, generation: 2, replaced: 3 },
+    { lease, until: now + 60_000 },
+    {},
+  ].map((kept) => ({
+    result: "",
+    isDone: false,
+    lease,
+    detail: {
+      executionArn: execution,
+      stateMachineArn: keeperArnIn(definitions),
+      status: "ABORTED",
+      input: JSON.stringify(kept),
+      error: null,
+    },
+    execution,
+  })),
 ];
 
 /** What a state's service answers; several things where the states behind it go several ways. */
@@ -190,6 +218,7 @@ function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): reado
       return [{ ExecutionArn: execution, Status: "RUNNING" }];
     case "aws-sdk:sfn:startExecution.waitForTaskToken":
     case "aws-sdk:sfn:sendTaskSuccess":
+    case "aws-sdk:sfn:sendTaskFailure":
       return [{}];
     case "aws-sdk:sfn:startExecution":
       return [{ ExecutionArn: execution, StartDate: new Date(now).toISOString() }];
@@ -248,6 +277,11 @@ function bindingsOf(state: Readonly<Record<string, unknown>>, name: string): Bin
 /** The table's name as the definitions have it: they compare a lease's with it. */
 function tableNameIn(all: Record<string, unknown>): string {
   return /"TableName":"([^"]+)"/.exec(JSON.stringify(all))?.[1] ?? "";
+}
+
+/** The keeper's ARN as the machine has it that replaces keepers. */
+function keeperArnIn(all: Record<string, unknown>): string {
+  return /stateMachineArn = '([^']+)'/.exec(JSON.stringify(all))?.[1] ?? "";
 }
 
 describe.each(Object.entries(definitions))("the expressions of %s", (_, definition) => {

@@ -34,7 +34,7 @@ describe("the demonstration's pace", () => {
       Object.assign(Resources[id]?.Properties ?? {}, inside);
     }
     const durations =
-      /^(Seconds|TimeoutSeconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;
+      /^(Seconds|TimeoutSeconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds|leaseDurationMs)$|^:(expiresAt|leaseDurationMs|ttl)$/;
     return JSON.parse(
       JSON.stringify({ Resources, ...rest }, (name, value) => (durations.test(name) ? "a duration" : value)),
     );

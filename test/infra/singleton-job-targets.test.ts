@@ -302,7 +302,9 @@ describe("a function that is locked from outside", () => {
     const world = newWorld();
     const props = { lockAtMostFor: Duration.seconds(30) };
     addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")), props);
-    expect(JSON.stringify(definitionsIn(Template.fromStack(world.stack)))).toContain("$millis() + 30000");
+    expect(JSON.stringify(definitionsIn(Template.fromStack(world.stack)))).toContain(
+      '"leaseDurationMs":30000',
+    );
   });
 
   test.each<[Partial<SingletonJobProps>, string]>([

@@ -2,7 +2,9 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
 import type { ExecutionDescription } from "../../tools/local/src/state-machines/execution.ts";
+import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 import { machineArn, StepFunctions } from "./step-functions.ts";
 
 export const leaseDurationMs = 9_000;
@@ -23,19 +25,34 @@ export class KeptWork {
   /** Runs for longer than every test. */
   readonly workMachine: string;
   readonly #ended: string;
+  /** What keepers have answered to those that wait for them. */
+  readonly answers: unknown[] = [];
   /** What EventBridge delivers of an event: once, unless a test has it otherwise. */
   deliver: (event: object) => void = (event) => void this.tellEnded(event);
 
-  constructor() {
-    this.steps = new StepFunctions(this.clock, (event) => {
-      if (event.type !== "finished" || event.stateMachineArn !== this.workMachine) return;
+  /** The same, of the end of a keeper that did not succeed. */
+  deliverKeepers: (event: object) => void = (event) => void this.tellEnded(event);
+
+  /** @param random what chance gives the state machines */
+  constructor(random?: () => number) {
+    const onEvent = (event: StateMachineEvent): void => {
+      if (event.type !== "finished") return;
+      if (event.stateMachineArn === this.keeperMachine && event.status !== "SUCCEEDED")
+        this.deliverKeepers({ detail: statusEvent(this.describe(event.executionArn)).detail });
+      if (event.stateMachineArn !== this.workMachine) return;
       const { executionArn, status } = event;
       this.deliver({ key, detail: { executionArn, status } });
-    });
-    const { store } = this.steps;
+    };
+    this.steps = new StepFunctions(this.clock, onEvent, random === undefined ? {} : { random });
+    const { machines, store } = this.steps;
+    const send = machines.sendTaskSuccess.bind(machines);
+    machines.sendTaskSuccess = (token, output) => {
+      this.answers.push(output);
+      send(token, output);
+    };
     this.client = new LeaseClient({ store, clock: this.clock, owner: "holder", leaseDurationMs });
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
-    this.#ended = this.steps.define("ended", endedDefinition(terms));
+    this.#ended = this.steps.define("ended", endedDefinition({ ...terms, keeperArn: this.keeperMachine }));
     this.workMachine = this.steps.define("work", {
       QueryLanguage: "JSONata",
       StartAt: "Long",
@@ -46,10 +63,12 @@ export class KeptWork {
   /** Starts work that holds the lock, and a keeper beside it that has begun. */
   async guarded(
     data?: string,
+    durationMs: number = leaseDurationMs,
   ): Promise<{ lease: Awaited<ReturnType<LeaseClient["acquire"]>>; work: string; keeper: string }> {
     const work = this.startWork();
     const lease = await this.client.acquire(key, {
       owner: `workflow:${work}`,
+      leaseDurationMs: durationMs,
       ...(data === undefined ? {} : { data }),
     });
     const keeper = this.startKeeper({ lease: lease.toJSON(), guarded: work });

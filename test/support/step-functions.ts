@@ -5,7 +5,10 @@ import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineListener } from "../../tools/local/src/state-machines/events.ts";
-import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
+import {
+  StateMachines,
+  type StateMachinesOptions,
+} from "../../tools/local/src/state-machines/state-machines.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 
@@ -29,6 +32,12 @@ interface Plan {
   readonly lands: boolean;
   /** How long after its effect the answer comes. */
   readonly lateByMs?: number;
+}
+
+/** What Step Functions in memory is made of. */
+export interface StepsWorld extends Pick<StateMachinesOptions, "uuid" | "random" | "transitionMs"> {
+  /** Another one than the `store`. */
+  readonly table?: Pick<MemoryLeaseStore, "updateNow" | "peek">;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -77,21 +86,16 @@ export class StepFunctions {
 
   /**
    * @param onEvent hears what EventBridge would be told, and more
-   * @param table another one than the `store`
-   * @param uuid what the machines' `$uuid()` gives, where that is to be the same in each run
+   * @param world what a test wants otherwise
    */
-  constructor(
-    clock: Clock,
-    onEvent?: StateMachineListener,
-    table?: Pick<MemoryLeaseStore, "updateNow" | "peek">,
-    uuid?: () => string,
-  ) {
+  constructor(clock: Clock, onEvent?: StateMachineListener, world: StepsWorld = {}) {
+    const { table, ...chance } = world;
     this.#clock = clock;
     this.#table = table ?? this.store;
     this.machines = new StateMachines({
       clock,
       random: () => 0.5,
-      ...(uuid === undefined ? {} : { uuid }),
+      ...chance,
       ...(onEvent === undefined ? {} : { onEvent }),
       call: (resource, args) => this.call(resource, args),
     });
@@ -205,6 +209,12 @@ export class StepFunctions {
         return this.#asSdk(() => {
           const { TaskToken, Output } = args as Record<string, string>;
           this.machines.sendTaskSuccess(String(TaskToken), JSON.parse(String(Output)));
+          return {};
+        });
+      case "sfn:sendTaskFailure":
+        return this.#asSdk(() => {
+          const { TaskToken, Error: error = "", Cause: cause = "" } = args as Record<string, string>;
+          this.machines.sendTaskFailure(String(TaskToken), { error, cause });
           return {};
         });
       case "sfn:stopExecution":

@@ -70,6 +70,14 @@ export class Transfers {
     return { arn, lease: (input as KeeperInput).lease };
   }
 
+  /** Every keeper of an execution so far. */
+  keepersOf(guarded: string): string[] {
+    return this.#test.app
+      .executions(keepers)
+      .filter(({ input }) => (input as KeeperInput).guarded === guarded)
+      .map(({ executionArn }) => executionArn);
+  }
+
   /** Starts a keeper with any input. */
   startKeeper(input: unknown): string {
     return this.#test.app.startExecution(keepers, input).executionArn;

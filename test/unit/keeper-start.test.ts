@@ -116,9 +116,22 @@ describe("what a keeper may not do shows before it has kept anything", () => {
     kept.steps.fail("sfn:sendTaskSuccess", 1_000, denied, "AccessDeniedException");
     const starter = await startAwaiting();
     expect(kept.keepers()).toMatchObject([notPermitted]);
-    await kept.clock.advance(6_000);
-    expect(kept.describe(starter)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
+    expect(kept.describe(starter)).toMatchObject(notPermitted);
   });
+
+  it.each(["dynamodb:getItem", "dynamodb:updateItem"])(
+    "%s, and whoever waits is told at once",
+    async (action) => {
+      kept.steps.fail(action, 1_000, "DynamoDb.DynamoDbException", "User: x is not authorized to perform it");
+      const starter = await startAwaiting(60);
+      await kept.clock.advance(4_000);
+      expect(kept.describe(starter)).toMatchObject({
+        ...notPermitted,
+        cause: expect.stringContaining("is not authorized to perform it"),
+      });
+      expect(kept.keepers()).toMatchObject([notPermitted]);
+    },
+  );
 
   it("and an execution that Step Functions does not know of yet is none that has ended", async () => {
     kept.steps.fail("sfn:describeExecution", 1, "Sfn.ExecutionDoesNotExistException");
@@ -168,6 +181,24 @@ describe("whoever starts a keeper with a task token", () => {
     await kept.clock.advance(2_000);
     expect(kept.entered(starter)).toEqual(["Start", "Work"]);
     expect(await kept.beats(20)).toBeGreaterThan(0);
+  });
+
+  it("is told when the lease cannot be proven", async () => {
+    const stateMachineArn = awaiting(60);
+    const lease = await kept.client.acquire(key, { owner: "another" });
+    const { executionArn } = kept.steps.machines.start({ stateMachineArn, input: { lease: lease.toJSON() } });
+    await kept.clock.advance(0);
+    expect(kept.describe(executionArn)).toMatchObject({
+      ...notProven,
+      cause: expect.stringContaining("its owner is another"),
+    });
+  });
+
+  it("is told what the lease is after the renewal", async () => {
+    const starter = await startAwaiting();
+    const { version, expiresAt } = kept.steps.lease(key) ?? {};
+    expect(kept.steps.machines.history(starter).counts.TaskSucceeded).toBe(1);
+    expect(kept.answers).toEqual([{ version, expiresAt }]);
   });
 
   it("that has given up and let the lock go, is not missed: the keeper ends with its next renewal", async () => {

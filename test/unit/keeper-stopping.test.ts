@@ -124,28 +124,98 @@ describe("a keeper whose work cannot be stopped at once", () => {
 });
 
 describe("a keeper that cannot see its work", () => {
-  it("keeps the lease for 20 looks, and then stops the work before it lets go", async () => {
+  const looks = (): number => kept.steps.calls.filter((call) => call === "sfn:describeExecution").length;
+
+  it.each([3_000, 180_000])(
+    "because its looks are throttled, keeps a lease of %i ms for hours, and sees the end afterwards",
+    async (duration) => {
+      kept.deliver = () => {};
+      const { lease, work, keeper } = await kept.guarded(undefined, duration);
+      kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
+      const beat = duration / 3;
+      for (let past = 0; past < 400 * beat; past += beat) {
+        await kept.clock.advance(beat);
+        expect(kept.expiresAt()).toBeGreaterThan(kept.clock.now());
+      }
+      expect(kept.status(work)).toBe("RUNNING");
+      expect(kept.status(keeper)).toBe("RUNNING");
+      expect(kept.token()).toBe(lease.token);
+      kept.steps.heal();
+      kept.steps.machines.stop(work);
+      await kept.clock.advance(Math.min(3_600_000, 80 * beat) + 2 * beat);
+      expect(kept.token()).toBeUndefined();
+      expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    },
+  );
+
+  it("looks less and less often while it is refused, and as often as ever when it sees again", async () => {
+    await kept.guarded();
+    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
+    await kept.clock.advance(60 * lookMs);
+    const before = looks();
+    await kept.clock.advance(80 * lookMs);
+    expect(looks() - before).toBeGreaterThan(5);
+    expect(looks() - before).toBeLessThan(15);
+    kept.steps.heal();
+    await kept.clock.advance(17 * lookMs);
+    const seen = looks();
+    await kept.clock.advance(10 * lookMs);
+    expect(looks() - seen).toBe(10);
+  });
+
+  it("keepers that are refused together do not look together again", async () => {
+    let drawn = 0;
+    kept = new KeptWork(() => {
+      drawn += 1;
+      return (drawn % 10) / 10;
+    });
+    const { lease, work } = await kept.guarded();
+    for (let more = 0; more < 5; more += 1) kept.startKeeper({ lease: lease.toJSON(), guarded: work });
+    await kept.clock.advance(beatMs);
+    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
+    let most = 0;
+    await kept.clock.advance(5 * lookMs);
+    for (let second = 0; second < 200; second += 1) {
+      const before = looks();
+      await kept.clock.advance(1_000);
+      most = Math.max(most, looks() - before);
+    }
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it("because it is denied, stops the work in the end, before it lets go, and says what was denied", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.ThrottlingException");
-    for (let look = 0; look < 19; look += 1) await kept.clock.advance(lookMs);
+    kept.steps.fail(
+      "sfn:describeExecution",
+      100_000,
+      "Sfn.SfnException",
+      "x is not authorized to perform it",
+    );
+    await kept.clock.advance(5 * lookMs);
     expect(kept.token()).toBe(lease.token);
     expect(kept.status(work)).toBe("RUNNING");
-    await kept.clock.advance(2 * lookMs);
+    await kept.clock.advance(80 * lookMs);
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.describe(keeper)).toMatchObject({
       ...lost,
-      cause: expect.stringContaining("nobody can see"),
+      cause: expect.stringMatching(/may not see any more.*is not authorized to perform it/),
     });
     expect(kept.token()).toBeUndefined();
   });
 
-  it("forgets about the looks that failed when one succeeds", async () => {
-    const { keeper } = await kept.guarded();
-    for (let round = 0; round < 5; round += 1) {
-      kept.steps.fail("sfn:describeExecution", 15, "Sfn.ThrottlingException");
-      await kept.clock.advance(17 * lookMs);
+  it("still renews, doubts and hands over as one that sees", { tags: ["long"] }, async () => {
+    const { lease, work } = await kept.guarded();
+    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
+    for (let round = 0; round < 20; round += 1) {
+      kept.steps.fail("dynamodb:updateItem", 2);
+      expect(await kept.beats(100)).toBeGreaterThan(0);
+      await kept.client.adopt(lease.toJSON()).renew();
     }
-    expect(kept.status(keeper)).toBe("RUNNING");
+    expect(kept.keepers().length).toBeGreaterThan(1);
+    for (const { executionArn } of kept.keepers()) {
+      expect(kept.steps.machines.history(executionArn).events).toBeLessThan(15_000);
+    }
+    expect(kept.status(work)).toBe("RUNNING");
   });
 });
 
@@ -241,7 +311,7 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
   });
 });
 
-describe("a keeper that dies", () => {
+describe("a keeper that dies, of which nobody hears,", () => {
   it("in any of its states leaves a lease that ends by itself, and a lock that the next holder gets", async () => {
     const { keeper: model } = await kept.guarded();
     await kept.clock.advance(lookMs);
@@ -249,6 +319,7 @@ describe("a keeper that dies", () => {
     expect(states).toBeGreaterThan(20);
     for (let died = 1; died <= states; died += 1) {
       kept = new KeptWork();
+      kept.deliverKeepers = () => {};
       const { keeper, work } = await kept.guarded();
       for (let tries = 0; kept.entered(keeper).length < died && tries < 100; tries += 1) {
         await kept.clock.advance(500);

@@ -42,6 +42,8 @@ function start(stateMachineArn: string, input: unknown = { key, orders: 7 }): st
   return steps.machines.start({ stateMachineArn, input }).executionArn;
 }
 
+const entered = (arn: string): string[] =>
+  steps.machines.history(arn).entered.map(({ stateName }) => stateName);
 const describeExecution = (arn: string) => steps.machines.describe(arn);
 const token = (): unknown => steps.lease(key)?.token;
 
@@ -195,25 +197,100 @@ describe("a leased workflow", () => {
 
   it("does no work while its keeper cannot prove the lease, lets the lock go and says where to look", async () => {
     const definition = define();
-    steps.fail("dynamodb:getItem", 4);
+    steps.fail("dynamodb:getItem", 1_000);
     const execution = start(definition);
-    await clock.advance(7_000);
+    await clock.advance(20_000);
     expect(describeExecution(execution)).toMatchObject({
       status: "FAILED",
-      error: "KeeperNotReadyError",
-      cause: expect.stringMatching(/see its execution [0-9a-f]{64}-0-0 of arn:aws:states:.*:keeper$/),
+      error: "LeaseNotProvenError",
+      cause: expect.stringContaining("DynamoDb.InternalServerErrorException"),
     });
-    expect(steps.machines.history(execution).entered.map(({ stateName }) => stateName)).not.toContain("Work");
+    expect(entered(execution)).not.toContain("Minute");
     expect(token()).toBeUndefined();
   });
 
-  it("does no work while its keeper cannot renew, and the keeper that comes late stops nothing", async () => {
-    const definition = define({ leaseDurationMs: 30_000 });
-    steps.hang("dynamodb:getItem", 1);
+  it("works with a second keeper when the first could not prove the lease for a moment", async () => {
+    const definition = define();
+    steps.fail("dynamodb:getItem", 4);
     const execution = start(definition);
-    await clock.advance(25_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "KeeperNotReadyError" });
-    expect(token()).toBeUndefined();
+    await clock.advance(70_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it.each([3_000, 9_000, 180_000])(
+    "does no work while its keeper of a lease of %i ms does not answer, and says where to look",
+    async (leaseDurationMs) => {
+      const definition = define({ leaseDurationMs });
+      steps.hang("dynamodb:getItem", 1);
+      const execution = start(definition);
+      await clock.advance(61_000);
+      expect(describeExecution(execution)).toMatchObject({
+        status: "FAILED",
+        error: "KeeperNotReadyError",
+        cause: expect.stringMatching(/see its execution [0-9a-f]{64}-0-0 of arn:aws:states:.*:keeper$/),
+      });
+      expect(entered(execution)).not.toContain("Minute");
+      expect(token()).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ["sfn:startExecution.waitForTaskToken", "Sfn.SfnException", 8_000],
+    ["sfn:startExecution.waitForTaskToken", "Sfn.AccessDeniedException", 0],
+    ["sfn:describeExecution", "Sfn.SfnException", 0],
+    ["sfn:sendTaskSuccess", "Sfn.SfnException", 0],
+  ])(
+    "fails by name when %s is denied with %s, within %i ms, and lets the lock go",
+    async (action, error, ms) => {
+      const definition = define();
+      steps.fail(action, 1_000, error, "User: x is not authorized to perform it");
+      const execution = start(definition);
+      await clock.advance(ms);
+      expect(describeExecution(execution)).toMatchObject({
+        status: "FAILED",
+        error: "KeeperNotPermittedError",
+        cause: expect.stringContaining("is not authorized to perform it"),
+      });
+      expect(steps.machines.executions(machineArn("keeper")).length).toBeLessThan(2);
+      expect(token()).toBeUndefined();
+    },
+  );
+
+  it.each([
+    [3_000, 160],
+    [3_000, 250],
+    [10_000, 480],
+    [10_000, 1_000],
+    [30_000, 3_000],
+  ])(
+    "with a lease of %i ms starts and works while each state takes %i ms",
+    async (leaseDurationMs, stateMs) => {
+      clock = new ManualClock();
+      steps = new StepFunctions(clock, undefined, { transitionMs: () => stateMs });
+      steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+      const execution = start(define({ leaseDurationMs }));
+      let isKept = true;
+      for (let time = 0; describeExecution(execution).status === "RUNNING" && time < 300_000; time += 100) {
+        await clock.advance(100);
+        const isAtWork =
+          entered(execution).includes("Minute") && !entered(execution).includes("Leasehold_Release");
+        if (isAtWork && Number(steps.lease(key)?.expiresAt) <= clock.now()) isKept = false;
+      }
+      expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED" });
+      expect(isKept).toBe(true);
+      expect(token()).toBeUndefined();
+    },
+  );
+
+  it("hands a lease to its work that ends when the table says so, and has its own length from then on", async () => {
+    const execution = start(define({ leaseDurationMs: 3_000 }));
+    await clock.advance(0);
+    expect(steps.lease(key)).toMatchObject({ leaseDurationMs: 3_000, expiresAt: clock.now() + 3_000 });
+    const { expiresAt, version } = steps.lease(key) ?? {};
+    await clock.advance(60_000);
+    expect(describeExecution(execution)).toMatchObject({
+      output: { lease: { expiresAt, version, leaseDurationMs: 3_000 } },
+    });
   });
 
   it("works with a second keeper when the answer to the start of the first was lost", async () => {

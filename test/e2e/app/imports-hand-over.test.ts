@@ -77,7 +77,12 @@ test("one that hands on twice, for its first start's answer was lost, has one ex
   await it.entered(workflow, "Pause");
   // What the lost start has begun, by its name and with its input.
   const name = `${createHash("sha256").update(lease.token).digest("hex")}-1`;
-  const { executionArn } = it.app.startExecution(batches, { kind: "import", lease }, name);
+  // The workflow's handle is as its keeper's first renewal has left the lease.
+  const values = it.proxy.requests
+    .map(({ body }) => body.ExpressionAttributeValues)
+    .find((sent) => sent?.[":ifToken"]?.S === lease.token && sent[":version"]?.N === "2");
+  const renewed = { ...lease, version: 2, expiresAt: Number(values?.[":expiresAt"].N) };
+  const { executionArn } = it.app.startExecution(batches, { kind: "import", lease: renewed }, name);
   expect(await it.app.finished(workflow)).toMatchObject({ status: "SUCCEEDED" });
   const started = batchesOf(lease.token);
   expect(started.map((execution) => execution.status)).toEqual(started.map(() => "SUCCEEDED"));

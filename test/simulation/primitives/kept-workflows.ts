@@ -15,8 +15,9 @@ import { breakLease, render } from "../../../packages/client/src/expressions.ts"
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
+import { statusEvent } from "../../../tools/local/src/state-machines/status-event.ts";
 import { kindOf } from "../../support/lease-writes.ts";
-import { StepFunctions, workflowTerms } from "../../support/step-functions.ts";
+import { StepFunctions, type StepsWorld, workflowTerms } from "../../support/step-functions.ts";
 import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
@@ -28,14 +29,16 @@ import type { World } from "../world.ts";
 const processes = 2;
 const key = "import";
 const leaseDurationMs = 9_000;
+/** A workflow takes its lock for so long, until its keeper has started. */
+const startLeaseMs = 60_000;
 const clockSkewMs = 1_000;
 const retentionMs = 604_800_000;
 /** A keeper finds out at its next beat, and its calls may each take until the lease ends. */
 const noticeMs = 2 * leaseDurationMs;
 /** A call that gets no answer fails after so long, unless its state has a time limit. */
 const cutOffMs = 60_000;
-/** A keeper looks at every fifth beat, and its calls may fail for a while before. */
-const settleMs = 300_000;
+/** A keeper whose looks were refused looks again after 16 times its usual five beats, and its calls may have failed before. */
+const settleMs = 600_000;
 /** For how long a workflow waits for the lock, where it waits. */
 const waitMs = 120_000;
 /** After a release that the stream tells, a waiter has the lock: the stream's delay, and late answers on its way. */
@@ -56,6 +59,8 @@ export type WorkflowStep =
   | { readonly kind: "start" }
   | { readonly kind: "stop"; readonly which: number }
   | { readonly kind: "redrive"; readonly which: number }
+  | { readonly kind: "abort keeper"; readonly which: number }
+  | { readonly kind: "throttle"; readonly ms: number }
   | { readonly kind: "acquire"; readonly process: number; readonly waitMs: number }
   | { readonly kind: "release"; readonly process: number }
   | { readonly kind: "break" }
@@ -70,6 +75,13 @@ const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
     arbitrary: fc.oneof(
       fc.record({ kind: fc.constant("stop" as const), which }),
       fc.record({ kind: fc.constant("redrive" as const), which }),
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant("abort keeper" as const), which }),
+      fc.record({ kind: fc.constant("throttle" as const), ms: fc.integer({ min: 10_000, max: 300_000 }) }),
     ),
   },
   {
@@ -158,20 +170,33 @@ class UnreliableSteps extends StepFunctions {
   trouble = 0;
   /** Whether all calls take effect at once, and at worst their answers are late. */
   isPrompt = false;
+  /** Until when every look is refused, on the world's clock. */
+  throttledUntil = 0;
 
   constructor(
     world: World,
-    table: ConstructorParameters<typeof StepFunctions>[2],
+    table: NonNullable<StepsWorld["table"]>,
     onEvent: (event: StateMachineEvent) => void,
+    slowestMs: number,
   ) {
     let uuids = 0;
-    super(world.clock, onEvent, table, () => `uuid ${++uuids}`);
+    const { random } = world;
+    super(world.clock, onEvent, {
+      table,
+      uuid: () => `uuid ${++uuids}`,
+      random: () => random.between(0, 999) / 1_000,
+      transitionMs: () => (slowestMs === 0 ? 0 : random.between(0, slowestMs)),
+    });
     this.#world = world;
   }
 
   protected override async call(resource: string, args: unknown): Promise<unknown> {
     const { random } = this.#world;
     const isService = /:(aws-sdk:)?(dynamodb|sfn):/.test(resource);
+    if (resource.includes("describeExecution") && this.#world.clock.monotonic() < this.throttledUntil) {
+      this.#world.count("a look is throttled");
+      throw new StatesError("Sfn.SfnException", "Rate exceeded");
+    }
     // A stop that fails for as long as the lease lasts is beyond what is promised.
     const isSafe = !isService || resource.includes("stopExecution");
     if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args);
@@ -221,6 +246,13 @@ export class KeptWorkflows {
   readonly #redrivenAt = new Map<string, number>();
   /** Counts the times in which the lock was free, or in which an execution was stopped that may have been woken. */
   #times = 0;
+  /** Leases whose keeper was aborted, by their tokens: until when their work may go on without one. */
+  readonly #unkept = new Map<string, number>();
+  /** The last lease of each execution. */
+  readonly #tokens = new Map<string, string>();
+  /** What may be stopped: executions that were redriven, tokens of holders that were asked to stop or lost their keeper. */
+  readonly #mayStop = new Set<string>();
+  readonly #keeper: string;
   #events = 0;
 
   constructor(world: World, tamper?: Tamper, situation: Situation = {}) {
@@ -237,12 +269,14 @@ export class KeptWorkflows {
       world,
       { updateNow: (request) => table.update(tampered(request)), peek: (at) => table.peek(at) },
       (event) => this.#heard(event),
+      world.random.pick([0, 0, 60, 250]),
     );
     this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
     this.#steps.isPrompt = situation.waits === true && world.random.chance(0.5);
     const terms = { tableName: "leases", retentionMs };
-    const keeperArn = this.#steps.define("keeper", keeperDefinition(terms));
-    this.#ended = this.#steps.define("ended", endedDefinition(terms));
+    this.#keeper = this.#steps.define("keeper", keeperDefinition(terms));
+    const keeperArn = this.#keeper;
+    this.#ended = this.#steps.define("ended", endedDefinition({ ...terms, keeperArn }));
     this.#guard = this.#steps.define("guard", redriveGuardDefinition());
     const held = situation.waits ? ({ whenHeld: "wait", waitMs } as const) : ({ whenHeld: "fail" } as const);
     const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, ...held };
@@ -260,6 +294,8 @@ export class KeptWorkflows {
     const { world } = this;
     if (one.kind === "start") this.#start();
     else if (one.kind === "stop" || one.kind === "redrive") this.#touch(one.kind, one.which);
+    else if (one.kind === "abort keeper") this.#abortKeeper(one.which);
+    else if (one.kind === "throttle") this.#steps.throttledUntil = world.clock.monotonic() + one.ms;
     else if (one.kind === "acquire") this.#acquire(one.process, one.waitMs);
     else if (one.kind === "release") this.#release(one.process);
     else if (one.kind === "break" || one.kind === "revoke") this.#operate(one.kind);
@@ -271,6 +307,7 @@ export class KeptWorkflows {
   async expectAllToEnd(): Promise<void> {
     const { world } = this;
     this.#steps.trouble = 0;
+    this.#steps.throttledUntil = 0;
     world.killAll();
     await world.clearUp();
     await world.clock.advance(settleMs);
@@ -286,7 +323,7 @@ export class KeptWorkflows {
     const isKept = Number(item?.[attributeNames.expiresAt]) > world.clock.now();
     if (isKept && owner.startsWith("workflow:")) world.fault(`${owner} has ended, and its lease is kept`);
     const [newcomer] = world.processes;
-    const lease = newcomer?.parts.client.acquire(key, { waitMs: 2 * leaseDurationMs });
+    const lease = newcomer?.parts.client.acquire(key, { waitMs: 2 * startLeaseMs });
     let isFree = false;
     lease?.then(
       () => {
@@ -294,7 +331,7 @@ export class KeptWorkflows {
       },
       (error: Error) => world.world.tell("newcomer", error.message),
     );
-    await world.clock.advance(3 * leaseDurationMs);
+    await world.clock.advance(3 * startLeaseMs);
     if (!isFree) world.fault("the lock is stuck");
   }
 
@@ -314,8 +351,47 @@ export class KeptWorkflows {
     const arn = all[index % Math.max(1, all.length)];
     if (arn === undefined) return;
     this.#times += 1;
+    if (action === "redrive") this.#mayStop.add(arn);
     machines[action](arn);
     this.world.count(action);
+  }
+
+  /** By hand, in the console: its work goes on. */
+  #abortKeeper(index: number): void {
+    const { machines } = this.#steps;
+    const running = machines.executions(this.#keeper).filter(({ status }) => status === "RUNNING");
+    const keeper = running[index % Math.max(1, running.length)];
+    if (keeper === undefined) return;
+    machines.stop(keeper.executionArn);
+    this.world.count("a keeper is aborted");
+  }
+
+  /** The event of an aborted keeper is delivered once, twice or late; one that is lost is beyond what is promised. */
+  #replace(executionArn: string): void {
+    const { world, clock } = this.world;
+    const described = this.#steps.machines.describe(executionArn);
+    const { lease } = described.input as { readonly lease: { readonly token: string } };
+    const delays = world.random.pick([[0], [0], [0, 5_000], [world.random.between(1, 30_000)]]);
+    const isPrompt = delays[0] === 0 && this.#steps.trouble === 0;
+    // Until it has been told, and what hears of it has come through, nobody keeps the lease.
+    if (!isPrompt) this.#unkept.set(lease.token, Number.POSITIVE_INFINITY);
+    if (!isPrompt) this.#mayStop.add(lease.token);
+    const { detail } = statusEvent(described);
+    for (const delayMs of delays) {
+      this.#events += 1;
+      const name = `e${this.#events}`;
+      clock.schedule(() => {
+        const started = this.#steps.machines.start({
+          stateMachineArn: this.#ended,
+          name,
+          input: { detail },
+        });
+        void this.#steps.machines.finished(started.executionArn).then(({ status }) => {
+          if (status !== "SUCCEEDED" || isPrompt) return;
+          this.#unkept.set(lease.token, clock.monotonic() + noticeMs);
+        });
+      }, delayMs);
+    }
   }
 
   #acquire(index: number, waitMs: number): void {
@@ -351,6 +427,7 @@ export class KeptWorkflows {
     } else {
       const [running] = world.processes;
       if (running === undefined) return;
+      this.#mayStop.add(String(token));
       const call = running.parts.client.requestRevocation(key, { token: String(token) });
       world.watch(running, call, () => undefined, isExpected);
     }
@@ -374,8 +451,10 @@ export class KeptWorkflows {
     return {};
   }
 
-  /** For a while, work goes on whose lease was broken: until its keeper finds out. */
+  /** For a while, work goes on whose lease was broken, or which has no keeper: until its keeper finds out. */
   #wasJustBroken(token: string): boolean {
+    const now = this.world.clock.monotonic();
+    if (now < (this.#unkept.get(token) ?? 0)) return true;
     const at = this.#broken.get(token);
     return at !== undefined && this.world.clock.monotonic() - at < noticeMs;
   }
@@ -457,11 +536,14 @@ export class KeptWorkflows {
     const { executionArn, stateMachineArn } = event;
     if (event.type === "redriven") this.world.count("redriven");
     if (event.type === "redriven") this.#tellGuard(executionArn);
+    if (event.type === "finished" && stateMachineArn === this.#keeper && event.status === "ABORTED")
+      this.#replace(executionArn);
     if (event.type !== "finished" || stateMachineArn !== this.#workflow) return;
     this.#working.delete(executionArn);
     this.#judgeWait(executionArn);
     world.tell(nameOf(executionArn), event.status);
     world.count(`workflow: ${event.status}`);
+    this.#expectReason(executionArn, event);
     // EventBridge delivers an event once, late, twice, or never.
     const delays = world.random.pick([[0], [0], [world.random.between(1, 30_000)], [0, 5_000], []]);
     for (const delayMs of delays) {
@@ -484,6 +566,14 @@ export class KeptWorkflows {
     if (waitedMs < waitMs - 1) this.world.fault(`${nameOf(execution)} gives up after ${waitedMs} ms`);
   }
 
+  /** While no call fails but looks that are throttled, no keeper stops work without a reason. */
+  #expectReason(executionArn: string, event: { readonly status: string; readonly error?: string }): void {
+    if (event.status !== "ABORTED" || event.error !== "LeaseLostError" || this.#steps.trouble > 0) return;
+    const token = this.#tokens.get(executionArn) ?? "";
+    if (this.#mayStop.has(executionArn) || this.#mayStop.has(token) || this.#broken.has(token)) return;
+    this.world.fault(`${nameOf(executionArn)} is healthy, and was stopped`);
+  }
+
   /** A grant to another while the work of one goes on, which nobody has broken. */
   #changed(changes: readonly Change[]): void {
     for (const { key: place, before, after } of changes) {
@@ -493,10 +583,11 @@ export class KeptWorkflows {
       if (this.#situation.waits && token === undefined && before?.[attributeNames.token] !== undefined)
         this.#tellStream({ before, after });
       if (token === undefined || token === before?.[attributeNames.token]) continue;
+      const owner = String(after?.[attributeNames.owner]);
+      if (owner.startsWith("workflow:")) this.#tokens.set(owner.slice("workflow:".length), String(token));
       for (const [execution, working] of this.#working) {
         if (working.token === token || this.#wasJustBroken(working.token)) continue;
         if (this.#wasJustRedriven(execution)) continue;
-        const owner = after?.[attributeNames.owner];
         this.world.fault(`${nameOf(execution)} works, and ${owner} has got the lock`);
       }
     }
@@ -541,6 +632,8 @@ export const keptWorkflows: Simulation = {
     "workflows work only under their leases, which their keepers renew, release or give up in time, and all come to an end",
   worlds: 60,
   mustHappen: [
+    "a keeper is aborted",
+    "a look is throttled",
     "a rival holds it",
     "an event is lost",
     "answer lost",

@@ -59,7 +59,7 @@ type Call = { readonly Arguments: Json; readonly [field: string]: Json };
 
 /** A call of an AWS API, by the SDK integration, repeated where it fails. */
 export function call(action: string, state: Call): State {
-  return callOnce(action, { Retry: retryUnlessAnswered, ...state });
+  return callOnce(action, { Retry: retryUnless(), ...state });
 }
 
 /** A call of an AWS API, by the SDK integration. */
@@ -71,21 +71,25 @@ export function callOnce(action: string, state: Call): State {
 /**
  * A refusal is an answer; all else may pass. Jitter keeps many workflows from coming back together. Three retries end
  * within seconds, so that a lease is given up on while most of its time is left.
+ *
+ * @param answers errors that are answers of this call, too
  */
-const retryUnlessAnswered: Json = [
-  {
-    ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, "States.Timeout"],
-    MaxAttempts: 0,
-  },
-  {
-    ErrorEquals: ["States.ALL"],
-    IntervalSeconds: 1,
-    MaxAttempts: 3,
-    BackoffRate: 2,
-    MaxDelaySeconds: 4,
-    JitterStrategy: "FULL",
-  },
-];
+export function retryUnless(...answers: readonly string[]): Json {
+  return [
+    {
+      ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, "States.Timeout", ...answers],
+      MaxAttempts: 0,
+    },
+    {
+      ErrorEquals: ["States.ALL"],
+      IntervalSeconds: 1,
+      MaxAttempts: 3,
+      BackoffRate: 2,
+      MaxDelaySeconds: 4,
+      JitterStrategy: "FULL",
+    },
+  ];
+}
 
 /** A decision between states. */
 export function choice(rules: readonly Json[], otherwise: string): State {

@@ -6,12 +6,20 @@
  *                                                                                        │ it was redriven
  *                                                             Done ◀─ Stop ◀─ HasLease ◀─ SeeAgain
  *
+ * And what is done when a keeper has ended in another way than its own: a new one takes its place, or the work is stopped.
+ *
+ *     Begin ─▶ SeeKept ─▶ JudgeKept ─▶ StartKeeper ─▶ Done        the lease is the work's
+ *                 ▲           │             ▼ it fails
+ *                 └───────────┼──────── PauseKept
+ *                             └─▶ Stop ─▶ Done                    it is another's; or no keeper can be started
+ *
  * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
  * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
  * An execution that was redriven while its lease was let go is at work without one: it is stopped.
  */
 import {
   call,
+  callOnce,
   catching,
   choice,
   type Definition,
@@ -21,9 +29,12 @@ import {
   refused,
   rule,
   type State,
+  startedBefore,
   succeed,
   wait,
 } from "./asl.ts";
+import { isExecution, isLeaseOf, isOurs } from "./keeper-start.ts";
+import { notPermittedError, notProvenError } from "./keeper-terms.ts";
 import {
   inspectArguments,
   isInCooldown,
@@ -31,8 +42,30 @@ import {
   ofRecord,
   record,
   releaseArguments,
+  wasReleased,
 } from "./lease-requests.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
+
+/** What the machine needs besides the table. */
+export interface EndedTerms extends LeaseTerms {
+  /** The keeper's ARN; may be a token. */
+  readonly keeperArn: string;
+}
+
+/** A keeper that ends with these has stopped its work, or has never kept it. */
+const ownEnds: readonly string[] = [
+  "LeaseLostError",
+  "InvalidOptionsError",
+  notPermittedError,
+  notProvenError,
+];
+/**
+ * Keepers that take the place of one another, or fail to; then the work is stopped. One that hands over ends the row, so
+ * that it does not grow for as long as the work goes on.
+ */
+const mostKeepers = 20;
+/** A new keeper is ready in less than a second, unless Step Functions is slow. */
+const keeperStartSeconds = 40;
 
 /** No caller waits for it: it may go on until the service answers again. */
 const patiently: Json = [
@@ -66,9 +99,10 @@ function ask(next: string): State {
 /**
  * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
  * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
- * execution's own input; where an event has no room for that, or names no execution, nothing is done.
+ * execution's own input; where an event has no room for that, or names no execution, nothing is done. The
+ * event of a keeper is passed on whole: its input tells which lease it kept.
  */
-export function endedDefinition(terms: LeaseTerms): Definition {
+export function endedDefinition(terms: EndedTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
   const see = (next: string): State =>
     call("dynamodb:getItem", {
@@ -79,11 +113,12 @@ export function endedDefinition(terms: LeaseTerms): Definition {
     });
   const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
   return {
-    Comment: "Lets go of the lease of an execution that has ended.",
+    Comment: "Lets go of the lease of an execution that has ended, and replaces a keeper that has.",
     StartAt: "Begin",
     States: {
       Begin: choice(
         [
+          ...ofKeeper(terms, detail),
           rule(
             `$type(${detail}.executionArn) = 'string' and ($type(${named}) = 'string' ? $length(${named}) > 0 : false)`,
             "See",
@@ -118,12 +153,16 @@ export function endedDefinition(terms: LeaseTerms): Definition {
       AskAgain: ask("IsAtWork"),
       IsAtWork: choice([rule(isAtWork, "SeeAgain")], "Done"),
       SeeAgain: see("HasLease"),
-      HasLease: choice([rule(isHolder, "Done")], "Stop"),
+      HasLease: {
+        ...choice([rule(isHolder, "Done")], "Stop"),
+        Assign: { loss: "it was redriven, and its lease had been let go" },
+      },
+      ...replacingKeeper(terms, see),
       Stop: call("sfn:stopExecution", {
         Arguments: {
           ExecutionArn: jsonata("$execution"),
           Error: "LeaseLostError",
-          Cause: "it was redriven, and its lease had been let go",
+          Cause: jsonata("$loss"),
         },
         Next: "Done",
         Retry: patiently,
@@ -131,5 +170,74 @@ export function endedDefinition(terms: LeaseTerms): Definition {
       }),
       Done: succeed({}),
     },
+  };
+}
+
+/** The rules for the event of a keeper; where it has ended by itself nothing is left to do. */
+function ofKeeper({ tableName, keeperArn }: EndedTerms, detail: string): Json[] {
+  const isKeeper = `($type(${detail}.stateMachineArn) = 'string' ? ${detail}.stateMachineArn = '${keeperArn}' : false)`;
+  const kept = `$parse(${detail}.input)`;
+  const isOwnEnd = `${detail}.error in [${ownEnds.map((error) => `'${error}'`).join(", ")}]`;
+  const hasWork = `($kept := ${kept}; ${isLeaseOf("$kept.lease", tableName)} and ${isExecution("$kept.guarded")})`;
+  const guardsWork = `($type(${detail}.input) = 'string' ? ${hasWork} : false)`;
+  const number = (field: string): string =>
+    jsonata(`($kept := ${kept}; $type($kept.${field}) = 'number' ? $kept.${field} : 0)`);
+  const variables = {
+    lease: jsonata(`${kept}.lease`),
+    key: jsonata(`${kept}.lease.key`),
+    token: jsonata(`${kept}.lease.token`),
+    fence: jsonata(`${kept}.lease.fencingToken`),
+    execution: jsonata(`${kept}.guarded`),
+    generation: number("generation"),
+    replaced: number("replaced"),
+    ended: jsonata(`${detail}.executionArn`),
+    // A failure may be of an input that proves nothing; only what was stopped from outside may have kept the lease.
+    hasKept: jsonata(`${detail}.status in ['ABORTED', 'TIMED_OUT']`),
+  };
+  return [
+    rule(`${isKeeper} ? ($not(${isOwnEnd}) and ${guardsWork}) : false`, "SeeKept", variables, {}),
+    rule(isKeeper, "Done", {}, {}),
+  ];
+}
+
+/**
+ * Starts a new keeper at once, for the lease runs; it proves the lease, looks at the work and renews before it answers.
+ * Each has a name of its own, by the one that has ended: a second event of that end starts none.
+ */
+function replacingKeeper(
+  { keeperArn }: EndedTerms,
+  see: (next: string) => State,
+): Readonly<Record<string, State>> {
+  const isKept = `${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")}`;
+  const input =
+    "{'lease': $lease, 'guarded': $execution, 'generation': $generation, 'replaced': $replaced + 1, " +
+    "'taskToken': $states.context.Task.Token}";
+  return {
+    SeeKept: see("JudgeKept"),
+    JudgeKept: choice(
+      [
+        rule(`${isKept} and $replaced < ${mostKeepers}`, "StartKeeper", { hasKept: true }),
+        rule(isKept, "Stop", { loss: "no keeper of its lease goes on" }),
+        rule(wasReleased, "Done"),
+        rule("$hasKept", "Stop", {
+          loss: "the lease is lost: its keeper ended before its work did, and no other kept it in time",
+        }),
+      ],
+      "Done",
+    ),
+    StartKeeper: callOnce("sfn:startExecution.waitForTaskToken", {
+      Arguments: {
+        StateMachineArn: keeperArn,
+        Name: jsonata("$hash($ended & ' ' & $string($replaced), 'SHA-256')"),
+        Input: jsonata(`$string(${input})`),
+      },
+      TimeoutSeconds: keeperStartSeconds,
+      Next: "Done",
+      Catch: [
+        catching(startedBefore, "Done"),
+        catching("States.ALL", "PauseKept", { Assign: { replaced: jsonata("$replaced + 1") } }),
+      ],
+    }),
+    PauseKept: wait("$min([$replaced, 15])", "SeeKept"),
   };
 }

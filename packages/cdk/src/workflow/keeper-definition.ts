@@ -6,6 +6,8 @@
  *                              it ended: Release ─▶ Done ◀─────────────────┤
  *                              long history: HandOver ─▶ HandedOver ◀──────┘
  *
+ *     AskGuarded fails ─▶ PauseUnseen ─▶ RenewUnseen ─▶ Decide ─▶ PauseUnseen, for longer and longer ─▶ AskGuarded
+ *
  *     Renew is refused ─▶ Inspect ─▶ JudgeLease ─▶ released: Done · still ours: Pause1 · lost, or asked to stop: AskStopping
  *     Renew fails ─▶ Doubt ─▶ Pause1, for a second · no time for another attempt: AskStopping
  *
@@ -27,7 +29,16 @@ import {
 } from "./asl.ts";
 import { isOurs, notRenewed, renewed, startingStates } from "./keeper-start.ts";
 import { stoppingStates } from "./keeper-stopping.ts";
-import { counted, eventsOf, historyLimits, isOver, patienceSeconds, stopping } from "./keeper-terms.ts";
+import {
+  beatsBetweenLooks,
+  counted,
+  errorText,
+  eventsOf,
+  historyLimits,
+  isOver,
+  patienceSeconds,
+  stopping,
+} from "./keeper-terms.ts";
 import {
   attributeOf,
   inspectArguments,
@@ -38,16 +49,17 @@ import {
   wasReleased,
 } from "./lease-requests.ts";
 
-/** The guarded execution is looked at after so many beats: its end comes by an event, and this makes up for a lost one. */
-const beatsBetweenLooks = 5;
 /** So many beats with trouble, one after the other, and it looks as well. */
 const troublesBetweenLooks = 5;
-/** A keeper that has looked so often in vain stops the work: it must not hold the lock for ever. */
-const mostBlindLooks = 20;
+/** A keeper that was denied so many looks stops the work: it must not hold the lock for ever. */
+const mostDeniedLooks = 6;
 
 /** There is no time for another attempt, which comes a second later: work is stopped while the lease stands. */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
 const isAlone = "$guarded = 'nobody'";
+const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
+/** The last look has failed. */
+const isUnseen = "$blindLooks > 0";
 
 /** Gives the keeper's definition. Its input is `{ lease, guarded }` or `{ lease, until }`, and perhaps `taskToken`. */
 export function keeperDefinition(terms: LeaseTerms): Definition {
@@ -61,9 +73,9 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
         [
           rule("$denied and $not($begun)", "NotPermitted"),
           rule(isOver, "Release"),
-          stopping(`$blindLooks >= ${mostBlindLooks}`, {
+          stopping(`$deniedLooks >= ${mostDeniedLooks}`, {
             isHeld: true,
-            loss: "nobody can see whether its work goes on",
+            loss: jsonata("'its keeper may not see any more whether its work goes on: ' & $problem"),
           }),
           stopping(`$events >= ${historyLimits.giveUp}`, {
             isHeld: true,
@@ -71,9 +83,14 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
           }),
           rule("$events >= $handOverAt", "HandOver"),
           rule("$not($begun)", "RenewFirst"),
+          rule(`${isUnseen} and $millis() >= $lookAt`, "AskGuarded"),
+          rule(isUnseen, "PauseUnseen"),
         ],
         "Pause1",
       ),
+      // Until the next look is due: the beats above would look too soon.
+      PauseUnseen: wait("$pause", "RenewUnseen"),
+      RenewUnseen: renew(terms, "Decide", eventsOf.choice),
       HoldOn: wait("$pause", "DecideAlone"),
       DecideAlone: choice(
         [
@@ -91,19 +108,23 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
         TimeoutSeconds: patienceSeconds,
         Assign: { record, ...counted(eventsOf.task + eventsOf.choice) },
         Next: "JudgeLease",
-        Catch: [catching("States.ALL", "Doubt", { Assign: notRenewed(eventsOf.task + eventsOf.choice) })],
+        Catch: [
+          catching("States.ALL", "Doubt", {
+            Assign: { ...notRenewed(eventsOf.task + eventsOf.choice), problem: errorText },
+          }),
+        ],
       }),
       JudgeLease: judgeLease(),
       Doubt: choice(
         [
           rule("$isStopping", "PauseStopping"),
-          stopping(`${isTimeUp} and $not(${isAlone})`, {
-            isHeld: false,
-            loss: "it could not be renewed in time",
-          }),
-          rule(isTimeUp, "Lost", { loss: "it could not be renewed in time" }),
+          rule("$denied and $not($begun)", "NotPermitted"),
+          stopping(`${isTimeUp} and $not(${isAlone})`, { isHeld: false, loss: notInTime }),
+          rule(isTimeUp, "Lost", { loss: notInTime }),
           rule("$not($begun)", "PauseFirst"),
           rule(isAlone, "HoldOn"),
+          rule(`${isUnseen} and $troubles >= ${troublesBetweenLooks}`, "Decide"),
+          rule(isUnseen, "PauseUnseen"),
           rule(`$troubles >= ${troublesBetweenLooks}`, "AskGuarded"),
         ],
         "Pause1",
@@ -138,7 +159,9 @@ function renew(terms: LeaseTerms, next: string, events: number): State {
     Catch: [
       catching(refused, "Inspect", { Assign: counted(ofBeat) }),
       // Repeated by way of Doubt, which looks at the time that is left first.
-      catching("States.ALL", "Doubt", { Assign: notRenewed(ofBeat + eventsOf.choice) }),
+      catching("States.ALL", "Doubt", {
+        Assign: { ...notRenewed(ofBeat + eventsOf.choice), problem: errorText },
+      }),
     ],
   });
 }
@@ -157,6 +180,7 @@ function judgeLease(): State {
     ...asRecorded,
     pause: jsonata("$beat"),
     troubles: jsonata("$troubles + 1"),
+    problem: "somebody else renews it too",
     ...counted(eventsOf.choice),
   };
   return choice(

@@ -5,6 +5,8 @@
  *     Begin ─▶ Prove ─▶ JudgeProof ─▶ MayStop ─▶ AskGuarded ─▶ Decide ─▶ RenewFirst ─▶ IsAwaited ─▶ Answer ─▶ Pause1
  *       │                  ├─▶ Unproven                          └─▶ NotPermitted      │
  *       └─▶ RenewFirst     └─▶ Done                                                     └─▶ Pause1, HoldOn
+ *
+ *     Unproven, NotPermitted ─▶ TellFailure ─▶ NotBegun
  */
 import { limits } from "@leasehold/client/schema";
 import {
@@ -22,7 +24,17 @@ import {
   type State,
   wait,
 } from "./asl.ts";
-import { askGuarded, counted, eventsOf, historyLimits, isDenied, patienceSeconds } from "./keeper-terms.ts";
+import {
+  askGuarded,
+  counted,
+  errorText,
+  eventsOf,
+  historyLimits,
+  isDenied,
+  notPermittedError,
+  notProvenError,
+  patienceSeconds,
+} from "./keeper-terms.ts";
 import {
   attributeOf,
   inspectArguments,
@@ -53,7 +65,9 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Assign: { record },
       Next: "JudgeProof",
       Catch: [
-        catching("States.ALL", "Unproven", { Assign: { problem: jsonata("$string($states.errorOutput)") } }),
+        catching("States.ALL", "Unproven", {
+          Assign: { denied: jsonata(isDenied), problem: errorText },
+        }),
       ],
     }),
     JudgeProof: choice(
@@ -72,11 +86,10 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       ],
       "Unproven",
     ),
-    Unproven: fail(
-      "LeaseNotProvenError",
-      jsonata(
-        "'the lease of ' & $key & ' is not the lease of ' & $guarded & ', which is neither kept nor stopped: ' & $problem",
-      ),
+    Unproven: failing(
+      notProvenError,
+      "'the lease of ' & $key & ' is not the lease of ' & $guarded & ', which is neither kept nor stopped: ' & $problem",
+      [rule("$denied", "NotPermitted")],
     ),
     // The error tells whether an execution does not exist or may not be stopped: AWS checks the permission first.
     MayStop: callOnce("sfn:stopExecution", {
@@ -86,18 +99,27 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Catch: [
         catching(noSuchExecution, "AskGuarded"),
         catching("States.ALL", "AskGuarded", {
-          Assign: { denied: jsonata(isDenied), problem: jsonata("$string($states.errorOutput)") },
+          Assign: { denied: jsonata(isDenied), problem: errorText },
         }),
       ],
     }),
     // A missing execution may have been started a moment ago: descriptions are eventually consistent.
     AskGuarded: askGuarded("Decide", eventsOf.task + eventsOf.choice, jsonata("$begun ? 'GONE' : 'UNKNOWN'")),
-    NotPermitted: fail(
-      "KeeperNotPermittedError",
-      jsonata(
-        "'the keeper of ' & $key & ' lacks a permission; guard() of its LeaseHeartbeat gives it: ' & $problem",
-      ),
+    NotPermitted: failing(
+      notPermittedError,
+      "'the keeper of ' & $key & ' lacks a permission; guard() of its LeaseHeartbeat gives it, or the table does: ' & $problem",
     ),
+    // Whoever waits for it need not wait until its own patience ends.
+    TellFailure: call("sfn:sendTaskFailure", {
+      Arguments: {
+        TaskToken: jsonata("$taskToken"),
+        Error: jsonata("$failure.Error"),
+        Cause: jsonata("$failure.Cause"),
+      },
+      Next: "NotBegun",
+      Catch: [catching("States.ALL", "NotBegun")],
+    }),
+    NotBegun: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
     RenewFirst: callOnce("dynamodb:updateItem", {
       Arguments: renewHeldArguments(terms),
       TimeoutSeconds: patienceSeconds,
@@ -105,13 +127,19 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Next: "IsAwaited",
       Catch: [
         catching(refused, "Inspect", { Assign: counted(eventsOf.task) }),
-        catching("States.ALL", "Doubt", { Assign: notRenewed(eventsOf.task) }),
+        catching("States.ALL", "Doubt", {
+          Assign: { ...notRenewed(eventsOf.task), denied: jsonata(isDenied), problem: errorText },
+        }),
       ],
     }),
     PauseFirst: wait("1", "RenewFirst"),
     IsAwaited: choice([rule("$taskToken != ''", "Answer")], "GoOn"),
     Answer: callOnce("sfn:sendTaskSuccess", {
-      Arguments: { TaskToken: jsonata("$taskToken"), Output: "{}" },
+      // The handle of the lease, as it is now.
+      Arguments: {
+        TaskToken: jsonata("$taskToken"),
+        Output: jsonata("$string({'version': $version, 'expiresAt': $expiresAt})"),
+      },
       TimeoutSeconds: patienceSeconds,
       Assign: answered,
       Next: "GoOn",
@@ -124,7 +152,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
           Assign: {
             answers: jsonata("$answers + 1"),
             denied: jsonata(isDenied),
-            problem: jsonata("$string($states.errorOutput)"),
+            problem: errorText,
             ...counted(eventsOf.task + 2 * eventsOf.choice + eventsOf.wait),
           },
         }),
@@ -134,7 +162,13 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       [rule("$denied", "NotPermitted"), rule(`$answers < ${mostAnswers}`, "PauseFirst")],
       "GoOn",
     ),
-    GoOn: { ...choice([rule("$guarded = 'nobody'", "HoldOn", onward)], "Pause1"), Assign: onward },
+    GoOn: {
+      ...choice(
+        [rule("$guarded = 'nobody'", "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)],
+        "Pause1",
+      ),
+      Assign: onward,
+    },
     Refuse: fail(
       "InvalidOptionsError",
       "the input has to be { lease, guarded } or { lease, until }, and perhaps taskToken: lease is what lease.toJSON() " +
@@ -142,6 +176,13 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
         "epoch milliseconds; taskToken is answered when the lease is proven and renewed",
     ),
   };
+}
+
+/** The end of a keeper before the work begins, of which it tells whoever waits for it. */
+function failing(error: string, cause: string, first: readonly Json[] = []): State {
+  const failure = { Error: error, Cause: jsonata(cause) };
+  const isAlone = rule("$taskToken = ''", "NotBegun", { failure });
+  return { ...choice([...first, isAlone], "TellFailure"), Assign: { failure } };
 }
 
 /** Assigned after a renewal that was confirmed. */
@@ -166,17 +207,7 @@ export function notRenewed(events: number): Assigned {
 
 function begin({ tableName }: LeaseTerms): State {
   const lease = "$states.input.lease";
-  const isLease = [
-    ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
-    ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
-    // What a renewal writes has to be read again.
-    wholeUpTo(limits.handleVersion, `${lease}.version`),
-    wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
-    // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
-    `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
-  ].join(" and ");
-  const isExecution =
-    "($type($states.input.guarded) = 'string' ? $contains($states.input.guarded, /^arn:[^:]+:states:[^:]+:[^:]+:execution:[^:]+:[^:]+$/) : false)";
+  const isLease = isLeaseOf(lease, tableName);
   const beat = `$max([1, $floor(${lease}.leaseDurationMs / 3000)])`;
   const given = (name: string, otherwise: string): string =>
     jsonata(`$exists($states.input.${name}) ? $states.input.${name} : ${otherwise}`);
@@ -198,6 +229,8 @@ function begin({ tableName }: LeaseTerms): State {
     answers: 0,
     troubles: 0,
     blindLooks: 0,
+    deniedLooks: 0,
+    lookAt: 0,
     stops: 0,
     status: "UNKNOWN",
     denied: false,
@@ -210,7 +243,7 @@ function begin({ tableName }: LeaseTerms): State {
   };
   return choice(
     [
-      rule(`${isLease} and ${isExecution}`, "Prove", {
+      rule(`${isLease} and ${isExecution("$states.input.guarded")}`, "Prove", {
         ...variables,
         guarded: jsonata("$states.input.guarded"),
         until: 0,
@@ -223,6 +256,25 @@ function begin({ tableName }: LeaseTerms): State {
     ],
     "Refuse",
   );
+}
+
+/** JSONata that is true of a lease's handle, of this table. */
+export function isLeaseOf(lease: string, tableName: string): string {
+  return [
+    ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
+    ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
+    // What a renewal writes has to be read again.
+    wholeUpTo(limits.handleVersion, `${lease}.version`),
+    wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
+    // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
+    `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
+  ].join(" and ");
+}
+
+/** JSONata that is true of the ARN of an execution of a standard workflow. */
+export function isExecution(guarded: string): string {
+  const form = "/^arn:[^:]+:states:[^:]+:[^:]+:execution:[^:]+:[^:]+$/";
+  return `($type(${guarded}) = 'string' ? $contains(${guarded}, ${form}) : false)`;
 }
 
 /** JSONata that is true of a whole number from 1. Not every interpreter stops at the first part that is false. */

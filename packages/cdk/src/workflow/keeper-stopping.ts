@@ -23,7 +23,15 @@ import {
   wait,
 } from "./asl.ts";
 import { notRenewed, renewed } from "./keeper-start.ts";
-import { askGuarded, counted, eventsOf, historyLimits, isOver, patienceSeconds } from "./keeper-terms.ts";
+import {
+  askGuarded,
+  counted,
+  errorText,
+  eventsOf,
+  historyLimits,
+  isOver,
+  patienceSeconds,
+} from "./keeper-terms.ts";
 import { type LeaseTerms, releaseArguments, renewHeldArguments } from "./lease-requests.ts";
 
 /** Longest pause between two attempts to stop work whose lease is lost. */
@@ -69,7 +77,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
         catching("States.ALL", "StillHeld", {
           Assign: {
             stops: jsonata("$stops + 1"),
-            problem: jsonata("$string($states.errorOutput)"),
+            problem: errorText,
             ...counted(eventsOf.task + eventsOf.choice),
           },
         }),

@@ -43,7 +43,10 @@ export interface ILeaseHeartbeat extends IConstruct {
   readonly table: ILeaseTable;
   /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
   readonly stateMachine: IStateMachine;
-  /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
+  /**
+   * Lets go of leases whose execution has ended, and replaces keepers that were ended. A failure means that a keeper will
+   * let go, some beats later, or that a keeper has no successor.
+   */
   readonly ended: IStateMachine;
   /**
    * Lets it look at, stop and answer the executions of a state machine, and tells it when one of them has ended.
@@ -116,6 +119,10 @@ export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
   return stacksOwn.has(heartbeat);
 }
 
+/** How executions end that do not succeed. */
+const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
+/** A keeper tells whoever waits for it that it has begun, or why it has not. */
+const answering: string[] = ["states:SendTaskSuccess", "states:SendTaskFailure"];
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
 const attributeKinds: Kinds<LeaseHeartbeatAttributes> = {
   table: aTable,
@@ -147,25 +154,12 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
     if (key !== undefined) checkLeaseKey("key", key);
     checkServed({ construct: this, env: this.stateMachine.env, does: "guard state machines" }, guarded);
     this.#permit(guarded);
-    const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
-    new Rule(guarded, id, {
+    tellOfEnds(guarded, id, {
       description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
-      eventPattern: {
-        source: ["aws.states"],
-        detailType: ["Step Functions Execution Status Change"],
-        detail: {
-          stateMachineArn: [guarded.stateMachineArn],
-          status: releasesItself ? failures : [...failures, "SUCCEEDED"],
-        },
-      },
-      targets: [
-        new SfnStateMachine(this.ended, {
-          ...(key === undefined ? {} : { input: endOf(key) }),
-          // The keeper has looked by then; a queue of old events would be of no use.
-          maxEventAge: Duration.hours(1),
-          retryAttempts: 10,
-        }),
-      ],
+      ended: this.ended,
+      of: guarded,
+      status: releasesItself ? failures : [...failures, "SUCCEEDED"],
+      ...(key === undefined ? {} : { input: endOf(key) }),
     });
   }
 
@@ -179,7 +173,7 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
     const lookAndStop = ["states:DescribeExecution", "states:StopExecution"];
     const keepers = this.keepersFor(guarded);
     permit(keepers, lookAndStop, executions);
-    permit(keepers, ["states:SendTaskSuccess"], machineInPolicy(guarded, stack));
+    permit(keepers, answering, machineInPolicy(guarded, stack));
     permit(this.endedFor(guarded), lookAndStop, executions);
   }
 
@@ -191,6 +185,35 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
 
 function permit(grantee: IGrantable, actions: string[], resource: string): void {
   grantee.grantPrincipal.addToPrincipalPolicy(new PolicyStatement({ actions, resources: [resource] }));
+}
+
+interface Ends {
+  readonly description: string;
+  readonly ended: IStateMachine;
+  readonly of: IStateMachine;
+  readonly status: readonly string[];
+  /** @default - the event */
+  readonly input?: RuleTargetInput;
+}
+
+/** Passes on the events of ended executions. */
+function tellOfEnds(scope: Construct, id: string, { description, ended, of, status, input }: Ends): void {
+  new Rule(scope, id, {
+    description,
+    eventPattern: {
+      source: ["aws.states"],
+      detailType: ["Step Functions Execution Status Change"],
+      detail: { stateMachineArn: [of.stateMachineArn], status: [...status] },
+    },
+    targets: [
+      new SfnStateMachine(ended, {
+        ...(input === undefined ? {} : { input }),
+        // The keeper has looked by then; a queue of old events would be of no use.
+        maxEventAge: Duration.hours(1),
+        retryAttempts: 10,
+      }),
+    ],
+  });
 }
 
 /** A heartbeat that another app has defined. */
@@ -242,12 +265,16 @@ const attributeNames = [
  *   ARN. Otherwise it fails with LeaseNotProvenError, and touches nothing.
  * - Fails with KeeperNotPermittedError, before its first renewal, where it may not look at the execution or stop it.
  * - Answers `taskToken`, if the input has one, when it has proven the lease and renewed it: start it by
- *   `startExecution.waitForTaskToken`, and let the work begin then.
+ *   `startExecution.waitForTaskToken`, and let the work begin then. The answer has the lease's `version` and `expiresAt`
+ *   as they are now. Where it fails before, it answers with its error.
  * - Ends when the lease was released, and releases it when the guarded execution ended without doing so: at once, if
  *   EventBridge tells, and within five beats and the next look otherwise.
  * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
  *   and repeats that until it has ended. A lease that it still has is renewed until then. Fails itself with
  *   LeaseLostError after a loss, and with WorkNotStoppedError when it could not stop the execution for hours.
+ * - Is replaced where it is aborted, or fails by an error of Step Functions: EventBridge tells, and a new keeper starts
+ *   while the lease is the execution's. Otherwise, or after 20 new ones in a row, the execution is stopped. A keeper
+ *   `until` a time is not replaced. Costs nothing at rest.
  * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events; where that never succeeds, it
  *   stops the work and releases.
  *
@@ -311,8 +338,22 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
     const terms = { tableName: table.nameFor(this), retentionMs };
     this.stateMachine = stateMachineOf(this, keeperDefinition(terms), given);
-    this.ended = stateMachineOf(new Construct(this, "Ended"), endedDefinition(terms), given);
+    const keeperArn = this.stateMachine.stateMachineArn;
+    this.ended = stateMachineOf(
+      new Construct(this, "Ended"),
+      endedDefinition({ ...terms, keeperArn }),
+      given,
+    );
     for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, given.scope);
+    this.ended.addToRolePolicy(
+      new PolicyStatement({ actions: ["states:StartExecution"], resources: [keeperArn] }),
+    );
+    tellOfEnds(this, "KeeperEnded", {
+      description: "Has a keeper replaced that was ended.",
+      ended: this.ended,
+      of: this.stateMachine,
+      status: failures,
+    });
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
       roles: [this.stateMachine.role],
@@ -320,8 +361,14 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
         new PolicyStatement({
           effect: Effect.ALLOW,
           // To hand over to a fresh execution, which answers.
-          actions: ["states:StartExecution", "states:SendTaskSuccess"],
-          resources: [this.stateMachine.stateMachineArn],
+          actions: ["states:StartExecution", ...answering],
+          resources: [keeperArn],
+        }),
+        // To answer what has it take another keeper's place.
+        new PolicyStatement({
+          effect: Effect.ALLOW,
+          actions: answering,
+          resources: [this.ended.stateMachineArn],
         }),
       ],
     });

@@ -124,8 +124,11 @@ const kinds: Kinds<LeasedWorkflowProps> = {
  *
  * Fails at synth when names of the work collide with its own.
  *
- * Ends with InvalidOptionsError without a key, LeaseUnavailableError, KeeperNotReadyError (its keeper could not prove
- * or renew the lease in time; no work was done), LeaseLostError, or the work's own error.
+ * The lock is taken for a minute at least, so that the keeper can start. Its first renewal gives the lease its own length.
+ *
+ * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error; and, where
+ * no work was done, with KeeperNotPermittedError (a permission is missing), KeeperNotReadyError (its keeper did not
+ * answer in time) or LeaseNotProvenError (its keeper could not read the lease).
  *
  * ```ts
  * const importing = new LeasedWorkflow(this, "Import", { table, key: "orders", work: fetchOrders.next(storeOrders) });

@@ -29,11 +29,13 @@ export function unlessRedriven(value: string): string {
 }
 
 /** Assigns the failure that a Catch has caught, which the execution reports once its lease has ended. */
-export const failure: Record<string, Json> = assigning({
-  failure: jsonata(
-    `${isRedriven} ? {'Error': ${literal(redrivenError)}, 'Cause': ${literal(redrivenCause)}} : $states.errorOutput`,
-  ),
-});
+export const failure: Record<string, Json> = failureAs("$states.errorOutput");
+
+/** Assigns a failure as {@link failure} does; `error` is JSONata for what it is in an execution that was not redriven. */
+export function failureAs(error: string): Record<string, Json> {
+  const redriven = `{'Error': ${literal(redrivenError)}, 'Cause': ${literal(redrivenCause)}}`;
+  return assigning({ failure: jsonata(`${isRedriven} ? ${redriven} : (${error})`) });
+}
 
 /** Gives a task in JSONata that fails, unsent, in a redriven execution. */
 export function refusingRedrive(task: State): State {

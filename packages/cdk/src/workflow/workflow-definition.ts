@@ -23,10 +23,12 @@ import {
   jsonata,
   literal,
   refused,
+  retryUnless,
   rule,
   type State,
   succeed,
 } from "./asl.ts";
+import { isDenied, notPermittedError } from "./keeper-terms.ts";
 import {
   acquireArguments,
   cancelArguments,
@@ -38,25 +40,33 @@ import {
   takeOverArguments,
   wasReleasedIn,
 } from "./lease-requests.ts";
-import { failure, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
-import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
+import { failure, failureAs, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
+import { assigning, leaseVariable, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { canWait, judgeHolder, waiting } from "./waiting-states.ts";
 import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
-/** A keeper is ready in less than a second. The lease is not renewed during this wait. */
+/** A keeper is ready in less than a second, unless Step Functions is slow. The lease is not renewed during this wait. */
 const longestKeeperStartSeconds = 60;
+/**
+ * A lease is taken for so long at least: its keeper has to start within it, however short leases are. The keeper's first
+ * renewal gives it the length that it is to have.
+ */
+const shortestStartMs = 60_000;
+/** Names that a missing permission has, where Step Functions has a name of its own for it. */
+const denials = ["States.Permissions", "Sfn.AccessDeniedException"] as const;
 const sameInput = jsonata("$states.input");
 
 /** Gives the definition of a leased workflow. */
 export function workflowDefinition(given: WorkflowTerms): Definition {
   const terms = { ...given, variablePrefix };
-  const { once, leaseDurationMs } = terms;
+  const { once } = terms;
+  const startMs = Math.max(terms.leaseDurationMs, shortestStartMs);
   return withStatePrefix({
     Comment: "Does its work under a lease.",
     StartAt: "Begin",
     States: {
       Begin: begin(terms),
-      Acquire: grant(acquireArguments(terms, leaseDurationMs, once), terms),
+      Acquire: grant(acquireArguments(terms, startMs, once), terms),
       SeeHolder: call("dynamodb:getItem", {
         Arguments: inspectArguments(terms),
         Assign: assigning({ record }),
@@ -64,9 +74,9 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
         Catch: [catching("States.ALL", "Cancel", { Assign: failure })],
       }),
       JudgeHolder: judgeHolder(terms),
-      TakeOver: grant(takeOverArguments(terms, leaseDurationMs), terms),
+      TakeOver: grant(takeOverArguments(terms, startMs), terms),
       ...waiting(terms),
-      StartKeeper: refusingRedrive(startKeeper(terms)),
+      StartKeeper: refusingRedrive(startKeeper(terms, startMs)),
       Work: {
         Type: "Parallel",
         QueryLanguage: "JSONata",
@@ -162,7 +172,7 @@ function grant(request: Json, terms: WorkflowTerms): State {
  * keeper. Each attempt has a token of its own, and so an execution of its own. Two keepers of one lease do no harm,
  * and a keeper that comes too late finds the lease released.
  */
-function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
+function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
   const name = `$hash(${own("token")}, 'SHA-256') & '-0-'`;
   const notReady = {
     Error: "KeeperNotReadyError",
@@ -170,6 +180,10 @@ function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
       `'the keeper of the lease did not prove and renew it in time: see its execution ' & ${name} & '0 of ${keeperArn}'`,
     ),
   };
+  const notStarted =
+    `$states.errorOutput.Error != '${notPermittedError}' and ${isDenied} ` +
+    `? {'Error': '${notPermittedError}', 'Cause': 'its keeper may not be started: ' & $string($states.errorOutput)} ` +
+    ": $states.errorOutput";
   const input =
     "{'lease': $lease, 'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token}";
   return call("sfn:startExecution.waitForTaskToken", {
@@ -178,11 +192,14 @@ function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
       Name: jsonata(`${name} & $string($states.context.State.RetryCount)`),
       Input: jsonata(`$string(${input})`),
     },
-    TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(leaseDurationMs / 1500)),
+    TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(startMs / 1500)),
+    Retry: retryUnless(notPermittedError, ...denials),
+    // Its first renewal has given the lease another end.
+    Assign: { [leaseVariable]: jsonata(`$merge([$${leaseVariable}, $states.result])`) },
     Next: "Work",
     Catch: [
       catching("States.Timeout", "Cancel", { Assign: assigning({ failure: notReady }) }),
-      catching("States.ALL", "Cancel", { Assign: failure }),
+      catching("States.ALL", "Cancel", { Assign: failureAs(notStarted) }),
     ],
   });
 }

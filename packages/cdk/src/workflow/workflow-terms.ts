@@ -29,10 +29,10 @@ export interface WorkflowTerms extends LeaseTerms {
  */
 export function leaseOf(
   item: string,
-  { tableName, lockAtLeastForMs, once }: WorkflowTerms,
+  { tableName, leaseDurationMs, lockAtLeastForMs, once }: WorkflowTerms,
 ): Record<string, Json> {
   const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
-  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt" | "leaseDurationMs"): string =>
+  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt"): string =>
     attributeOf(item, attribute, "N");
   const cooldownUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
   return {
@@ -45,7 +45,7 @@ export function leaseOf(
       fencingToken: jsonata(number("fence")),
       acquiredAt: jsonata(number("acquiredAt")),
       expiresAt: jsonata(number("expiresAt")),
-      leaseDurationMs: jsonata(number("leaseDurationMs")),
+      leaseDurationMs,
       ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
       ...(once ? { slot: jsonata(own("slot")) } : {}),
     },

@@ -37,6 +37,7 @@ export interface ExecutionDescription {
 export interface Interpreter {
   readonly clock: Clock;
   readonly random: () => number;
+  readonly transitionMs: () => number;
   readonly evaluator: Evaluator;
   readonly tokens: TaskTokens;
   readonly call: ServiceCall;

@@ -29,11 +29,13 @@ const formatTime = jsonata("$fromMillis($time, $picture, $zone)");
 export class Evaluator {
   readonly #clock: Clock;
   readonly #uuid: () => string;
+  readonly #random: () => number;
   readonly #compiled = new Map<string, jsonata.Expression>();
 
-  constructor(clock: Clock, uuid: () => string) {
+  constructor(clock: Clock, uuid: () => string, random: () => number) {
     this.#clock = clock;
     this.#uuid = uuid;
+    this.#random = random;
   }
 
   /**
@@ -89,6 +91,7 @@ export class Evaluator {
     expression.registerFunction("hash", hash, "<ss:s>");
     expression.registerFunction("parse", parse, "<s:x>");
     expression.registerFunction("uuid", this.#uuid, "<:s>");
+    expression.registerFunction("random", this.#random, "<:n>");
     this.#compiled.set(source, expression);
     return expression;
   }

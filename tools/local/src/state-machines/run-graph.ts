@@ -58,6 +58,8 @@ async function runState(state: State, at: StateCheckpoint, branch: Branch): Prom
   const { execution } = branch;
   const { name, input, inner } = at;
   branch.signal.throwIfAborted();
+  const slowMs = execution.interpreter.transitionMs();
+  if (slowMs > 0) await pause(execution.interpreter.clock, slowMs, branch.signal);
   const isEntered = at.entered !== undefined;
   if (at.entered === undefined) {
     const time = isoTime(execution.interpreter.clock);

@@ -20,8 +20,10 @@ export interface StateMachinesOptions {
   /** Performs the service integrations of Task states. */
   readonly call: ServiceCall;
   readonly onEvent?: StateMachineListener;
-  /** From 0 (included) to 1 (excluded), for jitter. @default Math.random */
+  /** From 0 (included) to 1 (excluded), for jitter, and what JSONata's `$random()` gives. @default Math.random */
   readonly random?: () => number;
+  /** How long it takes to enter a state. @default () => 0 */
+  readonly transitionMs?: () => number;
   /** What JSONata's `$uuid()` gives. @default randomUUID */
   readonly uuid?: () => string;
 }
@@ -46,12 +48,13 @@ export class StateMachines {
   #closed = false;
 
   constructor(options: StateMachinesOptions) {
-    const { clock, call, onEvent, random = Math.random, uuid = randomUUID } = options;
+    const { clock, call, onEvent, random = Math.random, uuid = randomUUID, transitionMs = () => 0 } = options;
     this.#interpreter = {
       clock,
       call,
       random,
-      evaluator: new Evaluator(clock, uuid),
+      transitionMs,
+      evaluator: new Evaluator(clock, uuid, random),
       tokens: new TaskTokens(),
       publish: (event) => callListener(() => onEvent?.(event)),
     };
