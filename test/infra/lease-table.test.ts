@@ -1,6 +1,6 @@
-import { type LeaseKeyScope, LeaseTable, LeaseTableAlarms } from "@leasehold/cdk";
+import { type LeaseKeyScope, LeaseTable, LeaseTableAlarms, LeaseWakeup } from "@leasehold/cdk";
 import { metricNames, metricsNamespace } from "@leasehold/client/metrics";
-import { App, CfnParameter, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { App, CfnParameter, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
 import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
@@ -109,6 +109,25 @@ describe("a table in several regions", () => {
     new LeaseTable(stack, "Leases", { replicas, multiRegionConsistency: MultiRegionConsistency.STRONG });
     Annotations.fromStack(stack).hasNoWarning("/Test/Leases", Match.anyValue());
     Template.fromStack(stack).hasResourceProperties(tableType, { MultiRegionConsistency: "STRONG" });
+  });
+
+  test("has no ttl where it is strongly consistent, for DynamoDB has none there", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", { replicas, multiRegionConsistency: MultiRegionConsistency.STRONG });
+    new LeaseTable(stack, "Others", { replicas });
+    const tables = Object.values(Template.fromStack(stack).findResources(tableType));
+    expect(tables.map(({ Properties }) => Properties.TimeToLiveSpecification)).toEqual([
+      undefined,
+      { AttributeName: "ttl", Enabled: true },
+    ]);
+  });
+
+  test("refuses a history and a wakeup where it is strongly consistent: they need ttl and transactions", () => {
+    const stack = newStack();
+    const strong = { replicas, multiRegionConsistency: MultiRegionConsistency.STRONG };
+    expect(() => new LeaseTable(stack, "Kept", { ...strong, history: Duration.days(1) })).toThrow(/no ttl/);
+    const table = new LeaseTable(stack, "Leases", { ...strong, stream: true });
+    expect(() => new LeaseWakeup(stack, "Wakeup", { table })).toThrow(/no transactions/);
   });
 
   test("is used through each of its replicas", () => {

@@ -170,6 +170,14 @@ describe("leasehold table check", () => {
     expect([code, stdout]).toEqual([exitCode, expect.stringContaining(text)]);
   });
 
+  it("finds nothing wrong with a strongly consistent table that has no ttl, for it cannot have it", async () => {
+    const Replicas = [{ RegionName: "us-east-1" }, { RegionName: "us-west-2" }];
+    const strong = tableWith({ Replicas, MultiRegionConsistency: "STRONG" });
+    server.answer({ ...strong, DescribeTimeToLive: {} });
+    const { code, stdout } = await call(["table", "check", "--strict"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("✓ ttl       none: a table with strong")]);
+  });
+
   it("says why something is not checked, and never that it is right", async () => {
     server.answer({
       ...good,

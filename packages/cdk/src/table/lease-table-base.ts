@@ -1,6 +1,6 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
-import type { ITableV2, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import type { ITableV2, MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
 import { leaseMetric } from "./lease-metrics.ts";
@@ -23,6 +23,8 @@ export interface ILeaseTable extends IConstruct {
   readonly encryption: TableEncryptionV2 | undefined;
   /** Regions of the table's replicas, besides its own. */
   readonly replicaRegions: readonly string[];
+  /** How replicas follow each other's writes; undefined where this app does not define it. */
+  readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   /** Permissions on the table. */
   readonly grants: LeaseTableGrants;
   /**
@@ -64,6 +66,7 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   abstract readonly tableStreamArn: string | undefined;
   abstract readonly encryption: TableEncryptionV2 | undefined;
   abstract readonly replicaRegions: readonly string[];
+  abstract readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   readonly grants: LeaseTableGrants = LeaseTableGrants.fromLeaseTable(this);
 
   get tableName(): string {

@@ -42,7 +42,8 @@ export interface LeaseTableProps {
   readonly history?: Duration;
   /**
    * How replicas follow each other's writes. A lock that is taken in more than one region needs STRONG, which
-   * DynamoDB has for three regions: two replicas, or one and a witness.
+   * DynamoDB has for three regions: two replicas, or one and a witness. Such a table has neither ttl nor transactions:
+   * unused locks stay, and a `history` and a {@link LeaseWakeup} are refused.
    *
    * @default MultiRegionConsistency.EVENTUAL
    */
@@ -134,6 +135,7 @@ export class LeaseTable extends LeaseTableBase {
   readonly tableStreamArn: string | undefined;
   readonly encryption: TableEncryptionV2 | undefined;
   readonly replicaRegions: readonly string[];
+  readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   /** What keeps the history; undefined without one. */
   readonly history: LeaseHistory | undefined;
 
@@ -146,13 +148,20 @@ export class LeaseTable extends LeaseTableBase {
         `${this.node.path} has a history, which is made from the stream: leave stream: false out`,
       );
     }
-    const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = given;
+    const { replicas = [], multiRegionConsistency = MultiRegionConsistency.EVENTUAL } = given;
+    const { witnessRegion, tableName } = given;
+    const isStrong = multiRegionConsistency === MultiRegionConsistency.STRONG;
+    if (history !== undefined && isStrong) {
+      throw new Error(
+        `${this.node.path} has a history and strong consistency: DynamoDB has no ttl there, so it would grow for ever`,
+      );
+    }
     checkRegionIsSet(this, given);
     this.encryption = given.encryption ?? TableEncryptionV2.dynamoOwnedKey();
     const table = new TableV2(this, "Resource", {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
-      timeToLiveAttribute: attributeNames.timeToLive,
+      ...(isStrong ? {} : { timeToLiveAttribute: attributeNames.timeToLive }),
       billing: Billing.onDemand(),
       encryption: this.encryption,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
@@ -161,7 +170,7 @@ export class LeaseTable extends LeaseTableBase {
       ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
       ...(tableName === undefined ? {} : { tableName }),
       ...(given.replicas ? { replicas: given.replicas } : {}),
-      ...(multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
+      ...(given.multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
       ...(witnessRegion === undefined ? {} : { witnessRegion }),
     });
     // By this tag, the command line finds the table where none is named.
@@ -171,12 +180,13 @@ export class LeaseTable extends LeaseTableBase {
     // TableV2 has an ARN to give even where there is no stream. Replicas bring one of the same kind.
     this.tableStreamArn = stream || replicas.length > 0 ? table.tableStreamArn : undefined;
     this.replicaRegions = replicas.map(({ region }) => region);
+    this.multiRegionConsistency = multiRegionConsistency;
     this.history = history && new LeaseHistory(this, "History", { table: this, keepFor: history });
-    if (replicas.length > 0 && multiRegionConsistency !== MultiRegionConsistency.STRONG) {
+    if (replicas.length > 0 && !isStrong) {
       Annotations.of(this).addWarningV2(
         "@leasehold/cdk:replicasNotStronglyConsistent",
         "replicas that follow with a delay let a second holder in: use each lock in one region only, " +
-          "or set multiRegionConsistency to MultiRegionConsistency.STRONG",
+          "or set multiRegionConsistency to MultiRegionConsistency.STRONG, which has neither ttl nor transactions",
       );
     }
   }
@@ -213,6 +223,7 @@ class ImportedLeaseTable extends LeaseTableBase {
   readonly tableStreamArn: string | undefined;
   readonly encryption = undefined;
   readonly replicaRegions: readonly string[] = [];
+  readonly multiRegionConsistency = undefined;
   readonly history = undefined;
 
   constructor(scope: Construct, id: string, attributes: TableAttributesV2) {

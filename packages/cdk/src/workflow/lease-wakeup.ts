@@ -1,6 +1,7 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { Duration, Stack } from "aws-cdk-lib";
+import { MultiRegionConsistency } from "aws-cdk-lib/aws-dynamodb";
 import { Grant, type IRole, Role } from "aws-cdk-lib/aws-iam";
 import {
   FilterCriteria,
@@ -114,6 +115,11 @@ export class LeaseWakeup extends LeaseWakeupBase {
     const { table, handler: own } = checkProps(props, kinds, "table");
     checkAccount(this, table);
     checkRegion(this, table);
+    if (table.multiRegionConsistency === MultiRegionConsistency.STRONG) {
+      throw new Error(
+        `${table.node.path} has strong consistency, and so no transactions, which waiters need: use a table of one region`,
+      );
+    }
     if (table.tableStreamArn === undefined) {
       throw new Error(
         `${table.node.path} has no stream, so no release can be seen: make the table with stream: true`,

@@ -52,8 +52,10 @@ function keyFinding(facts: TableFacts): Finding {
   return { check: "key", result: "error", text, fix, docs: docsAddress("table.md") };
 }
 
-function ttlFinding({ ttl }: TableFacts): Finding {
+function ttlFinding({ table, ttl }: TableFacts): Finding {
   const check = "ttl";
+  if (table.MultiRegionConsistency === "STRONG")
+    return { check, result: "ok", text: "none: a table with strong consistency cannot have it" };
   if ("unknown" in ttl) return { check, result: "not checked", text: ttl.unknown };
   if (ttl.value === timeToLive) return { check, result: "ok", text: `on, on the attribute "${timeToLive}"` };
   const docs = docsAddress("troubleshooting.md#ttl");
