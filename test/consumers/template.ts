@@ -6,8 +6,8 @@ const expected: Readonly<Record<string, number>> = {
   "AWS::CloudWatch::Dashboard": 1,
   "AWS::DynamoDB::GlobalTable": 1,
   "AWS::Scheduler::Schedule": 7,
-  // The heartbeat's two and the import; five workflows of jobs, each with the two of its heartbeat; the redrive guard.
-  "AWS::StepFunctions::StateMachine": 19,
+  // Two of the heartbeat that is named, two of the one that the jobs share; five jobs; the import; the redrive guard.
+  "AWS::StepFunctions::StateMachine": 11,
 };
 
 /** Rejects if an assembly lacks what `fixtures/stranger-stack.ts` is to make. */

@@ -154,6 +154,27 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(await page.locator("dialog[open]").count()).toBe(1);
   });
 
+  it("keeps a dialog that was opened while a look was under way", async () => {
+    const { store } = await busyTable();
+    const { page, origin } = await openedPage(store, ["--write"]);
+    await page.goto(`${origin}/key?key=import`);
+    const answers = Promise.withResolvers<void>();
+    await page.route(`${origin}/key?key=import`, async (route) => {
+      await answers.promise;
+      await route.continue();
+    });
+    await page.waitForRequest(`${origin}/key?key=import`);
+    await page.getByRole("button", { name: "Break the lease" }).click();
+    const breaking = page.locator("dialog[open]");
+    await breaking.getByLabel("Reason").fill("INC-1");
+    const response = page.waitForResponse(`${origin}/key?key=import`);
+    answers.resolve();
+    await (await response).finished();
+    await page.waitForTimeout(300);
+    expect(await breaking.count()).toBe(1);
+    expect(await breaking.getByLabel("Reason").inputValue()).toBe("INC-1");
+  });
+
   it("breaks, pauses, resumes and asks to stop by its buttons, with the key typed and a reason", async () => {
     const { store, client } = await busyTable();
     const { page, origin, trouble } = await openedPage(store, ["--write"]);

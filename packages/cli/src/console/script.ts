@@ -39,17 +39,23 @@ document.addEventListener("submit", async (event) => {
   else form.querySelector("[role=status]").textContent = isOpen === false ? "This secret opens nothing." : "The console does not answer.";
 });
 
+function isInUse() {
+  if (document.querySelector("dialog[open]")) return true;
+  const { activeElement } = document;
+  return main.contains(activeElement) && /^(INPUT|SELECT|TEXTAREA)$/.test(activeElement.tagName);
+}
+
 let isLooking = false;
 async function look() {
-  if (isLooking || document.hidden || document.querySelector("dialog[open]") || !everyMs) return;
-  if (document.activeElement && main.contains(document.activeElement) && /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
+  if (isLooking || document.hidden || isInUse() || !everyMs) return;
   isLooking = true;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
     if (answer.status === 401) { state.textContent = "The session is over: open the address that the console has printed."; return; }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.querySelector("main");
-    if (!next) return;
+    // A dialog may have been opened since the question: what is typed there is worth more than a new page.
+    if (!next || isInUse()) return;
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : undefined;
     const opened = new Set([...main.querySelectorAll("details[open]")].map((one) => one.dataset.focus));
     const rows = new Map([...main.querySelectorAll("[data-row]")].map((one) => [one.dataset.row, one.dataset.version]));
