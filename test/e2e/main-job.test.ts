@@ -128,7 +128,8 @@ describe("npm start", () => {
     await new Promise((resolve) => setTimeout(resolve, 10_000));
     demonstration.child.kill("SIGCONT");
 
-    expect(await demonstration.exitCode).toBe(exitCodes.tooSlow);
+    const exitCode = await demonstration.exitCode;
+    expect(exitCode, demonstration.output()).toBe(exitCodes.tooSlow);
     expect(demonstration.output()).toContain("the plan could not be kept");
     expect(demonstration.output()).toContain("npm start -- --stretch");
     // An incident may say that a call has failed; no check may.

@@ -266,6 +266,21 @@ describe("answers that got lost", () => {
     await second;
   });
 
+  test("of a success: it is sent again, and is no success where another attempt has succeeded meanwhile", async () => {
+    const late = runsOf("a", { heartbeat: false }).run(slot, async () => {
+      await clock.advance(leaseDurationMs + 1_001);
+      const update = store.update.bind(store);
+      store.update = async (request, options) => {
+        store.update = update;
+        await inTime(runsOf("b").run(slot, () => "b"));
+        return { ...(await update(request, options)), retried: true };
+      };
+      return "a";
+    });
+    await expect(late).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", attempt: 2, owner: "b" });
+  });
+
   test("of a success that is never confirmed: the caller is told, and the slot can be retried", async () => {
     const runs = runsOf("a");
     const run = runs.run(slot, () => {

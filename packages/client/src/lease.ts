@@ -187,7 +187,8 @@ export class Lease implements AsyncDisposable {
    * the release may have landed, or the lock may have been taken before.
    */
   async release(): Promise<boolean> {
-    return (await this.end(false)).wasOurs;
+    const { wasOurs, isRecorded } = await this.end(false);
+    return wasOurs ?? isRecorded;
   }
 
   /**
@@ -200,7 +201,7 @@ export class Lease implements AsyncDisposable {
    */
   async complete(): Promise<boolean> {
     const { wasOurs, isRecorded } = await this.end(this.#slot !== undefined);
-    return this.#slot === undefined ? wasOurs : isRecorded;
+    return this.#slot === undefined ? wasOurs === true : isRecorded;
   }
 
   /** @internal Ends it once, whatever is asked for later. */

@@ -40,8 +40,8 @@ export interface SharedTimes {
 
 /** What the end of a lease has come to. */
 export interface Ended {
-  /** Whether the lock was still this token's to end. */
-  readonly wasOurs: boolean;
+  /** Whether the lock was still this token's to end; undefined where answers were lost and others have had the lock since. */
+  readonly wasOurs: boolean | undefined;
   /** Whether its slot is recorded as done, or will be when the last handle ends. */
   readonly isRecorded: boolean;
 }
@@ -79,7 +79,7 @@ export class HeldLease implements Removal {
   #isGone = false;
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isEnding = false;
-  #ending: Promise<Ended | "unknown"> | undefined;
+  #ending: Promise<Ended> | undefined;
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
   /** For how long nobody could take it, when its release began; of a seat that no other process of its owner may take. */
@@ -201,7 +201,8 @@ export class HeldLease implements Removal {
    * done, when the last handle ends.
    *
    * Rejects with LeaseServiceError where the service did not confirm. Where others have had the lock since, it stays
-   * unknown whether an earlier copy of the release had landed, or whether the lock was taken away before.
+   * unknown whether an earlier copy of the release had landed, or whether the lock was taken away before: it rejects then
+   * unless the slot is recorded as done, by this lease or by another.
    */
   async release(completed: boolean): Promise<Ended> {
     if (this.#holds > 1) {
@@ -211,7 +212,7 @@ export class HeldLease implements Removal {
       return lost === undefined || lost === "revoked" ? { wasOurs: true, isRecorded: completed } : notOurs;
     }
     const ended = await this.#endOnce(completed);
-    if (ended !== "unknown") return ended;
+    if (ended.wasOurs !== undefined || ended.isRecorded) return ended;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",
       `an answer to the release of ${quoted(this.key)} was lost, and others have had the lock ` +
@@ -225,7 +226,7 @@ export class HeldLease implements Removal {
     void this.#endOnce(false);
   }
 
-  #endOnce(completed: boolean): Promise<Ended | "unknown"> {
+  #endOnce(completed: boolean): Promise<Ended> {
     this.#isEnding = true;
     if (this.#ending === undefined) {
       this.#ending = this.#end(completed || this.#isCompleted).catch((error: unknown) => {
@@ -326,7 +327,7 @@ export class HeldLease implements Removal {
     return [item === undefined ? "expired" : "taken"];
   }
 
-  async #end(completed: boolean): Promise<Ended | "unknown"> {
+  async #end(completed: boolean): Promise<Ended> {
     const { clock, gate } = this.#context;
     const { record } = this.terms;
     if (record.seat !== undefined && !record.reentrant && this.deadline.lost === undefined) {
@@ -348,13 +349,12 @@ export class HeldLease implements Removal {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
         if (isKnown || !(retried || this.#mayHaveEnded)) return notOurs;
         // Nobody could take it yet: then it was an earlier copy of the release.
-        // Nor does it matter which copy it was where the slot is recorded as done.
-        confirmed = this.#isStillBelieved() || (slot !== undefined && (lastDoneSlot(item) ?? "") >= slot);
-        if (!confirmed) return "unknown";
+        confirmed = this.#isStillBelieved();
       }
-      this.form.released?.();
       // What has landed may be an earlier release, which left the slot open.
       const isRecorded = slot !== undefined && (applied || (lastDoneSlot(item) ?? "") >= slot);
+      if (!confirmed) return { wasOurs: undefined, isRecorded };
+      this.form.released?.();
       return { wasOurs: true, isRecorded };
     } catch (error) {
       if (error instanceof LeaseError && error.mayHaveLanded) this.#mayHaveEnded = true;

@@ -77,8 +77,10 @@ export class Attempt {
     form.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
-        const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
-        return confirmed && form.isOutcomeSent;
+        const isSuccess = state === "succeeded";
+        const { wasOurs = false, isRecorded } = await lease.end(isSuccess);
+        // A slot that is done and was not ended by this attempt was done by another.
+        return wasOurs && isRecorded === isSuccess && form.isOutcomeSent;
       } catch (error) {
         if (!mayPass(error) || tries >= outcomeTries) throw error;
       }
