@@ -467,8 +467,9 @@ describe("executions that want the same lock at the same time", () => {
     const work: Work<void> = async (_lease, context, { name }) => {
       for (const part of ["one", "two", "three"]) {
         await context.step(part, async () => {
+          // A step of its own whose process was killed may not have come to its end yet, on a busy machine.
+          if (running.some((other) => other !== name)) overlaps.push([...running, name]);
           running.push(name);
-          if (running.length > 1) overlaps.push(running);
           await new Promise((resolve) => setTimeout(resolve, 1));
           done.push(name);
           running = running.filter((other) => other !== name);
