@@ -177,6 +177,17 @@ describe("a table of this account and region", () => {
     for (const stack of [newStack(), newStack({})]) expect(imported(stack).nameFor(stack)).toBe("leases");
   });
 
+  test("can be imported by the names from before, which are deprecated", () => {
+    const stack = newStack();
+    const tableArn = arn(env.account, env.region);
+    const imported = [
+      LeaseTable.fromTableName(stack, "Named", "leases"),
+      LeaseTable.fromTableArn(stack, "ByArn", tableArn),
+      LeaseTable.fromTableAttributes(stack, "ByAttributes", { tableArn }),
+    ];
+    expect(imported.map((table) => table.nameFor(stack))).toEqual(["leases", "leases", "leases"]);
+  });
+
   test("is addressed by its name where it is imported by its ARN, and the stack knows its own account", () => {
     const stack = newStack();
     const table = LeaseTable.fromLeaseTableArn(stack, "Leases", arn(env.account, env.region));

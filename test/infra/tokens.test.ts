@@ -15,7 +15,7 @@ import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
-import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { Pass, Result } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { definitionsIn } from "../support/definitions.ts";
 
@@ -50,6 +50,14 @@ function templateOf(kind: Kind, props: Partial<SingletonJobProps>): Template {
     ...props,
   });
   return Template.fromStack(stack);
+}
+
+/** What the states named Values give. */
+function resultsIn(definition: unknown): unknown[] {
+  if (typeof definition !== "object" || definition === null) return [];
+  return Object.entries(definition).flatMap(([name, value]) =>
+    name === "Values" ? [(value as { Result: unknown }).Result] : resultsIn(value),
+  );
 }
 
 const number = (): number => Lazy.number({ produce: () => 60_000 });
@@ -135,6 +143,36 @@ describe("a duration that is known at deployment only", () => {
     const target = SingletonJobTarget.lockedLambda(fn);
     new SingletonJob(stack, "Job", { table, target, schedule: ScheduleExpression.rate(Duration.minutes(5)) });
     expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).toMatch(/"TimeoutSeconds":[^,]*960/);
+  });
+});
+
+describe("a value in a workflow's own work that is known at deployment only", () => {
+  test("stays the number, the list or the text that it will be", () => {
+    const { stack, table } = newWorld();
+    const count = new CfnParameter(stack, "Count", { type: "Number" });
+    // The stand-in for its value is its name.
+    count.overrideLogicalId("42");
+    const later = Lazy.string({ produce: () => 'with "quotes"' });
+    const values = {
+      count: count.valueAsNumber,
+      produced: Lazy.number({ produce: () => 5 }),
+      list: Lazy.list({ produce: () => ["a", "b"] }),
+      object: Lazy.any({ produce: () => ({ inside: true }) }),
+      text: `before ${later} after`,
+      stackName: Aws.STACK_NAME,
+    };
+    const work = new Pass(stack, "Values", { result: Result.fromObject(values) });
+    new LeasedWorkflow(stack, "Import", { table, key: "import", work });
+    expect(Object.values(definitionsIn(Template.fromStack(stack))).flatMap(resultsIn)).toEqual([
+      {
+        count: 42,
+        produced: 5,
+        list: ["a", "b"],
+        object: { inside: true },
+        text: 'before with "quotes" after',
+        stackName: "AWS::StackName",
+      },
+    ]);
   });
 });
 
