@@ -78,11 +78,11 @@ const refusedSuccess: Mistake = {
   what: "a success that is reported although it was refused",
   plant: replacing(
     Lease.prototype,
-    "complete",
-    (complete) =>
-      async function (this: Lease) {
-        await complete.call(this);
-        return true;
+    "end",
+    (end) =>
+      async function (this: Lease, completed) {
+        await end.call(this, completed);
+        return { wasOurs: true, isRecorded: completed };
       },
   ),
   violation: /was confirmed, and shows as|two callers were told|tried again after its success/,
