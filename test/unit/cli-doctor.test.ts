@@ -134,6 +134,17 @@ describe("leasehold doctor", () => {
     expect(stdout.includes("table create")).toBe(text === "does not exist");
   });
 
+  it.each([
+    ["ExpiredTokenException", "log in: aws sso login"],
+    ["UnrecognizedClientException", "log in: aws sso login"],
+    ["AccessDeniedException", "give --table NAME"],
+  ])("advises to make no table where looking for one by its tag fails with %s", async (code, advice) => {
+    env = { ...env, LEASEHOLD_TABLE_NAME: "" };
+    const called = await doctor({ ...good, ListTables: refuse(code) });
+    expect([called.code, called.stderr]).toEqual([78, expect.stringContaining(advice)]);
+    expect(called.stderr).not.toContain("table create");
+  });
+
   it("exits with 1 at a warning with --strict, and else with 0", async () => {
     const answers = { ...good, DescribeContinuousBackups: {} };
     expect((await doctor(answers, "--strict")).code).toBe(1);

@@ -7,6 +7,17 @@ import { lightStore } from "@leasehold/client/light";
 import { isLoopback, localCredentials, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 
+/** What to do about credentials. */
+export const credentialsFix = "set AWS_PROFILE or --profile, or log in: aws sso login";
+
+const ofCredentials =
+  /^(CredentialsProviderError|(ExpiredToken|(Incomplete|Invalid)Signature|MissingAuthenticationToken|UnrecognizedClient)Exception)$/;
+
+/** Whether an error of the SDK's says that AWS does not know the caller, or no longer. */
+export function isOfCredentials(error: unknown): boolean {
+  return error instanceof Error && ofCredentials.test(error.name);
+}
+
 /** A DynamoDB client of the AWS SDK, for a table's settings. */
 export function sdkClient({
   region,
@@ -45,8 +56,7 @@ export async function regionWithCredentials({ config }: DynamoDBClient): Promise
     }
   };
   const region = await found("region", () => config.region(), "give --region, or set AWS_REGION");
-  const advice =
-    "set AWS_PROFILE or give --profile, or log in: aws sso login. To try without AWS: leasehold dev";
+  const advice = `${credentialsFix}. To try without AWS: leasehold dev`;
   await found("credentials", () => config.credentials(), advice);
   return region;
 }

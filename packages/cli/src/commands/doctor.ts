@@ -6,6 +6,7 @@ import { latencyFinding, leftoverFinding, mostItems } from "../doctor/measuremen
 import { doctorKey, permissionFinding } from "../doctor/permissions.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
+import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, askedTable, factsOf, refusalIn, type TableFacts } from "../table/asked-table.ts";
 import { type Finding, reportFindings } from "../table/findings.ts";
 import { settingFindings } from "../table/table-checks.ts";
@@ -19,7 +20,6 @@ type DoctorCall = Call<typeof flags>;
 
 const defaultSkewMs = 1_000;
 const identityWithinMs = 5_000;
-const credentialsFix = "set AWS_PROFILE or --profile, or log in: aws sso login";
 
 export default command({
   usage: "doctor [flags]",

@@ -9,7 +9,7 @@ import {
 import { environmentNames } from "@leasehold/client/environment";
 import { isLoopback, type TablePlace } from "../connection.ts";
 import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
-import { sdkClient } from "../sdk.ts";
+import { credentialsFix, isOfCredentials, sdkClient } from "../sdk.ts";
 import { shown } from "../terminal/text.ts";
 import { tableTag } from "./definition.ts";
 
@@ -19,7 +19,8 @@ const atOnce = 8;
 const withinMs = 10_000;
 
 const tag = `${tableTag.Key}=${tableTag.Value}`;
-const advice = `give --table NAME, or set ${environmentNames.tableName}. To make one: leasehold table create NAME; to try without AWS: leasehold dev`;
+const advice = `give --table NAME, or set ${environmentNames.tableName}`;
+const other = "to try without AWS: leasehold dev";
 
 /** Finds the tagged table's name. Throws a CommandError (78) where there is none, or more than one, or no answer. */
 export async function findTable(place: Omit<TablePlace, "tableName" | "clock">): Promise<string> {
@@ -33,11 +34,14 @@ export async function findTable(place: Omit<TablePlace, "tableName" | "clock">):
       only === undefined
         ? `none at ${region} has the tag ${tag}`
         : `${found.length} at ${region} have the tag ${tag}: ${found.map(shown).join(", ")}`;
-    throw new CommandError(`no table is named, and ${finding}: ${advice}`, exitCodes.configuration);
+    const message = `no table is named, and ${finding}: ${advice}. To make one: leasehold table create NAME; ${other}`;
+    throw new CommandError(message, exitCodes.configuration);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const reason = messageOf(error);
-    const message = `no table is named, and looking for one with the tag ${tag} failed (${reason}): ${advice}`;
+    const failed = `looking for one with the tag ${tag} failed (${messageOf(error)})`;
+    // Whom AWS does not know, or no longer, it gives no table by a name either.
+    const fix = isOfCredentials(error) ? credentialsFix : advice;
+    const message = `no table is named, and ${failed}: ${fix}; ${other}`;
     throw new CommandError(message, exitCodes.configuration, { cause: error });
   } finally {
     dynamodb.destroy();
