@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
 
-describe("a keeper that hands over", { tags: ["long"] }, () => {
+describe("a keeper that hands over", () => {
   it("tells when the lease ends by its last renewal, so that the next one may try its first again", async () => {
     const kept = new KeptWork();
     const lease = await kept.client.acquire(key);

@@ -1,7 +1,8 @@
 /** What an invocation leaves behind, and by when it has ended. */
+import { getEventListeners } from "node:events";
 import { LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
-import { CompletionFailedError, leaseLock } from "@leasehold/middy";
+import { CompletionFailedError, leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { describe, expect, test } from "vitest";
 import { bench, ways } from "./middy-support.ts";
@@ -97,6 +98,31 @@ describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", 
     expect(await holder()).toMatch(/^job\/request/);
     expect(listeners()).toBeLessThanOrEqual(before);
   });
+});
+
+describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", (_, wrap) => {
+  // Middy's early timeout is 5 ms before the end. Its timer fires a little late or, by whole milliseconds, a little early.
+  test.each([
+    [7, "is left to expire", "job/request-1"],
+    [8, "is released", undefined],
+  ])("the lease of an invocation that ends with %i ms left %s", async (leftMs, _what, expected) => {
+    const { clock, client, context, holder } = bench();
+    const app = wrap({ client, clock, key: "job", ...quiet }, () => {
+      clock.freeze(60_000 - leftMs);
+      throw new Error("out of time");
+    });
+    await expect(app({}, context(60_000))).rejects.toThrow("out of time");
+    expect(await holder()).toBe(expected);
+  });
+});
+
+test("a refused invocation leaves no listener on the signal that it has followed", async () => {
+  const { clock, client, other, context } = bench();
+  await other.acquire("job", { leaseDurationMs: 60_000 });
+  const { signal } = new AbortController();
+  const app = leased({ client, clock, key: "job", whenHeld: "throw", ...quiet }, () => "done");
+  await expect(app({}, context(), { signal })).rejects.toThrow(LeaseUnavailableError);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
 test("an invocation that is skipped answers when Powertools' middlewares are cleaned up", async () => {

@@ -23,6 +23,11 @@ const others = {
     },
   },
   "an onError that swallows": { onError: () => "swallowed" },
+  "an onError that answers undefined": {
+    onError: (request: { earlyResponse?: unknown }) => {
+      request.earlyResponse = undefined;
+    },
+  },
   "an onError that throws another error": {
     onError: () => {
       throw new Error("onError");
