@@ -1,6 +1,6 @@
 import { LeaseServiceError } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 
@@ -58,6 +58,30 @@ describe("leasehold wait", () => {
     expect(code).toBe(69);
     expect(stderr).toContain("nothing is known of deploy/prod: no answer in");
     expect(stderr).not.toContain("free");
+  });
+
+  it("ends a second after its time at the latest where the service hangs", async () => {
+    const { store, clock } = lockTable();
+    const asked: AbortSignal[] = [];
+    const hanging = changedStore(store, {
+      query: (_request, { signal }) => {
+        asked.push(signal);
+        return new Promise(() => undefined);
+      },
+    });
+    let code: number | undefined;
+    const called = leasehold(["wait", "deploy/prod", "--for", "3s"], { store: hanging, clock });
+    void called.then((ended) => {
+      code = ended.code;
+    });
+    await clock.advance(2_999);
+    expect(code).toBeUndefined();
+    await clock.advance(1_001);
+    await vi.waitFor(() => expect(code).toBe(69));
+    // A process would wait for what is still under way.
+    expect(asked.map(({ aborted }) => aborted)).toEqual(asked.map(() => true));
+    expect(asked.length).toBeGreaterThan(0);
+    await clock.advance(60_000);
   });
 
   it("waits until somebody has it, or until an owner is gone", async () => {

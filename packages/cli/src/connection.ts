@@ -134,7 +134,9 @@ export async function connect(
 ): Promise<Connection> {
   const place = await placeOf(global, env, clock);
   const requests = new RequestLog();
-  const store = watched(await open(place), requests, { timeoutMs: global.timeout, printDryRun });
+  const closing = new AbortController();
+  const limits = { timeoutMs: global.timeout, closed: closing.signal };
+  const store = watched(await open(place), requests, { ...limits, printDryRun });
   const client = new LightClient({
     store,
     owner: by,
@@ -161,6 +163,7 @@ export async function connect(
     },
     close: async () => {
       if (!keepsLeases) await client.close({ timeoutMs: 5_000 });
+      closing.abort();
     },
   };
 }

@@ -1,6 +1,7 @@
 // What a command sends: counted for --verbose, bounded by --timeout, and printed in place of being sent with --dry-run.
 
 import type { Item, LeaseStore } from "@leasehold/client";
+import { onAbort } from "@leasehold/client/internal";
 import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** Ends a command at its first write with --dry-run. */
@@ -45,9 +46,12 @@ export function watched(
   log: RequestLog,
   {
     timeoutMs,
+    closed,
     printDryRun,
   }: {
     readonly timeoutMs: number | undefined;
+    /** Ends what is still under way: a process waits for it otherwise. */
+    readonly closed: AbortSignal;
     readonly printDryRun: ((request: object) => void) | undefined;
   },
 ): LeaseStore {
@@ -60,37 +64,51 @@ export function watched(
     }
     log.note(operation);
   };
-  const limited = <O extends { readonly signal: AbortSignal }>(options: O): O =>
-    timeoutMs === undefined
-      ? options
-      : { ...options, signal: AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]) };
+  // No AbortSignal.any: the signal of the end would keep what every request has left there.
+  const within = async <O extends { readonly signal: AbortSignal }, T>(
+    options: O,
+    send: (limited: O) => Promise<T>,
+  ): Promise<T> => {
+    const over = new AbortController();
+    const limits = [
+      options.signal,
+      closed,
+      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
+    ];
+    const ignored = limits.map((limit) => onAbort(limit, (reason) => over.abort(reason)));
+    try {
+      return await send({ ...options, signal: over.signal });
+    } finally {
+      for (const ignore of ignored) ignore();
+    }
+  };
   return {
     tableName: store.tableName,
     ...(store.isLocal === undefined ? {} : { isLocal: store.isLocal }),
     async update(request, options) {
       write("update", request);
-      return await store.update(request, limited(options));
+      return await within(options, (limited) => store.update(request, limited));
     },
     async updateMany(requests, options) {
       write("updateMany", requests);
-      return await store.updateMany(requests, limited(options));
+      return await within(options, (limited) => store.updateMany(requests, limited));
     },
     async transact(entries, options) {
       write("transact", entries);
-      return await store.transact(entries, limited(options));
+      return await within(options, (limited) => store.transact(entries, limited));
     },
     async get(request, options) {
-      const item = await store.get(request, limited(options));
+      const item = await within(options, (limited) => store.get(request, limited));
       log.noteRead("get", item === undefined ? [] : [item], request.consistent);
       return item;
     },
     async query(request, options) {
-      const page = await store.query(request, limited(options));
+      const page = await within(options, (limited) => store.query(request, limited));
       log.noteRead("query", page.items, request.consistent);
       return page;
     },
     async scan(request, options) {
-      const page = await store.scan(request, limited(options));
+      const page = await within(options, (limited) => store.scan(request, limited));
       // What its filter has left out is billed too, and is not known here.
       log.noteRead("scan", page.items, false);
       return page;

@@ -1,7 +1,7 @@
 // Looking again and again, until the caller, the user or a closed pipe ends it. A service that fails for a while does not.
 
 import type { Clock } from "@leasehold/client";
-import { sleep } from "@leasehold/client/internal";
+import { settles, sleep } from "@leasehold/client/internal";
 import { exitCodeOf, exitCodes } from "../../exit-codes.ts";
 import { type Flags, type Values, whole } from "../../flags.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -40,17 +40,26 @@ export interface Polling<Seen = unknown> {
   readonly forMs?: number | undefined;
 }
 
+/** How long the last look may take. */
+const lastLookMs = 1_000;
+
 /** Gives what each look has seen. Ends when the time is over or the reader has closed the pipe; rejects when the signal aborts. */
 export async function* looks<Seen>(
   look: () => Promise<Seen>,
   { terminal, clock, signal, everyMs, forMs = Number.POSITIVE_INFINITY }: Polling<Seen>,
 ): AsyncGenerator<Seen, void, undefined> {
-  const began = clock.monotonic();
+  const end = clock.monotonic() + forMs;
+  const leftMs = (): number => end - clock.monotonic();
   let failure = "";
   let pauseMs = typeof everyMs === "number" ? everyMs : usualPollMs;
   while (!terminal.isClosed) {
     try {
-      const seen = await look();
+      const looking = look();
+      if (forMs < Number.POSITIVE_INFINITY) {
+        // A service that hangs ends the wait no later.
+        if (!(await settles(clock, looking, Math.max(leftMs(), lastLookMs), signal))) return;
+      }
+      const seen = await looking;
       if (typeof everyMs === "function") pauseMs = everyMs(seen);
       yield seen;
       failure = "";
@@ -61,8 +70,7 @@ export async function* looks<Seen>(
       if (message !== failure) terminal.complain(`leasehold: ${shown(message)}; trying again`);
       failure = message;
     }
-    const leftMs = forMs - (clock.monotonic() - began);
-    if (leftMs <= 0) return;
-    await sleep(clock, Math.min(pauseMs, leftMs), signal);
+    if (leftMs() <= 0) return;
+    await sleep(clock, Math.min(pauseMs, leftMs()), signal);
   }
 }
