@@ -91,6 +91,15 @@ describe.each(Object.entries(clients))("by %s, a write has not landed", (_, clie
 });
 
 describe.each(Object.entries(clients))("by %s, a write may have landed", (_, clientAt) => {
+  it("where a connection breaks behind it that has served an earlier one", async () => {
+    const client = clientAt(server.url, 1);
+    const before = server.connections();
+    server.script(refuse("ValidationException"), breakOff);
+    expect(await failureOf(client)).toMatchObject({ mayHaveLanded: false });
+    expect(await failureOf(client)).toMatchObject({ mayHaveLanded: true });
+    expect(server.connections() - before).toBe(1);
+  });
+
   it.each<[string, number, Reaction[]]>([
     ["the connection breaks behind it", 1, [breakOff]],
     ["the service fails", 1, [refuse("InternalServerError", 500)]],

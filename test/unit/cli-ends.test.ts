@@ -53,6 +53,20 @@ describe("leasehold tasks work --max", () => {
   });
 });
 
+describe("leasehold tasks work", () => {
+  it("keeps the first thousand characters of a longer remark", async () => {
+    const tasks = new TaskSet(client, "orders");
+    await tasks.add([{ id: "1" }]);
+    const program = 'console.log("x".repeat(5_000))';
+    const called = leasehold(["tasks", "work", "orders", "--", process.execPath, "-e", program], {
+      store,
+      env,
+    });
+    expect((await called).code).toBe(0);
+    expect(await tasks.get("1")).toMatchObject({ state: "succeeded", remark: "x".repeat(1_000) });
+  });
+});
+
 describe("leasehold tasks work that a signal ends", () => {
   it("gives its task back: the attempt is not counted, and its child's code is no failure", async () => {
     const tasks = new TaskSet(client, "orders");

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
@@ -110,6 +110,17 @@ describe("leasehold acquire", () => {
     }
     const { code, stderr } = await waiting;
     expect([code, stderr]).toEqual([74, expect.stringContaining("another process has written it meanwhile")]);
+    expect(await client.inspect("deploy")).toBeUndefined();
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+  });
+
+  it("releases again, and leaves no draft, where the file cannot be put in its place", async () => {
+    const update = store.update.bind(store);
+    store.update = async (request, options) => {
+      await mkdir(file, { recursive: true });
+      return await update(request, options);
+    };
+    expect((await call("acquire", "deploy", file)).code).toBe(74);
     expect(await client.inspect("deploy")).toBeUndefined();
     expect(await readdir(folder)).toEqual(["lease.json"]);
   });

@@ -326,6 +326,28 @@ describe("a process that dies at one of its requests", () => {
     expect(acquired?.fencingToken).toBeGreaterThan(takeover?.from.fencingToken ?? Number.POSITIVE_INFINITY);
   });
 
+  test("after it has released the lock has the work's result, although others have had the lock since", async () => {
+    await requestsOf(() => undefined);
+    const releasing = world.service.boundaries.findLast(({ what }) => what === "lease: update")?.number ?? 0;
+    world = new DurableWorld();
+    world.service.killAt({ at: releasing, when: "after" });
+    // Without a slot, of which the item would remember that it is done.
+    const { leaseDurationMs } = options;
+    const run = world.service.start(leased(twoSteps(between), { leaseDurationMs }), { name: "A" });
+    world.service.afterTurn = async () => {
+      const isFree = done.includes("A second") && world.holder(key) === undefined;
+      if (!isFree || run.status !== "RUNNING") return;
+      // The item remembers the last release alone.
+      await (await otherHolder(day)).release();
+      await otherHolder(day);
+    };
+    done = [];
+    await world.play(hour);
+    expect(world.holder(key)).toBe("somebody else");
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: ended.result, error: undefined });
+    expect(losses()).toEqual([]);
+  });
+
   test.each(["before", "after"] as const)(
     "%s it has an effect, where a replay runs the work again for its large result beside a renewal",
     async (when) => {

@@ -32,7 +32,8 @@ function tableOf(answersPerBatch: number) {
       return { ...key, orderId, product: "tea", quantity: 1 };
     });
     return {
-      Responses: { shop: orders },
+      // In no order.
+      Responses: { shop: orders.reverse() },
       UnprocessedKeys: left.length === 0 ? {} : { shop: { Keys: left, ConsistentRead: true } },
     };
   };

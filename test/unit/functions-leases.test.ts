@@ -1,6 +1,6 @@
 import { InvalidOptionsError, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import {
   acquireLease,
   type LeaseService,
@@ -58,6 +58,17 @@ describe("the lease functions", () => {
     await expect(renewLease(service, { lease: renewed })).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect(await releaseLease(service, { lease: renewed })).toEqual({ released: false });
     expect(await client().inspect("jobs/a")).toMatchObject({ owner: "B" });
+  });
+
+  test("no timer is left behind when the answer is there", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      await acquireLease(service, { key: "jobs/a", owner: "A" }, plenty);
+      await acquireLease(service, { key: "jobs/a", owner: "B" }, plenty).catch(() => undefined);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("a held lock is refused with who holds it and when to try again", async () => {

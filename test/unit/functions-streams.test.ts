@@ -118,6 +118,10 @@ describe("the reporting of expired leases", () => {
         { ...record("REMOVE", waiter), ...byTimeToLive },
         record("REMOVE", held(keyOf())),
         { ...record("REMOVE", held(keyOf())), userIdentity: { type: "Service", principalId: "somebody" } },
+        {
+          ...record("REMOVE", held(keyOf())),
+          userIdentity: { type: "User", principalId: "dynamodb.amazonaws.com" },
+        },
         { ...record("MODIFY", held(keyOf())), ...byTimeToLive },
         { ...record("REMOVE", undefined), ...byTimeToLive },
       ),

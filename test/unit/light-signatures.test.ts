@@ -78,6 +78,15 @@ describe("what signs agrees with AWS's test suite", () => {
   });
 });
 
+it("what signs with another secret of the same day gives another signature", () => {
+  const destination = { region: "us-east-1", host: "dynamodb.us-east-1.amazonaws.com", path: "/" };
+  const [one, other] = ["one", "other"].map((secretAccessKey) => {
+    const caller = { ...suite.caller, secretAccessKey };
+    return signedHeaders(destination, "GetItem", "{}", caller, Date.UTC(2015, 7, 30)).Authorization;
+  });
+  expect(one).not.toBe(other);
+});
+
 /** As the SDK's request signer wants a hash. */
 class Sha256 {
   readonly #hash;
