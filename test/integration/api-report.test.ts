@@ -3,8 +3,11 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { apiReports, reportFolder } from "../../packaging/api-report.ts";
+import { build } from "../../packaging/pack.ts";
 
 const folder = join(import.meta.dirname, "../..", reportFolder);
+// A new clone has built nothing yet.
+await build();
 const reports = await apiReports();
 
 describe("the report of what users can import", () => {
