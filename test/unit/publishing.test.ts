@@ -175,6 +175,14 @@ describe("the updates of dependencies", () => {
       expect(Object.keys(each.groups as object).length).toBeGreaterThan(0);
     }
   });
+
+  it("leave alone the oldest supported versions, which are installed to be tested", () => {
+    const excluded = (updates[0]?.["exclude-paths"] ?? []) as string[];
+    const left = globSync(excluded, { cwd: root });
+    const oldest = globSync("test/oldest-*/package.json", { cwd: root });
+    expect(oldest.length).toBeGreaterThan(2);
+    expect(left).toEqual(expect.arrayContaining(oldest));
+  });
 });
 
 describe("the repository", () => {
