@@ -34,6 +34,9 @@ export const newcomer: Consumer = async (project, { archives }) => {
     await project.write(".npmrc", `${lines.join("\n")}\n`);
     await project.write("deploy.sh", "#!/bin/sh\necho deployed under $LEASEHOLD_KEY\n");
     await project.step("chmod", "chmod", ["+x", "deploy.sh"]);
+    const lost = "npx @leasehold/cli ls, before there is a table";
+    const without = await project.stepWith(lost, "npx", wordsOf("npx @leasehold/cli ls"), {});
+    check(/: npx @leasehold\/cli dev$/m.test(without.output), lost, without.output);
     const dev = await project.serve("npx @leasehold/cli dev", "npx", wordsOf("npx @leasehold/cli dev"));
     try {
       const exported = (await dev.until(/^export .+$/m))[0];

@@ -33,6 +33,15 @@ describe("the command line", () => {
     expect(stderr).toContain("LEASEHOLD_TABLE_NAME");
   });
 
+  it.each([
+    ["exec", "npx @leasehold/cli dev"],
+    ["run-script", "leasehold dev"],
+  ])("says how to try it without AWS as the user calls it: npm %s", async (npmCommand, command) => {
+    const env = { LEASEHOLD_TABLE_NAME: "", npm_command: npmCommand };
+    const { code, stderr } = await leasehold(["ls"], { env });
+    expect([code, stderr]).toEqual([78, expect.stringContaining(`: ${command}\n`)]);
+  });
+
   it("takes flags before and behind the command's name", async () => {
     const store = new MemoryLeaseStore();
     await new LeaseClient({ store }).acquire("import");

@@ -83,6 +83,11 @@ function placeOfTable(
   return { region, endpoint, profile, env };
 }
 
+/** How the user calls this program: by npx there may be no `leasehold` on the PATH. */
+export function ownCommand({ npm_command: npmCommand }: NodeJS.ProcessEnv): string {
+  return npmCommand === "exec" ? "npx @leasehold/cli" : "leasehold";
+}
+
 /** Whether an endpoint is on this machine: then it is a local engine. */
 export function isLoopback(endpoint: string | undefined): boolean {
   return endpoint !== undefined && URL.canParse(endpoint) && isLoopbackHost(new URL(endpoint).hostname);

@@ -4,7 +4,7 @@
 import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
-import { isLoopback, localCredentials, type TablePlace, type TableSize } from "./connection.ts";
+import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 
 /** What to do about credentials. */
@@ -46,7 +46,10 @@ export async function sizeOf(place: TablePlace): Promise<TableSize> {
 }
 
 /** The region that a client asks. Rejects with a CommandError (78), which says what to set, without region or credentials. */
-export async function regionWithCredentials({ config }: DynamoDBClient): Promise<string> {
+export async function regionWithCredentials(
+  { config }: DynamoDBClient,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
   const found = async <T>(what: string, look: () => Promise<T>, advice: string): Promise<T> => {
     try {
       return await look();
@@ -56,7 +59,7 @@ export async function regionWithCredentials({ config }: DynamoDBClient): Promise
     }
   };
   const region = await found("region", () => config.region(), "give --region, or set AWS_REGION");
-  const advice = `${credentialsFix}. To try without AWS: leasehold dev`;
+  const advice = `${credentialsFix}. To try without AWS: ${ownCommand(env)} dev`;
   await found("credentials", () => config.credentials(), advice);
   return region;
 }
@@ -64,7 +67,7 @@ export async function regionWithCredentials({ config }: DynamoDBClient): Promise
 /** A store with the region and the credentials that the SDK finds. Rejects with a CommandError (78). */
 export async function storeByProfile(place: TablePlace): Promise<LeaseStore> {
   const client = sdkClient(place);
-  const region = await regionWithCredentials(client);
+  const region = await regionWithCredentials(client, place.env);
   return lightStore({
     tableName: place.tableName,
     region,

@@ -1,5 +1,6 @@
 import type { Engine } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
+import { ownCommand } from "../connection.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, text, whole } from "../flags.ts";
 import { startLocalEngine } from "../local/engine.ts";
@@ -103,11 +104,6 @@ async function serve(
   if (isInterrupted) return exitCodes.done;
   terminal.complain(`leasehold: ${version} has ended by itself`);
   return exitCodes.unavailable;
-}
-
-/** How the user calls this program: by npx there may be no `leasehold` on the PATH. */
-function ownCommand({ npm_command: npmCommand }: NodeJS.ProcessEnv): string {
-  return npmCommand === "exec" ? "npx @leasehold/cli" : "leasehold";
 }
 
 /** Runs a command beside the engine. */

@@ -1,4 +1,5 @@
 import { type Call, command } from "../command.ts";
+import { ownCommand } from "../connection.ts";
 import { docsAddress } from "../docs.ts";
 import { ClockWatch } from "../doctor/clock-watch.ts";
 import { callerArn } from "../doctor/identity.ts";
@@ -36,7 +37,7 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
     watch.watch(asked.dynamodb);
     try {
       const who = await identityFinding(call, asked);
-      const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error));
+      const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error, call));
       if ("check" in facts) return reportFindings(call, [who, facts], call.flags.strict);
       const settings = settingFindings(asked, facts);
       const isLeaseTable = settings.every(({ check, result }) => check !== "key" || result === "ok");
@@ -75,7 +76,7 @@ async function identityFinding(
 }
 
 /** A table that cannot be described is the finding; a service that does not answer is the end. */
-function tableFailure(error: unknown): Finding {
+function tableFailure(error: unknown, { env }: DoctorCall): Finding {
   const code = exitCodeOf(error);
   if (code === exitCodes.unavailable || code === exitCodes.fault) throw error;
   const text = messageOf(error);
@@ -91,7 +92,7 @@ function tableFailure(error: unknown): Finding {
   }
   // Only a table that is not there is to be made: the others may be there.
   if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
-    const fix = "leasehold table create NAME makes one";
+    const fix = `${ownCommand(env)} table create NAME makes one`;
     const docs = docsAddress("troubleshooting.md#the-table-is-not-found");
     return { check: "table", result: "error", text, fix, docs };
   }

@@ -53,7 +53,7 @@ export async function askedTable(
     },
     { step: "finalizeRequest", priority: "low", name: "count" },
   );
-  const region = await regionWithCredentials(dynamodb);
+  const region = await regionWithCredentials(dynamodb, env);
   return {
     tableName: place.tableName,
     dynamodb,

@@ -7,7 +7,7 @@ import {
   ListTagsOfResourceCommand,
 } from "@aws-sdk/client-dynamodb";
 import { environmentNames } from "@leasehold/client/environment";
-import { isLoopback, type TablePlace } from "../connection.ts";
+import { isLoopback, ownCommand, type TablePlace } from "../connection.ts";
 import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
 import { credentialsFix, isOfCredentials, sdkClient } from "../sdk.ts";
 import { shown } from "../terminal/text.ts";
@@ -20,11 +20,12 @@ const withinMs = 10_000;
 
 const tag = `${tableTag.Key}=${tableTag.Value}`;
 const advice = `give --table NAME, or set ${environmentNames.tableName}`;
-const other = "to try without AWS: leasehold dev";
 
 /** Finds the tagged table's name. Throws a CommandError (78) where there is none, or more than one, or no answer. */
 export async function findTable(place: Omit<TablePlace, "tableName" | "clock">): Promise<string> {
   const dynamodb = sdkClient(place);
+  const own = ownCommand(place.env);
+  const other = `to try without AWS: ${own} dev`;
   try {
     const region = isLoopback(place.endpoint) ? place.endpoint : await dynamodb.config.region();
     const found = await taggedTables(dynamodb, AbortSignal.timeout(withinMs));
@@ -34,7 +35,7 @@ export async function findTable(place: Omit<TablePlace, "tableName" | "clock">):
       only === undefined
         ? `none at ${region} has the tag ${tag}`
         : `${found.length} at ${region} have the tag ${tag}: ${found.map(shown).join(", ")}`;
-    const message = `no table is named, and ${finding}: ${advice}. To make one: leasehold table create NAME; ${other}`;
+    const message = `no table is named, and ${finding}: ${advice}. To make one: ${own} table create NAME; ${other}`;
     throw new CommandError(message, exitCodes.configuration);
   } catch (error) {
     if (error instanceof CommandError) throw error;
