@@ -458,8 +458,10 @@ for (const [family, members] of Object.entries(families)) {
         Template.fromStack(scene.stack);
       } catch (error) {
         if (!isRefusal(error)) throw new Error("not a refusal", { cause: error });
+        return undefined;
       }
+      return [];
     },
-    { few: 15, many: 600 },
+    { few: 15, many: 600, accepted: { share: 0.2, options: [] } },
   );
 }
