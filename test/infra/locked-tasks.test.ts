@@ -16,7 +16,6 @@ import {
   ContainerImage,
   Ec2TaskDefinition,
   FargateTaskDefinition,
-  type ICluster,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
@@ -44,9 +43,8 @@ function vpcIn(stack: Stack, id: string): IVpc {
   });
 }
 
-function clusterIn(stack: Stack): ICluster {
-  // The library's own types disagree under exactOptionalPropertyTypes.
-  return new Cluster(stack, "Cluster", { vpc: vpcIn(stack, "Vpc") }) as ICluster;
+function clusterIn(stack: Stack): Cluster {
+  return new Cluster(stack, "Cluster", { vpc: vpcIn(stack, "Vpc") });
 }
 
 function definitionIn<Definition extends TaskDefinition>(definition: Definition): Definition {

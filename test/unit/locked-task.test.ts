@@ -12,7 +12,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Vpc } from "aws-cdk-lib/aws-ec2";
-import { Cluster, ContainerImage, FargateTaskDefinition, type ICluster } from "aws-cdk-lib/aws-ecs";
+import { Cluster, ContainerImage, FargateTaskDefinition } from "aws-cdk-lib/aws-ecs";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
@@ -95,8 +95,7 @@ function ecsTask(options: Partial<EcsTaskTargetOptions> = {}): MakeTarget {
     const taskDefinition = new FargateTaskDefinition(stack, "Definition");
     taskDefinition.addContainer("main", { image: ContainerImage.fromRegistry("report") });
     return SingletonJobTarget.ecsTask({
-      // The library's own types disagree under exactOptionalPropertyTypes.
-      cluster: new Cluster(stack, "Cluster", { vpc }) as ICluster,
+      cluster: new Cluster(stack, "Cluster", { vpc }),
       taskDefinition,
       launchTarget: new EcsFargateLaunchTarget(),
       ...options,

@@ -1,6 +1,7 @@
 /** The tasks of other services that a job can run under its lock. */
 import { environmentNames, runEnvironmentNames } from "@leasehold/client/environment";
 import { ArnFormat, Aws, Duration, Names, Stack, Token } from "aws-cdk-lib";
+import type { Cluster, ICluster } from "aws-cdk-lib/aws-ecs";
 import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
   IntegrationPattern,
@@ -31,8 +32,11 @@ import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-task-target.ts
 
 /** Options of {@link SingletonJobTarget.ecsTask}: those of the library's EcsRunTask. */
 export interface EcsTaskTargetOptions
-  extends Omit<EcsRunTaskJsonataProps, keyof TaskStateJsonataBaseProps | "revisionNumber">,
-    LockedTaskTargetOptions {}
+  extends Omit<EcsRunTaskJsonataProps, keyof TaskStateJsonataBaseProps | "cluster" | "revisionNumber">,
+    LockedTaskTargetOptions {
+  /** Where the task runs. The library's own Cluster is no ICluster under exactOptionalPropertyTypes. */
+  readonly cluster: ICluster | Cluster;
+}
 
 /** Options of {@link SingletonJobTarget.batchJob}: those of the library's BatchSubmitJob. */
 export interface BatchJobTargetOptions
@@ -51,7 +55,8 @@ export interface GlueJobTargetOptions
 export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
   return (job, settings) => {
     const { retryAttempts: _, timeout: __, containerOverrides = [], ...props } = options;
-    const { cluster, taskDefinition } = props;
+    const { taskDefinition } = props;
+    const cluster = props.cluster as ICluster;
     const { defaultContainer, taskRole, executionRole } = taskDefinition;
     if (defaultContainer === undefined) {
       throw new Error(`${taskDefinition.node.path} has no container: add one before the job is defined`);
@@ -63,6 +68,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
     const own = containerOverrides.find(isDefault);
     const task = EcsRunTask.jsonata(job, "Task", {
       ...props,
+      cluster,
       integrationPattern: IntegrationPattern.RUN_JOB,
       containerOverrides: [
         ...containerOverrides.filter((override) => !isDefault(override)),

@@ -147,7 +147,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    * The task definition's newest revision in this app is run. Without `securityGroups`, a task in a network of its own
    * gets a security group without rules for what comes in.
    *
-   * Costs 9 state transitions and 5 writes a run, and those of its keeper.
+   * Costs what `lockedLambda` costs, and the task.
    *
    * ```ts
    * const target = SingletonJobTarget.ecsTask({ cluster, taskDefinition, launchTarget: new EcsFargateLaunchTarget() });
