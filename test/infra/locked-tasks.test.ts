@@ -361,7 +361,7 @@ describe("what a task cannot be", () => {
     );
     const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
     expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
-      "the state machine Test/Theirs is of the account 444455556666, and a job starts those of its own account (111122223333) only",
+      "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
     );
   });
 

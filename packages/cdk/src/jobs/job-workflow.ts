@@ -1,7 +1,7 @@
-import { Duration, Stack, Token } from "aws-cdk-lib";
+import { Duration, type IResource, Stack, Token } from "aws-cdk-lib";
 import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IChainable } from "aws-cdk-lib/aws-stepfunctions";
-import type { Construct, IConstruct } from "constructs";
+import type { Construct } from "constructs";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import type { BoundTarget, TargetSettings } from "./job-target.ts";
@@ -52,11 +52,8 @@ export function jobWorkflow(
   return { ...runsOf(workflow), ...(keeper ? {} : { keeper: workflow.heartbeat }) };
 }
 
-/** A resource of AWS, with the account and region that it is known to be in. */
-type Resource = IConstruct & { readonly env: { readonly region: string } };
-
 /** Refuses a resource of another region, which Step Functions does not reach. */
-export function checkSameRegion(job: Construct, kind: string, resource: Resource): void {
+export function checkSameRegion(job: Construct, kind: string, resource: IResource): void {
   const [here, there] = [Stack.of(job).region, resource.env.region];
   if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
   throw new Error(

@@ -1,6 +1,6 @@
 /** The tasks of other services that a job can run under its lock. */
 import { environmentNames, runEnvironmentNames } from "@leasehold/client/environment";
-import { ArnFormat, Aws, Duration, Names, Stack, Token } from "aws-cdk-lib";
+import { ArnFormat, Aws, Duration, type IResource, Names, Stack, Token } from "aws-cdk-lib";
 import type { Cluster, ICluster } from "aws-cdk-lib/aws-ecs";
 import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
@@ -62,6 +62,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
       throw new Error(`${taskDefinition.node.path} has no container: add one before the job is defined`);
     }
     checkSameRegion(job, "cluster", cluster);
+    checkSameAccount(job, "cluster", cluster);
     const environment = Object.entries(variables(settings)).map(([name, value]) => ({ name, value }));
     const isDefault = ({ containerDefinition }: ContainerOverride): boolean =>
       containerDefinition.containerName === defaultContainer.containerName;
@@ -195,7 +196,7 @@ export function execution(machine: IStateMachine): TaskOfJob {
   }
   return (job) => {
     checkSameRegion(job, "state machine", machine);
-    checkSameAccount(job, machine);
+    checkSameAccount(job, "state machine", machine);
     const linked = "{'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID': $states.context.Execution.Id}";
     return {
       state: {
@@ -265,11 +266,11 @@ function arnOf(job: Construct, service: string, resource: string, resourceName: 
   });
 }
 
-function checkSameAccount(job: Construct, machine: IStateMachine): void {
-  const [here, there] = [Stack.of(job).account, machine.env.account];
+function checkSameAccount(job: Construct, kind: string, resource: IResource): void {
+  const [here, there] = [Stack.of(job).account, resource.env.account];
   if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
   throw new Error(
-    `the state machine ${machine.node.path} is of the account ${there}, and a job starts those of its own account ` +
-      `(${here}) only: define the job in a stack of ${there}`,
+    `the ${kind} ${resource.node.path} is of the account ${there}, and a job uses those of its own account (${here}) ` +
+      `only: define the job in a stack of ${there}`,
   );
 }

@@ -144,7 +144,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    * - Where the answer to the start is lost, the run holds the lock for the `timeout` and 3 minutes, and then fails.
    * - `lockAtMostFor`, `queue` and `replace` are as for `lockedLambda`.
    *
-   * The task definition's newest revision in this app is run. Without `securityGroups`, a task in a network of its own
+   * The revision of the task definition that this app deploys is run: add its containers before the job. Without `securityGroups`, a task in a network of its own
    * gets a security group without rules for what comes in.
    *
    * Costs what `lockedLambda` costs, and the task.
@@ -162,7 +162,8 @@ export abstract class SingletonJobTarget extends JobTarget {
    * A job of AWS Batch, under the lock in the same way as {@link SingletonJobTarget.ecsTask}, and with the same
    * variables in its container's environment. When its run is stopped, Step Functions terminates the job.
    *
-   * `timeout` is the job's too, from its start on. Batch's own repetitions of a job are `attempts`.
+   * `timeout` is the job's too, from its start on. Batch's own repetitions of a job are `attempts`. Not for jobs on EKS
+   * or of several nodes, whose environment Batch takes in another form.
    *
    * ```ts
    * const target = SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn, timeout: Duration.hours(6) });
