@@ -24,12 +24,14 @@ import {
 import { App, Duration, Lazy, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Cluster, FargateTaskDefinition, PropagatedTagSource } from "aws-cdk-lib/aws-ecs";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { Schedule, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
-import { LogLevel, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { type IStateMachine, LogLevel, Pass, StateMachine, TaskInput } from "aws-cdk-lib/aws-stepfunctions";
+import { EcsFargateLaunchTarget, ExecutionClass, WorkerTypeV2 } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import fc from "fast-check";
 import { fuzz } from "./fuzz.ts";
 import {
@@ -86,7 +88,11 @@ const parts: Readonly<Record<string, (scene: Scene) => unknown>> = {
   runs: (scene) => ({ succeeded: scene.part("metric"), failed: { failed: scene.part("metric") } }),
   lambdaTarget: (scene) => SingletonJobTarget.lambda(scene.part("fn") as LambdaFunction),
   lockedTarget: (scene) => SingletonJobTarget.lockedLambda(scene.part("importedFn") as LambdaFunction),
+  taskTarget: () => SingletonJobTarget.glueJob({ glueJobName: "import" }),
   workflowTarget: (scene) => SingletonJobTarget.workflow(scene.part("workflow") as LeasedWorkflow),
+  cluster: ({ stack }) => new Cluster(stack, "Cluster"),
+  taskDefinition: ({ stack }) => new FargateTaskDefinition(stack, "Definition"),
+  launchTarget: () => new EcsFargateLaunchTarget(),
   job: (scene) =>
     new SingletonJob(scene.stack, "Job", {
       table: scene.part("table") as LeaseTable,
@@ -141,6 +147,8 @@ const observability = {
 const settings = { actions: aList("action"), runbookUrl: text };
 const alarmText = { actions: aList("action"), description: text };
 const metrics = fc.constantFrom("metric").map((name) => ({ failed: new Part([name]) }));
+
+const task = { retryAttempts: count, timeout: duration };
 
 /** One construct or function: its props, those that it needs, and how it is made. */
 interface Entry {
@@ -302,7 +310,7 @@ const entries: Readonly<Record<string, Entry>> = {
       scheduleGroup: fc.constant(undefined),
       skipsInARow: count,
       table,
-      target: aPart("lambdaTarget", "lockedTarget", "workflowTarget"),
+      target: aPart("lambdaTarget", "lockedTarget", "taskTarget", "workflowTarget"),
       timeWindow: fc.constantFrom(TimeWindow.off(), TimeWindow.flexible(Duration.minutes(5))),
       wakeup: aPart("wakeup"),
     },
@@ -316,6 +324,56 @@ const entries: Readonly<Record<string, Entry>> = {
   "SingletonJobTarget.lockedLambda": {
     props: { retryAttempts: count, timeout: duration },
     make: (scene, props) => SingletonJobTarget.lockedLambda(scene.part("fn") as LambdaFunction, props),
+  },
+  "SingletonJobTarget.ecsTask": {
+    props: {
+      ...task,
+      assignPublicIp: flag,
+      cluster: aPart("cluster"),
+      containerOverrides: fc.constantFrom([]),
+      cpu: text,
+      enableExecuteCommand: flag,
+      launchTarget: fc.constantFrom(new EcsFargateLaunchTarget()),
+      memoryMiB: text,
+      propagatedTagSource: fc.constantFrom(...Object.values(PropagatedTagSource)),
+      securityGroups: fc.constantFrom([]),
+      subnets: fc.constantFrom({}),
+      taskDefinition: aPart("taskDefinition"),
+    },
+    needs: { cluster: "cluster", taskDefinition: "taskDefinition", launchTarget: "launchTarget" },
+    make: (_, props) => SingletonJobTarget.ecsTask(props),
+  },
+  "SingletonJobTarget.batchJob": {
+    props: {
+      ...task,
+      arraySize: count,
+      attempts: count,
+      containerOverrides: fc.constantFrom({}),
+      dependsOn: fc.constantFrom([]),
+      jobDefinitionArn: text,
+      jobQueueArn: text,
+      payload: fc.constantFrom(TaskInput.fromObject({})),
+      tags: fc.constantFrom({}),
+    },
+    needs: { jobDefinitionArn: "name", jobQueueArn: "name" },
+    make: (_, props) => SingletonJobTarget.batchJob(props),
+  },
+  "SingletonJobTarget.glueJob": {
+    props: {
+      ...task,
+      arguments: fc.constantFrom({}),
+      executionClass: fc.constantFrom(...Object.values(ExecutionClass)),
+      glueJobName: text,
+      notifyDelayAfter: duration,
+      securityConfiguration: text,
+      workerConfiguration: fc.constantFrom({ numberOfWorkers: 2, workerTypeV2: WorkerTypeV2.G_1X }),
+    },
+    needs: { glueJobName: "name" },
+    make: (_, props) => SingletonJobTarget.glueJob(props),
+  },
+  "SingletonJobTarget.stateMachine": {
+    props: task,
+    make: (scene, props) => SingletonJobTarget.stateMachine(scene.part("machine") as IStateMachine, props),
   },
   "SingletonJobTarget.workflow": {
     props: { stateMachine: aPart("machine"), redriveGuard: aPart("guard") },

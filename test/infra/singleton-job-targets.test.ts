@@ -310,7 +310,7 @@ describe("a function that is locked from outside", () => {
   test.each<[Partial<SingletonJobProps>, string]>([
     [
       { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) },
-      "heartbeat is set for a function that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
+      "heartbeat is set for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
     ],
     [{ lockAtMostFor: Duration.seconds(2) }, "lockAtMostFor is 2 seconds: choose from 3 seconds"],
     [
@@ -355,7 +355,7 @@ describe("a function that is locked from outside", () => {
     const world = newWorld();
     const fn = LambdaFunction.fromFunctionArn(world.stack, "Report", arnOf("us-east-1"));
     expect(() => addJob(world, SingletonJobTarget.lockedLambda(fn))).toThrow(
-      "the function Test/Report is in us-east-1, and Step Functions calls functions of its own region (eu-west-1) only: " +
+      "the function Test/Report is in us-east-1, and Step Functions calls services of its own region (eu-west-1) only: " +
         "define the job in a stack of us-east-1",
     );
   });

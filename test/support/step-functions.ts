@@ -81,8 +81,8 @@ export class StepFunctions {
   readonly #plans: Plan[] = [];
   readonly #clock: Clock;
   readonly #table: Pick<MemoryLeaseStore, "updateNow" | "peek">;
-  /** What other resources answer. */
-  readonly resources = new Map<string, (args: never) => unknown>();
+  /** What other resources answer; the signal aborts when their task is stopped. */
+  readonly resources = new Map<string, (args: never, signal: AbortSignal) => unknown>();
 
   /**
    * @param onEvent hears what EventBridge would be told, and more
@@ -97,7 +97,7 @@ export class StepFunctions {
       random: () => 0.5,
       ...chance,
       ...(onEvent === undefined ? {} : { onEvent }),
-      call: (resource, args) => this.call(resource, args),
+      call: (resource, args, { signal }) => this.call(resource, args, signal),
     });
   }
 
@@ -150,25 +150,25 @@ export class StepFunctions {
   }
 
   /** Makes one call of a service. */
-  protected async call(resource: string, args: unknown): Promise<unknown> {
+  protected async call(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
     const action = resource.replace("arn:aws:states:::", "").replace("aws-sdk:", "");
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
     if (plan?.lateByMs !== undefined) {
-      const result = await this.perform(action, args);
+      const result = await this.perform(action, args, signal);
       await new Promise<void>((resolve) => this.#clock.schedule(resolve, plan.lateByMs ?? 0));
       return result;
     }
     if (plan?.error === "") return new Promise<never>(() => {});
     if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
-    const result = this.perform(action, args);
+    const result = this.perform(action, args, signal);
     if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
   }
 
   /** What a call does that arrives. */
-  protected perform(action: string, args: unknown): unknown {
+  protected perform(action: string, args: unknown, signal: AbortSignal): unknown {
     switch (action) {
       case "dynamodb:updateItem":
         return this.#update(args as Write);
@@ -225,7 +225,7 @@ export class StepFunctions {
       default: {
         const answer = this.resources.get(action);
         if (answer === undefined) throw new Error(`no such resource in this test: ${action}`);
-        return answer(args as never);
+        return answer(args as never, signal);
       }
     }
   }

@@ -2,6 +2,12 @@ export type { FunctionTargetOptions } from "./jobs/function-target.ts";
 export { InvokeFunction } from "./jobs/invoke-function.ts";
 export type { BoundTarget, JobTarget, TargetSettings } from "./jobs/job-target.ts";
 export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
+export type { LockedTaskTargetOptions } from "./jobs/locked-task-target.ts";
+export type {
+  BatchJobTargetOptions,
+  EcsTaskTargetOptions,
+  GlueJobTargetOptions,
+} from "./jobs/service-tasks.ts";
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export { SingletonJobTarget } from "./jobs/singleton-job-target.ts";

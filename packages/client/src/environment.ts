@@ -23,3 +23,13 @@ export const environmentNames = {
   /** Milliseconds. */
   lockAtLeastForMs: "LEASEHOLD_LOCK_AT_LEAST_FOR_MS",
 } as const;
+
+/** The variables that a run of a job under the lock hands to its container, beside the job's and the key's. */
+export const runEnvironmentNames = {
+  /** The scheduled time of the run. */
+  slot: "LEASEHOLD_SLOT",
+  /** The fencing token of the run's lease. */
+  fencingToken: "LEASEHOLD_FENCING_TOKEN",
+  /** The job's `input`, as JSON. */
+  input: "LEASEHOLD_INPUT",
+} as const;

@@ -190,7 +190,7 @@ class UnreliableSteps extends StepFunctions {
     this.#world = world;
   }
 
-  protected override async call(resource: string, args: unknown): Promise<unknown> {
+  protected override async call(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
     const { random } = this.#world;
     const isService = /:(aws-sdk:)?(dynamodb|sfn):/.test(resource);
     if (resource.includes("describeExecution") && this.#world.clock.monotonic() < this.throttledUntil) {
@@ -199,7 +199,7 @@ class UnreliableSteps extends StepFunctions {
     }
     // A stop that fails for as long as the lease lasts is beyond what is promised.
     const isSafe = !isService || resource.includes("stopExecution");
-    if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args);
+    if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args, signal);
     const what = this.isPrompt
       ? "answer late"
       : random.pick(["refused", "cut off", "answer lost", "answer late"] as const);
@@ -210,7 +210,7 @@ class UnreliableSteps extends StepFunctions {
       await this.#pause(cutOffMs);
       throw new StatesError("States.TaskFailed", "no answer has come");
     }
-    const result = await super.call(resource, args);
+    const result = await super.call(resource, args, signal);
     if (what === "answer lost") throw new StatesError("DynamoDb.SdkClientException", "the answer was lost");
     await this.#pause(random.between(100, 4_000));
     return result;

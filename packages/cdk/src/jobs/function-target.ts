@@ -14,9 +14,10 @@ import { leaseMetric } from "../table/lease-metrics.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { millisecondsText } from "../workflow/durations.ts";
 import { roleInStackOf } from "../workflow/role-in-stack.ts";
-import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workflow.ts";
+import { callOfLocking, isDefinedHere, mayInvoke } from "./function-calls.ts";
 import { InvokeFunction } from "./invoke-function.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { jobWorkflow } from "./job-workflow.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
 
 /** Options of {@link SingletonJobTarget.lambda}. */
@@ -88,11 +89,11 @@ export class FunctionTarget extends JobTarget {
    * the workflow tries again until that lock is free.
    */
   #queued(job: Construct, settings: TargetSettings): BoundTarget {
-    const bound = functionWorkflow(job, "Queue", settings, {
-      fn: this.#invoked,
+    const bound = jobWorkflow(job, "Queue", settings, {
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
       work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
+      statements: mayInvoke(this.#invoked),
     });
     const lost = leaseMetric(metricNames.lost, subjectOf(job, settings));
     return { ...bound, runs: { ...bound.runs, lost } };

@@ -1,11 +1,10 @@
 import { Duration } from "aws-cdk-lib";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { aYear, checkedMs } from "../workflow/durations.ts";
-import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import { callOfLocked, functionWorkflow } from "./function-workflow.ts";
-import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
-import type { JobOverlap } from "./singleton-job-props.ts";
+import { callOfLocked, mayInvoke } from "./function-calls.ts";
+import type { TargetSettings } from "./job-target.ts";
+import type { JobWork } from "./job-workflow.ts";
+import { checkedRetryAttempts, LockedTarget } from "./locked-target.ts";
 
 /** Options of {@link SingletonJobTarget.lockedLambda}. */
 export interface LockedFunctionTargetOptions {
@@ -24,47 +23,26 @@ export interface LockedFunctionTargetOptions {
   readonly timeout?: Duration;
 }
 
-const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
-
 /** A function that knows nothing of the lock, behind a workflow that holds it. */
-export class LockedFunctionTarget extends JobTarget {
-  /** The keeper renews the lease for as long as a run takes. */
-  readonly timeout = undefined;
-  readonly refusedProps = {
-    heartbeat:
-      "for a function that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
-  };
-  readonly waitingOverlaps = ["queue", "replace"] as const;
-  readonly keptOverlaps = ["skip", "queue", "replace"] as const;
+export class LockedFunctionTarget extends LockedTarget {
   readonly #function: IFunction;
-  readonly #options: LockedFunctionTargetOptions & { readonly retryAttempts: number };
+  readonly #retryAttempts: number;
+  readonly #timeout: Duration | undefined;
 
   constructor(fn: IFunction, options: LockedFunctionTargetOptions) {
     super();
     this.#function = fn;
-    this.#options = { ...options, retryAttempts: options.retryAttempts ?? 2 };
-    const { retryAttempts, timeout } = this.#options;
-    if (!(Number.isInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 20)) {
-      throw new Error(`retryAttempts of the function is ${retryAttempts}: set a whole number from 0 to 20`);
-    }
-    checkTimeout(timeout);
+    this.#retryAttempts = checkedRetryAttempts("function", options.retryAttempts);
+    this.#timeout = options.timeout;
+    checkTimeout(options.timeout);
   }
 
-  bind(job: Construct, settings: TargetSettings): BoundTarget {
-    const { retryAttempts, timeout } = this.#options;
-    const { lockAtMostFor } = settings;
-    if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
-    const bound = functionWorkflow(job, "Workflow", settings, {
-      fn: this.#function,
-      key: settings.key,
-      whenHeld: whenHeld[settings.overlap],
-      leaseDuration: lockAtMostFor,
-      work: callOfLocked(job, this.#function, { ...settings, retryAttempts, timeout }),
-    });
-    if (settings.overlap !== "replace") return bound;
-    // A run that is replaced is stopped on purpose.
-    const { aborted: _, ...failed } = bound.runs.failed;
-    return { ...bound, runs: { ...bound.runs, failed } };
+  protected work(job: Construct, settings: TargetSettings): JobWork {
+    const own = { retryAttempts: this.#retryAttempts, timeout: this.#timeout };
+    return {
+      work: callOfLocked(job, this.#function, { ...settings, ...own }),
+      statements: mayInvoke(this.#function),
+    };
   }
 }
 

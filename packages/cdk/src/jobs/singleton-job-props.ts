@@ -15,8 +15,8 @@ import type { JobTarget } from "./job-target.ts";
  * - `queue`: it waits for its turn, without polling and without a running function, for maxEventAge at most. Needs a
  *   table with a stream, and a `wakeup`.
  * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
- *   The signal of a function that takes the lock aborts. For a locked function the run is stopped, and the newer run
- *   calls the function when the earlier call must have ended.
+ *   The signal of a function that takes the lock aborts. For a locked function or task the run is stopped, and the newer
+ *   run begins when the earlier call or task must have ended.
  */
 export type JobOverlap = "skip" | "queue" | "replace";
 
@@ -24,7 +24,7 @@ export type JobOverlap = "skip" | "queue" | "replace";
  * Properties of {@link SingletonJob}.
  *
  * `logLevel`, `logGroup`, `logRetention` and `tracing` are about the state machines that the job makes: for a locked
- * function, and for `overlap: "queue"`.
+ * function or task, and for `overlap: "queue"`.
  */
 export interface SingletonJobProps extends ObservabilityProps {
   /** The actions of the job's alarms. @default - none */

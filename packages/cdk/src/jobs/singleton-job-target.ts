@@ -1,17 +1,32 @@
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
+import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import {
   aDuration,
+  aFlag,
   aFunction,
+  aListOf,
   aNumber,
   aRedriveGuard,
   aStateMachine,
+  aText,
   checkKind,
   checkProps,
+  having,
   type Kinds,
 } from "../prop-kinds.ts";
 import { FunctionTarget, type FunctionTargetOptions } from "./function-target.ts";
 import { JobTarget } from "./job-target.ts";
 import { LockedFunctionTarget, type LockedFunctionTargetOptions } from "./locked-function-target.ts";
+import { LockedTaskTarget, type LockedTaskTargetOptions, taskKinds } from "./locked-task-target.ts";
+import {
+  type BatchJobTargetOptions,
+  batchJob,
+  type EcsTaskTargetOptions,
+  ecsTask,
+  execution,
+  type GlueJobTargetOptions,
+  glueJob,
+} from "./service-tasks.ts";
 import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
 
 const functionKinds: Kinds<FunctionTargetOptions> = { retryAttempts: aNumber };
@@ -19,6 +34,45 @@ const lockedKinds: Kinds<LockedFunctionTargetOptions> = { retryAttempts: aNumber
 const workflowKinds: Kinds<LeasedStateMachine> = {
   stateMachine: aStateMachine,
   redriveGuard: aRedriveGuard,
+};
+const ecsKinds: Kinds<EcsTaskTargetOptions> = {
+  ...taskKinds,
+  cluster: having("a cluster of aws-ecs", "clusterArn", "vpc", "node"),
+  taskDefinition: having(
+    "a task definition of aws-ecs, defined in this app",
+    "family",
+    "networkMode",
+    "node",
+  ),
+  launchTarget: having("an EcsFargateLaunchTarget or an EcsEc2LaunchTarget", "bind"),
+  containerOverrides: aListOf(having("an override with a containerDefinition", "containerDefinition")),
+  subnets: having("a selection of subnets"),
+  securityGroups: aListOf(having("a security group", "securityGroupId")),
+  assignPublicIp: aFlag,
+  propagatedTagSource: aText,
+  enableExecuteCommand: aFlag,
+  cpu: aText,
+  memoryMiB: aText,
+};
+const batchKinds: Kinds<BatchJobTargetOptions> = {
+  ...taskKinds,
+  jobDefinitionArn: aText,
+  jobQueueArn: aText,
+  arraySize: aNumber,
+  containerOverrides: having("an object of overrides"),
+  dependsOn: aListOf(having("a job that it depends on")),
+  payload: having("a TaskInput", "type", "value"),
+  attempts: aNumber,
+  tags: having("an object of tags"),
+};
+const glueKinds: Kinds<GlueJobTargetOptions> = {
+  ...taskKinds,
+  glueJobName: aText,
+  arguments: having("an object of texts"),
+  securityConfiguration: aText,
+  notifyDelayAfter: aDuration,
+  workerConfiguration: having("a worker configuration", "numberOfWorkers"),
+  executionClass: aText,
 };
 
 /** What a job runs. */
@@ -72,6 +126,88 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static lockedLambda(fn: IFunction, options: LockedFunctionTargetOptions = {}): JobTarget {
     return new LockedFunctionTarget(checkKind("fn", fn, aFunction), checkProps(options, lockedKinds));
+  }
+
+  /**
+   * A task of ECS, on Fargate or EC2, whose containers need not know of the lock.
+   *
+   * A small workflow takes the lock, runs the task, waits for its end, and releases the lock; a keeper renews the lease
+   * meanwhile. The task's default container gets `LEASEHOLD_JOB`, `LEASEHOLD_KEY`, `LEASEHOLD_SLOT` (the scheduled time),
+   * `LEASEHOLD_FENCING_TOKEN` and `LEASEHOLD_INPUT` (the job's `input`, as JSON) in its environment.
+   *
+   * - A task whose container ends with another code than 0 has failed. It is run again `retryAttempts` times, and then
+   *   the run fails and the lock is released.
+   * - Where ECS has no room, or throttles, the task is started again until the run is as old as `maxEventAge`.
+   * - When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the task: its
+   *   containers get SIGTERM, and SIGKILL after their `stopTimeout`. The next run has the lock, and waits for 3 minutes
+   *   before it starts its task. Step Functions does not promise the stop: fence your writes.
+   * - Where the answer to the start is lost, the run holds the lock for the `timeout` and 3 minutes, and then fails.
+   * - `lockAtMostFor`, `queue` and `replace` are as for `lockedLambda`.
+   *
+   * The revision of the task definition that this app deploys is run: add its containers before the job. Without `securityGroups`, a task in a network of its own
+   * gets a security group without rules for what comes in.
+   *
+   * Costs what `lockedLambda` costs, and the task.
+   *
+   * ```ts
+   * const target = SingletonJobTarget.ecsTask({ cluster, taskDefinition, launchTarget: new EcsFargateLaunchTarget() });
+   * ```
+   */
+  static ecsTask(options: EcsTaskTargetOptions): JobTarget {
+    const given = checkProps(options, ecsKinds, "cluster", "taskDefinition", "launchTarget");
+    return new LockedTaskTarget("ECS task", ecsTask(given), given);
+  }
+
+  /**
+   * A job of AWS Batch, under the lock in the same way as {@link SingletonJobTarget.ecsTask}, and with the same
+   * variables in its container's environment. When its run is stopped, Step Functions terminates the job.
+   *
+   * `timeout` is the job's too, from its start on. Batch's own repetitions of a job are `attempts`. Not for jobs on EKS
+   * or of several nodes, whose environment Batch takes in another form.
+   *
+   * ```ts
+   * const target = SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn, timeout: Duration.hours(6) });
+   * ```
+   */
+  static batchJob(options: BatchJobTargetOptions): JobTarget {
+    const given = checkProps(options, batchKinds, "jobDefinitionArn", "jobQueueArn");
+    return new LockedTaskTarget("Batch job", batchJob(given), given);
+  }
+
+  /**
+   * A job of AWS Glue, under the lock in the same way as {@link SingletonJobTarget.ecsTask}. The variables are arguments
+   * of the run: `--LEASEHOLD_FENCING_TOKEN` and so on. When its run is stopped, Step Functions stops the job run. While
+   * Glue itself lets no other run of the job begin, the start is repeated.
+   *
+   * ```ts
+   * const target = SingletonJobTarget.glueJob({ glueJobName: "nightly-import", timeout: Duration.hours(2) });
+   * ```
+   */
+  static glueJob(options: GlueJobTargetOptions): JobTarget {
+    const given = checkProps(options, glueKinds, "glueJobName");
+    return new LockedTaskTarget("Glue job", glueJob(given), given);
+  }
+
+  /**
+   * A state machine that knows nothing of the lock, such as one that another team owns: any of the type STANDARD, also
+   * an imported one, of the job's account and region.
+   *
+   * A small workflow takes the lock, starts an execution, waits for its end, and releases the lock; a keeper renews the
+   * lease meanwhile. The execution's input is the run's event, and `fencingToken`; its output is the run's, up to 60,000
+   * characters. Nobody else who starts the machine is kept out. For a machine that you own,
+   * {@link SingletonJobTarget.workflow} runs the states themselves under the lease.
+   *
+   * When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the execution. Its
+   * tasks of the kind `.sync` are stopped then too; a function that it has called, or a task that it only started, goes
+   * on.
+   *
+   * ```ts
+   * const target = SingletonJobTarget.stateMachine(theirMachine, { timeout: Duration.hours(3) });
+   * ```
+   */
+  static stateMachine(machine: IStateMachine, options: LockedTaskTargetOptions = {}): JobTarget {
+    const task = execution(checkKind("machine", machine, aStateMachine));
+    return new LockedTaskTarget("state machine", task, checkProps(options, taskKinds));
   }
 
   /** A leased workflow. It brings its own key, durations and what to do when the lock is held. */

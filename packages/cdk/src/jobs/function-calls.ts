@@ -1,0 +1,123 @@
+import { Aws, Duration } from "aws-cdk-lib";
+import { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { IFunction, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
+import { CustomState, type IChainable } from "aws-cdk-lib/aws-stepfunctions";
+import type { Construct } from "constructs";
+import { jsonata } from "../workflow/asl.ts";
+import type { TargetSettings } from "./job-target.ts";
+import { checkSameRegion } from "./job-workflow.ts";
+import { afterFailure, fencedInput, input, lockedCall, shortened, whileYoung } from "./locked-call.ts";
+
+/**
+ * Calls a function that takes the job's own lock, and repeats the call while a caller outside the workflow holds that
+ * lock.
+ */
+export function callOfLocking(
+  job: Construct,
+  fn: IFunction,
+  settings: TargetSettings & { readonly retryAttempts: number },
+): IChainable {
+  checkSameRegion(job, "function", fn);
+  // As long as any function can run, and so as any function's lease lasts.
+  const whileHeld = {
+    ErrorEquals: ["LeaseUnavailableError"],
+    IntervalSeconds: 15,
+    BackoffRate: 1,
+    MaxAttempts: 60,
+  };
+  return new CustomState(job, "Run", {
+    stateJson: {
+      ...call(fn, input, [whileHeld, ...retriesOf(longestRun(fn), settings)]),
+      Output: result,
+    },
+  });
+}
+
+/** Calls a function that knows nothing of the lock. */
+export function callOfLocked(
+  job: Construct,
+  fn: IFunction,
+  settings: TargetSettings & { readonly retryAttempts: number; readonly timeout: Duration | undefined },
+): IChainable {
+  checkSameRegion(job, "function", fn);
+  const longest = longestRun(fn, settings.timeout);
+  const overAfter = endOf(longest);
+  return lockedCall(job, settings, {
+    task: { ...call(fn, fencedInput, retriesOf(longest, settings)), TimeoutSeconds: overAfter },
+    result,
+    // Nobody can stop a function.
+    unclear: [...unclear, "States.Timeout"],
+    endsWithin: overAfter,
+    stopsWithin: overAfter,
+    tooLarge: {
+      Error: "FunctionAnswerTooLargeError",
+      Cause:
+        "what the function was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
+        "keep it elsewhere, and return where it is",
+    },
+  });
+}
+
+/** What a workflow may do that calls a function. */
+export function mayInvoke(fn: IFunction): readonly PolicyStatement[] {
+  return [new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] })];
+}
+
+/** Answers of Lambda's that leave open whether the function was started; AWS recommends to try again after them. */
+const unclear = [
+  "Lambda.ClientExecutionTimeoutException",
+  "Lambda.ServiceException",
+  "Lambda.AWSLambdaException",
+  "Lambda.SdkClientException",
+];
+
+/** The function's result. */
+const result: string = shortened(
+  "$states.result.Payload",
+  "what the function returned is too long to be kept",
+);
+
+function call(fn: IFunction, payload: string, retry: readonly object[]): Record<string, unknown> {
+  return {
+    Type: "Task",
+    QueryLanguage: "JSONata",
+    Resource: `arn:${Aws.PARTITION}:states:::lambda:invoke`,
+    Arguments: { FunctionName: fn.functionArn, Payload: jsonata(payload) },
+    Retry: retry,
+  };
+}
+
+function retriesOf(
+  longest: Duration,
+  { maxEventAge, retryAttempts }: Pick<TargetSettings, "maxEventAge"> & { readonly retryAttempts: number },
+): readonly object[] {
+  return [
+    whileYoung(["Lambda.TooManyRequestsException"], maxEventAge),
+    // Without jitter, which could make the pause shorter than the function's run.
+    { ErrorEquals: unclear, IntervalSeconds: endOf(longest), BackoffRate: 2, MaxAttempts: 3 },
+    afterFailure(retryAttempts),
+  ];
+}
+
+/** Lambda's own limit for a function. */
+const longestTimeout = Duration.minutes(15);
+
+/** For how long a function can run. Only Lambda knows that of a version, an alias or an imported function. */
+function longestRun(fn: IFunction, stated?: Duration): Duration {
+  if (stated !== undefined) return stated;
+  if (!isDefinedHere(fn)) return longestTimeout;
+  // Lambda's own default.
+  const { timeout = Duration.seconds(3) } = fn;
+  return timeout.isUnresolved() ? longestTimeout : timeout;
+}
+
+/** Seconds after which a call has ended, whatever became of its answer: the function is started within a minute. */
+function endOf(longest: Duration): number {
+  return longest.toSeconds({ integral: false }) + 60;
+}
+
+/** Tells a function that this app defines, whose settings can be read and changed, from any other. */
+export function isDefinedHere(fn: IFunction): fn is LambdaFunction {
+  // By its methods: a function may come from another copy of the library.
+  return typeof (fn as Partial<LambdaFunction>).addEnvironment === "function";
+}

@@ -1,0 +1,68 @@
+import { Duration, type IResource, Stack, Token } from "aws-cdk-lib";
+import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { IChainable } from "aws-cdk-lib/aws-stepfunctions";
+import type { Construct } from "constructs";
+import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
+import type { WhenHeld } from "../workflow/workflow-terms.ts";
+import type { BoundTarget, TargetSettings } from "./job-target.ts";
+import { runsOf } from "./workflow-target.ts";
+
+/** The least that the workflow's lease lasts where the user says nothing; its keeper renews it. */
+const shortestLease = Duration.minutes(3);
+
+/** What a job's workflow does, and what it may do. */
+export interface JobWork {
+  /** The states that call the function, or run the task. */
+  readonly work: IChainable;
+  /** What these states may do. */
+  readonly statements: readonly PolicyStatement[];
+}
+
+/** The parts of a job's workflow, besides the job's settings. */
+export interface JobWorkflowProps extends JobWork {
+  readonly key: string;
+  readonly whenHeld: WhenHeld;
+  readonly leaseDuration?: Duration | undefined;
+}
+
+/** Makes a target of a workflow that holds a lease while it works; its waiting runs do not poll. */
+export function jobWorkflow(
+  job: Construct,
+  id: string,
+  settings: TargetSettings,
+  props: JobWorkflowProps,
+): BoundTarget {
+  const { table, once, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
+  const { key, whenHeld, work, statements, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
+  const workflow = new LeasedWorkflow(job, id, {
+    table,
+    key,
+    work,
+    whenHeld,
+    once,
+    leaseDuration,
+    // A run that is too old to be started is too old to wait.
+    ...(whenHeld === "skip" ? {} : { waitFor: maxEventAge }),
+    ...(lockAtLeastFor ? { lockAtLeastFor } : {}),
+    ...(wakeup ? { wakeup } : {}),
+    ...(keeper ? { heartbeat: keeper } : {}),
+    ...settings.observability,
+  });
+  for (const statement of statements) workflow.stateMachine.addToRolePolicy(statement);
+  return { ...runsOf(workflow), ...(keeper ? {} : { keeper: workflow.heartbeat }) };
+}
+
+/** Refuses a resource of another region, which Step Functions does not reach. */
+export function checkSameRegion(job: Construct, kind: string, resource: IResource): void {
+  const [here, there] = [Stack.of(job).region, resource.env.region];
+  if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
+  throw new Error(
+    `the ${kind} ${resource.node.path} is in ${there}, and Step Functions calls services of its own region (${here}) only: ` +
+      `define the job in a stack of ${there}`,
+  );
+}
+
+function longer(a: Duration | undefined, b: Duration): Duration {
+  // The workflow itself checks values that are known at deployment only.
+  return a !== undefined && !a.isUnresolved() && a.toMilliseconds() > b.toMilliseconds() ? a : b;
+}

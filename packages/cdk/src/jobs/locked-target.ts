@@ -1,0 +1,48 @@
+import { Duration } from "aws-cdk-lib";
+import type { Construct } from "constructs";
+import { numberText } from "../prop-kinds.ts";
+import { aYear, checkedMs } from "../workflow/durations.ts";
+import type { WhenHeld } from "../workflow/workflow-terms.ts";
+import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { type JobWork, jobWorkflow } from "./job-workflow.ts";
+import type { JobOverlap } from "./singleton-job-props.ts";
+
+const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
+
+/** Work that knows nothing of the lock, behind a workflow that holds it. */
+export abstract class LockedTarget extends JobTarget {
+  /** The keeper renews the lease for as long as a run takes. */
+  readonly timeout = undefined;
+  readonly refusedProps = {
+    heartbeat:
+      "for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
+  };
+  readonly waitingOverlaps = ["queue", "replace"] as const;
+  readonly keptOverlaps = ["skip", "queue", "replace"] as const;
+
+  /** Defines the states that work under the lease. */
+  protected abstract work(job: Construct, settings: TargetSettings): JobWork;
+
+  bind(job: Construct, settings: TargetSettings): BoundTarget {
+    const { lockAtMostFor } = settings;
+    if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
+    const bound = jobWorkflow(job, "Workflow", settings, {
+      key: settings.key,
+      whenHeld: whenHeld[settings.overlap],
+      leaseDuration: lockAtMostFor,
+      ...this.work(job, settings),
+    });
+    if (settings.overlap !== "replace") return bound;
+    // A run that is replaced is stopped on purpose.
+    const { aborted: _, ...failed } = bound.runs.failed;
+    return { ...bound, runs: { ...bound.runs, failed } };
+  }
+}
+
+/** Gives how often work is repeated after an error of its own. */
+export function checkedRetryAttempts(kind: string, retryAttempts = 2): number {
+  if (Number.isInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 20) return retryAttempts;
+  throw new Error(
+    `retryAttempts of the ${kind} is ${numberText(retryAttempts)}: set a whole number from 0 to 20`,
+  );
+}

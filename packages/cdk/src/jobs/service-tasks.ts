@@ -1,0 +1,276 @@
+/** The tasks of other services that a job can run under its lock. */
+import { environmentNames, runEnvironmentNames } from "@leasehold/client/environment";
+import { ArnFormat, Aws, Duration, type IResource, Names, Stack, Token } from "aws-cdk-lib";
+import type { Cluster, ICluster } from "aws-cdk-lib/aws-ecs";
+import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
+import {
+  IntegrationPattern,
+  type IStateMachine,
+  QueryLanguage,
+  StateMachineType,
+  TaskInput,
+  type TaskStateBase,
+  type TaskStateJsonataBaseProps,
+  Timeout,
+} from "aws-cdk-lib/aws-stepfunctions";
+import {
+  BatchSubmitJob,
+  type BatchSubmitJobJsonataProps,
+  type ContainerOverride,
+  EcsRunTask,
+  type EcsRunTaskJsonataProps,
+  GlueStartJobRun,
+  type GlueStartJobRunJsonataProps,
+} from "aws-cdk-lib/aws-stepfunctions-tasks";
+import type { Construct } from "constructs";
+import { jsonata } from "../workflow/asl.ts";
+import { executionsInPolicy } from "../workflow/machine-names.ts";
+import type { TargetSettings } from "./job-target.ts";
+import { checkSameRegion } from "./job-workflow.ts";
+import { fencedInput, input } from "./locked-call.ts";
+import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-task-target.ts";
+
+/** Options of {@link SingletonJobTarget.ecsTask}: those of the library's EcsRunTask. */
+export interface EcsTaskTargetOptions
+  extends Omit<EcsRunTaskJsonataProps, keyof TaskStateJsonataBaseProps | "cluster" | "revisionNumber">,
+    LockedTaskTargetOptions {
+  /** Where the task runs. The library's own Cluster is no ICluster under exactOptionalPropertyTypes. */
+  readonly cluster: ICluster | Cluster;
+}
+
+/** Options of {@link SingletonJobTarget.batchJob}: those of the library's BatchSubmitJob. */
+export interface BatchJobTargetOptions
+  extends Omit<BatchSubmitJobJsonataProps, keyof TaskStateJsonataBaseProps | "jobName">,
+    LockedTaskTargetOptions {}
+
+/** Options of {@link SingletonJobTarget.glueJob}: those of the library's GlueStartJobRun. */
+export interface GlueJobTargetOptions
+  extends Omit<GlueStartJobRunJsonataProps, keyof TaskStateJsonataBaseProps | "arguments">,
+    LockedTaskTargetOptions {
+  /** Arguments of the run besides those that every run gets; each name begins with `--`. @default - none */
+  readonly arguments?: Readonly<Record<string, string>>;
+}
+
+/** A task of ECS; the environment is that of the task definition's default container. */
+export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
+  return (job, settings) => {
+    const { retryAttempts: _, timeout: __, containerOverrides = [], ...props } = options;
+    const { taskDefinition } = props;
+    const cluster = props.cluster as ICluster;
+    const { defaultContainer, taskRole, executionRole } = taskDefinition;
+    if (defaultContainer === undefined) {
+      throw new Error(`${taskDefinition.node.path} has no container: add one before the job is defined`);
+    }
+    checkSameRegion(job, "cluster", cluster);
+    checkSameAccount(job, "cluster", cluster);
+    const environment = Object.entries(variables(settings)).map(([name, value]) => ({ name, value }));
+    const isDefault = ({ containerDefinition }: ContainerOverride): boolean =>
+      containerDefinition.containerName === defaultContainer.containerName;
+    const own = containerOverrides.find(isDefault);
+    const task = EcsRunTask.jsonata(job, "Task", {
+      ...props,
+      cluster,
+      integrationPattern: IntegrationPattern.RUN_JOB,
+      containerOverrides: [
+        ...containerOverrides.filter((override) => !isDefault(override)),
+        {
+          containerDefinition: defaultContainer,
+          ...own,
+          environment: [...(own?.environment ?? []), ...environment],
+        },
+      ],
+    });
+    const state = stateOf(task);
+    const roles = [taskRole, executionRole].filter((role): role is IRole => role !== undefined);
+    return {
+      // The revision that this app deploys, which alone may be run.
+      state: withArguments(state, { TaskDefinition: taskDefinition.taskDefinitionArn }),
+      statements: [
+        new PolicyStatement({
+          actions: ["ecs:RunTask"],
+          resources: [taskDefinition.taskDefinitionArn],
+          conditions: { ArnEquals: { "ecs:cluster": cluster.clusterArn } },
+        }),
+        new PolicyStatement({
+          actions: ["ecs:StopTask", "ecs:DescribeTasks"],
+          resources: [arnOf(job, "ecs", "task", `${cluster.clusterName}/*`)],
+        }),
+        new PolicyStatement({
+          actions: ["iam:PassRole"],
+          resources: roles.map(({ roleArn }) => roleArn),
+          conditions: { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } },
+        }),
+        mayWatch(job, "StepFunctionsGetEventsForECSTaskRule"),
+      ],
+      result: "$states.result",
+      noRoom: ["ECS.AmazonECSException", "AmazonECS.Unknown"],
+      unclear: ["ECS.ServerException", "ECS.SdkClientException"],
+    };
+  };
+}
+
+/** A job of AWS Batch. */
+export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
+  return (job, settings, timeout) => {
+    const { retryAttempts: _, timeout: __, containerOverrides, ...props } = options;
+    const { jobDefinitionArn, jobQueueArn } = props;
+    const task = BatchSubmitJob.jsonata(job, "Task", {
+      ...props,
+      jobName: Names.uniqueResourceName(job, {
+        maxLength: 128,
+        separator: "-",
+        allowedSpecialCharacters: "-",
+      }),
+      containerOverrides: {
+        ...containerOverrides,
+        environment: { ...containerOverrides?.environment, ...variables(settings) },
+      },
+      taskTimeout: Timeout.duration(timeout),
+    });
+    return {
+      state: stateOf(task),
+      statements: [
+        // Of a definition without a revision, Batch runs the newest.
+        new PolicyStatement({
+          actions: ["batch:SubmitJob"],
+          resources: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
+        }),
+        new PolicyStatement({
+          actions: ["batch:TerminateJob"],
+          resources: [arnOf(job, "batch", "job", "*")],
+        }),
+        // It knows no resources.
+        new PolicyStatement({ actions: ["batch:DescribeJobs"], resources: ["*"] }),
+        mayWatch(job, "StepFunctionsGetEventsForBatchJobsRule"),
+      ],
+      result: "$states.result",
+      noRoom: ["Batch.AWSBatchException", "Batch.TooManyRequestsException"],
+      unclear: ["Batch.ServerException", "Batch.SdkClientException"],
+    };
+  };
+}
+
+/** A job of AWS Glue. Its runs get arguments, for they have no environment. */
+export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
+  return (job, settings, timeout) => {
+    const { retryAttempts: _, timeout: __, arguments: own, ...props } = options;
+    const given = Object.entries(variables(settings)).map(([name, value]) => [`--${name}`, value]);
+    const task = GlueStartJobRun.jsonata(job, "Task", {
+      ...props,
+      integrationPattern: IntegrationPattern.RUN_JOB,
+      arguments: TaskInput.fromObject({ ...own, ...Object.fromEntries(given) }),
+      // Glue counts minutes.
+      taskTimeout: Timeout.duration(Duration.minutes(Math.ceil(timeout.toSeconds() / 60))),
+    });
+    return {
+      state: stateOf(task),
+      statements: [
+        new PolicyStatement({
+          actions: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
+          resources: [arnOf(job, "glue", "job", props.glueJobName)],
+        }),
+      ],
+      result: "$states.result",
+      // A job that has its most runs: an earlier one is still being stopped, or was started by hand.
+      noRoom: [
+        "Glue.AWSGlueException",
+        "Glue.ThrottlingException",
+        "Glue.ConcurrentRunsExceededException",
+        "Glue.ResourceNumberLimitExceededException",
+      ],
+      unclear: ["Glue.InternalServiceException", "Glue.OperationTimeoutException", "Glue.SdkClientException"],
+    };
+  };
+}
+
+/** An execution of a state machine that knows nothing of the lock. */
+export function execution(machine: IStateMachine): TaskOfJob {
+  if (
+    (machine as { readonly stateMachineType?: StateMachineType }).stateMachineType ===
+    StateMachineType.EXPRESS
+  ) {
+    throw new Error(
+      `the state machine ${machine.node.path} is an express one, whose end Step Functions cannot wait for: ` +
+        "give one of the type STANDARD",
+    );
+  }
+  return (job) => {
+    checkSameRegion(job, "state machine", machine);
+    checkSameAccount(job, "state machine", machine);
+    const linked = "{'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID': $states.context.Execution.Id}";
+    return {
+      state: {
+        Type: "Task",
+        QueryLanguage: "JSONata",
+        Resource: `arn:${Aws.PARTITION}:states:::states:startExecution.sync:2`,
+        Arguments: {
+          StateMachineArn: machine.stateMachineArn,
+          Input: jsonata(`$type(${input}) = 'object' ? $merge([(${fencedInput}), ${linked}]) : ${input}`),
+        },
+      },
+      statements: [
+        new PolicyStatement({ actions: ["states:StartExecution"], resources: [machine.stateMachineArn] }),
+        new PolicyStatement({
+          actions: ["states:DescribeExecution", "states:StopExecution"],
+          resources: [executionsInPolicy(machine, Stack.of(job))],
+        }),
+        mayWatch(job, "StepFunctionsGetEventsForStepFunctionsExecutionRule"),
+      ],
+      result: "$states.result.Output",
+      noRoom: ["StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException"],
+      unclear: ["StepFunctions.SdkClientException"],
+    };
+  };
+}
+
+/** What every run tells its work, as the command line tells what it runs. */
+function variables({ jobName, key }: TargetSettings): Readonly<Record<string, string>> {
+  const textOf = (field: string, otherwise: string): string =>
+    jsonata(`$exists(${input}.${field}) ? $string(${input}.${field}) : '${otherwise}'`);
+  return {
+    [environmentNames.job]: jobName,
+    [environmentNames.key]: key,
+    [runEnvironmentNames.slot]: textOf("scheduledTime", ""),
+    [runEnvironmentNames.fencingToken]: jsonata("$string($lease.fencingToken)"),
+    [runEnvironmentNames.input]: textOf("input", "null"),
+  };
+}
+
+/** A library's task as the fields of its state. */
+function stateOf(task: TaskStateBase): Record<string, unknown> {
+  const { End: _, ...state } = task.toStateJson(QueryLanguage.JSON_PATH) as Record<string, unknown>;
+  return state;
+}
+
+function withArguments(
+  state: Record<string, unknown>,
+  more: Record<string, unknown>,
+): Record<string, unknown> {
+  return { ...state, Arguments: { ...(state.Arguments as Record<string, unknown>), ...more } };
+}
+
+/** By the rule that Step Functions itself makes in the account, it hears of the task's end. */
+function mayWatch(job: Construct, rule: string): PolicyStatement {
+  return new PolicyStatement({
+    actions: ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
+    resources: [arnOf(job, "events", "rule", rule)],
+  });
+}
+
+function arnOf(job: Construct, service: string, resource: string, resourceName: string): string {
+  return Stack.of(job).formatArn({
+    service,
+    resource,
+    resourceName,
+    arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
+  });
+}
+
+function checkSameAccount(job: Construct, kind: string, resource: IResource): void {
+  const [here, there] = [Stack.of(job).account, resource.env.account];
+  if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
+  throw new Error(
+    `the ${kind} ${resource.node.path} is of the account ${there}, and a job uses those of its own account (${here}) ` +
+      `only: define the job in a stack of ${there}`,
+  );
+}

@@ -1,0 +1,375 @@
+import {
+  type EcsTaskTargetOptions,
+  type JobTarget,
+  LeaseTable,
+  LeaseWakeup,
+  SingletonJob,
+  type SingletonJobProps,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { definitionProblems } from "@leasehold/local/definitions";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { type IVpc, Vpc } from "aws-cdk-lib/aws-ec2";
+import {
+  Cluster,
+  ContainerImage,
+  Ec2TaskDefinition,
+  FargateTaskDefinition,
+  TaskDefinition,
+} from "aws-cdk-lib/aws-ecs";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
+import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { describe, expect, test } from "vitest";
+import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import { definitionsIn } from "../support/definitions.ts";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+const machineOf = (region: string, account = env.account): string =>
+  `arn:aws:states:${region}:${account}:stateMachine:theirs`;
+const jobDefinitionArn = "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3";
+const jobQueueArn = "arn:aws:batch:eu-west-1:111122223333:job-queue/slow";
+
+function stackOf(app = new App(), id = "Test"): Stack {
+  return new Stack(app, id, { env });
+}
+
+function vpcIn(stack: Stack, id: string): IVpc {
+  return Vpc.fromVpcAttributes(stack, id, {
+    vpcId: "vpc-0a1b2c3d",
+    availabilityZones: ["a"],
+    privateSubnetIds: ["subnet-0a1b2c3d"],
+  });
+}
+
+function clusterIn(stack: Stack): Cluster {
+  return new Cluster(stack, "Cluster", { vpc: vpcIn(stack, "Vpc") });
+}
+
+function definitionIn<Definition extends TaskDefinition>(definition: Definition): Definition {
+  definition.addContainer("main", {
+    image: ContainerImage.fromRegistry("report"),
+    memoryLimitMiB: 128,
+    essential: true,
+  });
+  definition.addContainer("proxy", { image: ContainerImage.fromRegistry("proxy"), memoryLimitMiB: 128 });
+  return definition;
+}
+
+function ecsTask(stack: Stack, options: Partial<EcsTaskTargetOptions> = {}): JobTarget {
+  return SingletonJobTarget.ecsTask({
+    cluster: clusterIn(stack),
+    taskDefinition: definitionIn(new FargateTaskDefinition(stack, "Definition")),
+    launchTarget: new EcsFargateLaunchTarget(),
+    ...options,
+  });
+}
+
+const targets: Readonly<Record<string, (stack: Stack) => JobTarget>> = {
+  ecsTask,
+  batchJob: () => SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }),
+  glueJob: () => SingletonJobTarget.glueJob({ glueJobName: "report" }),
+  stateMachine: (stack) =>
+    SingletonJobTarget.stateMachine(
+      StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1")),
+    ),
+};
+
+function addJob(
+  stack: Stack,
+  target: JobTarget,
+  props: Partial<SingletonJobProps> = {},
+  id = "Job",
+): SingletonJob {
+  const table = props.table ?? new LeaseTable(stack, `${id}Leases`, { stream: true });
+  const schedule = ScheduleExpression.rate(Duration.minutes(5));
+  const waits = props.overlap === "queue" || props.overlap === "replace";
+  const wakeup = waits ? { wakeup: new LeaseWakeup(stack, `${id}Wakeup`, { table }) } : {};
+  return new SingletonJob(stack, id, { table, schedule, target, ...wakeup, ...props });
+}
+
+/** The statements of a job's own workflow that are about the task. */
+function statementsIn(template: Template): unknown[] {
+  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
+  const [, policy] = policies.find(([id]) => id.startsWith("JobWorkflowStateMachineRole")) ?? [];
+  const statements: { readonly Action: string | readonly string[] }[] =
+    policy?.Properties.PolicyDocument.Statement;
+  const isCommon = (action: string): boolean => /^(logs|xray|dynamodb):/.test(action);
+  return statements.filter(({ Action }) => ![Action].flat().some(isCommon)).slice(1);
+}
+
+interface Run {
+  readonly Arguments: Readonly<Record<string, unknown>>;
+}
+
+/** The state that runs the task. */
+function runIn(template: Template): Run {
+  const find = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return undefined;
+    const { Run } = value as { readonly Run?: unknown };
+    return (
+      Run ??
+      Object.values(value)
+        .map(find)
+        .find((found) => found !== undefined)
+    );
+  };
+  return find(definitionsIn(template)) as Run;
+}
+
+const arn = (text: string): object => ({ "Fn::Join": ["", ["arn:", { Ref: "AWS::Partition" }, text]] });
+const watching = (rule: string): object => ({
+  Action: ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
+  Effect: "Allow",
+  Resource: arn(`:events:eu-west-1:111122223333:rule/${rule}`),
+});
+
+describe.each(["skip", "queue", "replace"] as const)(
+  "a stack with a job of each task that is to %s",
+  (overlap) => {
+    test("is without fault to AWS's own validator and to an independent one of state machines", () => {
+      const stack = stackOf();
+      for (const [id, target] of Object.entries(targets)) addJob(stack, target(stack), { overlap }, id);
+      const template = Template.fromStack(stack);
+      expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
+      const definitions = Object.values(definitionsIn(template));
+      expect(definitions.length).toBeGreaterThanOrEqual(8);
+      for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
+    });
+  },
+);
+
+describe("the workflow of a job", () => {
+  test("of a task of ECS may run this revision in this cluster, see and stop its tasks, and pass its roles to ECS", () => {
+    const stack = stackOf();
+    addJob(stack, ecsTask(stack));
+    const template = Template.fromStack(stack);
+    const definition = { Ref: expect.stringMatching(/^Definition/) };
+    expect(statementsIn(template)).toEqual([
+      {
+        Action: "ecs:RunTask",
+        Condition: {
+          ArnEquals: { "ecs:cluster": { "Fn::GetAtt": [expect.stringMatching(/^Cluster/), "Arn"] } },
+        },
+        Effect: "Allow",
+        Resource: definition,
+      },
+      {
+        Action: ["ecs:StopTask", "ecs:DescribeTasks"],
+        Effect: "Allow",
+        Resource: {
+          "Fn::Join": [
+            "",
+            [
+              "arn:",
+              { Ref: "AWS::Partition" },
+              ":ecs:eu-west-1:111122223333:task/",
+              { Ref: expect.stringMatching(/^Cluster/) },
+              "/*",
+            ],
+          ],
+        },
+      },
+      {
+        Action: "iam:PassRole",
+        Condition: { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } },
+        Effect: "Allow",
+        Resource: { "Fn::GetAtt": [expect.stringMatching(/^DefinitionTaskRole/), "Arn"] },
+      },
+      watching("StepFunctionsGetEventsForECSTaskRule"),
+    ]);
+  });
+
+  test("of a job of Batch may submit this one to this queue, and see and terminate jobs", () => {
+    const stack = stackOf();
+    addJob(stack, SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }));
+    expect(statementsIn(Template.fromStack(stack))).toEqual([
+      {
+        Action: "batch:SubmitJob",
+        Effect: "Allow",
+        Resource: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
+      },
+      {
+        Action: "batch:TerminateJob",
+        Effect: "Allow",
+        Resource: arn(":batch:eu-west-1:111122223333:job/*"),
+      },
+      { Action: "batch:DescribeJobs", Effect: "Allow", Resource: "*" },
+      watching("StepFunctionsGetEventsForBatchJobsRule"),
+    ]);
+  });
+
+  test("of a job of Glue may start, see and stop runs of this one", () => {
+    const stack = stackOf();
+    addJob(stack, SingletonJobTarget.glueJob({ glueJobName: "report" }));
+    expect(statementsIn(Template.fromStack(stack))).toEqual([
+      {
+        Action: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
+        Effect: "Allow",
+        Resource: arn(":glue:eu-west-1:111122223333:job/report"),
+      },
+    ]);
+  });
+
+  test("of another state machine may start it, and see and stop its executions", () => {
+    const stack = stackOf();
+    const machine = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1"));
+    addJob(stack, SingletonJobTarget.stateMachine(machine));
+    expect(statementsIn(Template.fromStack(stack))).toEqual([
+      { Action: "states:StartExecution", Effect: "Allow", Resource: machineOf("eu-west-1") },
+      {
+        Action: ["states:DescribeExecution", "states:StopExecution"],
+        Effect: "Allow",
+        Resource: arn(":states:eu-west-1:111122223333:execution:theirs:*"),
+      },
+      watching("StepFunctionsGetEventsForStepFunctionsExecutionRule"),
+    ]);
+  });
+
+  test.each(Object.entries(targets))(
+    "of the target %s has the alarms and metrics of a locked job",
+    (_, target) => {
+      for (const overlap of ["skip", "replace"] as const) {
+        const stack = stackOf();
+        const job = addJob(stack, target(stack), { overlap });
+        expect(Object.keys(job.runs.failed)).toEqual(
+          overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
+        );
+        expect(job.alarms?.all).toHaveLength(3);
+      }
+    },
+  );
+});
+
+describe("a task of ECS", () => {
+  test("runs the revision of this app on Fargate, in private subnets, with a security group of its own", () => {
+    const stack = stackOf();
+    addJob(stack, ecsTask(stack));
+    const template = Template.fromStack(stack);
+    expect(runIn(template)).toMatchObject({
+      Resource: "arn:aws:states:::ecs:runTask.sync",
+      TimeoutSeconds: expect.stringContaining("(3600)"),
+      Arguments: {
+        LaunchType: "FARGATE",
+        NetworkConfiguration: { AwsvpcConfiguration: { Subnets: ["subnet-0a1b2c3d"] } },
+        TaskDefinition: expect.stringContaining("Definition"),
+      },
+    });
+    template.resourceCountIs("AWS::EC2::SecurityGroup", 1);
+  });
+
+  test("keeps what the user overrides in each container, beside the run's own variables", () => {
+    const stack = stackOf();
+    const taskDefinition = definitionIn(new Ec2TaskDefinition(stack, "OnEc2"));
+    const [main, proxy] = ["main", "proxy"].map((name) => taskDefinition.findContainer(name));
+    if (main === undefined || proxy === undefined) throw new Error("no containers");
+    addJob(
+      stack,
+      ecsTask(stack, {
+        cluster: Cluster.fromClusterAttributes(stack, "Fleet", {
+          clusterName: "fleet",
+          vpc: vpcIn(stack, "FleetVpc"),
+          hasEc2Capacity: true,
+        }),
+        taskDefinition,
+        launchTarget: new EcsEc2LaunchTarget(),
+        containerOverrides: [
+          { containerDefinition: main, command: ["report"], environment: [{ name: "MODE", value: "full" }] },
+          { containerDefinition: proxy, cpu: 1 },
+        ],
+      }),
+    );
+    const { Arguments } = runIn(Template.fromStack(stack));
+    expect(Arguments.LaunchType).toBe("EC2");
+    expect(Arguments.Overrides).toMatchObject({
+      ContainerOverrides: [
+        { Name: "proxy", Cpu: 1 },
+        {
+          Name: "main",
+          Command: ["report"],
+          Environment: [{ Name: "MODE", Value: "full" }, { Name: "LEASEHOLD_JOB" }, {}, {}, {}, {}],
+        },
+      ],
+    });
+  });
+
+  test("can be of another stack, as its table can", () => {
+    const app = new App();
+    const shared = stackOf(app, "Shared");
+    const table = new LeaseTable(shared, "Leases");
+    const target = ecsTask(shared);
+    const stack = stackOf(app);
+    addJob(stack, target, { table });
+    expect(templateProblems(Template.fromStack(stack).toJSON() as CloudFormationTemplate)).toEqual([]);
+    Template.fromStack(shared).resourceCountIs("AWS::Scheduler::Schedule", 0);
+  });
+});
+
+describe("what a task cannot be", () => {
+  test("without its parts, or with parts of another kind, refused by name", () => {
+    const stack = stackOf();
+    const some = { cluster: clusterIn(stack), launchTarget: new EcsFargateLaunchTarget() };
+    const imported = TaskDefinition.fromTaskDefinitionArn(
+      stack,
+      "Imported",
+      "arn:aws:ecs:eu-west-1:111122223333:task-definition/report:1",
+    );
+    expect(() => SingletonJobTarget.ecsTask(some as never)).toThrow("taskDefinition is undefined");
+    expect(() => SingletonJobTarget.ecsTask({ ...some, taskDefinition: imported as never })).toThrow(
+      "taskDefinition is an object of another kind: give a task definition of aws-ecs, defined in this app",
+    );
+    expect(() => SingletonJobTarget.batchJob({ jobQueueArn } as never)).toThrow(
+      "jobDefinitionArn is undefined",
+    );
+    expect(() => SingletonJobTarget.glueJob({ glueJobName: 1 } as never)).toThrow(
+      "glueJobName is 1: give a text",
+    );
+    expect(() => SingletonJobTarget.stateMachine("theirs" as never)).toThrow('machine is "theirs"');
+  });
+
+  test.each([
+    [{ retryAttempts: 21 }, "retryAttempts of the Glue job is 21: set a whole number from 0 to 20"],
+    [
+      { timeout: Duration.seconds(30) },
+      "timeout of the Glue job is 30 seconds: choose from 1 minute to 365 days",
+    ],
+  ])("with %o", (options, message) => {
+    expect(() => SingletonJobTarget.glueJob({ glueJobName: "report", ...options })).toThrow(message);
+  });
+
+  test("a task definition without a container", () => {
+    const stack = stackOf();
+    const taskDefinition = new FargateTaskDefinition(stack, "Empty");
+    expect(() => addJob(stack, ecsTask(stack, { taskDefinition }))).toThrow(
+      "Test/Empty has no container: add one before the job is defined",
+    );
+  });
+
+  test("an express state machine, or one of another region or account", () => {
+    const stack = stackOf();
+    const express = new StateMachine(stack, "Express", {
+      stateMachineType: StateMachineType.EXPRESS,
+      definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Done")),
+    });
+    expect(() => SingletonJobTarget.stateMachine(express)).toThrow(
+      "the state machine Test/Express is an express one, whose end Step Functions cannot wait for: give one of the type STANDARD",
+    );
+    const there = StateMachine.fromStateMachineArn(stack, "There", machineOf("us-east-1"));
+    expect(() => addJob(stack, SingletonJobTarget.stateMachine(there), {}, "There2")).toThrow(
+      "the state machine Test/There is in us-east-1, and Step Functions calls services of its own region (eu-west-1) only",
+    );
+    const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
+    expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
+      "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
+    );
+  });
+
+  test("one whose lease is renewed by a heartbeat of the job's", () => {
+    const stack = stackOf();
+    const props = { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) };
+    expect(() => addJob(stack, ecsTask(stack), props)).toThrow(
+      "heartbeat is set for work that is locked from outside: leave it out",
+    );
+  });
+});
