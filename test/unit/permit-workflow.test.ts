@@ -558,7 +558,11 @@ describe("expired permits", () => {
     await clock.advance(1);
     steps.calls.length = 0;
     expect(status(await start(machine))).toBe("RUNNING");
-    expect(steps.calls.slice(0, 3)).toEqual(["dynamodb:updateItem", "dynamodb:getItem", "dynamodb:updateItem"]);
+    expect(steps.calls.slice(0, 3)).toEqual([
+      "dynamodb:updateItem",
+      "dynamodb:getItem",
+      "dynamodb:updateItem",
+    ]);
     expect(taken()).toBe(1);
     expect((await semaphore(1).inspect()).held).toHaveLength(1);
   });

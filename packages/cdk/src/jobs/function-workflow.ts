@@ -32,7 +32,7 @@ export function functionWorkflow(
   settings: TargetSettings,
   props: FunctionWorkflowProps,
 ): BoundTarget {
-  const { table, once, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
+  const { table, once, permits, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
   const { fn, key, whenHeld, work, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
   checkRegion(job, fn);
   const workflow = new LeasedWorkflow(job, id, {
@@ -44,6 +44,7 @@ export function functionWorkflow(
     leaseDuration,
     // A run that is too old to be started is too old to wait.
     ...(whenHeld === "skip" ? {} : { waitFor: maxEventAge }),
+    ...(permits === undefined ? {} : { permits }),
     ...(lockAtLeastFor ? { lockAtLeastFor } : {}),
     ...(wakeup ? { wakeup } : {}),
     ...(keeper ? { heartbeat: keeper } : {}),
@@ -88,7 +89,8 @@ export function callOfLocking(
  *
  * No call begins while another may still run. Where Lambda's answer leaves open whether the function runs, the first call
  * must have ended before the next one is made, or the lock is let go. And a run that was stopped with a call under way
- * leaves its mark: the next run waits until that call must have ended.
+ * leaves its mark: the next run waits until that call must have ended. Runs with permits leave no marks: their calls overlap
+ * anyway.
  */
 export function callOfLocked(
   job: Construct,
@@ -112,23 +114,27 @@ export function callOfLocked(
   const mark = (id: string, request: Mark): CustomState =>
     new CustomState(job, id, { stateJson: markState(tableName, request) });
 
+  const isMarked = settings.permits === undefined;
   const returned = Pass.jsonata(job, "Returned", { outputs: jsonata("$functionResult") });
-  run.next(mark("UnmarkCall", endCalls).addCatch(returned)).next(returned);
+  if (isMarked) run.next(mark("UnmarkCall", endCalls).addCatch(returned)).next(returned);
+  else run.next(returned);
 
   const failed = Fail.jsonata(job, "RunFailed", {
     error: jsonata("$functionError.Error"),
     cause: jsonata("$exists($functionError.Cause) ? $functionError.Cause : 'no cause was given'"),
   });
-  const unmark = mark("UnmarkFailed", endCalls).addCatch(failed);
-  unmark.next(failed);
+  const unmark = isMarked ? mark("UnmarkFailed", endCalls).addCatch(failed) : undefined;
+  unmark?.next(failed);
+  const after = unmark ?? failed;
   const failure = { assign: { functionError: jsonata("$states.errorOutput") } };
   run
-    .addCatch(Wait.jsonata(job, "LetFunctionEnd", { time }).next(unmark), {
+    .addCatch(Wait.jsonata(job, "LetFunctionEnd", { time }).next(after), {
       ...failure,
       errors: [...unclear, "States.Timeout"],
     })
-    .addCatch(unmark, { assign: { functionError: tooLarge }, errors: ["States.DataLimitExceeded"] })
-    .addCatch(unmark, failure);
+    .addCatch(after, { assign: { functionError: tooLarge }, errors: ["States.DataLimitExceeded"] })
+    .addCatch(after, failure);
+  if (!isMarked) return run;
 
   const overtaken = Fail.jsonata(job, "Overtaken", {
     error: "LeaseLostError",

@@ -34,6 +34,7 @@ export class LockedFunctionTarget extends JobTarget {
     heartbeat:
       "for a function that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
   };
+  override readonly takesPermits = true;
   readonly waitingOverlaps = ["queue", "replace"] as const;
   readonly keptOverlaps = ["skip", "queue", "replace"] as const;
   readonly #function: IFunction;

@@ -29,7 +29,11 @@ export function literal(text: string): string {
 export function chosen(condition: string, value: Json, otherwise: Json): Json {
   if (JSON.stringify(value) === JSON.stringify(otherwise)) return value;
   const [fields, others] = [fieldsOf(value), fieldsOf(otherwise)];
-  if (fields === undefined || others === undefined || Object.keys(fields).join() !== Object.keys(others).join())
+  if (
+    fields === undefined ||
+    others === undefined ||
+    Object.keys(fields).join() !== Object.keys(others).join()
+  )
     return jsonata(`${condition} ? ${source(value)} : ${source(otherwise)}`);
   const merged = Object.entries(fields).map(([name, field]) => [
     name,

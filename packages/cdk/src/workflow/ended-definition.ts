@@ -38,14 +38,24 @@ import {
 } from "./asl.ts";
 import { isExecution, isLeaseOf, isOurs } from "./keeper-start.ts";
 import { notPermittedError, notProvenError } from "./keeper-terms.ts";
-import { inspectKeptArguments, isPermit, keptRecord, releaseKeptArguments, sortKeyOf } from "./kept-requests.ts";
-import { inspectArguments, isInCooldown, type LeaseTerms, ofRecord, record, wasReleased } from "./lease-requests.ts";
 import {
-  inspectPermitsArguments,
-  permitRecordOfOwner,
-  permitSortKey,
-  recordedSeat,
-} from "./permit-requests.ts";
+  inspectKeptArguments,
+  isPermit,
+  keptRecord,
+  releaseKeptArguments,
+  sortKeyOf,
+} from "./kept-requests.ts";
+import {
+  inspectArguments,
+  isInCooldown,
+  type LeaseTerms,
+  ofRecord,
+  record,
+  wasReleased,
+} from "./lease-requests.ts";
+import { permitRecordOfOwner, recordedSeat } from "./permit-records.ts";
+import { inspectPermitsArguments } from "./permit-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
 /** What the machine needs besides the table. */

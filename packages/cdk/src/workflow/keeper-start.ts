@@ -45,7 +45,7 @@ import {
   sortKeyOf,
 } from "./kept-requests.ts";
 import { type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
-import { permitSortKey } from "./permit-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
 /** A starter that waits is told at most so often. */
@@ -171,10 +171,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       "GoOn",
     ),
     GoOn: {
-      ...choice(
-        [rule(isAlone, "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)],
-        "Pause1",
-      ),
+      ...choice([rule(isAlone, "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)], "Pause1"),
       Assign: onward,
     },
     Refuse: fail(
@@ -227,7 +224,7 @@ function begin({ tableName }: LeaseTerms): State {
     leaseDurationMs: jsonata(`${lease}.leaseDurationMs`),
     expiresAt: jsonata(`${lease}.expiresAt`),
     sortKey: jsonata(sortKeyOf(lease)),
-    seat: "",
+    seat: jsonata("''"),
     timeToLive: 0,
     beat: jsonata(beat),
     pause: 0,

@@ -15,20 +15,17 @@ import {
   renewArguments,
   renewHeldArguments,
 } from "./lease-requests.ts";
+import { permitRecord, recordedSeat, renewedSeat, renewedSeatExpiry } from "./permit-records.ts";
 import {
   inspectPermitArguments,
-  permitRecord,
-  permitSortKey,
-  recordedSeat,
   releaseKeptPermitArguments,
-  renewedSeat,
-  renewedSeatExpiry,
   renewHeldPermitArguments,
   renewPermitArguments,
 } from "./permit-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 
 /** Whether the lease is a permit. */
-export const isPermit = `$sortKey = '${permitSortKey}'`;
+export const isPermit: string = `$sortKey = '${permitSortKey}'`;
 
 /** JSONata for the sort key of a lease, by its handle. */
 export function sortKeyOf(lease: string): string {

@@ -34,7 +34,7 @@ import { checkInlinePolicies, policiesIn } from "./inline-policies.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
-import { permitSortKey } from "./permit-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { granteeBy, roleInStackOf } from "./role-in-stack.ts";
 import { stateMachineOf } from "./state-machine.ts";
 

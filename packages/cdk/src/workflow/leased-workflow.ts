@@ -245,7 +245,8 @@ function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkfl
   if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostPermits)) {
     throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostPermits}`);
   }
-  if (once) throw new Error("once is set beside permits, and a semaphore has no slots: leave one of them out");
+  if (once)
+    throw new Error("once is set beside permits, and a semaphore has no slots: leave one of them out");
   if (whenHeld !== "fail" && whenHeld !== "skip") {
     throw new Error(
       `whenHeld is ${whenHeld} beside permits, and nothing tells executions of a permit that is free again: say fail or skip, ` +

@@ -12,11 +12,11 @@
  *                                     └─ it has landed just now ─▶ CancelLanded ─▶ Failed
  */
 import { call, catching, choice, fail, jsonata, refused, rule, type State } from "./asl.ts";
+import { judgedPermits } from "./permit-records.ts";
 import {
   cancelPermitArguments,
   clearPermitArguments,
   inspectPermitsArguments,
-  judgedPermits,
   type PermitTerms,
   revokePermitArguments,
 } from "./permit-requests.ts";
@@ -38,9 +38,9 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
       Assign: assigning({ judged: judgedPermits(terms) }),
       Next: "JudgeHolder",
       Catch: [
-        catching("States.ALL", "Cancel", { Assign: failure }),
-        // That name has to be told on its own.
+        // States.ALL leaves it out.
         catching("States.DataLimitExceeded", "Cancel", { Assign: assigning({ failure: tooLarge }) }),
+        catching("States.ALL", "Cancel", { Assign: failure }),
       ],
     }),
     JudgeHolder: judgeHolders(terms),

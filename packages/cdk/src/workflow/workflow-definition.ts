@@ -41,11 +41,11 @@ import {
   wasBrokenIn,
   wasReleasedIn,
 } from "./lease-requests.ts";
+import { permitRecord } from "./permit-records.ts";
 import {
   acquirePermitArguments,
   closePermitArguments,
   inspectPermitArguments,
-  permitRecord,
   releasePermitArguments,
   takeOverPermitArguments,
 } from "./permit-requests.ts";
@@ -71,7 +71,8 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
   const terms = { ...given, variablePrefix };
   const { once } = terms;
   const startMs = Math.max(terms.leaseDurationMs, shortestStartMs);
-  const requests = terms.permits === undefined ? ofLock(terms) : ofPermit({ ...terms, permits: terms.permits });
+  const requests =
+    terms.permits === undefined ? ofLock(terms) : ofPermit({ ...terms, permits: terms.permits });
   return withStatePrefix({
     Comment: "Does its work under a lease.",
     StartAt: "Begin",

@@ -1,6 +1,6 @@
 import { type Json, jsonata } from "./asl.ts";
 import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
-import { permitHandle, permitParts } from "./permit-requests.ts";
+import { permitHandle, permitParts } from "./permit-records.ts";
 import { assigning, leaseVariable, own, variablePrefix } from "./reserved-names.ts";
 
 /** What a workflow does while another holder has the lock. */
