@@ -25,6 +25,7 @@ import { type ILeaseHeartbeat, LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { ILeaseWakeup } from "./lease-wakeup.ts";
 import { leasedName, markLeased } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
+import { mostWorkflowPermits } from "./permit-seats.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
@@ -237,13 +238,10 @@ export class LeasedWorkflow extends Construct {
   }
 }
 
-/** So many leases of workflows fit into what Step Functions reads at once, with names as long as they can be. */
-const mostPermits = 500;
-
 function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkflowProps): void {
   if (permits === undefined) return;
-  if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostPermits)) {
-    throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostPermits}`);
+  if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostWorkflowPermits)) {
+    throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostWorkflowPermits}`);
   }
   if (once)
     throw new Error("once is set beside permits, and a semaphore has no slots: leave one of them out");

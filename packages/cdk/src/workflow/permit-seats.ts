@@ -101,5 +101,8 @@ export function prolongedText(
   return `($f := $split(${text}, ','); ${versionText(version)} & $join([${kept.join(", ")}], ','))`;
 }
 
+/** So many leases of workflows fit into what Step Functions reads at once, with names as long as they can be. */
+export const mostWorkflowPermits = 500;
+
 /** A workflow takes one permit. */
 export const onePermit = 1;
