@@ -11,7 +11,11 @@
  *     Renew is refused ─▶ Inspect ─▶ JudgeLease ─▶ released: Done · still ours: Pause1 · lost, or asked to stop: AskStopping
  *     Renew fails ─▶ Doubt ─▶ Pause1, for a second · no time for another attempt: AskStopping
  *
+ *     A lost permit: JudgeLease ─▶ PauseStopping ─▶ AskStopping, for its item may not tell any more that it was released
+ *
  *     start ─▶ HoldOn ─▶ DecideAlone ─▶ RenewAlone ─▶ HoldOn      for a person or a container: 3 transitions a beat
+ *
+ * A lease is a lock's or a permit's: kept-requests.ts has the requests of both.
  *
  * The start is in keeper-start.ts, and what follows AskStopping in keeper-stopping.ts.
  */

@@ -7,6 +7,9 @@
  *       └─▶ RenewFirst     └─▶ Done                                                     └─▶ Pause1, HoldOn
  *
  *     Unproven, NotPermitted ─▶ TellFailure ─▶ NotBegun
+ *
+ *     Begin ─▶ Prove ─▶ JudgeProof ─▶ RenewFirst      a permit without an execution: the table alone has its seat's text
+ *                          └─▶ Done, Lost
  */
 import { seatLimits } from "@leasehold/client/internal";
 import { leaseSortKey, limits } from "@leasehold/client/schema";

@@ -10,6 +10,8 @@
  *              SeeHolder ─▶ JudgeHolder ─▶ TakeOver ─▶ StartKeeper     an expired lease
  *                 ▲                    ─▶ Park ─▶ Acquire              wakes by the release, or by its own clock
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
+ *
+ * Where it takes a permit of a semaphore, what follows a refusal is in permit-states.ts.
  */
 import { limits } from "@leasehold/client/schema";
 import { Lazy, Token } from "aws-cdk-lib";
