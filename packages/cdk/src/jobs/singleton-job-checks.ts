@@ -69,7 +69,7 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   checkRefusedProps(props);
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
-  checkPermits(props);
+  checkJobPermits(props);
   checkWaiting(props);
   checkMachines(props);
   checkLock(props, timing);
@@ -88,7 +88,7 @@ function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
 }
 
 /** Their number is the workflow's to check. */
-function checkPermits({ permits, target, once = true, overlap = "skip" }: SingletonJobProps): void {
+function checkJobPermits({ permits, target, once = true, overlap = "skip" }: SingletonJobProps): void {
   if (permits === undefined) return;
   if (!target.takesPermits) {
     throw new Error(

@@ -28,7 +28,7 @@ export function literal(text: string): string {
 /** Gives one of two values as a condition says; what both have in common stays as it is. */
 export function chosen(condition: string, value: Json, otherwise: Json): Json {
   if (JSON.stringify(value) === JSON.stringify(otherwise)) return value;
-  const [fields, others] = [fieldsOf(value), fieldsOf(otherwise)];
+  const [fields, others] = [objectFields(value), objectFields(otherwise)];
   if (
     fields === undefined ||
     others === undefined ||
@@ -42,7 +42,7 @@ export function chosen(condition: string, value: Json, otherwise: Json): Json {
   return Object.fromEntries(merged);
 }
 
-function fieldsOf(value: Json): { readonly [name: string]: Json } | undefined {
+function objectFields(value: Json): { readonly [name: string]: Json } | undefined {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as { readonly [name: string]: Json }) : undefined;
 }
@@ -53,7 +53,7 @@ function source(value: Json): string {
     const expression = /^\{%(.*)%\}$/s.exec(value)?.[1];
     return expression === undefined ? literal(value) : `(${expression.trim()})`;
   }
-  const fields = fieldsOf(value);
+  const fields = objectFields(value);
   if (fields === undefined) return JSON.stringify(value);
   return `{${Object.entries(fields)
     .map(([name, field]) => `${literal(name)}: ${source(field)}`)

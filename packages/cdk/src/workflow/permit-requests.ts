@@ -70,7 +70,7 @@ function formOf(permits: number): SeatForm {
   });
 }
 
-const grant = {
+const permitGrant = {
   token: sample.token,
   version: 1,
   owner: sample.owner,
@@ -84,7 +84,7 @@ const grant = {
 };
 
 /** Values of a grant; the variables key, token, version, owner and waitingSince are the workflow's. */
-function grantValues(terms: PermitTerms, leaseDurationMs: number): Values {
+function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
   // Both fencing tokens of one write are the same: two fields may see two times.
   const seed = variable(terms, "waitingSince");
   return {
@@ -110,12 +110,12 @@ function grantValues(terms: PermitTerms, leaseDurationMs: number): Values {
 /** Takes a permit that is free. */
 export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
   const values = {
-    ...grantValues(terms, leaseDurationMs),
+    ...permitGrantValues(terms, leaseDurationMs),
     ":fromPermits": "0",
     ":byPermits": String(onePermit),
     ":ifPermits": String(terms.permits - onePermit),
   };
-  return updateItem(terms, formOf(terms.permits).acquire(grant, []), values, true, ownNames(terms));
+  return updateItem(terms, formOf(terms.permits).acquire(permitGrant, []), values, true, ownNames(terms));
 }
 
 /** Takes a permit in the place of the lease in the variable `passed`, which was judged expired. */
@@ -123,7 +123,7 @@ export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: num
   const passed = variable(terms, "passed");
   const names = { ...ownNames(terms), ...passedNames(terms) };
   const values = {
-    ...grantValues(terms, leaseDurationMs),
+    ...permitGrantValues(terms, leaseDurationMs),
     ":fromPermits": "0",
     ":byPermits": `${onePermit} - ${passed}.permits`,
     ":ifPermits": `${terms.permits - onePermit} + ${passed}.permits`,
@@ -131,7 +131,7 @@ export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: num
     ":ifN2": versionText(`${passed}.version + 1`),
   };
   return ofPassed(terms, (seat) =>
-    updateItem(terms, formOf(terms.permits).acquire(grant, [seat]), values, true, names),
+    updateItem(terms, formOf(terms.permits).acquire(permitGrant, [seat]), values, true, names),
   );
 }
 
@@ -197,7 +197,7 @@ export function revokePermitArguments(terms: PermitTerms): Json {
 
 /** Lets the workflow's own permit go. */
 export function releasePermitArguments(terms: LeaseTerms): Json {
-  return ending(terms, sample, {
+  return endingPermit(terms, sample, {
     ":fromPermits": "0",
     ":byPermits": String(-onePermit),
     ":releasedToken": variable(terms, "token"),
@@ -246,11 +246,11 @@ export function releaseKeptPermitArguments(terms: LeaseTerms): Json {
     ":releasedToken": "$token",
     ":ifN1": "$fence",
   };
-  const release = (shown: SeatRecord): Json => ending(terms, shown, values, fieldOf(seat, "owner"));
+  const release = (shown: SeatRecord): Json => endingPermit(terms, shown, values, fieldOf(seat, "owner"));
   return chosen(hasFlag(fieldOf(seat, "flags"), "reentrant"), release(reentrantSample), release(sample));
 }
 
-function ending(
+function endingPermit(
   terms: LeaseTerms,
   shown: SeatRecord,
   values: Values,
@@ -266,16 +266,16 @@ function ending(
  * asked to stop.
  */
 export function renewPermitArguments(terms: LeaseTerms): Json {
-  return renewal(terms, renewSeatUnlessRevoked);
+  return permitRenewal(terms, renewSeatUnlessRevoked);
 }
 
 /** Prolongs the same lease, whether its holder is asked to stop or not. */
 export function renewHeldPermitArguments(terms: LeaseTerms): Json {
-  return renewal(terms, (form, renewal) => form.renew(renewal));
+  return permitRenewal(terms, (form, renewal) => form.renew(renewal));
 }
 
 /** As the client: the ttl is put off only when it is near, by what it lacks; without it seen, it stays. */
-function renewal(terms: LeaseTerms, write: typeof renewSeatUnlessRevoked): Json {
+function permitRenewal(terms: LeaseTerms, write: typeof renewSeatUnlessRevoked): Json {
   const form = new HeldSeat("key", permitSortKey);
   form.confirmed({ [timeToLive]: 1 });
   const expiresAt = 10_000;

@@ -39,7 +39,7 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
       Next: "JudgeHolder",
       Catch: [
         // States.ALL leaves it out.
-        catching("States.DataLimitExceeded", "Cancel", { Assign: assigning({ failure: tooLarge }) }),
+        catching("States.DataLimitExceeded", "Cancel", { Assign: assigning({ failure: semaphoreTooLarge }) }),
         catching("States.ALL", "Cancel", { Assign: failure }),
       ],
     }),
@@ -83,13 +83,13 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
   };
 }
 
-const tooLarge = {
+const semaphoreTooLarge = {
   Error: "SemaphoreTooLargeError",
   Cause:
     "the leases of the semaphore are more than the 256 KiB that Step Functions reads: " +
     "let its other callers store less data with their leases, or have fewer permits",
 };
-const ended = {
+const endedTooSoon = {
   Error: "LeaseLostError",
   Cause: "its lease had ended before its keeper was started, and no work was done",
 };
@@ -102,7 +102,7 @@ function judgeHolders(terms: PermitWorkflowTerms): State {
     [
       // Its own write, whose answer was lost.
       rule(`$exists(${judged}.own)`, "StartKeeper", leaseOf(`${judged}.own`, terms)),
-      rule(`${judged}.isOver`, "Cancel", assigning({ failure: ended })),
+      rule(`${judged}.isOver`, "Cancel", assigning({ failure: endedTooSoon })),
       rule(`$not(${judged}.isReadable)`, "Unreadable"),
       rule(`${judged}.lacking <= 0`, "Acquire"),
       rule(`${canPass} and ${judged}.passed.permits >= ${judged}.lacking`, "TakeOver", passed),
