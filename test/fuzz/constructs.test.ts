@@ -238,7 +238,7 @@ const entries: Readonly<Record<string, Entry>> = {
     make: ({ stack }, props) => new LeaseHeartbeat(stack, "It", props),
   },
   "heartbeat.guard": {
-    props: { key: text, releasesItself: flag },
+    props: { key: text, releasesItself: flag, permits: flag },
     make: (scene, props) =>
       (scene.part("heartbeat") as LeaseHeartbeat).guard(scene.part("machine") as StateMachine, props),
   },

@@ -8,7 +8,20 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/internal";
+import {
+  acquire,
+  clearSeats,
+  HeldSeat,
+  permitBounds,
+  release,
+  render,
+  renew,
+  renewSeatUnlessRevoked,
+  renewUnlessRevoked,
+  SeatForm,
+  seatText,
+} from "@leasehold/client/internal";
+import { ManualClock } from "@leasehold/client/testing";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
@@ -19,6 +32,7 @@ import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundledHandlers, bundleSource } from "../../packages/cdk/wake/bundle.ts";
+import { Evaluator } from "../../tools/local/src/state-machines/jsonata.ts";
 import { compileFilters } from "../../tools/local/src/streams/filter.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
@@ -41,6 +55,29 @@ function workflowOf(options: Partial<LeasedWorkflowProps>, stream = false): Temp
 interface Requests {
   readonly States: Record<string, { readonly Arguments?: Record<string, unknown> }>;
 }
+
+/** Arguments of a request for a lock or a permit of the token "t", by the owner "o"; a permit may pass the dead "d". */
+async function argumentsOf(template: unknown, sortKey: string): Promise<Record<string, unknown>> {
+  const evaluator = new Evaluator(
+    new ManualClock(),
+    () => "uuid",
+    () => 0.5,
+  );
+  const seat = seatText({ ...{ seat: { kind: "permit", permits: 2 }, owner: "o" }, ...someTimes }, undefined);
+  const passed = { token: "d", owner: "o", version: 1, fence: 1, permits: 2, reentrant: false };
+  const lease = { key: "k", token: "t", owner: "o", version: 1, fence: 1, leaseDurationMs: 9_000 };
+  const kept = { ...lease, sortKey, seat, timeToLive: 1, record: {} };
+  const own = { ...lease, passed, waitingSince: 1, cooldownUntil: 2 };
+  const variables = {
+    ...kept,
+    lease: { acquiredAt: 1 },
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [`leasehold_${name}`, value])),
+  };
+  const readable = { states: { input: {}, context: {} }, variables };
+  return (await evaluator.evaluate(template, "Arguments", readable)) as Record<string, unknown>;
+}
+
+const someTimes = { version: 1, acquiredAt: 1, expiresAt: 1, leaseDurationMs: 1, reentrant: false };
 
 describe("a leased workflow", () => {
   it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", () => {
@@ -68,7 +105,7 @@ describe("a leased workflow", () => {
     for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
-  it("sends the client's own expressions", () => {
+  it("sends the client's own expressions", async () => {
     const definitions = Object.values(definitionsIn(workflowOf({}))) as Requests[];
     // The same name in two machines stands for the same request.
     const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
@@ -98,14 +135,93 @@ describe("a leased workflow", () => {
     };
     for (const [name, write] of Object.entries(expected)) {
       const { update, condition, names, values } = render(write);
-      expect(states[name]?.Arguments, name).toMatchObject({
+      const sent = await argumentsOf(states[name]?.Arguments, "lease");
+      expect(sent, name).toMatchObject({
         UpdateExpression: update,
         ConditionExpression: condition,
         ExpressionAttributeNames: names,
       });
-      const sent = states[name]?.Arguments?.ExpressionAttributeValues as Record<string, unknown>;
-      expect(Object.keys(sent).sort()).toEqual(Object.keys(values).sort());
+      expect(Object.keys(sent.ExpressionAttributeValues as object).sort()).toEqual(
+        Object.keys(values).sort(),
+      );
     }
+  });
+
+  it("with permits sends the semaphore's own expressions, as its keeper does for a permit", async () => {
+    const options = { permits: 5, lockAtLeastFor: Duration.seconds(10) };
+    const definitions = Object.values(definitionsIn(workflowOf(options))) as Requests[];
+    const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
+    const address = { key: "k", sortKey: "semaphore" };
+    const held = new HeldSeat("k", "semaphore");
+    held.confirmed({ ttl: 1 });
+    const form = new SeatForm({
+      ...address,
+      ...{ kind: "permit", permits: 1, capacity: 5, bounds: permitBounds },
+    });
+    const seat = {
+      ...address,
+      owner: "o",
+      token: "t",
+      version: 1,
+      fencingToken: 1,
+      acquiredAt: 1,
+      expiresAt: 1,
+      leaseDurationMs: 1,
+      inCooldown: false,
+      reentrant: false,
+      data: undefined,
+      revocation: undefined,
+      seat: { kind: "permit", permits: 2 },
+    } as const;
+    const grant = { ...seat, retentionMs: 1, slot: undefined };
+    const dead = { ...seat, token: "d" };
+    const renewal = { shown: seat, version: 2, expiresAt: 10_000, leaseDurationMs: 1, retentionMs: 1 };
+    const ending = { shown: seat, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
+    const cancellation = { token: "t", now: 1, retentionMs: 1 };
+    const expected = {
+      Leasehold_Acquire: form.acquire(grant, []),
+      Leasehold_TakeOver: form.acquire(grant, [dead]),
+      Leasehold_ClearPermit: clearSeats(address, [dead]),
+      Leasehold_Cancel: form.cancel(cancellation),
+      Leasehold_RevokeToken: form.revoke(cancellation),
+      Leasehold_CancelLanded: form.cancel(cancellation),
+      Leasehold_Release: held.release(ending),
+      Leasehold_ReleaseFailed: held.release(ending),
+      Leasehold_Close: held.release({ ...ending, cooldown: { until: 1, forMs: 1 } }),
+      Renew1: renewSeatUnlessRevoked(held, renewal),
+      RenewFirst: held.renew(renewal),
+      RenewHeld: held.renew(renewal),
+      Release: held.release(ending),
+    };
+    for (const [name, write] of Object.entries(expected)) {
+      const { update, condition, names, values } = render(write);
+      const sent = await argumentsOf(states[name]?.Arguments, "semaphore");
+      expect(sent, name).toMatchObject({
+        Key: { sk: { S: "semaphore" } },
+        UpdateExpression: update,
+        ConditionExpression: condition,
+        ExpressionAttributeNames: names,
+      });
+      expect(Object.keys(sent.ExpressionAttributeValues as object).sort(), name).toEqual(
+        Object.keys(values).sort(),
+      );
+    }
+  });
+
+  it.each([{}, { whenHeld: "skip" }, { lockAtLeastFor: Duration.seconds(10), permits: 500 }] as const)(
+    "with permits passes the validator too: %j",
+    (options) => {
+      const definitions = definitionsIn(workflowOf({ permits: 1, ...options }));
+      for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
+    },
+  );
+
+  it("with permits has the event of an end look at its semaphore", () => {
+    const rules = Object.values(workflowOf({ permits: 5 }).findResources("AWS::Events::Rule"));
+    const templates = rules.map(({ Properties }) => Properties.Targets[0].InputTransformer?.InputTemplate);
+    expect(templates.filter((template) => template?.includes('"key":"import"'))).toEqual([
+      expect.stringContaining('"sortKey":"semaphore"'),
+    ]);
   });
 
   it("may use its own lock only, and may start its keeper only", () => {
@@ -356,9 +472,38 @@ describe("a leased workflow", () => {
     ],
     ["allows the clocks more than its lease", { clockSkew: Duration.minutes(5) }, /clockSkew is 5 minutes/],
     ["has an empty key", { key: "" }, /empty key/],
+    ["has no permits", { permits: 0 }, /permits is 0: set a whole number from 1 to 500/],
+    ["has part of a permit", { permits: 1.5 }, /permits is 1.5: set a whole number/],
+    [
+      "has more permits than can be read",
+      { permits: 501 },
+      /permits is 501: set a whole number from 1 to 500/,
+    ],
+    [
+      "runs a scheduled time once, with permits",
+      { permits: 2, once: true },
+      /once is set beside permits, and a semaphore has no slots/,
+    ],
+    [
+      "has a lease with permits that the item may not outlast",
+      { permits: 2, retention: Duration.hours(2), leaseDuration: Duration.hours(2) },
+      /leaseDuration is 2 hours beside permits: choose at most .*three quarters/,
+    ],
   ])("that %s fails at synth and says what to change", (_, options, message) => {
     expect(() => workflowOf(options)).toThrow(message);
   });
+
+  it.each(["wait", "replace"] as const)(
+    "refuses to %s for a permit, of which nothing would tell",
+    (whenHeld) => {
+      const { stack, table } = stackOf({ stream: true });
+      const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+      const options = { table, wakeup, whenHeld, permits: 2, work: new Pass(stack, "Nothing") };
+      expect(() => new LeasedWorkflow(stack, "Import", options)).toThrow(
+        `whenHeld is ${whenHeld} beside permits`,
+      );
+    },
+  );
 
   it("refuses the keeper of another table", () => {
     const { stack, table } = stackOf();
@@ -388,11 +533,14 @@ describe("a heartbeat", () => {
   it("that a stack has for a workflow keeps the lock's item as long as the workflow does", () => {
     const definitions = definitionsIn(workflowOf({ retention: Duration.days(30) }));
     const ttls = Object.values(definitions).flatMap((definition) =>
-      [...JSON.stringify(definition).matchAll(/":ttl":{"N":"{% (.*?) %}"/g)].map(([, ttl]) => ttl),
+      [...JSON.stringify(definition).matchAll(/\$ceil\((.*?) \/ 1000\)/g)].map(([, ttl]) => ttl),
     );
     const thirtyDaysMs = 30 * 86_400_000;
+    // A permit's renewal puts the ttl off when less than this is left of it.
+    const keptMs = 0.8 * thirtyDaysMs;
     expect(ttls.length).toBeGreaterThan(8);
-    expect(ttls.filter((ttl) => !ttl?.includes(` + ${thirtyDaysMs})`))).toEqual([]);
+    const others = ttls.filter((ttl) => !ttl?.endsWith(` + ${thirtyDaysMs})`));
+    expect(others.filter((ttl) => !ttl?.endsWith(` + ${keptMs})`))).toEqual([]);
   });
 
   it("that is draining guards what it guarded, and lets nothing start a keeper", () => {

@@ -317,10 +317,42 @@ describe("a function that is locked from outside", () => {
       { overlap: "replace" },
       'overlap is "replace", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',
     ],
+    [{ permits: 2 }, "permits is set, and a semaphore has no slots, by which a trigger that is delivered"],
+    [
+      { permits: 2, once: false, overlap: "replace" },
+      'permits is set with overlap: "replace", and nothing tells runs of a permit that is free again: choose "skip"',
+    ],
+    [{ permits: 501, once: false }, "permits is 501: set a whole number from 1 to 500"],
   ])("refuses %o", (props, message) => {
     const world = newWorld();
     const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
     expect(() => addJob(world, target, props)).toThrow(message);
+  });
+
+  test("with permits leaves no marks of its calls, and passes the validator", () => {
+    const world = newWorld();
+    const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
+    addJob(world, target, { permits: 3, once: false });
+    const definitions = definitionsIn(Template.fromStack(world.stack));
+    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
+    expect(JSON.stringify(definitions)).not.toContain("MarkCall");
+  });
+
+  test("permits are refused by targets whose lock no workflow of the job holds", () => {
+    const world = newWorld();
+    const permits = { permits: 2, once: false };
+    const own = SingletonJobTarget.lambda(functionIn(world.stack, "Close"));
+    expect(() => addJob(world, own, permits, "Own")).toThrow(
+      "permits is set, and no workflow holds the lock of such a target's runs: use SingletonJobTarget.lockedLambda",
+    );
+    const workflow = new LeasedWorkflow(world.stack, "Import", {
+      table: world.table,
+      permits: 2,
+      work: new Pass(world.stack, "Nothing"),
+    });
+    expect(() => addJob(world, SingletonJobTarget.workflow(workflow), { permits: 2 }, "Workflow")).toThrow(
+      "permits is set for a workflow, which has its own: set it on the LeasedWorkflow instead",
+    );
   });
 
   test("refuses to wait where there is no stream, and a wakeup where nothing waits", () => {

@@ -12,6 +12,7 @@ import { Template } from "aws-cdk-lib/assertions";
 import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
+import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seats.ts";
 import { commands } from "../../packages/cli/src/commands/index.ts";
 import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
 import { globalFlags } from "../../packages/cli/src/flags.ts";
@@ -41,6 +42,7 @@ const allowed: Readonly<Record<string, number>> = {
   "any duration": limits.durationMs,
   "`retentionMs`": limits.durationMs,
   "permits of a semaphore": mostPermits,
+  "`permits` of a leased workflow or a job": mostWorkflowPermits,
   "readers of a read-write lock": mostReaders,
   "`data` of a permit or a reader": seatLimits.dataBytes,
   "waiters in a fair line": queueLimits.mostWaiters,

@@ -8,6 +8,7 @@ import {
 } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { render, takeOverCalls } from "@leasehold/client/internal";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
@@ -480,5 +481,52 @@ describe("a function that is locked from outside", () => {
     const run = start();
     await clock.advance(minute);
     expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: "done" });
+  });
+});
+
+describe("a function behind the permits of a job", () => {
+  const permitsTaken = (): unknown => steps.store.peek({ pk: key, sk: "semaphore" })?.permits;
+
+  it("is called by as many runs at once as there are permits, and the next one skips", async () => {
+    answer = async () => await pause(30 * second);
+    const start = define({ permits: 2, once: false });
+    const [one, two] = [start(), start()];
+    await clock.advance(second);
+    const three = start();
+    await clock.advance(second);
+    expect(calls).toHaveLength(2);
+    expect(outcome(three)).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, reason: "held" } });
+    const client = new Semaphore(other, key, { permits: 2 });
+    expect((await client.inspect()).free).toBe(0);
+    expect(isHeld()).toBe(false);
+    await clock.advance(30 * second);
+    expect([one, two].map((run) => outcome(run).status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+    expect(permitsTaken()).toBe(0);
+    const [former, latter] = calls.map(({ payload }) => Number(payload.fencingToken));
+    expect(latter).toBe(Number(former) + 1);
+  });
+
+  it("that may run on after Lambda's answer was lost keeps its permit until it must have ended", async () => {
+    answer = () => {
+      throw new StatesError("Lambda.SdkClientException", "the answer was lost");
+    };
+    const start = define({ permits: 1, once: false });
+    const run = start();
+    for (let passed = 0; passed < 10 * minute; passed += 30 * second) {
+      await clock.advance(30 * second);
+      if (outcome(run).status === "RUNNING") expect(permitsTaken()).toBe(1);
+    }
+    const last = calls.at(-1)?.at ?? 0;
+    while (outcome(run).status === "RUNNING") await clock.advance(10 * second);
+    expect(clock.now() - startTime - last).toBeGreaterThanOrEqual(2 * minute);
+    expect(permitsTaken()).toBe(0);
+  });
+
+  it("costs 7 transitions and 3 writes", async () => {
+    const run = define({ permits: 2, once: false })();
+    await clock.advance(second);
+    expect(outcome(run).status).toBe("SUCCEEDED");
+    expect(steps.machines.history(run).entered).toHaveLength(8);
+    expect(steps.calls.filter((call) => call === "dynamodb:updateItem")).toHaveLength(3);
   });
 });

@@ -127,7 +127,21 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
-export { isPauseAlone } from "./seats/seat.ts";
+export { HeldSeat, keptShare, renewSeatUnlessRevoked } from "./seats/held-seat.ts";
+export { seatCounters, seatLimits, seatSortKeys } from "./seats/schema.ts";
+export {
+  fencePrefix,
+  isPauseAlone,
+  ownerAttribute,
+  revocationPrefix,
+  type SeatRecord,
+  seatFlags,
+  seatText,
+  textPrefix,
+  versionDigits,
+} from "./seats/seat.ts";
+export { clearSeats, SeatForm } from "./seats/seat-form.ts";
+export { permitBounds } from "./semaphore/semaphore.ts";
 export {
   jsonIn,
   optionalTextIn,

@@ -22,6 +22,8 @@ export interface TargetSettings {
   readonly maxEventAge: Duration;
   readonly once: boolean;
   readonly overlap: JobOverlap;
+  /** How many runs may be at work at once; undefined for a lock. */
+  readonly permits: number | undefined;
   readonly table: ILeaseTable;
   /** Where runs wait. */
   readonly wakeup: ILeaseWakeup | undefined;
@@ -51,6 +53,8 @@ export abstract class JobTarget {
   abstract readonly waitingOverlaps: readonly JobOverlap[];
   /** The overlaps with which the target makes a state machine, whose lease a keeper renews. */
   abstract readonly keptOverlaps: readonly JobOverlap[];
+  /** Whether a workflow holds the lock, which can as well be a permit. */
+  readonly takesPermits: boolean = false;
   /** Wires the target to its job. */
   abstract bind(job: Construct, settings: TargetSettings): BoundTarget;
 }

@@ -32,7 +32,7 @@ export function jobWorkflow(
   settings: TargetSettings,
   props: JobWorkflowProps,
 ): BoundTarget {
-  const { table, once, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
+  const { table, once, permits, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
   const { key, whenHeld, work, statements, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
   const workflow = new LeasedWorkflow(job, id, {
     table,
@@ -43,6 +43,7 @@ export function jobWorkflow(
     leaseDuration,
     // A run that is too old to be started is too old to wait.
     ...(whenHeld === "skip" ? {} : { waitFor: maxEventAge }),
+    ...(permits === undefined ? {} : { permits }),
     ...(lockAtLeastFor ? { lockAtLeastFor } : {}),
     ...(wakeup ? { wakeup } : {}),
     ...(keeper ? { heartbeat: keeper } : {}),

@@ -7,7 +7,7 @@
  *
  * No call begins while another may still run. Where an answer leaves open whether the call is under way, it must have
  * ended before another is made, or the lock is let go. And a run that was stopped with a call under way leaves its mark:
- * the next run waits until that call must have ended.
+ * the next run waits until that call must have ended. Runs with permits leave no marks: their calls overlap anyway.
  */
 import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
@@ -74,7 +74,7 @@ export function afterFailure(retryAttempts: number): object {
 }
 
 /** Gives the states that make a call under the lock. */
-export function lockedCall(job: Construct, { table }: TargetSettings, call: LockedCall): IChainable {
+export function lockedCall(job: Construct, { table, permits }: TargetSettings, call: LockedCall): IChainable {
   const tableName = table.nameFor(job);
   const run = new CustomState(job, "Run", {
     stateJson: { ...call.task, Assign: { callResult: call.result } },
@@ -85,22 +85,23 @@ export function lockedCall(job: Construct, { table }: TargetSettings, call: Lock
     Wait.jsonata(job, id, { time: WaitTime.duration(Duration.seconds(seconds)) });
 
   const returned = Pass.jsonata(job, "Returned", { outputs: jsonata("$callResult") });
-  run.next(mark("UnmarkCall", endCalls).addCatch(returned)).next(returned);
+  const isMarked = permits === undefined;
+  run.next(isMarked ? mark("UnmarkCall", endCalls).addCatch(returned).next(returned) : returned);
 
   const failed = Fail.jsonata(job, "RunFailed", {
     error: jsonata("$callError.Error"),
     cause: jsonata("$exists($callError.Cause) ? $callError.Cause : 'no cause was given'"),
   });
-  const unmark = mark("UnmarkFailed", endCalls).addCatch(failed);
-  unmark.next(failed);
+  const unmarked = isMarked ? mark("UnmarkFailed", endCalls).addCatch(failed).next(failed) : failed;
   const failure = { assign: { callError: jsonata("$states.errorOutput") } };
   const { unclear, stopping = [] } = call;
-  run.addCatch(pause("LetCallEnd", call.endsWithin).next(unmark), { ...failure, errors: [...unclear] });
+  run.addCatch(pause("LetCallEnd", call.endsWithin).next(unmarked), { ...failure, errors: [...unclear] });
   // The next run finds the mark, and waits.
   if (stopping.length > 0) run.addCatch(failed, { ...failure, errors: [...stopping] });
   run
-    .addCatch(unmark, { assign: { callError: call.tooLarge }, errors: ["States.DataLimitExceeded"] })
-    .addCatch(unmark, failure);
+    .addCatch(unmarked, { assign: { callError: call.tooLarge }, errors: ["States.DataLimitExceeded"] })
+    .addCatch(unmarked, failure);
+  if (!isMarked) return run;
 
   const overtaken = Fail.jsonata(job, "Overtaken", {
     error: "LeaseLostError",

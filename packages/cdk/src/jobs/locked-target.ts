@@ -17,6 +17,7 @@ export abstract class LockedTarget extends JobTarget {
     heartbeat:
       "for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
   };
+  override readonly takesPermits = true;
   readonly waitingOverlaps = ["queue", "replace"] as const;
   readonly keptOverlaps = ["skip", "queue", "replace"] as const;
 

@@ -41,6 +41,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   maxInterval: aDuration,
   once: aFlag,
   overlap: oneOf("skip", "queue", "replace"),
+  permits: aNumber,
   retryAttempts: aNumber,
   runbookUrl: aText,
   schedule: having("a ScheduleExpression", "expressionString"),
@@ -68,6 +69,7 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   checkRefusedProps(props);
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
+  checkJobPermits(props);
   checkWaiting(props);
   checkMachines(props);
   checkLock(props, timing);
@@ -82,6 +84,28 @@ function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
     if (prop in props && props[prop as keyof typeof props] !== undefined) {
       throw new Error(`${prop} is set ${reason}`);
     }
+  }
+}
+
+/** Their number is the workflow's to check. */
+function checkJobPermits({ permits, target, once = true, overlap = "skip" }: SingletonJobProps): void {
+  if (permits === undefined) return;
+  if (!target.takesPermits) {
+    throw new Error(
+      "permits is set, and no workflow holds the lock of such a target's runs: use SingletonJobTarget.lockedLambda, or " +
+        "SingletonJobTarget.workflow with a LeasedWorkflow that has permits",
+    );
+  }
+  if (once) {
+    throw new Error(
+      "permits is set, and a semaphore has no slots, by which a trigger that is delivered twice is one run: set once: false, " +
+        "if two runs of one time do no harm",
+    );
+  }
+  if (overlap !== "skip") {
+    throw new Error(
+      `permits is set with overlap: "${overlap}", and nothing tells runs of a permit that is free again: choose "skip"`,
+    );
   }
 }
 

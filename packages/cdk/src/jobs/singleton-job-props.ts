@@ -90,6 +90,17 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly once?: boolean;
   /** What a run does when the lock is held. @default "skip" */
   readonly overlap?: JobOverlap;
+  /**
+   * At most so many runs of a locked function or task are at work at once; 1 to 500. Each takes a permit of the semaphore of `key`,
+   * which clients share by `new Semaphore(client, key, { permits })`.
+   *
+   * Needs `once: false`, since a semaphore has no slots: a trigger that is delivered twice is two runs. And
+   * `overlap: "skip"`. When a run is stopped by hand or loses its lease, its permit is free at once, while its call goes on to
+   * its own end, or its task is being stopped.
+   *
+   * @default - one run at a time
+   */
+  readonly permits?: number;
   /** How often the scheduler tries again to start a run; 0 to 185. @default 185 */
   readonly retryAttempts?: number;
   /** Address of the runbook that the alarms refer to; an anchor is appended. @default "docs/RUNBOOK.md" */

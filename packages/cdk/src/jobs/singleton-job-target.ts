@@ -115,6 +115,8 @@ export abstract class SingletonJobTarget extends JobTarget {
    *   `heartbeat` is refused: the keeper has its own.
    * - `queue` and `replace` need a table with a stream, and a `wakeup`. When a run is replaced, or stopped by hand,
    *   its call goes on to its own end. The next run has the lock, and waits until that call must have ended.
+   * - With `permits`, at most so many runs call the function at once. Their calls leave no marks: when a run is stopped, the
+   *   next run begins beside its call. A run costs 2 writes and 2 transitions less.
    * - The job's runs are executions: `job.runs` counts them, and a skipped one has succeeded. The function must be in
    *   the job's region. A function of another account has to permit the workflow's role to invoke it.
    *

@@ -72,6 +72,7 @@ export class SingletonJob extends Construct {
       jobName: this.jobName,
       overlap: given.overlap ?? "skip",
       once: given.once ?? true,
+      permits: given.permits,
       heartbeat: given.heartbeat,
       lockAtMostFor: given.lockAtMostFor,
       lockAtLeastFor: given.lockAtLeastFor,

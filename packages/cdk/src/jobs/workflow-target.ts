@@ -25,6 +25,7 @@ export class WorkflowTarget extends JobTarget {
     lockAtMostFor: onItsOwn,
     lockAtLeastFor: onItsOwn,
     heartbeat: onItsOwn,
+    permits: onItsOwn,
   };
   readonly waitingOverlaps = [] as const;
   readonly keptOverlaps = [] as const;

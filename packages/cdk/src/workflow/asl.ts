@@ -25,6 +25,41 @@ export function literal(text: string): string {
   return JSON.stringify(text);
 }
 
+/** Gives one of two values as a condition says; what both have in common stays as it is. */
+export function chosen(condition: string, value: Json, otherwise: Json): Json {
+  if (JSON.stringify(value) === JSON.stringify(otherwise)) return value;
+  const [fields, others] = [objectFields(value), objectFields(otherwise)];
+  if (
+    fields === undefined ||
+    others === undefined ||
+    Object.keys(fields).join() !== Object.keys(others).join()
+  )
+    return jsonata(`${condition} ? ${source(value)} : ${source(otherwise)}`);
+  const merged = Object.entries(fields).map(([name, field]) => [
+    name,
+    chosen(condition, field, others[name] as Json),
+  ]);
+  return Object.fromEntries(merged);
+}
+
+function objectFields(value: Json): { readonly [name: string]: Json } | undefined {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as { readonly [name: string]: Json }) : undefined;
+}
+
+/** A value as JSONata writes it. */
+function source(value: Json): string {
+  if (typeof value === "string") {
+    const expression = /^\{%(.*)%\}$/s.exec(value)?.[1];
+    return expression === undefined ? literal(value) : `(${expression.trim()})`;
+  }
+  const fields = objectFields(value);
+  if (fields === undefined) return JSON.stringify(value);
+  return `{${Object.entries(fields)
+    .map(([name, field]) => `${literal(name)}: ${source(field)}`)
+    .join(", ")}}`;
+}
+
 /** One entry of a state's `Catch`. */
 export function catching(
   errors: string,

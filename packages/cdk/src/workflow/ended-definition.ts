@@ -13,6 +13,8 @@
  *                 └───────────┼──────── PauseKept
  *                             └─▶ Stop ─▶ Done                    it is another's; or no keeper can be started
  *
+ * A lease is a lock's or a permit's: the event says which, or the lock is looked at first, and then the permits.
+ *
  * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
  * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
  * An execution that was redriven while its lease was let go is at work without one: it is stopped.
@@ -22,6 +24,7 @@ import {
   callOnce,
   catching,
   choice,
+  chosen,
   type Definition,
   type Json,
   jsonata,
@@ -36,14 +39,23 @@ import {
 import { isExecution, isLeaseOf, isOurs } from "./keeper-start.ts";
 import { notPermittedError, notProvenError } from "./keeper-terms.ts";
 import {
+  inspectKeptArguments,
+  isPermit,
+  keptRecord,
+  releaseKeptArguments,
+  sortKeyOf,
+} from "./kept-requests.ts";
+import {
   inspectArguments,
   isInCooldown,
   type LeaseTerms,
   ofRecord,
   record,
-  releaseArguments,
   wasReleased,
 } from "./lease-requests.ts";
+import { permitRecordOfOwner, recordedSeat } from "./permit-records.ts";
+import { inspectPermitsArguments } from "./permit-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
 /** What the machine needs besides the table. */
@@ -98,19 +110,22 @@ function ask(next: string): State {
 
 /**
  * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
- * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
- * execution's own input; where an event has no room for that, or names no execution, nothing is done. The
- * event of a keeper is passed on whole: its input tells which lease it kept.
+ * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key, and `sortKey` where it is a semaphore's.
+ * Without `key` it is the field `key` of the execution's own input; where an event has no room for that, or names no
+ * execution, nothing is done. The event of a keeper is passed on whole: its input tells which lease it kept.
  */
 export function endedDefinition(terms: EndedTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
+  const look = (next: string, request: Json, found: Json): State =>
+    call("dynamodb:getItem", { Arguments: request, Assign: { record: found }, Next: next, Retry: patiently });
+  const ofOwner = permitRecordOfOwner(ownerOfExecution("$execution"));
   const see = (next: string): State =>
-    call("dynamodb:getItem", {
-      Arguments: inspectArguments(terms),
-      Assign: { record },
-      Next: next,
-      Retry: patiently,
-    });
+    look(
+      next,
+      chosen(isPermit, inspectPermitsArguments(terms), inspectArguments(terms)),
+      chosen(isPermit, ofOwner, record),
+    );
+  const seeKept = (next: string): State => look(next, inspectKeptArguments(terms), keptRecord);
   const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
   return {
     Comment: "Lets go of the lease of an execution that has ended, and replaces a keeper that has.",
@@ -122,7 +137,13 @@ export function endedDefinition(terms: EndedTerms): Definition {
           rule(
             `$type(${detail}.executionArn) = 'string' and ($type(${named}) = 'string' ? $length(${named}) > 0 : false)`,
             "See",
-            { key: jsonata(named), execution: jsonata(`${detail}.executionArn`) },
+            {
+              key: jsonata(named),
+              execution: jsonata(`${detail}.executionArn`),
+              sortKey: jsonata(sortKeyOf("$states.input")),
+              // Which of the two it is, an execution's own input does not say.
+              mayBePermit: jsonata(`$not($exists(${key}))`),
+            },
             // The event may be as large as a state's whole data.
             {},
           ),
@@ -135,14 +156,16 @@ export function endedDefinition(terms: EndedTerms): Definition {
           rule(isHolder, "Ask", {
             token: jsonata(ofRecord("token", "S")),
             fence: jsonata(ofRecord("fence", "N")),
+            seat: jsonata(recordedSeat),
           }),
+          rule("$mayBePermit", "See", { sortKey: permitSortKey, mayBePermit: false }),
         ],
         "Done",
       ),
       Ask: ask("IsOver"),
       IsOver: choice([rule(isAtWork, "Done")], "Release"),
       Release: call("dynamodb:updateItem", {
-        Arguments: releaseArguments(terms, false),
+        Arguments: releaseKeptArguments(terms),
         Next: "Pause",
         Retry: patiently,
         // Let go by the execution itself or by its keeper: the record that was seen is gone.
@@ -157,7 +180,7 @@ export function endedDefinition(terms: EndedTerms): Definition {
         ...choice([rule(isHolder, "Done")], "Stop"),
         Assign: { loss: "it was redriven, and its lease had been let go" },
       },
-      ...replacingKeeper(terms, see),
+      ...replacingKeeper(terms, seeKept),
       Stop: call("sfn:stopExecution", {
         Arguments: {
           ExecutionArn: jsonata("$execution"),
@@ -185,6 +208,7 @@ function ofKeeper({ tableName, keeperArn }: EndedTerms, detail: string): Json[] 
   const variables = {
     lease: jsonata(`${kept}.lease`),
     key: jsonata(`${kept}.lease.key`),
+    sortKey: jsonata(`($kept := ${kept}; ${sortKeyOf("$kept.lease")})`),
     token: jsonata(`${kept}.lease.token`),
     fence: jsonata(`${kept}.lease.fencingToken`),
     execution: jsonata(`${kept}.guarded`),

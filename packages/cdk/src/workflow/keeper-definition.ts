@@ -11,7 +11,11 @@
  *     Renew is refused ─▶ Inspect ─▶ JudgeLease ─▶ released: Done · still ours: Pause1 · lost, or asked to stop: AskStopping
  *     Renew fails ─▶ Doubt ─▶ Pause1, for a second · no time for another attempt: AskStopping
  *
+ *     A lost permit: JudgeLease ─▶ PauseStopping ─▶ AskStopping, for its item may not tell any more that it was released
+ *
  *     start ─▶ HoldOn ─▶ DecideAlone ─▶ RenewAlone ─▶ HoldOn      for a person or a container: 3 transitions a beat
+ *
+ * A lease is a lock's or a permit's: kept-requests.ts has the requests of both.
  *
  * The start is in keeper-start.ts, and what follows AskStopping in keeper-stopping.ts.
  */
@@ -27,7 +31,7 @@ import {
   succeed,
   wait,
 } from "./asl.ts";
-import { isOurs, notRenewed, renewed, startingStates } from "./keeper-start.ts";
+import { isAlone, isOurs, notRenewed, renewed, startingStates } from "./keeper-start.ts";
 import { stoppingStates } from "./keeper-stopping.ts";
 import {
   beatsBetweenLooks,
@@ -40,14 +44,13 @@ import {
   stopping,
 } from "./keeper-terms.ts";
 import {
-  attributeOf,
-  inspectArguments,
-  type LeaseTerms,
-  ofRecord,
-  record,
-  renewArguments,
-  wasReleased,
-} from "./lease-requests.ts";
+  inspectKeptArguments,
+  isPermit,
+  keptRecord,
+  recordedState,
+  renewKeptArguments,
+} from "./kept-requests.ts";
+import { attributeOf, type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
 
 /** So many beats with trouble, one after the other, and it looks as well. */
 const troublesBetweenLooks = 5;
@@ -56,7 +59,6 @@ const mostDeniedLooks = 6;
 
 /** There is no time for another attempt, which comes a second later: work is stopped while the lease stands. */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
-const isAlone = "$guarded = 'nobody'";
 const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
 /** The last look has failed. */
 const isUnseen = "$blindLooks > 0";
@@ -104,9 +106,9 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
       ),
       RenewAlone: renew(terms, "HoldOn", eventsOf.choice),
       Inspect: callOnce("dynamodb:getItem", {
-        Arguments: inspectArguments(terms),
+        Arguments: inspectKeptArguments(terms),
         TimeoutSeconds: patienceSeconds,
-        Assign: { record, ...counted(eventsOf.task + eventsOf.choice) },
+        Assign: { record: keptRecord, ...counted(eventsOf.task + eventsOf.choice) },
         Next: "JudgeLease",
         Catch: [
           catching("States.ALL", "Doubt", {
@@ -152,7 +154,7 @@ function beats(terms: LeaseTerms): Record<string, State> {
 function renew(terms: LeaseTerms, next: string, events: number): State {
   const ofBeat = eventsOf.wait + eventsOf.task + events;
   return callOnce("dynamodb:updateItem", {
-    Arguments: renewArguments(terms),
+    Arguments: renewKeptArguments(terms),
     TimeoutSeconds: patienceSeconds,
     Assign: renewed(ofBeat),
     Next: next,
@@ -169,15 +171,11 @@ function renew(terms: LeaseTerms, next: string, events: number): State {
 /** A refused renewal: another renewer of the same lease, a holder that is asked to stop, a release, or a loss. */
 function judgeLease(): State {
   const isRevoked = `$exists(${attributeOf("$record", "revocation", "S")})`;
-  const asRecorded = {
-    version: jsonata(ofRecord("version", "N")),
-    expiresAt: jsonata(ofRecord("expiresAt", "N")),
-  };
   const loss = jsonata(
     `$exists(${ofRecord("token", "S")}) ? 'another holder has it' : 'it was broken, or expired and was removed'`,
   );
   const carryOn = {
-    ...asRecorded,
+    ...recordedState,
     pause: jsonata("$beat"),
     troubles: jsonata("$troubles + 1"),
     problem: "somebody else renews it too",
@@ -185,10 +183,10 @@ function judgeLease(): State {
   };
   return choice(
     [
-      rule(`${isOurs} and $isStopping`, "PauseStopping", asRecorded),
-      rule(`${isOurs} and $not($begun)`, "RenewFirst", asRecorded),
+      rule(`${isOurs} and $isStopping`, "PauseStopping", recordedState),
+      rule(`${isOurs} and $not($begun)`, "RenewFirst", recordedState),
       stopping(`${isOurs} and ${isRevoked} and $not(${isAlone})`, {
-        ...asRecorded,
+        ...recordedState,
         isHeld: true,
         isRevoked: true,
         loss: "the holder of the lease was asked to stop",
@@ -196,6 +194,14 @@ function judgeLease(): State {
       rule(`${isOurs} and ${isRevoked}`, "Lost", { loss: "its holder was asked to stop" }),
       rule(isOurs, "Doubt", carryOn),
       rule(wasReleased, "Done"),
+      // Another holder's release may have overwritten the mark of its own: work that has let it go ends within the pause.
+      rule(`${isPermit} and $not(${isAlone})`, "PauseStopping", {
+        isStopping: true,
+        stops: 0,
+        isHeld: false,
+        isRevoked: false,
+        loss,
+      }),
       // The guarded work may have released it, and another may have had it since: then it has ended by now.
       stopping(`$not(${isAlone})`, { isHeld: false, isRevoked: false, loss }),
     ],

@@ -7,8 +7,12 @@
  *       └─▶ RenewFirst     └─▶ Done                                                     └─▶ Pause1, HoldOn
  *
  *     Unproven, NotPermitted ─▶ TellFailure ─▶ NotBegun
+ *
+ *     Begin ─▶ Prove ─▶ JudgeProof ─▶ RenewFirst      a permit without an execution: the table alone has its seat's text
+ *                          └─▶ Done, Lost
  */
-import { limits } from "@leasehold/client/schema";
+import { seatLimits } from "@leasehold/client/internal";
+import { leaseSortKey, limits } from "@leasehold/client/schema";
 import {
   call,
   callOnce,
@@ -36,14 +40,15 @@ import {
   patienceSeconds,
 } from "./keeper-terms.ts";
 import {
-  attributeOf,
-  inspectArguments,
-  type LeaseTerms,
-  ofRecord,
-  record,
-  renewHeldArguments,
-  wasReleased,
-} from "./lease-requests.ts";
+  inspectKeptArguments,
+  keptRecord,
+  recordedState,
+  renewedState,
+  renewHeldKeptArguments,
+  sortKeyOf,
+} from "./kept-requests.ts";
+import { type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
 /** A starter that waits is told at most so often. */
@@ -54,6 +59,9 @@ type Assigned = { readonly [variable: string]: Json };
 /** A late copy of the acquisition may bring the token back for nobody, with another fencing token. */
 export const isOurs: string = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
 
+/** Whether it guards no execution, but keeps the lease until a time. */
+export const isAlone = "$guarded = 'nobody'";
+
 /** The states from the start to the first pause. */
 export function startingStates(terms: LeaseTerms): Definition["States"] {
   const answered = counted(eventsOf.task);
@@ -61,8 +69,8 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
   return {
     Begin: begin(terms),
     Prove: call("dynamodb:getItem", {
-      Arguments: inspectArguments(terms),
-      Assign: { record },
+      Arguments: inspectKeptArguments(terms),
+      Assign: { record: keptRecord },
       Next: "JudgeProof",
       Catch: [
         catching("States.ALL", "Unproven", {
@@ -72,12 +80,15 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
     }),
     JudgeProof: choice(
       [
-        rule(`${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$guarded")}`, "MayStop", {
-          version: jsonata(ofRecord("version", "N")),
-          expiresAt: jsonata(ofRecord("expiresAt", "N")),
-        }),
+        rule(`${isOurs} and ${isAlone}`, "RenewFirst", recordedState),
+        rule(
+          `${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$guarded")}`,
+          "MayStop",
+          recordedState,
+        ),
         // It starts too late: its starter has given up, or was quicker.
         rule(wasReleased, "Done"),
+        rule(isAlone, "Lost", { loss: "it was broken, or expired and was removed" }),
         rule(isOurs, "Unproven", {
           problem: jsonata(
             `'its owner is ' & ${ofRecord("owner", "S")} & ' and not ' & ${ownerOfExecution("$guarded")}`,
@@ -121,7 +132,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
     }),
     NotBegun: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
     RenewFirst: callOnce("dynamodb:updateItem", {
-      Arguments: renewHeldArguments(terms),
+      Arguments: renewHeldKeptArguments(terms),
       TimeoutSeconds: patienceSeconds,
       Assign: renewed(eventsOf.task),
       Next: "IsAwaited",
@@ -163,16 +174,13 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       "GoOn",
     ),
     GoOn: {
-      ...choice(
-        [rule("$guarded = 'nobody'", "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)],
-        "Pause1",
-      ),
+      ...choice([rule(isAlone, "HoldOn", onward), rule("$blindLooks > 0", "PauseUnseen", onward)], "Pause1"),
       Assign: onward,
     },
     Refuse: fail(
       "InvalidOptionsError",
-      "the input has to be { lease, guarded } or { lease, until }, and perhaps taskToken: lease is what lease.toJSON() " +
-        "gives, of this keeper's table; guarded is the ARN of the execution to watch, of a standard workflow; until is in " +
+      "the input has to be { lease, guarded } or { lease, until }, and perhaps taskToken: lease is what lease.toJSON() of " +
+        "a lock or a permit gives, of this keeper's table; guarded is the ARN of the execution to watch, of a standard workflow; until is in " +
         "epoch milliseconds; taskToken is answered when the lease is proven and renewed",
     ),
   };
@@ -189,7 +197,7 @@ function failing(error: string, cause: string, first: readonly Json[] = []): Sta
 export function renewed(events: number): Assigned {
   return {
     version: jsonata("$version + 1"),
-    expiresAt: jsonata(attributeOf("$states.result.Attributes", "expiresAt", "N")),
+    ...renewedState,
     pause: jsonata("$beat"),
     ...counted(events),
   };
@@ -218,6 +226,9 @@ function begin({ tableName }: LeaseTerms): State {
     version: jsonata(`${lease}.version`),
     leaseDurationMs: jsonata(`${lease}.leaseDurationMs`),
     expiresAt: jsonata(`${lease}.expiresAt`),
+    sortKey: jsonata(sortKeyOf(lease)),
+    seat: jsonata("''"),
+    timeToLive: 0,
     beat: jsonata(beat),
     pause: 0,
     taskToken: given("taskToken", "''"),
@@ -241,6 +252,8 @@ function begin({ tableName }: LeaseTerms): State {
     loss: "nothing",
     problem: "the table has another holder for it, or none",
   };
+  const isUntil = "$type($states.input.until) = 'number'";
+  const alone = { ...variables, guarded: "nobody", until: jsonata("$states.input.until") };
   return choice(
     [
       rule(`${isLease} and ${isExecution("$states.input.guarded")}`, "Prove", {
@@ -248,23 +261,23 @@ function begin({ tableName }: LeaseTerms): State {
         guarded: jsonata("$states.input.guarded"),
         until: 0,
       }),
-      rule(`${isLease} and $type($states.input.until) = 'number'`, "RenewFirst", {
-        ...variables,
-        guarded: "nobody",
-        until: jsonata("$states.input.until"),
-      }),
+      // What a renewal of a permit writes again is in the table alone.
+      rule(`${isLease} and ${isUntil} and ${sortKeyOf(lease)} = '${permitSortKey}'`, "Prove", alone),
+      rule(`${isLease} and ${isUntil}`, "RenewFirst", alone),
     ],
     "Refuse",
   );
 }
 
-/** JSONata that is true of a lease's handle, of this table. */
+/** JSONata that is true of a handle of a lock's lease, or of a permit's, of this table. */
 export function isLeaseOf(lease: string, tableName: string): string {
   return [
     ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
     ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
+    `${sortKeyOf(lease)} in ['${leaseSortKey}', '${permitSortKey}']`,
     // What a renewal writes has to be read again.
     wholeUpTo(limits.handleVersion, `${lease}.version`),
+    `(${sortKeyOf(lease)} != '${permitSortKey}' or ${lease}.version <= ${seatLimits.handleVersion})`,
     wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
     // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
     `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,

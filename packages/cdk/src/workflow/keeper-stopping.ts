@@ -32,7 +32,8 @@ import {
   isOver,
   patienceSeconds,
 } from "./keeper-terms.ts";
-import { type LeaseTerms, releaseArguments, renewHeldArguments } from "./lease-requests.ts";
+import { releaseKeptArguments, renewHeldKeptArguments } from "./kept-requests.ts";
+import type { LeaseTerms } from "./lease-requests.ts";
 
 /** Longest pause between two attempts to stop work whose lease is lost. */
 const longestPauseSeconds = 60;
@@ -42,7 +43,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
   const backOff = `$min([$power(2, $min([$stops - 1, 6])), ${longestPauseSeconds}])`;
   const release = (next: string) =>
     call("dynamodb:updateItem", {
-      Arguments: releaseArguments(terms, false),
+      Arguments: releaseKeptArguments(terms),
       Next: next,
       // Released already, or another holder's: this keeper has nothing to release.
       Catch: [catching(refused, next)],
@@ -85,7 +86,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
     }),
     StillHeld: choice([rule("$isHeld", "RenewHeld")], "PauseStopping"),
     RenewHeld: callOnce("dynamodb:updateItem", {
-      Arguments: renewHeldArguments(terms),
+      Arguments: renewHeldKeptArguments(terms),
       TimeoutSeconds: patienceSeconds,
       Assign: renewed(eventsOf.task),
       Next: "PauseStopping",

@@ -34,6 +34,7 @@ import { checkInlinePolicies, policiesIn } from "./inline-policies.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
+import { permitSortKey } from "./permit-seats.ts";
 import { granteeBy, roleInStackOf } from "./role-in-stack.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
@@ -102,6 +103,12 @@ export interface GuardOptions {
    * @default false
    */
   readonly releasesItself?: boolean;
+  /**
+   * Whether its leases are permits of the semaphore of that key; to be set beside `key`. Without `key` both are looked for,
+   * the lock first.
+   * @default false
+   */
+  readonly permits?: boolean;
 }
 
 const kinds: Kinds<LeaseHeartbeatProps> = {
@@ -123,7 +130,7 @@ export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
 const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
 /** A keeper tells whoever waits for it that it has begun, or why it has not. */
 const answering: string[] = ["states:SendTaskSuccess", "states:SendTaskFailure"];
-const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
+const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag, permits: aFlag };
 const attributeKinds: Kinds<LeaseHeartbeatAttributes> = {
   table: aTable,
   stateMachineArn: aText,
@@ -148,7 +155,7 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
 
   guard(guarded: IStateMachine, options: GuardOptions = {}): void {
     checkKind("guarded", guarded, aStateMachine);
-    const { key, releasesItself = false } = checkProps(options, guardKinds);
+    const { key, releasesItself = false, permits = false } = checkProps(options, guardKinds);
     const id = `Ended${Names.nodeUniqueId(this.node)}`;
     if (guarded.node.tryFindChild(id) !== undefined) return;
     if (key !== undefined) checkLeaseKey("key", key);
@@ -159,7 +166,7 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
       ended: this.ended,
       of: guarded,
       status: releasesItself ? failures : [...failures, "SUCCEEDED"],
-      ...(key === undefined ? {} : { input: endOf(key) }),
+      ...(key === undefined ? {} : { input: endOf(key, permits) }),
     });
   }
 
@@ -267,6 +274,7 @@ const attributeNames = [
  * - Answers `taskToken`, if the input has one, when it has proven the lease and renewed it: start it by
  *   `startExecution.waitForTaskToken`, and let the work begin then. The answer has the lease's `version` and `expiresAt`
  *   as they are now. Where it fails before, it answers with its error.
+ * - Keeps a lock, or a permit of a Semaphore: `lease` is the handle of either.
  * - Ends when the lease was released, and releases it when the guarded execution ended without doing so: at once, if
  *   EventBridge tells, and within five beats and the next look otherwise.
  * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
@@ -406,9 +414,10 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
 }
 
 /** The parts of an event that are passed on, where the key is known: not the execution's own data. */
-function endOf(key: string): RuleTargetInput {
+function endOf(key: string, permits: boolean): RuleTargetInput {
   const [executionArn, status] = ["executionArn", "status"].map((name) =>
     EventField.fromPath(`$.detail.${name}`),
   );
-  return RuleTargetInput.fromObject({ key, detail: { executionArn, status } });
+  const detail = { executionArn, status };
+  return RuleTargetInput.fromObject(permits ? { key, sortKey: permitSortKey, detail } : { key, detail });
 }

@@ -33,12 +33,15 @@ export interface LeaseTerms {
 }
 
 /** A variable of the machine, as JSONata reads it. */
-function variable({ variablePrefix = "" }: Pick<LeaseTerms, "variablePrefix">, name: string): string {
+export function variable({ variablePrefix = "" }: Pick<LeaseTerms, "variablePrefix">, name: string): string {
   return `$${variablePrefix}${name}`;
 }
 
 /** JSONata by placeholder. */
-type Values = Readonly<Record<`:${string}`, string>>;
+export type Values = Readonly<Record<`:${string}`, string>>;
+
+/** JSONata for an attribute's name, by the name that a sample has. */
+export type Names = Readonly<Record<string, string>>;
 
 /** The lock's item; its key is put in afterwards. */
 const lock = { key: "key" };
@@ -59,7 +62,7 @@ const renewal = { shown, version: 1, expiresAt: 1, leaseDurationMs: 1, retention
 const ending = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
 
 /** JSONata for the ttl of an item whose lease ends after some more milliseconds; as the client's `timeToLive`. */
-function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): string {
+export function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): string {
   return `$ceil(($millis() + ${durationMs} + ${retentionMs}) / 1000)`;
 }
 
@@ -257,11 +260,13 @@ export function ofRecord(
 
 /** JSONata that tells whether the item in the variable `record` was let go by the holder of the variable `token`. */
 export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
-  const [item, token] = [variable(terms, "record"), variable(terms, "token")];
-  return (
-    `${attributeOf(item, "releasedToken", "S")} = ${token} and ` +
-    `$not(${attributeOf(item, "brokenToken", "S")} = ${token})`
-  );
+  const released = `${ofRecord("releasedToken", "S", terms)} = ${variable(terms, "token")}`;
+  return `${released} and $not(${wasBrokenIn(terms)})`;
+}
+
+/** JSONata that tells whether the item in the variable `record` says that the lease of the variable `token` was broken. */
+export function wasBrokenIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
+  return `${ofRecord("brokenToken", "S", terms)} = ${variable(terms, "token")}`;
 }
 
 /** {@link wasReleasedIn}, where the variables have no prefix. */
@@ -284,11 +289,17 @@ export function attributeOf(item: string, attribute: keyof typeof attributeNames
 }
 
 /** With `returnsWritten` the answer has the attributes that were written, and no others: a payload may be too large. */
-function updateItem(terms: LeaseTerms, write: Write, values: Values, returnsWritten = false): Json {
-  const { update, condition, ...expression } = placed(write, values);
+export function updateItem(
+  terms: LeaseTerms,
+  write: Write,
+  values: Values,
+  returnsWritten = false,
+  names: Names = {},
+): Json {
+  const { update, condition, ...expression } = placed(write, values, names);
   return {
     TableName: terms.tableName,
-    Key: keyOf(terms, leaseSortKey),
+    Key: keyOf(terms, write.key.sk),
     UpdateExpression: update,
     ConditionExpression: condition,
     ...expression,
@@ -296,17 +307,21 @@ function updateItem(terms: LeaseTerms, write: Write, values: Values, returnsWrit
   };
 }
 
-function keyOf(terms: LeaseTerms, sortKey: string): Json {
+export function keyOf(terms: LeaseTerms, sortKey: string): Json {
   return {
     [attributeNames.partitionKey]: { S: jsonata(variable(terms, "key")) },
     [attributeNames.sortKey]: { S: sortKey },
   };
 }
 
-/** Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. */
+/**
+ * Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. A name
+ * that is no word has a sample in it, and `names` gives JSONata for it.
+ */
 export function placed(
   write: Write,
   values: Values,
+  givenNames: Names = {},
 ): {
   readonly update: string;
   readonly condition: string;
@@ -325,10 +340,15 @@ export function placed(
         ? { N: jsonata(`$string(${expression})`) }
         : { S: jsonata(expression) };
   }
+  const attributeNames = Object.entries(names).map(([placeholder, attribute]) => {
+    const given = givenNames[attribute];
+    if (given === undefined && /\W/.test(attribute)) throw new Error(`no name is given for ${attribute}`);
+    return [placeholder, given === undefined ? attribute : jsonata(given)];
+  });
   return {
     update,
     condition,
-    ExpressionAttributeNames: names,
+    ExpressionAttributeNames: Object.fromEntries(attributeNames),
     ExpressionAttributeValues: attributeValues,
   };
 }

@@ -5,12 +5,14 @@ import {
   aDuration,
   aFlag,
   aHeartbeat,
+  aNumber,
   aTable,
   aText,
   aWakeup,
   checkProps,
   having,
   type Kinds,
+  numberText,
   oneOf,
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
@@ -23,11 +25,12 @@ import { type ILeaseHeartbeat, LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { ILeaseWakeup } from "./lease-wakeup.ts";
 import { leasedName, markLeased } from "./machine-names.ts";
 import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
+import { mostWorkflowPermits } from "./permit-seats.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
-import type { WhenHeld } from "./workflow-terms.ts";
+import type { WhenHeld, WorkflowTerms } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
 export interface LeasedWorkflowProps extends ObservabilityProps {
@@ -42,6 +45,15 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly work: IChainable;
   /** The lock's key. @default - the field `key` of each execution's input */
   readonly key?: string;
+  /**
+   * At most so many executions run at once; 1 to 500. The executions and the clients that use `new Semaphore(client, key,
+   * { permits })` of `@leasehold/client/semaphore` share one semaphore: each takes 1 permit, and judges by its own number
+   * of permits. A semaphore does not exclude the lock of the same key.
+   *
+   * Not with `once`, for a semaphore has no slots, and with `whenHeld` `fail` or `skip` alone.
+   * @default - the lock: one execution at a time
+   */
+  readonly permits?: number;
   /**
    * How long the lock stays taken after its keeper has died; it is renewed every third of it. At least 3 seconds.
    * @default Duration.minutes(3)
@@ -90,6 +102,7 @@ const kinds: Kinds<LeasedWorkflowProps> = {
   table: aTable,
   work: having("a state or a chain of states", "startState", "endStates"),
   key: aText,
+  permits: aNumber,
   leaseDuration: aDuration,
   lockAtLeastFor: aDuration,
   whenHeld: oneOf("fail", "skip", "wait", "replace"),
@@ -116,6 +129,11 @@ const kinds: Kinds<LeasedWorkflowProps> = {
  * parked execution also tries again by itself when the holder's lease is over, then after longer and longer times up
  * to 5 minutes. Parked executions are served in the order of arrival, but a new caller can be quicker than the woken
  * one.
+ *
+ * With `permits` at most that many executions run at once, on the item of a Semaphore. A refused execution reads who holds
+ * permits. It removes expired leases as a client does, by the service's clock, as many as it needs. An execution
+ * fails with SemaphoreTooLargeError where the leases of the semaphore are more than the 256 KiB that Step Functions reads,
+ * as those of clients with large payloads (`data`) can be.
  *
  * Do not redrive it: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails
  * before it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed
@@ -158,6 +176,7 @@ export class LeasedWorkflow extends Construct {
         `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
       );
     }
+    checkPermits(given);
     checkRegion(this, table);
     checkSameTable("wakeup", wakeup, table);
     checkSameTable("heartbeat", given.heartbeat, table);
@@ -181,7 +200,9 @@ export class LeasedWorkflow extends Construct {
       waitMs: checkedMs("waitFor", given.waitFor ?? Duration.hours(1), Duration.seconds(1), aYear),
       whenHeld,
       once,
+      permits: given.permits,
     };
+    checkPermitTimes(terms);
     this.lockKey = key;
     const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
@@ -207,11 +228,41 @@ export class LeasedWorkflow extends Construct {
 
     table.grants.useLeases(this.stateMachine, scopeOfKeys);
     this.heartbeat.grantStart(this.stateMachine);
-    this.heartbeat.guard(this.stateMachine, { releasesItself: true, ...(key === undefined ? {} : { key }) });
+    this.heartbeat.guard(this.stateMachine, {
+      releasesItself: true,
+      ...(key === undefined ? {} : { key }),
+      ...(given.permits === undefined ? {} : { permits: true }),
+    });
     wakeup?.serve(this.stateMachine);
     this.redriveGuard = RedriveGuard.of(this);
   }
 }
+
+function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkflowProps): void {
+  if (permits === undefined) return;
+  if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostWorkflowPermits)) {
+    throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostWorkflowPermits}`);
+  }
+  if (once)
+    throw new Error("once is set beside permits, and a semaphore has no slots: leave one of them out");
+  if (whenHeld !== "fail" && whenHeld !== "skip") {
+    throw new Error(
+      `whenHeld is ${whenHeld} beside permits, and nothing tells executions of a permit that is free again: say fail or skip, ` +
+        "and start the execution again later",
+    );
+  }
+}
+
+/** Each lease sets the ttl of the semaphore's item, which has to outlast the others. */
+function checkPermitTimes({ permits, leaseDurationMs, retentionMs }: WorkflowTimes): void {
+  if (permits === undefined || leaseDurationMs <= 0.75 * retentionMs) return;
+  const most = Duration.millis(Math.floor(0.75 * retentionMs)).toHumanString();
+  throw new Error(
+    `leaseDuration is ${Duration.millis(leaseDurationMs).toHumanString()} beside permits: choose at most ${most}, three quarters of the retention`,
+  );
+}
+
+type WorkflowTimes = Pick<WorkflowTerms, "permits" | "leaseDurationMs" | "retentionMs">;
 
 function timeoutSeconds(timeout: Duration): number {
   return Math.ceil(checkedMs("timeout", timeout, Duration.seconds(1), aYear) / 1000);

@@ -10,6 +10,8 @@
  *              SeeHolder ─▶ JudgeHolder ─▶ TakeOver ─▶ StartKeeper     an expired lease
  *                 ▲                    ─▶ Park ─▶ Acquire              wakes by the release, or by its own clock
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
+ *
+ * Where it takes a permit of a semaphore, what follows a refusal is in permit-states.ts.
  */
 import { limits } from "@leasehold/client/schema";
 import { Lazy, Token } from "aws-cdk-lib";
@@ -38,8 +40,18 @@ import {
   record,
   releaseArguments,
   takeOverArguments,
+  wasBrokenIn,
   wasReleasedIn,
 } from "./lease-requests.ts";
+import { permitRecord } from "./permit-records.ts";
+import {
+  acquirePermitArguments,
+  closePermitArguments,
+  inspectPermitArguments,
+  releasePermitArguments,
+  takeOverPermitArguments,
+} from "./permit-requests.ts";
+import { type PermitWorkflowTerms, permitStates } from "./permit-states.ts";
 import { failure, failureAs, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
 import { assigning, leaseVariable, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { canWait, judgeHolder, waiting } from "./waiting-states.ts";
@@ -61,21 +73,16 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
   const terms = { ...given, variablePrefix };
   const { once } = terms;
   const startMs = Math.max(terms.leaseDurationMs, shortestStartMs);
+  const requests =
+    terms.permits === undefined ? ofLock(terms) : ofPermit({ ...terms, permits: terms.permits });
   return withStatePrefix({
     Comment: "Does its work under a lease.",
     StartAt: "Begin",
     States: {
       Begin: begin(terms),
-      Acquire: grant(acquireArguments(terms, startMs, once), terms),
-      SeeHolder: call("dynamodb:getItem", {
-        Arguments: inspectArguments(terms),
-        Assign: assigning({ record }),
-        Next: "JudgeHolder",
-        Catch: [catching("States.ALL", "Cancel", { Assign: failure })],
-      }),
-      JudgeHolder: judgeHolder(terms),
-      TakeOver: grant(takeOverArguments(terms, startMs), terms),
-      ...waiting(terms),
+      Acquire: grant(requests.acquire(startMs), terms),
+      TakeOver: grant(requests.takeOver(startMs), terms),
+      ...requests.states,
       StartKeeper: refusingRedrive(startKeeper(terms, startMs)),
       Work: {
         Type: "Parallel",
@@ -90,42 +97,96 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
       ...(terms.lockAtLeastForMs > 0
         ? {
             IsEarly: choice([rule(`${own("cooldownUntil")} > $millis()`, "Close")], "Release"),
-            Close: end(closeArguments(terms, once)),
+            Close: end(requests.close, terms),
           }
         : {}),
-      Release: end(releaseArguments(terms, once)),
+      Release: end(requests.release, terms),
       Done: succeed(),
       SeeEnd: call("dynamodb:getItem", {
-        Arguments: inspectArguments(terms),
-        Assign: assigning({ record }),
+        ...requests.look,
         Output: sameInput,
         Next: "JudgeEnd",
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
       // A release whose answer was lost comes back as a refusal too.
-      JudgeEnd: choice([rule(wasReleasedIn(terms), "Done")], "LostAtEnd"),
+      JudgeEnd: choice([rule(requests.wasReleased, "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
         jsonata(
           `'the lease of ' & ${own("key")} & ' ended before its work did: it may have overlapped another holder'`,
         ),
       ),
-      ReleaseFailed: letGo(releaseArguments(terms, false)),
-      Cancel: letGo(cancelArguments(terms)),
+      ReleaseFailed: letGo(requests.releaseFailed),
       Failed: fail(told("Error", "WorkFailed"), told("Cause", "the error came without a cause")),
       ...(terms.whenHeld === "skip" || once
         ? { Skipped: succeed({ skipped: true, key: jsonata(own("key")), reason: jsonata(own("reason")) }) }
         : {}),
-      Unavailable: fail(
-        "LeaseUnavailableError",
-        jsonata(`'the lock ' & ${own("key")} & ' is held by ' & ${ofRecord("owner", "S", terms)}`),
-      ),
       Refuse: fail(
         "InvalidOptionsError",
         `the input gives no key: ${terms.key} has to be a text of 1 to 2048 bytes${once ? ", and scheduledTime an ISO time that is not to come" : ""}`,
       ),
     },
   });
+}
+
+/** What differs between a lock and a permit. */
+interface Requests {
+  readonly acquire: (leaseDurationMs: number) => Json;
+  readonly takeOver: (leaseDurationMs: number) => Json;
+  readonly release: Json;
+  readonly releaseFailed: Json;
+  readonly close: Json;
+  /** A look at the own lease. */
+  readonly look: { readonly Arguments: Json; readonly Assign: Json };
+  /** Whether that look, after a refused release, tells of an earlier copy of it. */
+  readonly wasReleased: string;
+  readonly states: Record<string, State>;
+}
+
+function ofLock(terms: WorkflowTerms): Requests {
+  const { once } = terms;
+  const look = { Arguments: inspectArguments(terms), Assign: assigning({ record }) };
+  return {
+    acquire: (leaseDurationMs) => acquireArguments(terms, leaseDurationMs, once),
+    takeOver: (leaseDurationMs) => takeOverArguments(terms, leaseDurationMs),
+    release: releaseArguments(terms, once),
+    releaseFailed: releaseArguments(terms, false),
+    close: closeArguments(terms, once),
+    look,
+    wasReleased: wasReleasedIn(terms),
+    states: {
+      SeeHolder: call("dynamodb:getItem", {
+        ...look,
+        Next: "JudgeHolder",
+        Catch: [catching("States.ALL", "Cancel", { Assign: failure })],
+      }),
+      JudgeHolder: judgeHolder(terms),
+      ...waiting(terms),
+      Cancel: letGo(cancelArguments(terms)),
+      Unavailable: fail(
+        "LeaseUnavailableError",
+        jsonata(`'the lock ' & ${own("key")} & ' is held by ' & ${ofRecord("owner", "S", terms)}`),
+      ),
+    },
+  };
+}
+
+function ofPermit(terms: PermitWorkflowTerms): Requests {
+  const isGone = `$not($exists(${ofRecord("token", "S", terms)}) or ${wasBrokenIn(terms)})`;
+  return {
+    acquire: (leaseDurationMs) => acquirePermitArguments(terms, leaseDurationMs),
+    takeOver: (leaseDurationMs) => takeOverPermitArguments(terms, leaseDurationMs),
+    release: releasePermitArguments(terms),
+    releaseFailed: releasePermitArguments(terms),
+    close: closePermitArguments(terms),
+    look: {
+      Arguments: inspectPermitArguments(terms),
+      Assign: assigning({ record: permitRecord(terms) }),
+    },
+    // Another holder's release may have overwritten the mark of this one since.
+    wasReleased: `${wasReleasedIn(terms)} or ${own("retries")} > 0 and ${isGone}`,
+    states: permitStates(terms),
+  };
 }
 
 function begin(terms: WorkflowTerms): State {
@@ -208,13 +269,17 @@ function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
  * Ends the lease of work that succeeded. When the release is not confirmed, the keeper does it: the work's result
  * stays.
  */
-function end(request: Json): State {
+function end(request: Json, { permits }: WorkflowTerms): State {
+  const retries = assigning({ retries: jsonata("$states.context.State.RetryCount") });
   return call("dynamodb:updateItem", {
     Arguments: request,
     Output: sameInput,
     Next: "Done",
     Catch: [
-      catching(refused, "SeeEnd", { Output: sameInput }),
+      catching(refused, "SeeEnd", {
+        ...(permits === undefined ? {} : { Assign: retries }),
+        Output: sameInput,
+      }),
       catching("States.ALL", "Done", { Output: sameInput }),
     ],
   });

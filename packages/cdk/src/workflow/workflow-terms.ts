@@ -1,6 +1,7 @@
 import { type Json, jsonata } from "./asl.ts";
 import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
-import { assigning, leaseVariable, own } from "./reserved-names.ts";
+import { permitHandle, permitParts } from "./permit-records.ts";
+import { assigning, leaseVariable, own, variablePrefix } from "./reserved-names.ts";
 
 /** What a workflow does while another holder has the lock. */
 export type WhenHeld = "fail" | "skip" | "wait" | "replace";
@@ -15,6 +16,8 @@ export interface WorkflowTerms extends LeaseTerms {
   readonly whenHeld: WhenHeld;
   /** For how long it waits for the lock at most. */
   readonly waitMs: number;
+  /** How many executions may have a permit of the semaphore at once. @default - the lock of that key */
+  readonly permits?: number | undefined;
   /** Whether it runs once for each scheduled time. */
   readonly once: boolean;
   /** The keeper's ARN; may be a token. */
@@ -29,30 +32,44 @@ export interface WorkflowTerms extends LeaseTerms {
  */
 export function leaseOf(
   item: string,
-  { tableName, leaseDurationMs, lockAtLeastForMs, once }: WorkflowTerms,
+  { tableName, leaseDurationMs, lockAtLeastForMs, once, permits }: WorkflowTerms,
 ): Record<string, Json> {
-  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
-  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt"): string =>
-    attributeOf(item, attribute, "N");
-  const cooldownUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
+  const parts = permits === undefined ? lockParts(item) : permitParts(item, { variablePrefix });
+  const { owner, token, version, fence, acquiredAt, expiresAt } = parts;
+  const cooldownUntil = jsonata(`${acquiredAt} + ${lockAtLeastForMs}`);
   return {
     [leaseVariable]: {
       tableName,
       key: jsonata(own("key")),
-      owner: jsonata(text("owner")),
-      token: jsonata(text("token")),
-      version: jsonata(number("version")),
-      fencingToken: jsonata(number("fence")),
-      acquiredAt: jsonata(number("acquiredAt")),
-      expiresAt: jsonata(number("expiresAt")),
+      owner: jsonata(owner),
+      token: jsonata(token),
+      version: jsonata(version),
+      fencingToken: jsonata(fence),
+      acquiredAt: jsonata(acquiredAt),
+      expiresAt: jsonata(expiresAt),
       leaseDurationMs,
+      ...(permits === undefined ? {} : permitHandle),
       ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
       ...(once ? { slot: jsonata(own("slot")) } : {}),
     },
     ...assigning({
-      fence: jsonata(number("fence")),
+      fence: jsonata(fence),
       ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
     }),
+  };
+}
+
+function lockParts(item: string): ReturnType<typeof permitParts> {
+  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
+  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt"): string =>
+    attributeOf(item, attribute, "N");
+  return {
+    owner: text("owner"),
+    token: text("token"),
+    version: number("version"),
+    fence: number("fence"),
+    acquiredAt: number("acquiredAt"),
+    expiresAt: number("expiresAt"),
   };
 }
 

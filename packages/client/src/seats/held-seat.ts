@@ -2,7 +2,7 @@ import type { LeaseAddress } from "../expressions.ts";
 import type { Ending, HeldForm, Renewal } from "../protocol/lease-form.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, cooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
-import type { Count, Test, Write } from "../store/write.ts";
+import { amended, type Count, type Test, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 import {
@@ -21,7 +21,7 @@ import {
 const { releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
 
 /** A renewal lets a ttl stand that leaves this share of the retention beyond the seat's end. */
-const keptShare = 0.8;
+export const keptShare = 0.8;
 
 /**
  * A lease as a seat in an item that several share, as far as its holder needs it.
@@ -99,6 +99,11 @@ export function breakSeat(seat: SeatRecord): Write {
   const write = removeSeat(seat);
   const { [releasedToken]: _, ...cooldown } = write.set;
   return { ...write, set: { ...(seat.inCooldown ? cooldown : write.set), [brokenToken]: seat.token } };
+}
+
+/** Prolongs a seat whose holder was not asked to stop: for a renewer that reads only what it has written. */
+export function renewSeatUnlessRevoked(form: HeldSeat, renewal: Renewal): Write {
+  return amended(form.renew(renewal), { insist: [[revocationPrefix + renewal.shown.token, "missing"]] });
 }
 
 /** Asks the holder of a seat to stop. */

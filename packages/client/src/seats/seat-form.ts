@@ -1,4 +1,5 @@
 import type { TakeoverReason } from "../events.ts";
+import type { LeaseAddress } from "../expressions.ts";
 import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Cancellation, Grant, LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
@@ -114,9 +115,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const writes: Write[] = [];
     for (let end = passed.length - passedPerWrite; end > 0; end -= passedPerWrite) {
       const gone = passed.slice(Math.max(0, end - passedPerWrite), end) as readonly SeatRecord[];
-      const key = leaseItemKey(this.key, this.sortKey);
-      const remove = gone.flatMap(attributesOf);
-      writes.push({ key, set: counted(gone), remove, insist: gone.flatMap(unchanged) });
+      writes.push(clearSeats(this, gone));
     }
     return writes;
   }
@@ -209,6 +208,16 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   protected isOwn(seat: SeatRecord, owner: string): boolean {
     return seat.seat.kind === this.terms.kind && isOpenTo(seat, owner);
   }
+}
+
+/** Removes seats whose time is over, as they were judged. */
+export function clearSeats({ key, sortKey }: LeaseAddress, gone: readonly SeatRecord[]): Write {
+  return {
+    key: leaseItemKey(key, sortKey),
+    set: counted(gone),
+    remove: gone.flatMap(attributesOf),
+    insist: gone.flatMap(unchanged),
+  };
 }
 
 /** What a waiter's ticket says of the seat that it asks for: by its own number of permits the others judge when it may go. */

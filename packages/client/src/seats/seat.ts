@@ -35,7 +35,7 @@ export function tokenAttributes(token: string): string[] {
   return [textPrefix + token, fencePrefix + token, revocationPrefix + token];
 }
 
-const versionDigits = 10;
+export const versionDigits = 10;
 
 /** Versions as text have one length, so that texts compare as their versions do: a later text is the greater one. */
 export function versionText(version: number): string {
@@ -60,10 +60,10 @@ export function seatText(
 }
 
 /** What is true or false of a seat, as bits. */
-const flags = { reentrant: 1, ownClock: 2 };
+export const seatFlags = { reentrant: 1, ownClock: 2 } as const;
 
 function flagsOf(lease: Pick<LeaseRecord, "reentrant" | "ownClock">): number {
-  return (lease.reentrant ? flags.reentrant : 0) | (lease.ownClock ? flags.ownClock : 0);
+  return (lease.reentrant ? seatFlags.reentrant : 0) | (lease.ownClock ? seatFlags.ownClock : 0);
 }
 
 /** Gives a token's own seat; undefined where it has none. Other seats are not looked at. Throws LeaseItemError. */
@@ -126,8 +126,8 @@ function readSeat(item: Item, token: string): SeatRecord {
       data,
     },
     inCooldown: isCooldownToken(token),
-    reentrant: (bits & flags.reentrant) !== 0,
-    ...((bits & flags.ownClock) !== 0 && { ownClock: true }),
+    reentrant: (bits & seatFlags.reentrant) !== 0,
+    ...((bits & seatFlags.ownClock) !== 0 && { ownClock: true }),
     revocation: revocation === undefined ? undefined : String(revocation),
     // The payload of a pause is the operator's own.
     ...(item[attributeNames.pauseToken] === token && { pause: Object(data) as Pause }),

@@ -45,7 +45,10 @@ export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
 
 const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
 
-const bounds: SeatRule["bounds"] = ({ permits, capacity = mostPermits }) => ({ permit: capacity - permits });
+/** How many permits others may have for a caller to be let in. */
+export const permitBounds: SeatRule["bounds"] = ({ permits, capacity = mostPermits }) => ({
+  permit: capacity - permits,
+});
 
 /** What a look at a semaphore shows. */
 export interface SemaphoreState {
@@ -141,7 +144,7 @@ export class Semaphore {
    * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
-    await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds }, options);
+    await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds: permitBounds }, options);
   }
 
   /** Reads who holds permits. 1 consistent read. */
@@ -158,7 +161,7 @@ export class Semaphore {
     const most = reentrant ? 1 : this.permits || mostPermits;
     const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
     check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
-    const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, bounds };
+    const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, bounds: permitBounds };
     // No turn of a paused caller ever comes: in line it would only keep the others out.
     return await this.#item.acquire(call, rule, this.permits === 0 ? unordered : undefined);
   }

@@ -1,0 +1,149 @@
+/**
+ * What answers show of permits: one lease, in the form of a lock's record, or all of a semaphore's, judged.
+ */
+import { fencePrefix, revocationPrefix, seatCounters, textPrefix } from "@leasehold/client/internal";
+import { attributeNames, cooldownToken } from "@leasehold/client/schema";
+import { type Json, jsonata, literal } from "./asl.ts";
+import { type LeaseTerms, variable } from "./lease-requests.ts";
+import type { PermitTerms } from "./permit-requests.ts";
+import {
+  fieldOf,
+  hasFlag,
+  onePermit,
+  permitSortKey,
+  sample,
+  seatFields,
+  seatVersion,
+} from "./permit-seats.ts";
+
+const { releasedToken, brokenToken, timeToLive } = attributeNames;
+const item = "$states.result.Item";
+
+/** The lease of the variable `token` that a look has found, as a lock's record is: `ofRecord` reads both. */
+export function permitRecord(terms: Pick<LeaseTerms, "variablePrefix"> = {}): string {
+  return recordOf(variable(terms, "token"));
+}
+
+/** The lease of an owner that a look at all has found, likewise: one that is not in its cooldown. */
+export function permitRecordOfOwner(owner: string): string {
+  const isOwn = `${fieldOf(seatFields("$value.S"), "owner")} = ${owner}`;
+  const token = eachSeat(item, `${isOwn} and $not(${isCooling("$seatToken")}) ? $seatToken`);
+  return recordOf(`${token}[0]`);
+}
+
+function isCooling(token: string): string {
+  return `$substring(${token}, 0, ${cooldownToken("").length}) = ${literal(cooldownToken(""))}`;
+}
+
+/** JSONata for a list of what an expression gives for each seat of an item, from `$seatToken` and its text `$value.S`. */
+function eachSeat(seats: string, expression: string): string {
+  const prefix = literal(textPrefix);
+  const { length } = textPrefix;
+  return (
+    `[$each(${seats}, function($value, $name) { $substring($name, 0, ${length}) = ${prefix} ? ` +
+    `($seatToken := $substring($name, ${length}); ${expression}) })]`
+  );
+}
+
+function recordOf(token: string): string {
+  const attribute = (prefix: string): string => `$lookup($item, ${literal(prefix)} & $of)`;
+  const marks = [releasedToken, brokenToken, timeToLive].map((name) => `${literal(name)}: $item.${name}`);
+  const lease = Object.entries({
+    [attributeNames.token]: "{'S': $of}",
+    [attributeNames.version]: `{'N': $string(${seatVersion("$text.S")})}`,
+    [attributeNames.fence]: attribute(fencePrefix),
+    [attributeNames.owner]: `{'S': ${fieldOf("$seat", "owner")}}`,
+    [attributeNames.expiresAt]: `{'N': $string(${fieldOf("$seat", "expiresAt")})}`,
+    [attributeNames.revocation]: attribute(revocationPrefix),
+    [seatAttribute]: "$text",
+  }).map(([name, value]) => `${literal(name)}: ${value}`);
+  return jsonata(
+    `($item := ${item}; $of := ${token}; $text := ${attribute(textPrefix)}; ` +
+      `$seat := $exists($text) ? ${seatFields("$text.S")}; ` +
+      `$merge([{${marks.join(", ")}}, $exists($text) ? {${lease.join(", ")}} : {}]))`,
+  );
+}
+
+/** Where such a record has the seat's text. */
+const seatAttribute = "seat";
+
+/** JSONata for the text of the lease in the variable `record`; empty for a lock's. */
+export const recordedSeat: string = `$exists($record.${seatAttribute}) ? $record.${seatAttribute}.S : ''`;
+
+/** Reads what an answer shows of the renewed lease of the variable `token`. */
+export const renewedSeat: string = `$lookup($states.result.Attributes, ${literal(textPrefix)} & $token).S`;
+
+/** JSONata for when a renewed lease ends. */
+export const renewedSeatExpiry: string = fieldOf(seatFields(renewedSeat), "expiresAt");
+
+/** The parts of the handle of the workflow's own permit, which an item or an answer shows, as JSONata. */
+export function permitParts(
+  shown: string,
+  terms: Pick<LeaseTerms, "variablePrefix">,
+): Readonly<Record<"owner" | "token" | "version" | "fence" | "acquiredAt" | "expiresAt", string>> {
+  const token = variable(terms, "token");
+  const text = `$lookup(${shown}, ${literal(textPrefix)} & ${token}).S`;
+  return {
+    token,
+    owner: fieldOf(seatFields(text), "owner"),
+    version: seatVersion(text),
+    fence: `$number($lookup(${shown}, ${literal(fencePrefix)} & ${token}).N)`,
+    acquiredAt: fieldOf(seatFields(text), "acquiredAt"),
+    expiresAt: fieldOf(seatFields(text), "expiresAt"),
+  };
+}
+
+/** What a permit's handle has besides a lock's. */
+export const permitHandle: { readonly [name: string]: Json } = {
+  sortKey: permitSortKey,
+  seat: { ...sample.seat, permits: onePermit, reentrant: false },
+};
+
+/**
+ * Judges by an answer that shows every lease of the semaphore whether one more permit can be had, as the client does:
+ *
+ *     own         this token's own lease, as an attribute of its own, where its write has landed
+ *     isOver      that lease has ended before its keeper was started, or was ended
+ *     isReadable  the counter equals what the leases take
+ *     lacking     how many permits have to become free; none where it is 0 or less
+ *     expired     how many permits the expired leases take
+ *     passed      the expired lease that ended first
+ *     next        the owner of the lease that ends next
+ */
+export function judgedPermits(terms: PermitTerms & { readonly clockSkewMs: number }): string {
+  const { permits, clockSkewMs } = terms;
+  const token = variable(terms, "token");
+  const flags = fieldOf("$seat", "flags");
+  const seat = Object.entries({
+    token: "$seatToken",
+    version: seatVersion("$value.S"),
+    fence: `$number($lookup($item, ${literal(fencePrefix)} & $seatToken).N)`,
+    permits: fieldOf("$seat", "permits"),
+    expiresAt: fieldOf("$seat", "expiresAt"),
+    owner: fieldOf("$seat", "owner"),
+    reentrant: hasFlag(flags, "reentrant"),
+    ownClock: hasFlag(flags, "ownClock"),
+  }).map(([name, value]) => `${literal(name)}: ${value}`);
+  const each = `($seat := ${seatFields("$value.S")}; {${seat.join(", ")}})`;
+  const text = `$lookup($item, ${literal(textPrefix)} & ${token})`;
+  const isAlive = `${fieldOf(seatFields(`${text}.S`), "expiresAt")} > $millis()`;
+  const counter = `$item.${seatCounters.permit}.N`;
+  const judged = Object.entries({
+    own: `$exists(${text}) and ${isAlive} ? $own`,
+    isOver: `$exists(${text}) or $item.${releasedToken}.S = ${token}`,
+    isReadable: "$sum([$seats.permits]) = $taken",
+    lacking: `$taken - ${permits - onePermit}`,
+    expired: "$sum([$expired.permits])",
+    passed: "$expired[0]",
+    next: `$seats[$not(token in $expired.token)][0].owner`,
+  }).map(([name, value]) => `${literal(name)}: ${value}`);
+  const byEnd = "function($one, $other) { $one.expiresAt > $other.expiresAt }";
+  return jsonata(
+    `($item := ${item}; ` +
+      `$own := {${literal(textPrefix)} & ${token}: ${text}, ${literal(fencePrefix)} & ${token}: $lookup($item, ${literal(fencePrefix)} & ${token})}; ` +
+      `$seats := $sort(${eachSeat("$item", each)}, ${byEnd}); ` +
+      `$expired := $seats[$not(ownClock) and expiresAt + ${clockSkewMs} < $millis()]; ` +
+      `$taken := $exists(${counter}) ? $number(${counter}) : 0; ` +
+      `{${judged.join(", ")}})`,
+  );
+}

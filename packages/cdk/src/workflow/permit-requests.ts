@@ -1,0 +1,322 @@
+/**
+ * The semaphore's own expressions as arguments of Step Functions' DynamoDB integration, as lease-requests.ts has the
+ * lock's. Attributes that hold a token get their names by JSONata.
+ */
+import {
+  clearSeats,
+  fencePrefix,
+  HeldSeat,
+  keptShare,
+  ownerAttribute,
+  permitBounds,
+  renewSeatUnlessRevoked,
+  revocationPrefix,
+  SeatForm,
+  type SeatRecord,
+  seatFlags,
+  textPrefix,
+} from "@leasehold/client/internal";
+import { attributeNames, cooldownToken } from "@leasehold/client/schema";
+import { chosen, type Json, jsonata, literal } from "./asl.ts";
+import {
+  keyOf,
+  type LeaseTerms,
+  type Names,
+  timeToLiveAfter,
+  updateItem,
+  type Values,
+  variable,
+} from "./lease-requests.ts";
+import {
+  fieldOf,
+  hasFlag,
+  newText,
+  onePermit,
+  otherSample,
+  permitSortKey,
+  prolongedText,
+  reentrantSample,
+  sample,
+  seatFields,
+  versionText,
+} from "./permit-seats.ts";
+
+const { releasedToken, brokenToken, timeToLive } = attributeNames;
+
+/** JSONata for the names of the attributes of a seat. */
+function namesOf(token: string, owner: string, of: SeatRecord = sample): Names {
+  return {
+    [textPrefix + of.token]: `${literal(textPrefix)} & ${token}`,
+    [fencePrefix + of.token]: `${literal(fencePrefix)} & ${token}`,
+    [revocationPrefix + of.token]: `${literal(revocationPrefix)} & ${token}`,
+    [ownerAttribute("permit", of.owner)]: `${literal(ownerAttribute("permit", ""))} & ${owner}`,
+  };
+}
+
+/** What the requests of one workflow have in common that takes permits. */
+export interface PermitTerms extends LeaseTerms {
+  /** How many may be held at once. */
+  readonly permits: number;
+}
+
+function formOf(permits: number): SeatForm {
+  return new SeatForm({
+    key: "key",
+    sortKey: permitSortKey,
+    kind: "permit",
+    permits: onePermit,
+    capacity: permits,
+    bounds: permitBounds,
+  });
+}
+
+const permitGrant = {
+  token: sample.token,
+  version: 1,
+  owner: sample.owner,
+  acquiredAt: 1,
+  expiresAt: 1,
+  leaseDurationMs: 1,
+  retentionMs: 1,
+  reentrant: false,
+  data: undefined,
+  slot: undefined,
+};
+
+/** Values of a grant; the variables key, token, version, owner and waitingSince are the workflow's. */
+function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
+  // Both fencing tokens of one write are the same: two fields may see two times.
+  const seed = variable(terms, "waitingSince");
+  return {
+    ":n0": newText(`${variable(terms, "version")} + 1`, {
+      kind: literal(sample.seat.kind),
+      permits: String(onePermit),
+      acquiredAt: "$millis()",
+      expiresAt: `$millis() + ${leaseDurationMs}`,
+      leaseDurationMs: String(leaseDurationMs),
+      flags: "0",
+      owner: variable(terms, "owner"),
+    }),
+    ":fromFence": seed,
+    ":byFence": "1",
+    ":fromN1": seed,
+    ":byN1": "1",
+    ":ttl": timeToLiveAfter(String(leaseDurationMs), terms),
+    ":permitsOf": String(terms.permits),
+    ":ifReleasedToken": variable(terms, "token"),
+  };
+}
+
+/** Takes a permit that is free. */
+export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
+  const values = {
+    ...permitGrantValues(terms, leaseDurationMs),
+    ":fromPermits": "0",
+    ":byPermits": String(onePermit),
+    ":ifPermits": String(terms.permits - onePermit),
+  };
+  return updateItem(terms, formOf(terms.permits).acquire(permitGrant, []), values, true, ownNames(terms));
+}
+
+/** Takes a permit in the place of the lease in the variable `passed`, which was judged expired. */
+export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
+  const passed = variable(terms, "passed");
+  const names = { ...ownNames(terms), ...passedNames(terms) };
+  const values = {
+    ...permitGrantValues(terms, leaseDurationMs),
+    ":fromPermits": "0",
+    ":byPermits": `${onePermit} - ${passed}.permits`,
+    ":ifPermits": `${terms.permits - onePermit} + ${passed}.permits`,
+    ":ifN3": `${passed}.fence`,
+    ":ifN2": versionText(`${passed}.version + 1`),
+  };
+  return ofPassed(terms, (seat) =>
+    updateItem(terms, formOf(terms.permits).acquire(permitGrant, [seat]), values, true, names),
+  );
+}
+
+/** Removes the lease in the variable `passed`, which was judged expired. */
+export function clearPermitArguments(terms: PermitTerms): Json {
+  const passed = variable(terms, "passed");
+  const values = {
+    ":fromPermits": "0",
+    ":byPermits": `-${passed}.permits`,
+    ":ifN1": `${passed}.fence`,
+    ":ifN0": versionText(`${passed}.version + 1`),
+  };
+  return ofPassed(terms, (seat) =>
+    updateItem(
+      terms,
+      clearSeats({ key: "key", sortKey: permitSortKey }, [seat]),
+      values,
+      false,
+      passedNames(terms),
+    ),
+  );
+}
+
+function ownNames(terms: LeaseTerms): Names {
+  return namesOf(variable(terms, "token"), variable(terms, "owner"));
+}
+
+function passedNames(terms: LeaseTerms): Names {
+  const passed = variable(terms, "passed");
+  return namesOf(`${passed}.token`, `${passed}.owner`, otherSample);
+}
+
+/** A reentrant owner's lease has an attribute more. */
+function ofPassed(terms: LeaseTerms, request: (seat: SeatRecord) => Json): Json {
+  const isReentrant = `${variable(terms, "passed")}.reentrant`;
+  return chosen(isReentrant, request({ ...otherSample, reentrant: true }), request(otherSample));
+}
+
+/**
+ * Takes back an acquisition whose answer never came: ends a lease that is there, whichever acquisition of the token it is
+ * of.
+ */
+export function cancelPermitArguments(terms: PermitTerms): Json {
+  const write = formOf(terms.permits).cancel({ token: sample.token, now: 1, retentionMs: 1 });
+  const values = {
+    ":fromPermits": "0",
+    ":byPermits": String(-onePermit),
+    ":releasedToken": variable(terms, "token"),
+  };
+  return updateItem(terms, write, values, false, ownNames(terms));
+}
+
+/** Revokes a token whose lease is not there, so that a late copy of its acquisition is refused. */
+export function revokePermitArguments(terms: PermitTerms): Json {
+  const write = formOf(terms.permits).revoke({ token: sample.token, now: 1, retentionMs: 1 });
+  const values = {
+    ":releasedToken": variable(terms, "token"),
+    ":fromTtl": timeToLiveAfter("0", terms),
+    ":byTtl": "0",
+  };
+  return updateItem(terms, write, values, false, ownNames(terms));
+}
+
+/** Lets the workflow's own permit go. */
+export function releasePermitArguments(terms: LeaseTerms): Json {
+  return endingPermit(terms, sample, {
+    ":fromPermits": "0",
+    ":byPermits": String(-onePermit),
+    ":releasedToken": variable(terms, "token"),
+    ":ifN1": variable(terms, "fence"),
+  });
+}
+
+/** Lets the workflow's own permit go, but keeps its cooldown until the variable `cooldownUntil`. */
+export function closePermitArguments(terms: LeaseTerms): Json {
+  const [token, until] = [variable(terms, "token"), variable(terms, "cooldownUntil")];
+  const write = new HeldSeat("key", permitSortKey).release({
+    shown: sample,
+    now: 1,
+    retentionMs: 1,
+    slot: undefined,
+    cooldown: { until: 2, forMs: 1 },
+  });
+  const values = {
+    ":n0": newText("1", {
+      kind: literal(sample.seat.kind),
+      permits: String(onePermit),
+      acquiredAt: "$lease.acquiredAt",
+      expiresAt: until,
+      leaseDurationMs: `$max([0, ${until} - $millis()])`,
+      flags: "0",
+      owner: variable(terms, "owner"),
+    }),
+    ":n1": variable(terms, "fence"),
+    ":releasedToken": token,
+    ":ifN3": variable(terms, "fence"),
+  };
+  const closed = { ...sample, token: cooldownToken(sample.token) };
+  const names = {
+    ...ownNames(terms),
+    ...namesOf(`${literal(cooldownToken(""))} & ${token}`, variable(terms, "owner"), closed),
+  };
+  return updateItem(terms, write, values, false, names);
+}
+
+/** Lets the lease go whose text is the variable `seat`; the variables token and fence prove it. */
+export function releaseKeptPermitArguments(terms: LeaseTerms): Json {
+  const seat = seatFields("$seat");
+  const values = {
+    ":fromPermits": "0",
+    ":byPermits": `-${fieldOf(seat, "permits")}`,
+    ":releasedToken": "$token",
+    ":ifN1": "$fence",
+  };
+  const release = (shown: SeatRecord): Json => endingPermit(terms, shown, values, fieldOf(seat, "owner"));
+  return chosen(hasFlag(fieldOf(seat, "flags"), "reentrant"), release(reentrantSample), release(sample));
+}
+
+function endingPermit(
+  terms: LeaseTerms,
+  shown: SeatRecord,
+  values: Values,
+  owner: string = variable(terms, "owner"),
+): Json {
+  const end = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
+  const names = namesOf(variable(terms, "token"), owner);
+  return updateItem(terms, new HeldSeat("key", permitSortKey).release(end), values, false, names);
+}
+
+/**
+ * Prolongs the lease of the variables token, fence, version, leaseDurationMs, seat and timeToLive; not while its holder is
+ * asked to stop.
+ */
+export function renewPermitArguments(terms: LeaseTerms): Json {
+  return permitRenewal(terms, renewSeatUnlessRevoked);
+}
+
+/** Prolongs the same lease, whether its holder is asked to stop or not. */
+export function renewHeldPermitArguments(terms: LeaseTerms): Json {
+  return permitRenewal(terms, (form, renewal) => form.renew(renewal));
+}
+
+/** As the client: the ttl is put off only when it is near, by what it lacks; without it seen, it stays. */
+function permitRenewal(terms: LeaseTerms, write: typeof renewSeatUnlessRevoked): Json {
+  const form = new HeldSeat("key", permitSortKey);
+  form.confirmed({ [timeToLive]: 1 });
+  const expiresAt = 10_000;
+  const renewed = { shown: sample, version: 2, expiresAt, leaseDurationMs: 1, retentionMs: 1 };
+  const wanted = timeToLiveAfter("$leaseDurationMs", terms);
+  const isNear = `$timeToLive < ${timeToLiveAfter("$leaseDurationMs", { ...terms, retentionMs: keptShare * terms.retentionMs })}`;
+  const flags = fieldOf("$f", "flags");
+  const isReentrant = `$floor($number(${flags}) / ${seatFlags.reentrant}) % 2`;
+  const values: Values = {
+    ":n0": prolongedText("$seat", "$version + 1", {
+      expiresAt: "$millis() + $leaseDurationMs",
+      leaseDurationMs: "$leaseDurationMs",
+      flags: `${isReentrant} * ${seatFlags.reentrant}`,
+    }),
+    ":fromTtl": wanted,
+    ":byTtl": `$timeToLive > 0 and ${isNear} ? ${wanted} - $timeToLive : 0`,
+    ":ifN1": "$fence",
+    ":ifN0": versionText("$version + 1"),
+  };
+  return updateItem(terms, write(form, renewed), values, true, namesOf("$token", "''"));
+}
+
+/** Reads every lease of the semaphore. */
+export function inspectPermitsArguments(terms: LeaseTerms): Json {
+  return { TableName: terms.tableName, Key: keyOf(terms, permitSortKey), ConsistentRead: true };
+}
+
+/** Reads the lease of the variable `token`, and none of the others, with which the item may be too large to be read. */
+export function inspectPermitArguments(terms: LeaseTerms): Json {
+  const token = variable(terms, "token");
+  const names = {
+    "#text": jsonata(`${literal(textPrefix)} & ${token}`),
+    "#fence": jsonata(`${literal(fencePrefix)} & ${token}`),
+    "#revocation": jsonata(`${literal(revocationPrefix)} & ${token}`),
+    ...Object.fromEntries([releasedToken, brokenToken, timeToLive].map((name) => [`#${name}`, name])),
+  };
+  return {
+    TableName: terms.tableName,
+    Key: keyOf(terms, permitSortKey),
+    ConsistentRead: true,
+    ProjectionExpression: Object.keys(names).join(", "),
+    ExpressionAttributeNames: names,
+  };
+}

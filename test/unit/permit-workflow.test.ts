@@ -1,0 +1,647 @@
+// Workflows that hold a permit of a semaphore, which clients share with them.
+
+import { LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
+import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seats.ts";
+import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
+import { type SeatRecord, seatText } from "../../packages/client/src/seats/seat.ts";
+import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
+import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
+
+const leaseDurationMs = 9_000;
+const beatMs = 3_000;
+const startLeaseMs = 60_000;
+const clockSkewMs = 1_000;
+const key = "import";
+const terms = { tableName: "leases", retentionMs: 604_800_000 };
+const place = { pk: key, sk: "semaphore" };
+
+let clock: ManualClock;
+let steps: StepFunctions;
+let client: LeaseClient;
+/** What EventBridge delivers of the end of a workflow or a keeper that did not succeed. */
+let deliver: (event: object) => void;
+
+const minute = {
+  StartAt: "Minute",
+  States: {
+    Minute: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 60, Next: "Tell" },
+    Tell: { Type: "Pass", QueryLanguage: "JSONata", Output: "{% $lease %}", End: true },
+  },
+};
+const failing = {
+  StartAt: "Break",
+  States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
+};
+
+const waiting = (seconds: number) => ({
+  StartAt: "Wait",
+  States: { Wait: { Type: "Wait", QueryLanguage: "JSONata", Seconds: seconds, End: true } },
+});
+const waitingMachine = { QueryLanguage: "JSONata", ...waiting(90_000_000) };
+
+const semaphore = (permits: number, of = client): Semaphore => new Semaphore(of, key, { permits });
+const item = () => steps.store.peek(place);
+const taken = (): unknown => item()?.permits;
+const describeExecution = (arn: string) => steps.machines.describe(arn);
+const status = (arn: string): string => describeExecution(arn).status;
+const keepers = () => steps.machines.executions(machineArn("keeper"));
+const ends = () => steps.machines.executions(machineArn("ended"));
+const entered = (arn: string): string[] =>
+  steps.machines.history(arn).entered.map(({ stateName }) => stateName);
+
+/** Writes the text of a seat by hand. */
+function setText(token: string, text: string): void {
+  steps.store.updateNow({
+    key: place,
+    update: "SET #text = :text",
+    condition: "attribute_exists(#text)",
+    names: { "#text": `s:${token}` },
+    values: { ":text": text },
+    returnsItem: false,
+  });
+}
+
+function define(permits: number, more: Partial<WorkflowTerms> = {}): string {
+  const name = `workflow${permits}`;
+  return steps.define(name, workflowDefinition(workflowTerms(more.work ?? minute, { ...more, permits })));
+}
+
+async function start(machine: string): Promise<string> {
+  const { executionArn } = steps.machines.start({ stateMachineArn: machine, input: { key } });
+  await clock.advance(0);
+  return executionArn;
+}
+
+beforeEach(() => {
+  clock = new ManualClock();
+  const onEvent = (event: StateMachineEvent): void => {
+    if (event.type !== "finished" || event.status === "SUCCEEDED") return;
+    const { detail } = statusEvent(describeExecution(event.executionArn));
+    if (event.stateMachineArn === machineArn("keeper")) deliver({ detail });
+    if (event.stateMachineArn.includes("workflow"))
+      deliver({ key, sortKey: "semaphore", detail: { executionArn: event.executionArn } });
+  };
+  steps = new StepFunctions(clock, onEvent);
+  client = new LeaseClient({ store: steps.store, clock, owner: "client", leaseDurationMs });
+  const keeperArn = steps.define("keeper", keeperDefinition(terms));
+  const ended = steps.define("ended", endedDefinition({ ...terms, keeperArn }));
+  deliver = (event) => void steps.machines.start({ stateMachineArn: ended, input: event });
+});
+
+describe("a workflow with permits", () => {
+  it("works beside as many others as there are permits, and is refused beyond", async () => {
+    const machine = define(2);
+    const [one, two, three] = [await start(machine), await start(machine), await start(machine)];
+    expect([one, two].map(status)).toEqual(["RUNNING", "RUNNING"]);
+    expect(describeExecution(three)).toMatchObject({
+      status: "FAILED",
+      error: "LeaseUnavailableError",
+      cause: `too few of the 2 permits of the semaphore import are free, and the next to end is held by workflow:${one}`,
+    });
+    expect(taken()).toBe(2);
+    await clock.advance(61_000);
+    expect([one, two].map(status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+    expect(await semaphore(2).inspect()).toMatchObject({ held: [], free: 2 });
+    expect(taken()).toBe(0);
+    expect(status(await start(machine))).toBe("RUNNING");
+  });
+
+  it("shares the semaphore with clients, each of which sees the other's permits", async () => {
+    const machine = define(2);
+    const lease = await semaphore(2).acquire({ heartbeat: true });
+    const one = await start(machine);
+    const { held, free } = await semaphore(2).inspect();
+    expect(free).toBe(0);
+    expect(held.map(({ owner, seat }) => [owner, seat])).toEqual([
+      ["client", { kind: "permit", permits: 1 }],
+      [`workflow:${one}`, { kind: "permit", permits: 1 }],
+    ]);
+    expect(await semaphore(2).tryAcquire()).toBeUndefined();
+    expect(status(await start(machine))).toBe("FAILED");
+    await lease.release();
+    expect(status(await start(machine))).toBe("RUNNING");
+    expect(await semaphore(2).tryAcquire()).toBeUndefined();
+  });
+
+  it("skips by its reason where it is to skip", async () => {
+    const machine = define(1, { whenHeld: "skip" });
+    await start(machine);
+    expect(describeExecution(await start(machine))).toMatchObject({
+      status: "SUCCEEDED",
+      output: { skipped: true, key, reason: "held" },
+    });
+  });
+
+  it("judges by its own number of permits", async () => {
+    const [few, many] = [define(1), define(3)];
+    await start(few);
+    expect(status(await start(few))).toBe("FAILED");
+    expect(status(await start(many))).toBe("RUNNING");
+    expect(status(await start(many))).toBe("RUNNING");
+    expect(status(await start(many))).toBe("FAILED");
+    expect(taken()).toBe(3);
+  });
+
+  it("does not exclude the lock of its key", async () => {
+    await client.acquire(key);
+    expect(status(await start(define(1)))).toBe("RUNNING");
+  });
+
+  it("costs 2 writes and 6 transitions, and its keeper's start 1 write and 10 transitions, as a lock", async () => {
+    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+    const execution = await start(define(1, { work: quick }));
+    await clock.advance(100);
+    expect(status(execution)).toBe("SUCCEEDED");
+    expect(steps.calls).toEqual([
+      "dynamodb:updateItem",
+      "sfn:startExecution.waitForTaskToken",
+      "dynamodb:getItem",
+      "sfn:stopExecution",
+      "sfn:describeExecution",
+      "dynamodb:updateItem",
+      "sfn:sendTaskSuccess",
+      "dynamodb:updateItem",
+    ]);
+    expect(entered(execution)).toHaveLength(7);
+    expect(entered(String(keepers()[0]?.executionArn)).slice(0, -1)).toHaveLength(10);
+  });
+
+  it("is renewed by its keeper for many times its lease, with growing versions and the item's ttl ahead", async () => {
+    const execution = await start(define(1, { work: waiting(3_600) }));
+    let version = 0;
+    for (let beat = 0; beat < 100; beat += 1) {
+      await clock.advance(beatMs);
+      const [lease] = (await semaphore(1).inspect()).held;
+      expect(lease?.version).toBeGreaterThan(version);
+      version = lease?.version ?? 0;
+      expect(lease?.expiresAt).toBeGreaterThan(clock.now());
+      expect(lease?.leaseDurationMs).toBe(leaseDurationMs);
+      expect(await semaphore(1).tryAcquire()).toBeUndefined();
+    }
+    expect(Number(item()?.ttl) * 1_000).toBeGreaterThan(clock.now() + 0.75 * terms.retentionMs);
+    expect(status(execution)).toBe("RUNNING");
+  });
+
+  it("puts the item's ttl off when it is near, and never brings it nearer", async () => {
+    await start(define(1, { work: waiting(400_000), leaseDurationMs: 36_000_000 }));
+    const first = Number(item()?.ttl);
+    await clock.advance(36_000_000);
+    expect(item()?.ttl).toBe(first);
+    await clock.advance(200_000_000);
+    const later = Number(item()?.ttl);
+    expect(later).toBeGreaterThan(first);
+    expect(later * 1_000).toBeLessThanOrEqual(clock.now() + 36_000_000 + terms.retentionMs + 1_000);
+    expect(later * 1_000).toBeGreaterThan(clock.now() + 0.75 * terms.retentionMs);
+  });
+
+  it("gives its work a handle that a client can adopt, renew and fence with", async () => {
+    const execution = await start(define(1));
+    await clock.advance(60_000);
+    const lease = describeExecution(execution).output as Parameters<LeaseClient["adopt"]>[0];
+    expect(lease).toMatchObject({
+      key,
+      sortKey: "semaphore",
+      seat: { kind: "permit", permits: 1, reentrant: false },
+      leaseDurationMs,
+    });
+    expect(client.adopt(lease).fence().ExpressionAttributeValues).toEqual({
+      ":leaseFence": { N: String(lease.fencingToken) },
+    });
+    const next = await semaphore(1).acquire();
+    expect(next.fencingToken).toBe(lease.fencingToken + 1);
+  });
+
+  it("hands its lease to a client that renews and releases it", async () => {
+    const execution = await start(define(1));
+    const { lease } = JSON.parse(JSON.stringify(keepers()[0]?.input)) as {
+      lease: Parameters<LeaseClient["adopt"]>[0];
+    };
+    const adopted = client.adopt({ ...lease, version: lease.version + 1 });
+    await adopted.renew();
+    await clock.advance(beatMs);
+    expect(taken()).toBe(1);
+    await adopted.release();
+    expect(taken()).toBe(0);
+    await clock.advance(beatMs);
+    expect(keepers().map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+    expect(status(execution)).toBe("RUNNING");
+  });
+
+  it("fails with its work's own error, after the release", async () => {
+    const execution = await start(define(1, { work: failing }));
+    expect(describeExecution(execution)).toMatchObject({ error: "OutOfStock", cause: "no mugs" });
+    expect(taken()).toBe(0);
+  });
+
+  it("keeps its permit in its cooldown after short work", async () => {
+    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+    const machine = define(1, { work: quick, lockAtLeastForMs: 5_000 });
+    const execution = await start(machine);
+    expect(status(execution)).toBe("SUCCEEDED");
+    const { held } = await semaphore(1).inspect();
+    expect(held).toMatchObject([{ inCooldown: true, owner: `workflow:${execution}` }]);
+    expect((held[0]?.expiresAt ?? 0) - (held[0]?.acquiredAt ?? 0)).toBe(5_000);
+    await clock.advance(4_000);
+    expect(status(await start(machine))).toBe("FAILED");
+    await clock.advance(1_000 + clockSkewMs + 1);
+    expect(status(await start(machine))).toBe("SUCCEEDED");
+    expect((await semaphore(1).inspect()).held).toHaveLength(1);
+  });
+});
+
+describe("the permit of a workflow that ends otherwise", () => {
+  it("is let go by the event of its end", async () => {
+    const machine = define(2);
+    const [one, two] = [await start(machine), await start(machine)];
+    await clock.advance(beatMs);
+    steps.machines.stop(one);
+    await clock.advance(0);
+    const { held } = await semaphore(2).inspect();
+    expect(held.map(({ owner }) => owner)).toEqual([`workflow:${two}`]);
+    await clock.advance(5_000 + beatMs);
+    expect(ends().map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+    expect(status(two)).toBe("RUNNING");
+    expect(keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
+  });
+
+  it("is found under the key of its input, where the event names none", async () => {
+    const execution = await start(define(1));
+    const send = deliver;
+    deliver = () => send({ detail: { executionArn: execution, input: JSON.stringify({ key }) } });
+    steps.machines.stop(execution);
+    await clock.advance(0);
+    expect(taken()).toBe(0);
+    await clock.advance(5_000);
+    expect(ends().map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+  });
+
+  it("is let go by its keeper where the event is lost", async () => {
+    deliver = () => {};
+    const execution = await start(define(1));
+    await clock.advance(beatMs);
+    steps.machines.stop(execution);
+    await clock.advance(5 * beatMs);
+    expect(taken()).toBe(0);
+    await clock.advance(beatMs);
+    expect(keepers().map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+  });
+
+  it("is kept by a new keeper when its own is aborted", async () => {
+    const execution = await start(define(1));
+    await clock.advance(beatMs);
+    steps.machines.stop(String(keepers()[0]?.executionArn));
+    await clock.advance(10 * beatMs);
+    expect(await semaphore(1).tryAcquire()).toBeUndefined();
+    await clock.advance(60_000);
+    expect(status(execution)).toBe("SUCCEEDED");
+    expect(taken()).toBe(0);
+  });
+
+  it("when it was broken, has its work stopped, and leaves the others alone", async () => {
+    const machine = define(2);
+    const [one, two] = [await start(machine), await start(machine)];
+    const [lease] = (await semaphore(2).inspect()).held;
+    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await clock.advance(beatMs + 2_000);
+    expect(describeExecution(one)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    expect(status(two)).toBe("RUNNING");
+    expect(taken()).toBe(1);
+  });
+
+  it("when it is asked to stop, has its work stopped and is let go then", async () => {
+    const execution = await start(define(1));
+    const [lease] = (await semaphore(1).inspect()).held;
+    await client.requestRevocation(key, { sortKey: "semaphore", token: String(lease?.token) });
+    expect(taken()).toBe(1);
+    await clock.advance(beatMs);
+    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    expect(taken()).toBe(0);
+  });
+
+  it("when it was let go, and another's release came in between, does not have it stopped", async () => {
+    const other = await semaphore(2).acquire({ heartbeat: true });
+    const execution = await start(define(2, { work: waiting(62) }));
+    await clock.advance(61_900);
+    // The release lands, its answer comes late, and the keeper's beat lies in between.
+    steps.answerLate("dynamodb:updateItem", 1, 1_500);
+    await clock.advance(600);
+    expect(taken()).toBe(1);
+    await other.release();
+    await clock.advance(2 * beatMs);
+    expect(status(execution)).toBe("SUCCEEDED");
+    expect(keepers().map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+  });
+
+  it("keeps its result when the answer to its release was lost, and another's release came in between", async () => {
+    const other = await semaphore(2).acquire({ heartbeat: true });
+    const execution = await start(define(2, { work: waiting(61) }));
+    await clock.advance(60_900);
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    await clock.advance(200);
+    expect(taken()).toBe(1);
+    await other.release();
+    await clock.advance(5_000);
+    expect(status(execution)).toBe("SUCCEEDED");
+  });
+
+  it("fails with LeaseLostError when it was broken before its work was done, and nothing told the work", async () => {
+    const execution = await start(define(1, { work: waiting(2) }));
+    const [lease] = (await semaphore(1).inspect()).held;
+    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await clock.advance(2_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+  });
+});
+
+describe("a grant", () => {
+  it("whose answer was lost is found by a look, and is not taken twice", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = await start(define(2));
+    await clock.advance(2_000);
+    expect(status(execution)).toBe("RUNNING");
+    expect(entered(execution)).toContain("Leasehold_SeeHolder");
+    expect(taken()).toBe(1);
+    await clock.advance(61_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED", output: { key } });
+    expect(taken()).toBe(0);
+  });
+
+  it("whose answers were all lost is taken back before the failure", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    steps.fail("dynamodb:updateItem", 3);
+    const execution = await start(define(2));
+    await clock.advance(20_000);
+    expect(status(execution)).toBe("FAILED");
+    expect(taken()).toBe(0);
+    expect(entered(execution)).not.toContain("Leasehold_RevokeToken");
+  });
+
+  it("that never landed is revoked, so that a late copy of it is refused", async () => {
+    steps.fail("dynamodb:updateItem", 4);
+    const execution = await start(define(2));
+    await clock.advance(20_000);
+    expect(status(execution)).toBe("FAILED");
+    expect(entered(execution).slice(-2)).toEqual(["Leasehold_RevokeToken", "Leasehold_Failed"]);
+    expect(item()).toMatchObject({ releasedToken: expect.any(String) });
+    expect(taken()).toBeUndefined();
+    expect((await semaphore(2).inspect()).free).toBe(2);
+  });
+
+  it("that an operator broke at once does no work, and asks no more", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = await start(define(1));
+    const [lease] = (await semaphore(1).inspect()).held;
+    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await clock.advance(20_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(entered(execution).length).toBeLessThan(10);
+  });
+
+  it("is lost where its lease ended before the answer was known, and the permit is let go", async () => {
+    steps.answerLate("dynamodb:updateItem", 1, startLeaseMs + 1_000);
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const machine = define(1);
+    const late = await start(machine);
+    await clock.advance(startLeaseMs + 2_000);
+    expect(status(late)).not.toBe("SUCCEEDED");
+    await clock.advance(200_000);
+    expect(taken()).toBe(0);
+  });
+});
+
+describe("a semaphore", () => {
+  it("that an operator has paused lets no workflow in, until it is resumed", async () => {
+    const operator = new LeaseOperator(client, { by: "kim" });
+    await operator.pause(key, { reason: "repair", forMs: 3_600_000 });
+    const machine = define(3);
+    const refused = await start(machine);
+    expect(describeExecution(refused)).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    await operator.resume(key);
+    expect(status(await start(machine))).toBe("RUNNING");
+  });
+
+  it("whose item another program has written is refused by name", async () => {
+    await semaphore(1).acquire({ heartbeat: true });
+    steps.store.updateNow({
+      key: place,
+      update: "SET #permits = :permits",
+      condition: "attribute_exists(#permits)",
+      names: { "#permits": "permits" },
+      values: { ":permits": 7 },
+      returnsItem: false,
+    });
+    expect(describeExecution(await start(define(1)))).toMatchObject({ error: "LeaseItemError" });
+  });
+
+  it("that is larger than what Step Functions reads is refused by name", async () => {
+    await semaphore(1).acquire({ heartbeat: true });
+    steps.fail("dynamodb:getItem", 1, "States.DataLimitExceeded", "too large");
+    const execution = await start(define(1));
+    expect(describeExecution(execution)).toMatchObject({ error: "SemaphoreTooLargeError" });
+    expect(entered(execution)).toContain("Leasehold_Cancel");
+  });
+
+  it("of as many workflows as there may be, with names as long as they can be is read at once", async () => {
+    const machine = `m${"x".repeat(79)}`;
+    const owner = (index: number): string =>
+      `workflow:arn:aws-us-gov:states:us-gov-west-1:123456789012:execution:${machine}:${String(index).padStart(80, "0")}`;
+    for (let index = 0; index < mostWorkflowPermits; index += 1)
+      await semaphore(mostWorkflowPermits).acquire({ owner: owner(index), leaseDurationMs: 31_536_000 });
+    const wire = Object.entries(item() ?? {}).map(([name, value]) => [
+      name,
+      typeof value === "number" ? { N: String(value) } : { S: value },
+    ]);
+    expect(JSON.stringify({ Item: Object.fromEntries(wire) }).length).toBeLessThan(256 * 1024);
+    expect(describeExecution(await start(define(mostWorkflowPermits)))).toMatchObject({
+      error: "LeaseUnavailableError",
+    });
+  });
+});
+
+describe("a keeper of a client's permits", () => {
+  const keep = async (input: object): Promise<string> => {
+    const { executionArn } = steps.machines.start({ stateMachineArn: machineArn("keeper"), input });
+    await clock.advance(0);
+    return executionArn;
+  };
+
+  it.each([{ reentrant: true }, { permits: 3 }, { data: { note: 'a, "b", [1,2]', list: [0.1, [2]] } }])(
+    "until a time writes again what the seat holds, %j, and lets all of it go",
+    async (options) => {
+      const lease = await semaphore(4).acquire({ owner: 'a, "me", \\ [x]', ...options });
+      const [before] = (await semaphore(4).inspect()).held;
+      const keeper = await keep({ lease: lease.toJSON(), until: clock.now() + 60_000 });
+      await clock.advance(30_000);
+      const [after] = (await semaphore(4).inspect()).held;
+      const { version, expiresAt } = after ?? {};
+      expect(after).toEqual({ ...before, version, expiresAt });
+      expect(version).toBeGreaterThan(before?.version ?? 0);
+      expect(expiresAt).toBeGreaterThan(clock.now());
+      await clock.advance(40_000);
+      expect(status(keeper)).toBe("SUCCEEDED");
+      expect(taken()).toBe(0);
+      expect(Object.keys(item() ?? {}).filter((name) => /^[sfro]:/.test(name))).toEqual([]);
+    },
+  );
+
+  it("that was let go, or broken, before it has begun ends, and renews nothing", async () => {
+    const [released, broken] = [await semaphore(4).acquire(), await semaphore(4).acquire()];
+    await client.forceRelease(key, { sortKey: "semaphore", token: broken.token });
+    await released.release();
+    const until = clock.now() + 60_000;
+    const ended = await keep({ lease: released.toJSON(), until });
+    const lost = await keep({ lease: broken.toJSON(), until });
+    expect(status(ended)).toBe("SUCCEEDED");
+    expect(describeExecution(lost)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(taken()).toBe(0);
+  });
+
+  it("says nothing of a clock of its own once it has renewed", async () => {
+    const lease = await semaphore(1).acquire();
+    const [shown] = (await semaphore(1).inspect()).held;
+    setText(lease.token, seatText({ ...(shown as SeatRecord), ownClock: true }, undefined));
+    await keep({ lease: lease.toJSON(), until: clock.now() + 60_000 });
+    expect((await semaphore(1).inspect()).held[0]).not.toHaveProperty("ownClock");
+  });
+
+  it("guards an execution that the lease names, and stops it when the lease is gone", async () => {
+    const work = steps.define("work", waitingMachine);
+    const { executionArn } = steps.machines.start({ stateMachineArn: work, input: {} });
+    const lease = await semaphore(2).acquire({ owner: `workflow:${executionArn}`, permits: 2, data: "x" });
+    await keep({ lease: lease.toJSON(), guarded: executionArn });
+    await clock.advance(20 * beatMs);
+    expect((await semaphore(2).inspect()).held).toMatchObject([{ seat: { permits: 2 }, data: "x" }]);
+    await client.forceRelease(key, { sortKey: "semaphore", token: lease.token });
+    await clock.advance(beatMs + 1_000);
+    expect(describeExecution(executionArn)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+  });
+
+  it("hands over to a fresh execution, with the same permit", async () => {
+    const lease = await semaphore(1).acquire();
+    const first = await keep({ lease: lease.toJSON(), until: clock.now() + 20_000_000 });
+    while (keepers().length < 2) await clock.advance(100 * beatMs);
+    await clock.advance(beatMs);
+    expect(describeExecution(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
+    await clock.advance(10 * beatMs);
+    expect((await semaphore(1).inspect()).held).toMatchObject([{ token: lease.token }]);
+    expect(await semaphore(1).tryAcquire()).toBeUndefined();
+  }, 60_000);
+
+  it.each([
+    ["of another kind", (handle: object) => ({ ...handle, sortKey: "read-write" })],
+    ["whose version has no room in a seat's text", (handle: object) => ({ ...handle, version: 1e10 })],
+  ])("refuses a handle %s", async (_, change) => {
+    const handle = change((await semaphore(1).acquire()).toJSON());
+    const keeper = await keep({ lease: handle, until: clock.now() + 60_000 });
+    expect(describeExecution(keeper)).toMatchObject({ error: "InvalidOptionsError" });
+  });
+});
+
+describe("expired permits", () => {
+  /** A client that is gone: nobody renews its leases. */
+  const dead = async (permits: number, of = 5, more: object = {}) =>
+    await semaphore(
+      of,
+      new LeaseClient({ store: steps.store, clock, owner: "dead", leaseDurationMs, ...more }),
+    ).acquire({ permits });
+
+  it("make room when their time is over by more than the clocks may differ, in the same write", async () => {
+    await dead(1, 1);
+    const machine = define(1);
+    await clock.advance(leaseDurationMs + clockSkewMs);
+    expect(status(await start(machine))).toBe("FAILED");
+    await clock.advance(1);
+    steps.calls.length = 0;
+    expect(status(await start(machine))).toBe("RUNNING");
+    expect(steps.calls.slice(0, 3)).toEqual([
+      "dynamodb:updateItem",
+      "dynamodb:getItem",
+      "dynamodb:updateItem",
+    ]);
+    expect(taken()).toBe(1);
+    expect((await semaphore(1).inspect()).held).toHaveLength(1);
+  });
+
+  it("of several permits are counted out", async () => {
+    await dead(3);
+    await semaphore(5).acquire({ permits: 2, heartbeat: true });
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(status(await start(define(5)))).toBe("RUNNING");
+    expect(taken()).toBe(3);
+  });
+
+  it("that are too few leave everything as it is", async () => {
+    await dead(1);
+    await semaphore(5).acquire({ permits: 4, heartbeat: true });
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const before = item();
+    expect(status(await start(define(4)))).toBe("FAILED");
+    expect(Object.keys(item() ?? {}).sort()).toEqual(Object.keys(before ?? {}).sort());
+    expect(taken()).toBe(5);
+  });
+
+  it("go one after the other where one alone does not make room", async () => {
+    for (let index = 0; index < 4; index += 1) await dead(1);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const execution = await start(define(2));
+    expect(status(execution)).toBe("RUNNING");
+    expect(entered(execution).filter((name) => name === "Leasehold_ClearPermit")).toHaveLength(2);
+    expect(taken()).toBe(2);
+    expect((await semaphore(5).inspect()).held).toHaveLength(2);
+  });
+
+  it("of a reentrant owner take its mark along", async () => {
+    await semaphore(1).acquire({ owner: "dead", reentrant: true });
+    expect(Object.keys(item() ?? {})).toContain("o:permit:dead");
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(status(await start(define(1)))).toBe("RUNNING");
+    expect(Object.keys(item() ?? {})).not.toContain("o:permit:dead");
+  });
+
+  it("stay where a renewal came in between", async () => {
+    const lease = await dead(1, 1);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const machine = define(1);
+    steps.machines.start({ stateMachineArn: machine, input: { key } });
+    // The look comes first, and then the renewal, by another process that adopted it.
+    steps.answerLate("dynamodb:getItem", 1, 1_000);
+    await clock.advance(0);
+    const adopted = client.adopt(lease.toJSON());
+    await adopted.renew();
+    await clock.advance(1_000);
+    const [execution] = steps.machines.executions(machine);
+    expect(execution).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    expect((await semaphore(1).inspect()).held).toMatchObject([{ token: lease.token }]);
+  });
+
+  it("whose expiry is of their holder's own clock are not judged by it", async () => {
+    const lease = await dead(1, 1);
+    const [shown] = (await semaphore(1).inspect()).held;
+    setText(lease.token, seatText({ ...(shown as SeatRecord), ownClock: true }, undefined));
+    const [seat] = (await semaphore(1).inspect()).held;
+    expect(seat?.ownClock).toBe(true);
+    await clock.advance(10 * leaseDurationMs);
+    expect(status(await start(define(1)))).toBe("FAILED");
+  });
+
+  it("of a workflow whose keeper died make room for a client and for a workflow", async () => {
+    deliver = () => {};
+    const machine = define(1);
+    await start(machine);
+    steps.machines.stop(String(keepers()[0]?.executionArn));
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const lease = await semaphore(1).tryAcquire();
+    expect(lease).toBeDefined();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(status(await start(machine))).toBe("RUNNING");
+    expect(taken()).toBe(1);
+  });
+});
