@@ -88,6 +88,9 @@ export class SingletonJob extends Construct {
       enabled: given.enabled ?? true,
       ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
       ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
+      ...(given.scheduleName === undefined ? {} : { scheduleName: given.scheduleName }),
+      ...(given.start ? { start: given.start } : {}),
+      ...(given.end ? { end: given.end } : {}),
       target: bound.scheduleTarget({
         deadLetterQueue: this.deadLetterQueue,
         maxEventAge,
@@ -100,6 +103,8 @@ export class SingletonJob extends Construct {
         }),
       }),
     });
+    // A run before these would fail for a missing permission, and alarm.
+    if (bound.permissions) this.schedule.node.addDependency(bound.permissions);
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
@@ -172,7 +177,8 @@ function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSe
 
 /** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
 function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTiming): Duration | undefined {
-  if (interval === undefined) return undefined;
+  // Before its start and after its end no run is missed.
+  if (interval === undefined || props.start !== undefined || props.end !== undefined) return undefined;
   const window = props.timeWindow?.maxWindow ?? Duration.seconds(0);
   const most = interval.plus(interval).plus(window);
   return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;

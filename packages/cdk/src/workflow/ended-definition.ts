@@ -30,6 +30,7 @@ import {
   rule,
   type State,
   startedBefore,
+  startedBy,
   succeed,
   wait,
 } from "./asl.ts";
@@ -211,7 +212,7 @@ function replacingKeeper(
   const isKept = `${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")}`;
   const input =
     "{'lease': $lease, 'guarded': $execution, 'generation': $generation, 'replaced': $replaced + 1, " +
-    "'taskToken': $states.context.Task.Token}";
+    `'taskToken': $states.context.Task.Token, ${startedBy}}`;
   return {
     SeeKept: see("JudgeKept"),
     JudgeKept: choice(

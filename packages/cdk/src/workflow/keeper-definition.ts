@@ -24,6 +24,7 @@ import {
   refused,
   rule,
   type State,
+  startedBy,
   succeed,
   wait,
 } from "./asl.ts";
@@ -214,7 +215,7 @@ function handOver(): State {
   const input = [
     `{'lease': $merge([$states.context.Execution.Input.lease, {${lease}}]), 'generation': $generation + 1}`,
     `(${isAlone} ? {'until': $until} : {'guarded': $guarded})`,
-    "{'taskToken': $states.context.Task.Token}",
+    `{'taskToken': $states.context.Task.Token, ${startedBy}}`,
   ].join(", ");
   return callOnce("sfn:startExecution.waitForTaskToken", {
     Arguments: {

@@ -7,11 +7,15 @@ import {
   LogLevel,
   type LogOptions,
   StateMachine,
+  type StateMachineProps,
 } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import type { Definition } from "./asl.ts";
 import { definitionFile } from "./definition-asset.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
+
+/** Options of a state machine that the library takes as they are. */
+export type MachineOptions = Pick<StateMachineProps, "stateMachineName" | "role" | "encryptionConfiguration">;
 
 /**
  * Makes a state machine of a definition, logged and traced. Logs contain no data: an input may have a lease's token.
@@ -19,10 +23,11 @@ import { checkObservability, type ObservabilityProps } from "./observability.ts"
 export function stateMachineOf(
   scope: Construct,
   definition: Definition,
-  options: ObservabilityProps & { readonly stateMachineName?: string } = {},
+  options: ObservabilityProps & MachineOptions = {},
 ): StateMachine {
   checkObservability(options);
-  const { logLevel = LogLevel.ALL, logGroup, tracing = true, stateMachineName } = options;
+  const { logLevel = LogLevel.ALL, logGroup, tracing = true } = options;
+  const { stateMachineName, role, encryptionConfiguration } = options;
   const logs = (): LogOptions => ({
     destination: logGroup ?? logGroupOf(scope, options),
     level: logLevel,
@@ -33,6 +38,8 @@ export function stateMachineOf(
     definitionBody: DefinitionBody.fromFile(path),
     definitionSubstitutions: substitutions,
     ...(stateMachineName === undefined ? {} : { stateMachineName }),
+    ...(role === undefined ? {} : { role }),
+    ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
     ...(logLevel === LogLevel.OFF ? {} : { logs: logs() }),
     tracingEnabled: tracing,
   });
