@@ -2,8 +2,9 @@ import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import { Duration, Names } from "aws-cdk-lib";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
-import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
@@ -64,7 +65,7 @@ export class SingletonJob extends Construct {
     this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = given.deadLetterQueue ?? this.#defineDeadLetterQueue();
+    this.deadLetterQueue = given.deadLetterQueue ?? deadLetterQueueOf(this);
 
     const bound = target.bind(this, {
       table,
@@ -138,14 +139,6 @@ export class SingletonJob extends Construct {
   /** How many runs lost their lease before they had ended. */
   metricLost(props?: MetricOptions): Metric {
     return this.metric(metricNames.lost, props);
-  }
-
-  #defineDeadLetterQueue(): Queue {
-    return new Queue(this, "DeadLetters", {
-      encryption: QueueEncryption.SQS_MANAGED,
-      enforceSSL: true,
-      retentionPeriod: Duration.days(14),
-    });
   }
 
   #defineAlarms(

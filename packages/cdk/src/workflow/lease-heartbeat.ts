@@ -13,6 +13,7 @@ import {
 } from "aws-cdk-lib/aws-iam";
 import { type IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct, DependencyGroup, type IConstruct, type IDependable } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import {
   aDuration,
   aFlag,
@@ -127,6 +128,10 @@ export function permissionsToKeep(guarded: IStateMachine): IDependable | undefin
   return permissions.get(guarded);
 }
 
+/** Why a permission may be as wide as the executions of a state machine. */
+const ofGuarded =
+  "State machines that the heartbeat guards, and their executions: each execution has a name that only its start knows.";
+
 /** How executions end that do not succeed. */
 const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
 /** A keeper tells whoever waits for it that it has begun, or why it has not. */
@@ -200,7 +205,10 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
 /** Gives the policy to which the permission was added. */
 function permit(grantee: IGrantable, actions: string[], resource: string): readonly IDependable[] {
   const statement = new PolicyStatement({ actions, resources: [resource] });
-  const { policyDependable } = grantee.grantPrincipal.addToPrincipalPolicy(statement);
+  const { grantPrincipal } = grantee;
+  const { policyDependable } = grantPrincipal.addToPrincipalPolicy(statement);
+  const written = [policyDependable, grantPrincipal].find((part) => Construct.isConstruct(part));
+  if (written !== undefined) acceptResource(written, resource, ofGuarded);
   return policyDependable === undefined ? [] : [policyDependable];
 }
 

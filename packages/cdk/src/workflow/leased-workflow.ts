@@ -238,6 +238,7 @@ export class LeasedWorkflow extends Construct {
     this.stateMachine = stateMachineOf(this, definition, {
       ...observability,
       stateMachineName: stateMachineName ?? leasedName(this),
+      hasWideWork: work.policyStatements.some(({ resources }) => resources.includes("*")),
       ...(role === undefined ? {} : { role: roleForUse(this, "Role", role) }),
       ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
     });

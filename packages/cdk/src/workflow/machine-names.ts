@@ -7,6 +7,10 @@ import { ArnFormat, Names, Stack, Token } from "aws-cdk-lib";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 
+/** Why a permission may be as wide as these names. */
+export const ofLeasedWorkflows =
+  "Leased workflows of this stack and their executions: known by how their names begin, one statement serves all.";
+
 /** Step Functions' own limit. */
 const longestName = 80;
 

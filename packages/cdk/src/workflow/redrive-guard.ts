@@ -4,8 +4,15 @@ import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct, type IConstruct } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
-import { executionsInPolicy, isLeased, leasedArnPrefix, leasedExecutions } from "./machine-names.ts";
+import {
+  executionsInPolicy,
+  isLeased,
+  leasedArnPrefix,
+  leasedExecutions,
+  ofLeasedWorkflows,
+} from "./machine-names.ts";
 import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
@@ -44,6 +51,7 @@ export class RedriveGuard extends Construct {
     this.stateMachine.addToRolePolicy(
       new PolicyStatement({ actions: ["states:StopExecution"], resources: [executions] }),
     );
+    acceptResource(this.stateMachine, executions, ofLeasedWorkflows);
     new Rule(scope, "Redriven", {
       description: "Has an execution stopped that was redriven, and so is at work without its lease.",
       eventPattern: {

@@ -10,12 +10,17 @@ import {
   type StateMachineProps,
 } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import type { Definition } from "./asl.ts";
 import { definitionFile } from "./definition-asset.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
 
-/** Options of a state machine that the library takes as they are. */
-export type MachineOptions = Pick<StateMachineProps, "stateMachineName" | "role" | "encryptionConfiguration">;
+/** More options of a state machine; most of them the library takes as they are. */
+export interface MachineOptions
+  extends Pick<StateMachineProps, "stateMachineName" | "role" | "encryptionConfiguration"> {
+  /** Whether a user's own work may use all resources of some kind, which is not ours to accept. @default false */
+  readonly hasWideWork?: boolean;
+}
 
 /**
  * Makes a state machine of a definition, logged and traced. Logs contain no data: an input may have a lease's token.
@@ -34,7 +39,7 @@ export function stateMachineOf(
     includeExecutionData: false,
   });
   const { path, substitutions } = definitionFile(scope, definition);
-  return new StateMachine(scope, "StateMachine", {
+  const stateMachine = new StateMachine(scope, "StateMachine", {
     definitionBody: DefinitionBody.fromFile(path),
     definitionSubstitutions: substitutions,
     ...(stateMachineName === undefined ? {} : { stateMachineName }),
@@ -43,6 +48,12 @@ export function stateMachineOf(
     ...(logLevel === LogLevel.OFF ? {} : { logs: logs() }),
     tracingEnabled: tracing,
   });
+  if (!options.hasWideWork) {
+    const reason =
+      "The actions of X-Ray and of log delivery, which a traced and logged state machine needs, know no resource.";
+    acceptResource(stateMachine, "*", reason);
+  }
+  return stateMachine;
 }
 
 function logGroupOf(
