@@ -292,8 +292,12 @@ describe("a CDK app of the packages' users", () => {
 
     it("has types that the package's fit to", async () => {
       const file = join(folder, "types.mts");
-      const wrong = "\n// @ts-expect-error: it would be no error if the types were not found\nexport const no: LeaseTable = 42;\n";
-      await writeFile(file, `import type { LeaseTable } from "@leasehold/cdk";\nexport type * from "@leasehold/cdk";${wrong}`);
+      const wrong =
+        "\n// @ts-expect-error: it would be no error if the types were not found\nexport const no: LeaseTable = 42;\n";
+      await writeFile(
+        file,
+        `import type { LeaseTable } from "@leasehold/cdk";\nexport type * from "@leasehold/cdk";${wrong}`,
+      );
       const options = { module: "nodenext", noEmit: true, skipLibCheck: false };
       const problems = await compile(newestTypeScript, options, [file]);
       // The library's own declarations are not ours to judge.
