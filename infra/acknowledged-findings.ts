@@ -14,8 +14,6 @@ const deadLetterQueue =
   "It is a dead-letter queue itself, of an event source or a schedule: the rule sees those of queues and topics only.";
 const unscoped =
   "The actions of X-Ray and of log delivery, which a traced and logged state machine needs, know no resource.";
-const leasedExecutions =
-  "The leased workflows of this stack, whose names begin so, and their executions: one statement for however many there are.";
 const ownVersions =
   "The versions and aliases of one function, which has none: the library's LambdaInvoke always names both.";
 
@@ -26,59 +24,9 @@ const ownVersions =
  */
 export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {
-    path: "Acceptance/Job/DeadLetters/Resource",
-    id: "AwsSolutions-SQS3",
-    reason: deadLetterQueue,
-  },
-  {
-    path: "Acceptance/Workflow/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::*]",
-    reason: unscoped,
-  },
-  {
-    path: "LeaseFunctions/Wakeup/DeadLetters/Resource",
-    id: "AwsSolutions-SQS3",
-    reason: deadLetterQueue,
-  },
-  {
     path: "LeaseFunctions/UnreportedExpiries/Resource",
     id: "AwsSolutions-SQS3",
     reason: deadLetterQueue,
-  },
-  {
-    path: "UnpaidOrders/Job/DeadLetters/Resource",
-    id: "AwsSolutions-SQS3",
-    reason: deadLetterQueue,
-  },
-  {
-    path: "Heartbeat/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::*]",
-    reason: unscoped,
-  },
-  {
-    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::*]",
-    reason: unscoped,
-  },
-  {
-    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
-    reason: leasedExecutions,
-  },
-  {
-    path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::*]",
-    reason: unscoped,
-  },
-  {
-    path: "Heartbeat/Guarding/Resource",
-    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
-    reason: leasedExecutions,
-  },
-  {
-    path: "Heartbeat/Guarding/Resource",
-    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:stateMachine:leased-04393fa578-*]",
-    reason: leasedExecutions,
   },
   {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
@@ -89,16 +37,6 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
     id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsBatch5A811FAB"}]}]}*]',
     reason: "The executions of one state machine, which this one starts, waits for, and stops with itself.",
-  },
-  {
-    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::*]",
-    reason: unscoped,
-  },
-  {
-    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:leased-04393fa578-*:*]",
-    reason: leasedExecutions,
   },
   {
     path: "Imports/Batch/Role/DefaultPolicy/Resource",

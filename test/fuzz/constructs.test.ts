@@ -23,14 +23,21 @@ import {
 } from "@leasehold/cdk";
 import { App, Duration, Lazy, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Billing, MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Cluster, FargateTaskDefinition, PropagatedTagSource } from "aws-cdk-lib/aws-ecs";
-import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { PolicyDocument, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { Schedule, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
-import { type IStateMachine, LogLevel, Pass, StateMachine, TaskInput } from "aws-cdk-lib/aws-stepfunctions";
+import {
+  AwsOwnedEncryptionConfiguration,
+  type IStateMachine,
+  LogLevel,
+  Pass,
+  StateMachine,
+  TaskInput,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { EcsFargateLaunchTarget, ExecutionClass, WorkerTypeV2 } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import fc from "fast-check";
 import { fuzz } from "./fuzz.ts";
@@ -100,6 +107,7 @@ const parts: Readonly<Record<string, (scene: Scene) => unknown>> = {
       target: scene.part("lambdaTarget") as never,
     }),
   encryption: () => TableEncryptionV2.awsManagedKey(),
+  policy: () => new PolicyDocument(),
   action: () => ({ bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:oncall" }) }),
   rate: () => ScheduleExpression.rate(Duration.hours(1)),
   name: () => "job",
@@ -163,6 +171,8 @@ const scope = { keys: texts, keyPrefixes: texts };
 const entries: Readonly<Record<string, Entry>> = {
   LeaseTable: {
     props: {
+      billing: fc.constant(Billing.onDemand()),
+      contributorInsightsSpecification: fc.record({ enabled: flag }),
       deletionProtection: flag,
       encryption: aPart("encryption"),
       history: duration,
@@ -170,8 +180,10 @@ const entries: Readonly<Record<string, Entry>> = {
       pointInTimeRecovery: flag,
       removalPolicy: fc.constantFrom(...Object.values(RemovalPolicy)),
       replicas: aList("replica"),
+      resourcePolicy: aPart("policy"),
       stream: flag,
       tableName: text,
+      warmThroughput: fc.constant({ readUnitsPerSecond: 13_000, writeUnitsPerSecond: 5_000 }),
       witnessRegion: fc.constantFrom("eu-west-2", "eu-west-1"),
     },
     make: ({ stack }, props) => new LeaseTable(stack, "It", props),
@@ -273,6 +285,9 @@ const entries: Readonly<Record<string, Entry>> = {
       timeout: duration,
       clockSkew: duration,
       retention: duration,
+      stateMachineName: fc.constantFrom("acme-import", "an import"),
+      role: aPart("role"),
+      encryptionConfiguration: fc.constant(new AwsOwnedEncryptionConfiguration()),
       heartbeat: aPart("heartbeat"),
     },
     needs: { table: "table", work: "work" },
@@ -308,6 +323,9 @@ const entries: Readonly<Record<string, Entry>> = {
         { expressionString: 7 },
       ),
       scheduleGroup: fc.constant(undefined),
+      scheduleName: fc.constantFrom("nightly", "each night"),
+      start: fc.constantFrom(new Date(0), new Date(Number.NaN)),
+      end: fc.constantFrom(new Date(0), new Date(1)),
       skipsInARow: count,
       table,
       target: aPart("lambdaTarget", "lockedTarget", "taskTarget", "workflowTarget"),

@@ -1,5 +1,6 @@
 import {
   alarmOnRedriveGuard,
+  type JobTarget,
   LeasedWorkflow,
   LeasedWorkflowAlarms,
   LeaseHeartbeat,
@@ -287,5 +288,75 @@ describe("another region or account", () => {
       "define both in one account and region";
     expect(() => heartbeatOf(world).guard(machine)).toThrow(message("Heartbeat", "guard state machines"));
     expect(() => wakeupOf(world).serve(machine)).toThrow(message("Wakeup", "wake waiters"));
+  });
+});
+
+describe("the schedule of a job", () => {
+  /** The policies that have to be deployed before the only schedule of a stack. */
+  function policiesBefore(stack: Stack): string[] {
+    const template = Template.fromStack(stack);
+    const [schedule] = Object.values(template.findResources("AWS::Scheduler::Schedule"));
+    const policies = Object.keys(template.findResources("AWS::IAM::Policy"));
+    return ((schedule?.DependsOn ?? []) as string[]).filter((id) => policies.includes(id)).sort();
+  }
+
+  const keeperPolicies = [
+    expect.stringMatching(/^LeaseholdHeartbeat\w{8}EndedStateMachineRoleDefaultPolicy/),
+    expect.stringMatching(/^LeaseholdHeartbeat\w{8}Guarding/),
+  ];
+
+  test.each<[string, (world: World) => JobTarget, object]>([
+    ["a locked function", ({ team }) => SingletonJobTarget.lockedLambda(functionIn(team, "Report")), {}],
+    [
+      "a workflow",
+      (world) => {
+        const { team, table } = world;
+        return SingletonJobTarget.workflow(new LeasedWorkflow(team, "Import", { table, work: work(world) }));
+      },
+      {},
+    ],
+    [
+      "a queued function",
+      ({ team }) => SingletonJobTarget.lambda(functionIn(team, "Close")),
+      { overlap: "queue" },
+    ],
+  ])("that runs %s waits for the permissions of its keepers", (_, target, options) => {
+    const world = newWorld();
+    const { app, team, table } = world;
+    const waits = "overlap" in options ? { ...options, wakeup: wakeupOf(world) } : {};
+    new SingletonJob(team, "Job", { table, schedule, target: target(world), ...waits });
+    app.synth();
+    expect(policiesBefore(team)).toEqual(keeperPolicies);
+  });
+
+  test("waits for those of the stack's second workflow too, which shares them with the first", () => {
+    const world = newWorld();
+    const { team, table } = world;
+    new LeasedWorkflow(team, "First", { table, work: work(world) });
+    const target = SingletonJobTarget.lockedLambda(functionIn(team, "Report"));
+    new SingletonJob(team, "Job", { table, schedule, target });
+    expect(policiesBefore(team)).toEqual(keeperPolicies);
+  });
+
+  test("waits for its own stack's additions to a heartbeat of another stack", () => {
+    const world = newWorld();
+    const { app, team, table } = world;
+    const target = SingletonJobTarget.lockedLambda(functionIn(team, "Report"));
+    new SingletonJob(team, "Job", { table, schedule, target, keeper: heartbeatOf(world) });
+    app.synth();
+    expect(policiesBefore(team)).toEqual([
+      expect.stringMatching(/^LeaseholdPlatformHeartbeatEnded/),
+      expect.stringMatching(/^LeaseholdPlatformHeartbeatStateMachine/),
+    ]);
+  });
+
+  test("can be in another stack than the workflow, which does not wait for it", () => {
+    const world = newWorld();
+    const { app, platform, team, table } = world;
+    const workflow = new LeasedWorkflow(platform, "Import", { table, work: work(world) });
+    new SingletonJob(team, "Job", { table, schedule, target: SingletonJobTarget.workflow(workflow) });
+    app.synth();
+    expect(team.dependencies).toContain(platform);
+    expect(platform.dependencies).toEqual([]);
   });
 });

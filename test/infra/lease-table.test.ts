@@ -2,13 +2,32 @@ import { type LeaseKeyScope, LeaseTable, LeaseTableAlarms, LeaseWakeup } from "@
 import { metricNames, metricsNamespace } from "@leasehold/client/metrics";
 import { App, CfnParameter, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
-import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
-import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import {
+  Billing,
+  Capacity,
+  ContributorInsightsMode,
+  MultiRegionConsistency,
+  TableEncryptionV2,
+} from "aws-cdk-lib/aws-dynamodb";
+import {
+  AccountPrincipal,
+  PolicyDocument,
+  PolicyStatement,
+  Role,
+  ServicePrincipal,
+} from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { describe, expect, test } from "vitest";
 
 const tableType = "AWS::DynamoDB::GlobalTable";
 const env = { account: "111122223333", region: "eu-west-1" };
+
+const useActions = [
+  "dynamodb:UpdateItem",
+  "dynamodb:GetItem",
+  "dynamodb:ConditionCheckItem",
+  "dynamodb:PartiQLUpdate",
+];
 
 function newStack(): Stack {
   return new Stack(new App(), "Test", { env });
@@ -92,6 +111,74 @@ describe("the table", () => {
       SSESpecification: { SSEEnabled: true, SSEType: "KMS" },
     });
   });
+
+  test("takes the user's billing", () => {
+    const stack = newStack();
+    const limited = Billing.onDemand({ maxReadRequestUnits: 100, maxWriteRequestUnits: 50 });
+    new LeaseTable(stack, "Limited", { billing: limited });
+    const writeCapacity = Capacity.autoscaled({ minCapacity: 5, maxCapacity: 100 });
+    new LeaseTable(stack, "Provisioned", {
+      billing: Billing.provisioned({ readCapacity: Capacity.fixed(10), writeCapacity }),
+    });
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties(tableType, {
+      BillingMode: "PAY_PER_REQUEST",
+      WriteOnDemandThroughputSettings: { MaxWriteRequestUnits: 50 },
+      Replicas: [Match.objectLike({ ReadOnDemandThroughputSettings: { MaxReadRequestUnits: 100 } })],
+    });
+    template.hasResourceProperties(tableType, {
+      BillingMode: "PROVISIONED",
+      WriteProvisionedThroughputSettings: {
+        WriteCapacityAutoScalingSettings: Match.objectLike({ MinCapacity: 5, MaxCapacity: 100 }),
+      },
+      Replicas: [Match.objectLike({ ReadProvisionedThroughputSettings: { ReadCapacityUnits: 10 } })],
+    });
+  });
+
+  test("is warm from its beginning, and ranks its busy keys, where it is asked to", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", {
+      warmThroughput: { readUnitsPerSecond: 15_000, writeUnitsPerSecond: 6_000 },
+      contributorInsightsSpecification: { enabled: true, mode: ContributorInsightsMode.THROTTLED_KEYS },
+    });
+    Template.fromStack(stack).hasResourceProperties(tableType, {
+      WarmThroughput: { ReadUnitsPerSecond: 15_000, WriteUnitsPerSecond: 6_000 },
+      Replicas: [
+        Match.objectLike({
+          ContributorInsightsSpecification: { Enabled: true, Mode: "THROTTLED_KEYS" },
+        }),
+      ],
+    });
+  });
+
+  test("has the user's own policy, and beside it what grants add", () => {
+    const stack = newStack();
+    const resourcePolicy = new PolicyDocument({
+      statements: [
+        new PolicyStatement({
+          actions: ["dynamodb:GetItem"],
+          resources: ["*"],
+          principals: [new AccountPrincipal("444455556666")],
+        }),
+      ],
+    });
+    const table = new LeaseTable(stack, "Leases", { resourcePolicy });
+    table.grants.useLeases(new AccountPrincipal("777788889999"));
+    Template.fromStack(stack).hasResourceProperties(tableType, {
+      Replicas: [
+        Match.objectLike({
+          ResourcePolicy: {
+            PolicyDocument: Match.objectLike({
+              Statement: [
+                Match.objectLike({ Action: "dynamodb:GetItem" }),
+                Match.objectLike({ Action: useActions }),
+              ],
+            }),
+          },
+        }),
+      ],
+    });
+  });
 });
 
 describe("a table in several regions", () => {
@@ -141,13 +228,6 @@ describe("a table in several regions", () => {
 });
 
 describe("permissions", () => {
-  const useActions = [
-    "dynamodb:UpdateItem",
-    "dynamodb:GetItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:PartiQLUpdate",
-  ];
-
   function granted(grant: (table: LeaseTable, role: Role) => unknown): Record<string, unknown>[] {
     const stack = newStack();
     grant(new LeaseTable(stack, "Leases", { stream: true }), newRole(stack));

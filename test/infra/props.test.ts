@@ -35,6 +35,26 @@ test.each<[string, string, Make]>([
     (stack) => new LeaseTable(stack, "It", { replicas: ["eu-west-1"] as never }),
   ],
   [
+    'billing is "PAY_PER_REQUEST": give a Billing',
+    "a mode of billing",
+    (stack) => new LeaseTable(stack, "It", { billing: "PAY_PER_REQUEST" as never }),
+  ],
+  [
+    "contributorInsightsSpecification is true: give an object with enabled",
+    "a flag",
+    (stack) => new LeaseTable(stack, "It", { contributorInsightsSpecification: true as never }),
+  ],
+  [
+    "resourcePolicy is an object of another kind: give a PolicyDocument",
+    "a policy as JSON",
+    (stack) => new LeaseTable(stack, "It", { resourcePolicy: { Statement: [] } as never }),
+  ],
+  [
+    "warmThroughput is 4000: give an object of readUnitsPerSecond and writeUnitsPerSecond",
+    "a number",
+    (stack) => new LeaseTable(stack, "It", { warmThroughput: 4000 as never }),
+  ],
+  [
     "tableName is undefined: give a text",
     "nothing",
     (stack) => LeaseTable.fromLeaseTableName(stack, "It", undefined as never),

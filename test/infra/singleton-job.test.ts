@@ -431,6 +431,18 @@ describe("a schedule", () => {
     expect(scheduled(at)).toEqual(["at(2026-12-24T18:00:00)", "Europe/London"]);
   });
 
+  test("has a name, a start and an end, where the user gives them", () => {
+    const [start, end] = [new Date("2027-01-01T00:00:00Z"), new Date("2027-07-01T00:00:00Z")];
+    templateOf({ scheduleName: "close.unpaid_orders-1", start, end }).hasResourceProperties(
+      "AWS::Scheduler::Schedule",
+      {
+        Name: "close.unpaid_orders-1",
+        StartDate: "2027-01-01T00:00:00.000Z",
+        EndDate: "2027-07-01T00:00:00.000Z",
+      },
+    );
+  });
+
   test("can be known at deployment only", () => {
     const text = Lazy.string({ produce: () => "rate(5 minutes)" });
     expect(scheduled(ScheduleExpression.expression(text))[0]).toBe("rate(5 minutes)");
@@ -506,6 +518,20 @@ describe("props that cannot work together", () => {
     ["maxEventAge is 30 seconds: set it from 1 minute to 1 day", { maxEventAge: Duration.seconds(30) }],
     ["maxEventAge is 2 days: set it from 1 minute to 1 day", { maxEventAge: Duration.days(2) }],
     ["retryAttempts is 186: set a whole number from 0 to 185", { retryAttempts: 186 }],
+    [
+      'scheduleName is "each night": set 1 to 64 letters, digits, hyphens, underscores or dots',
+      { scheduleName: "each night" },
+    ],
+    ["start is an object of another kind: give a valid Date", { start: new Date("soon") }],
+    ['end is "2027-01-01": give a valid Date', { end: "2027-01-01" as never }],
+    [
+      "start is 2027-01-01T00:00:00.000Z, not before end (2027-01-01T00:00:00.000Z): no run would begin; set a later end",
+      { start: new Date("2027-01-01"), end: new Date("2027-01-01") },
+    ],
+    [
+      "end is set, but the job runs a single time, which the schedule names: leave it out",
+      { schedule: ScheduleExpression.at(new Date(0)), end: new Date("2027-01-01") },
+    ],
   ])("are refused: %s", (message, options) => {
     expect(() => addJob(newWorld(), options)).toThrow(message);
   });
@@ -580,6 +606,15 @@ describe("props that work badly", () => {
     annotations({ schedule: daily }).hasInfo(
       "/Test/Job",
       Match.stringLikeRegexp("the time between runs is not known: set maxInterval"),
+    );
+  });
+
+  test("are mentioned: a schedule with an end and without maxInterval has no alarm for missed runs", () => {
+    annotations({ end: new Date("2027-01-01") }).hasInfo(
+      "/Test/Job",
+      Match.stringLikeRegexp(
+        "runs that stay away, because the schedule has a start or an end: set maxInterval",
+      ),
     );
   });
 });
@@ -691,6 +726,18 @@ describe("alarms", () => {
     ]);
     expect(Object.keys(alarmsOf(templateOf({ enabled: false })))).not.toContain("DidNotRun");
   });
+
+  test.each(["start", "end"])(
+    "for missed runs are left out where the schedule has a %s, unless they are asked for",
+    (bound) => {
+      const bounded = { [bound]: new Date("2027-01-01") };
+      expect(Object.keys(alarmsOf(templateOf(bounded))).sort()).toEqual(
+        all.filter((each) => each !== "DidNotRun"),
+      );
+      const asked = templateOf({ ...bounded, maxInterval: Duration.minutes(10) });
+      expect(Object.keys(alarmsOf(asked))).toContain("DidNotRun");
+    },
+  );
 
   test("count skips in parts of less than a day, where the intervals add up to more", () => {
     const schedule = ScheduleExpression.rate(Duration.hours(7));

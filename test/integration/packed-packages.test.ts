@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { checkTemplate } from "../consumers/template.ts";
 import {
   installPacked,
+  oldestCdk,
   oldestNode,
   oldestSdk,
   oldestTypeScript,
@@ -235,21 +236,73 @@ describe("packages whose peers are there in two formats", () => {
 describe("a CDK app of the packages' users", () => {
   const consumers = join(root, "test/consumers/fixtures");
 
-  it.concurrent.each([
-    ["CommonJS on the oldest Node", "cjs", "commonjs", oldestNode()],
-    ["ES modules on the newest Node", "esm", "module", process.execPath],
-  ] as const)("synthesizes each construct, in %s", async (_name, format, type, node) => {
-    const folder = join(project.folder, `app-${format}`);
-    await mkdir(folder);
+  /** Makes the app in a new folder, in one format. */
+  async function appIn(folder: string, format: "cjs" | "esm"): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    const type = format === "esm" ? "module" : "commonjs";
     await writeFile(join(folder, "package.json"), JSON.stringify({ type }));
     for (const name of ["app", "stranger-stack"]) {
       const source = await readFile(join(consumers, `${name}.ts`), "utf8");
       const { code } = await transform(source, { loader: "ts", format });
       await writeFile(join(folder, `${name}.js`), code);
     }
+  }
+
+  it.concurrent.each([
+    ["CommonJS on the oldest Node", "cjs", oldestNode()],
+    ["ES modules on the newest Node", "esm", process.execPath],
+  ] as const)("synthesizes each construct, in %s", async (_name, format, node) => {
+    const folder = join(project.folder, `app-${format}`);
+    await appIn(folder, format);
     const { stderr } = await run(node, ["app.js", "cdk.out"], { cwd: folder });
     expect(stderr).toBe("");
     await checkTemplate(join(folder, "cdk.out"));
+  });
+
+  describe("with the oldest AWS CDK of the peer range", () => {
+    let folder: string;
+
+    beforeAll(async () => {
+      // Another project, with the same packages and the same app.
+      folder = join(project.folder, "oldest-cdk");
+      await appIn(folder, "esm");
+      const modules = join(folder, "node_modules");
+      await cp(join(project.folder, "node_modules"), modules, { recursive: true, verbatimSymlinks: true });
+      for (const [name, path] of oldestCdk()) {
+        await rm(join(modules, name));
+        await symlink(path, join(modules, name));
+      }
+    });
+
+    it("has the versions that the package says it needs", async () => {
+      const needed: Record<string, string> = {};
+      for (const [name, path] of oldestCdk()) {
+        const { version } = JSON.parse(await readFile(join(path, "package.json"), "utf8"));
+        needed[name] = `^${version}`;
+      }
+      const cdk = project.manifests.find(({ name }) => name === "@leasehold/cdk");
+      expect(cdk?.peerDependencies).toEqual(needed);
+    });
+
+    it("synthesizes each construct", async () => {
+      const { stderr } = await run(process.execPath, ["app.js", "cdk.out"], { cwd: folder });
+      expect(stderr).toBe("");
+      await checkTemplate(join(folder, "cdk.out"));
+    });
+
+    it("has types that the package's fit to", async () => {
+      const file = join(folder, "types.mts");
+      const wrong =
+        "\n// @ts-expect-error: it would be no error if the types were not found\nexport const no: LeaseTable = 42;\n";
+      await writeFile(
+        file,
+        `import type { LeaseTable } from "@leasehold/cdk";\nexport type * from "@leasehold/cdk";${wrong}`,
+      );
+      const options = { module: "nodenext", noEmit: true, skipLibCheck: false };
+      const problems = await compile(newestTypeScript, options, [file]);
+      // The library's own declarations are not ours to judge.
+      expect(problems.filter((line) => !/node_modules\/(aws-cdk-lib|@aws-cdk)\//.test(line))).toEqual([]);
+    });
   });
 });
 

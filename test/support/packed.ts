@@ -68,6 +68,13 @@ export function oldestSdk(): string {
   return dirname(from.resolve("@aws-sdk/client-dynamodb/package.json"));
 }
 
+/** Where the oldest AWS CDK that the constructs support is, by the names of its packages; it lies apart for the same reason. */
+export function oldestCdk(): ReadonlyMap<string, string> {
+  const from = createRequire(join(root, "test/oldest-cdk/package.json"));
+  const names = ["aws-cdk-lib", "constructs"];
+  return new Map(names.map((name) => [name, dirname(from.resolve(`${name}/package.json`))]));
+}
+
 /** The oldest TypeScript that the packages' types support, as a script for Node; it lies apart for the same reason. */
 export function oldestTypeScript(): string {
   const from = createRequire(join(root, "test/oldest-typescript/package.json"));

@@ -21,6 +21,10 @@ export const aPositiveNumber: Kind = {
   name: "a number above 0",
   accepts: (value) => typeof value === "number" && value > 0,
 };
+export const aDate: Kind = {
+  name: "a valid Date",
+  accepts: (value) => !Number.isNaN((value as Date).getTime()),
+};
 export const anything: Kind = { name: "any value", accepts: () => true };
 
 /** A value by members that it has, since it may come from another copy of the library. */

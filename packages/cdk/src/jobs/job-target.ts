@@ -2,7 +2,7 @@ import type { Duration } from "aws-cdk-lib";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
 import type { ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
-import type { Construct } from "constructs";
+import type { Construct, IDependable } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
@@ -40,6 +40,8 @@ export interface BoundTarget {
   readonly keeper?: ILeaseHeartbeat;
   /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;
+  /** Permissions that have to be there before a run begins. */
+  readonly permissions?: IDependable | undefined;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
 }
 

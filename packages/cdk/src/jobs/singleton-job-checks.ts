@@ -1,8 +1,9 @@
-import { Annotations, Duration } from "aws-cdk-lib";
+import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { checkSkips } from "../monitoring/job-alarms.ts";
 import {
+  aDate,
   aDuration,
   aFlag,
   aHeartbeat,
@@ -30,6 +31,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   alarms: aFlag,
   deadLetterQueue: aQueue,
   enabled: aFlag,
+  end: aDate,
   heartbeat: aDuration,
   input: { name: "a value that JSON has", accepts: isJson },
   jobName: aText,
@@ -46,7 +48,9 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   runbookUrl: aText,
   schedule: having("a ScheduleExpression", "expressionString"),
   scheduleGroup: having("a schedule group", "scheduleGroupName", "node"),
+  scheduleName: aText,
   skipsInARow: aNumber,
+  start: aDate,
   table: aTable,
   target: having("a target, made by SingletonJobTarget", "bind", "refusedProps", "keptOverlaps"),
   timeWindow: having("a TimeWindow", "mode"),
@@ -72,6 +76,7 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   checkJobPermits(props);
   checkWaiting(props);
   checkMachines(props);
+  checkSchedule(props, timing);
   checkLock(props, timing);
   checkInterval(props, timing);
   checkRetries(props);
@@ -150,6 +155,29 @@ function quoted(values: readonly JobOverlap[]): string {
   return values.map((value) => `"${value}"`).join(" or ");
 }
 
+function checkSchedule({ scheduleName, start, end }: SingletonJobProps, { kind }: ScheduleTiming): void {
+  if (
+    scheduleName !== undefined &&
+    !Token.isUnresolved(scheduleName) &&
+    !/^[\w.-]{1,64}$/.test(scheduleName)
+  ) {
+    throw new Error(
+      `scheduleName is ${JSON.stringify(scheduleName)}: set 1 to 64 letters, digits, hyphens, underscores or dots`,
+    );
+  }
+  const [bound] = Object.entries({ start, end }).filter(([, time]) => time !== undefined);
+  if (bound && kind === "once") {
+    throw new Error(
+      `${bound[0]} is set, but the job runs a single time, which the schedule names: leave it out`,
+    );
+  }
+  if (start && end && start.getTime() >= end.getTime()) {
+    throw new Error(
+      `start is ${start.toISOString()}, not before end (${end.toISOString()}): no run would begin; set a later end`,
+    );
+  }
+}
+
 function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void {
   const { lockAtMostFor, lockAtLeastFor, heartbeat, overlap, target } = props;
   positive({ lockAtMostFor, heartbeat });
@@ -226,6 +254,7 @@ function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
 
 function warn(job: Construct, props: SingletonJobProps, { kind, interval }: ScheduleTiming): void {
   const { lockAtMostFor, target, maxInterval, alarms } = props;
+  const isBounded = props.start !== undefined || props.end !== undefined;
   if (lockAtMostFor && interval && ms(lockAtMostFor) > ms(interval)) {
     Annotations.of(job).addWarningV2(
       "@leasehold/cdk:lockOutlastsInterval",
@@ -240,12 +269,13 @@ function warn(job: Construct, props: SingletonJobProps, { kind, interval }: Sche
         "after a run dies, the lock is held for the rest; shorten it, or leave it out",
     );
   }
-  if (alarms !== false && interval === undefined && maxInterval === undefined) {
-    const reason = kind === "once" ? "the job runs a single time" : "the time between runs is not known";
+  if (alarms !== false && (interval === undefined || isBounded) && maxInterval === undefined) {
+    const unknown = kind === "once" ? "the job runs a single time" : "the time between runs is not known";
+    const reason = interval === undefined ? unknown : "the schedule has a start or an end";
     const advice = kind === "once" ? "" : ": set maxInterval";
     Annotations.of(job).addInfoV2(
       "@leasehold/cdk:noAlarmForMissedRuns",
-      `no alarm watches for runs that stay away or are skipped in a row, because ${reason}${advice}`,
+      `no alarm watches for runs that stay away${interval === undefined ? " or are skipped in a row" : ""}, because ${reason}${advice}`,
     );
   }
 }

@@ -37,6 +37,13 @@ export interface SingletonJobProps extends ObservabilityProps {
    * @default - an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
    */
   readonly deadLetterQueue?: IQueue;
+  /**
+   * When the schedule ends: no run begins after it. The job then has no alarm on missed runs, unless `maxInterval` is set.
+   * Not for a single run.
+   *
+   * @default - the schedule has no end
+   */
+  readonly end?: Date;
   /** Whether the schedule is in force. @default true */
   readonly enabled?: boolean;
   /**
@@ -112,8 +119,17 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly schedule: ScheduleExpression;
   /** @default - the account's default group */
   readonly scheduleGroup?: IScheduleGroup;
+  /** The schedule's name: 1 to 64 letters, digits, `-`, `_` or `.`, unique in its group. @default - a unique name */
+  readonly scheduleName?: string;
   /** How many skips in a row are too many. @default 5 */
   readonly skipsInARow?: number;
+  /**
+   * When the schedule begins: no run begins before it. The job then has no alarm on missed runs, unless `maxInterval` is
+   * set. Not for a single run.
+   *
+   * @default - at once
+   */
+  readonly start?: Date;
   /** The table that keeps the lock. */
   readonly table: ILeaseTable;
   /** The function or workflow that runs. */

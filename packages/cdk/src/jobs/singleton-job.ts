@@ -2,8 +2,9 @@ import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import { Duration, Names } from "aws-cdk-lib";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
-import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
@@ -64,7 +65,7 @@ export class SingletonJob extends Construct {
     this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = given.deadLetterQueue ?? this.#defineDeadLetterQueue();
+    this.deadLetterQueue = given.deadLetterQueue ?? deadLetterQueueOf(this);
 
     const bound = target.bind(this, {
       table,
@@ -89,6 +90,9 @@ export class SingletonJob extends Construct {
       enabled: given.enabled ?? true,
       ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
       ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
+      ...(given.scheduleName === undefined ? {} : { scheduleName: given.scheduleName }),
+      ...(given.start ? { start: given.start } : {}),
+      ...(given.end ? { end: given.end } : {}),
       target: bound.scheduleTarget({
         deadLetterQueue: this.deadLetterQueue,
         maxEventAge,
@@ -101,6 +105,8 @@ export class SingletonJob extends Construct {
         }),
       }),
     });
+    // A run before these would fail for a missing permission, and alarm.
+    if (bound.permissions) this.schedule.node.addDependency(bound.permissions);
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
@@ -136,14 +142,6 @@ export class SingletonJob extends Construct {
     return this.metric(metricNames.lost, props);
   }
 
-  #defineDeadLetterQueue(): Queue {
-    return new Queue(this, "DeadLetters", {
-      encryption: QueueEncryption.SQS_MANAGED,
-      enforceSSL: true,
-      retentionPeriod: Duration.days(14),
-    });
-  }
-
   #defineAlarms(
     props: SingletonJobProps,
     timing: ScheduleTiming,
@@ -173,7 +171,8 @@ function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSe
 
 /** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
 function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTiming): Duration | undefined {
-  if (interval === undefined) return undefined;
+  // Before its start and after its end no run is missed.
+  if (interval === undefined || props.start !== undefined || props.end !== undefined) return undefined;
   const window = props.timeWindow?.maxWindow ?? Duration.seconds(0);
   const most = interval.plus(interval).plus(window);
   return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;

@@ -3,7 +3,8 @@ import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { ISchedule, IScheduleTarget, ScheduleTargetConfig } from "aws-cdk-lib/aws-scheduler";
 import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { leasedMachines } from "../workflow/machine-names.ts";
+import { acceptResource } from "../accepted-findings.ts";
+import { leasedMachines, ofLeasedWorkflows } from "../workflow/machine-names.ts";
 
 /**
  * A schedule's target: a leased workflow.
@@ -28,5 +29,6 @@ export class StartLeasedWorkflow extends ScheduleTargetBase implements ISchedule
     role.addToPrincipalPolicy(
       new PolicyStatement({ actions: ["states:StartExecution"], resources: [this.targetArn] }),
     );
+    acceptResource(role, this.targetArn, ofLeasedWorkflows);
   }
 }

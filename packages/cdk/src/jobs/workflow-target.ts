@@ -1,5 +1,6 @@
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { permissionsToKeep } from "../workflow/lease-heartbeat.ts";
 import { isLeased } from "../workflow/machine-names.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
@@ -45,6 +46,7 @@ export class WorkflowTarget extends JobTarget {
 export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): BoundTarget {
   return {
     redriveGuard,
+    permissions: permissionsToKeep(stateMachine),
     runs: {
       succeeded: stateMachine.metricSucceeded(),
       failed: failuresOf(stateMachine),

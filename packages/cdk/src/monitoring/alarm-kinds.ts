@@ -161,11 +161,12 @@ export function alarmOnSilence(scope: Construct, id: string, terms: SilenceTerms
     treatMissingData: TreatMissingData.BREACHING,
   });
   const lookBack = window.period.toMinutes() * window.evaluationPeriods;
-  (alarm.node.defaultChild as CfnAlarm).warmUpConfiguration = {
-    warmUpPeriodDurationInMinutes: Math.min(lookBack, Duration.days(2).toMinutes()),
+  // By its name in CloudFormation, since older versions of the library have no member for it.
+  (alarm.node.defaultChild as CfnAlarm).addPropertyOverride("WarmUpConfiguration", {
+    WarmUpPeriodDurationInMinutes: Math.min(lookBack, Duration.days(2).toMinutes()),
     // Filled periods are data to CloudWatch: otherwise it would not wait.
-    onlyStartEvaluatingAfterWarmUpPeriodEnds: true,
-  };
+    OnlyStartEvaluatingAfterWarmUpPeriodEnds: true,
+  });
   return alarm;
 }
 

@@ -2,7 +2,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Duration, RemovalPolicy, Stage } from "aws-cdk-lib";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { Architecture, Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import {
+  Architecture,
+  Code,
+  Function as LambdaFunction,
+  Runtime,
+  RuntimeFamily,
+} from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
 
@@ -35,7 +41,8 @@ export function bundledFunction(
     description,
     code: Code.fromAsset(path),
     handler: "index.handler",
-    runtime: Runtime.NODEJS_24_X,
+    // Older versions of the library have no constant for it.
+    runtime: new Runtime("nodejs24.x", RuntimeFamily.NODEJS),
     architecture: Architecture.ARM_64,
     memorySize: 256,
     timeout: Duration.seconds(30),

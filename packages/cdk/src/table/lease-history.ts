@@ -9,8 +9,9 @@ import {
   StartingPosition,
 } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
-import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import type { Queue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { aDuration, aTable, checkProps, type Kinds } from "../prop-kinds.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import { bundledFunction } from "./bundled-function.ts";
@@ -57,11 +58,7 @@ export class LeaseHistory extends Construct {
       code: historyHandlerBundle,
     });
     this.handler = handler;
-    this.deadLetterQueue = new Queue(this, "DeadLetters", {
-      encryption: QueueEncryption.SQS_MANAGED,
-      enforceSSL: true,
-      retentionPeriod: Duration.days(14),
-    });
+    this.deadLetterQueue = deadLetterQueueOf(this);
     handler.addEventSource(
       new DynamoEventSource(table.table, {
         startingPosition: StartingPosition.LATEST,

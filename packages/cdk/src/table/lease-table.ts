@@ -3,6 +3,7 @@ import { Annotations, type Duration, RemovalPolicy, Stack, Tags, Token } from "a
 import {
   AttributeType,
   Billing,
+  type ContributorInsightsSpecification,
   type ITableV2,
   MultiRegionConsistency,
   type ReplicaTableProps,
@@ -11,7 +12,9 @@ import {
   TableEncryption,
   TableEncryptionV2,
   TableV2,
+  type WarmThroughput,
 } from "aws-cdk-lib/aws-dynamodb";
+import type { PolicyDocument } from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
 import {
   aDuration,
@@ -29,6 +32,20 @@ import { type ILeaseTable, LeaseTableBase } from "./lease-table-base.ts";
 
 /** Properties of {@link LeaseTable}. */
 export interface LeaseTableProps {
+  /**
+   * How capacity is paid for. With `Billing.provisioned` a table that is too small refuses renewals, and holders lose their
+   * leases.
+   *
+   * @default Billing.onDemand()
+   */
+  readonly billing?: Billing;
+  /**
+   * Whether CloudWatch ranks the keys that are used most, or that were throttled. It shows keys as they are: a lock's key
+   * must be no secret. A replica may have its own.
+   *
+   * @default - no such ranking
+   */
+  readonly contributorInsightsSpecification?: ContributorInsightsSpecification;
   /** Whether the table refuses to be deleted until this is taken back. @default true */
   readonly deletionProtection?: boolean;
   /** A key of KMS needs `env.region` of the stack to be set. @default - a key that AWS owns, at no cost */
@@ -55,6 +72,12 @@ export interface LeaseTableProps {
   /** Copies in other regions. The stack's own region has to be set. @default - none */
   readonly replicas?: ReplicaTableProps[];
   /**
+   * A policy of the table itself, such as for roles of another account. `grants` add their own statements to it.
+   *
+   * @default - none, until a grant needs one
+   */
+  readonly resourcePolicy?: PolicyDocument;
+  /**
    * Whether changes appear on a stream, with the item before and after. Waiting workflows, queued jobs, a `history` and
    * the report of leases whose holder died need it.
    *
@@ -63,11 +86,20 @@ export interface LeaseTableProps {
   readonly stream?: boolean;
   /** @default - a unique name that CloudFormation makes */
   readonly tableName?: string;
+  /**
+   * How many requests a second the table can take at once, before a peak comes. It can be raised, and not lowered, and
+   * raising it costs once.
+   *
+   * @default - what DynamoDB gives a new table
+   */
+  readonly warmThroughput?: WarmThroughput;
   /** The region that takes part in a strongly consistent table without a replica. @default - none */
   readonly witnessRegion?: string;
 }
 
 const kinds: Kinds<LeaseTableProps> = {
+  billing: having("a Billing, such as Billing.onDemand()", "mode"),
+  contributorInsightsSpecification: having("an object with enabled, and perhaps mode", "enabled"),
   deletionProtection: aFlag,
   encryption: having("a TableEncryptionV2", "type"),
   history: aDuration,
@@ -75,13 +107,15 @@ const kinds: Kinds<LeaseTableProps> = {
   pointInTimeRecovery: aFlag,
   removalPolicy: oneOf(...Object.values(RemovalPolicy)),
   replicas: aListOf(having("a replica with its region", "region")),
+  resourcePolicy: having("a PolicyDocument", "addStatements"),
   stream: aFlag,
   tableName: aText,
+  warmThroughput: having("an object of readUnitsPerSecond and writeUnitsPerSecond"),
   witnessRegion: aText,
 };
 
 /**
- * The table that keeps leases: on demand, with ttl, backed up, and protected from deletion.
+ * The table that keeps leases: on demand by default, with ttl, backed up, and protected from deletion.
  *
  * It outlives its stack unless told otherwise. A table that is lost loses the fencing tokens with it; new ones still
  * grow, because they are seeded from the time.
@@ -149,7 +183,7 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
     const { replicas = [], multiRegionConsistency = MultiRegionConsistency.EVENTUAL } = given;
-    const { witnessRegion, tableName } = given;
+    const { billing = Billing.onDemand(), ...asGiven } = passedOn(given);
     const isStrong = multiRegionConsistency === MultiRegionConsistency.STRONG;
     if (history !== undefined && isStrong) {
       throw new Error(
@@ -162,16 +196,13 @@ export class LeaseTable extends LeaseTableBase {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
       ...(isStrong ? {} : { timeToLiveAttribute: attributeNames.timeToLive }),
-      billing: Billing.onDemand(),
+      ...asGiven,
+      billing,
       encryption: this.encryption,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
       deletionProtection: given.deletionProtection ?? true,
       removalPolicy: given.removalPolicy ?? RemovalPolicy.RETAIN,
       ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
-      ...(tableName === undefined ? {} : { tableName }),
-      ...(given.replicas ? { replicas: given.replicas } : {}),
-      ...(given.multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
-      ...(witnessRegion === undefined ? {} : { witnessRegion }),
     });
     // By this tag, the command line finds the table where none is named.
     Tags.of(table).add("leasehold", "true");
@@ -190,6 +221,24 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
   }
+}
+
+const passedOnNames = [
+  "billing",
+  "contributorInsightsSpecification",
+  "multiRegionConsistency",
+  "replicas",
+  "resourcePolicy",
+  "tableName",
+  "warmThroughput",
+  "witnessRegion",
+] as const;
+
+/** The props that TableV2 takes as they are. A prop that was not given must not be there. */
+function passedOn(props: LeaseTableProps): Pick<LeaseTableProps, (typeof passedOnNames)[number]> {
+  return Object.fromEntries(
+    passedOnNames.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
+  );
 }
 
 /** What KMS keys and replicas are written as depends on the region, and the library's own errors do not say what to set. */

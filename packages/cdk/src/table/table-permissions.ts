@@ -10,6 +10,7 @@ import {
   PrincipalBase,
 } from "aws-cdk-lib/aws-iam";
 import { Construct, type IConstruct } from "constructs";
+import { acceptFinding } from "../accepted-findings.ts";
 import type { PolicyConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
@@ -25,6 +26,8 @@ export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: "rea
   const actions = keyActions[access];
   const key = table.encryptionKey;
   const principal = grantee.grantPrincipal;
+  if (key !== undefined && access === "write" && Construct.isConstruct(principal))
+    acceptKeyActions(principal);
   if (key !== undefined && differ(principal.principalAccount, key.env.account) && isAttachedTo(principal)) {
     // A key has no name by which another account's stack could know its ARN.
     Grant.addToPrincipal({ grantee, actions, resourceArns: [isDefinedHere(key) ? "*" : key.keyArn] });
@@ -35,6 +38,13 @@ export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: "rea
   }
   const resourceArns = Object.values(table.encryption?.replicaKeyArns ?? {});
   if (resourceArns.length > 0) Grant.addToPrincipal({ grantee, actions, resourceArns });
+}
+
+function acceptKeyActions(principal: Construct): void {
+  const reason =
+    "DynamoDB needs all forms of these actions of KMS on behalf of a caller that writes, on the table's key.";
+  const wide = keyActions.write.filter((action) => action.endsWith("*"));
+  for (const action of wide) acceptFinding(principal, `IAM5[Action::${action}]`, reason);
 }
 
 /** A permission on a table or its stream. */

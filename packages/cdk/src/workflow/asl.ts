@@ -145,3 +145,6 @@ export function succeed(output?: Json): State {
 export function fail(error: string, cause: string): State {
   return { Type: "Fail", QueryLanguage: "JSONata", Error: error, Cause: cause };
 }
+
+/** A member of the input of an execution that another one starts: by it the console of Step Functions links the two. */
+export const startedBy = "'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID': $states.context.Execution.Id";

@@ -33,6 +33,7 @@ import {
   rule,
   type State,
   startedBefore,
+  startedBy,
   succeed,
   wait,
 } from "./asl.ts";
@@ -235,7 +236,7 @@ function replacingKeeper(
   const isKept = `${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")}`;
   const input =
     "{'lease': $lease, 'guarded': $execution, 'generation': $generation, 'replaced': $replaced + 1, " +
-    "'taskToken': $states.context.Task.Token}";
+    `'taskToken': $states.context.Task.Token, ${startedBy}}`;
   return {
     SeeKept: see("JudgeKept"),
     JudgeKept: choice(

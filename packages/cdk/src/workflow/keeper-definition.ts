@@ -28,6 +28,7 @@ import {
   refused,
   rule,
   type State,
+  startedBy,
   succeed,
   wait,
 } from "./asl.ts";
@@ -220,7 +221,7 @@ function handOver(): State {
   const input = [
     `{'lease': $merge([$states.context.Execution.Input.lease, {${lease}}]), 'generation': $generation + 1}`,
     `(${isAlone} ? {'until': $until} : {'guarded': $guarded})`,
-    "{'taskToken': $states.context.Task.Token}",
+    `{'taskToken': $states.context.Task.Token, ${startedBy}}`,
   ].join(", ");
   return callOnce("sfn:startExecution.waitForTaskToken", {
     Arguments: {

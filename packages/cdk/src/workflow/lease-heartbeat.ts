@@ -12,7 +12,8 @@ import {
   Role,
 } from "aws-cdk-lib/aws-iam";
 import { type IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { Construct, type IConstruct } from "constructs";
+import { Construct, DependencyGroup, type IConstruct, type IDependable } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import {
   aDuration,
   aFlag,
@@ -126,6 +127,18 @@ export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
   return stacksOwn.has(heartbeat);
 }
 
+/** The keepers' permissions on a guarded state machine. */
+const permissions = new WeakMap<IStateMachine, DependencyGroup>();
+
+/** What has to be deployed before keepers can guard executions of a state machine; undefined where nothing guards it. */
+export function permissionsToKeep(guarded: IStateMachine): IDependable | undefined {
+  return permissions.get(guarded);
+}
+
+/** Why a permission may be as wide as the executions of a state machine. */
+const ofGuarded =
+  "State machines that the heartbeat guards, and their executions: each execution has a name that only its start knows.";
+
 /** How executions end that do not succeed. */
 const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
 /** A keeper tells whoever waits for it that it has begun, or why it has not. */
@@ -144,8 +157,8 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   abstract readonly table: ILeaseTable;
   abstract readonly stateMachine: IStateMachine;
   abstract readonly ended: IStateMachine;
-  /** The stacks and executions whose permissions are written. */
-  readonly #permitted = new Set<string>();
+  /** The permissions that are written, by stack and executions. */
+  readonly #permitted = new Map<string, readonly IDependable[]>();
 
   /** The keepers' role, for permissions that belong to the stack of `guarded`. */
   protected abstract keepersFor(guarded: IConstruct): IGrantable;
@@ -160,7 +173,9 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
     if (guarded.node.tryFindChild(id) !== undefined) return;
     if (key !== undefined) checkLeaseKey("key", key);
     checkServed({ construct: this, env: this.stateMachine.env, does: "guard state machines" }, guarded);
-    this.#permit(guarded);
+    const group = permissions.get(guarded) ?? new DependencyGroup();
+    permissions.set(guarded, group);
+    group.add(...this.#permit(guarded));
     tellOfEnds(guarded, id, {
       description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
       ended: this.ended,
@@ -171,17 +186,21 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   }
 
   /** All leased workflows of a stack share one permission, so that a policy does not grow with their number. */
-  #permit(guarded: IStateMachine): void {
+  #permit(guarded: IStateMachine): readonly IDependable[] {
     const stack = Stack.of(guarded);
     const executions = executionsInPolicy(guarded, stack);
     const place = `${stack.node.addr} ${executions}`;
-    if (this.#permitted.has(place)) return;
-    this.#permitted.add(place);
+    const existing = this.#permitted.get(place);
+    if (existing !== undefined) return existing;
     const lookAndStop = ["states:DescribeExecution", "states:StopExecution"];
     const keepers = this.keepersFor(guarded);
-    permit(keepers, lookAndStop, executions);
-    permit(keepers, answering, machineInPolicy(guarded, stack));
-    permit(this.endedFor(guarded), lookAndStop, executions);
+    const written = [
+      ...permit(keepers, lookAndStop, executions),
+      ...permit(keepers, answering, machineInPolicy(guarded, stack)),
+      ...permit(this.endedFor(guarded), lookAndStop, executions),
+    ];
+    this.#permitted.set(place, written);
+    return written;
   }
 
   grantStart(grantee: IGrantable): Grant {
@@ -190,8 +209,14 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   }
 }
 
-function permit(grantee: IGrantable, actions: string[], resource: string): void {
-  grantee.grantPrincipal.addToPrincipalPolicy(new PolicyStatement({ actions, resources: [resource] }));
+/** Gives the policy to which the permission was added. */
+function permit(grantee: IGrantable, actions: string[], resource: string): readonly IDependable[] {
+  const statement = new PolicyStatement({ actions, resources: [resource] });
+  const { grantPrincipal } = grantee;
+  const { policyDependable } = grantPrincipal.addToPrincipalPolicy(statement);
+  const written = [policyDependable, grantPrincipal].find((part) => Construct.isConstruct(part));
+  if (written !== undefined) acceptResource(written, resource, ofGuarded);
+  return policyDependable === undefined ? [] : [policyDependable];
 }
 
 interface Ends {

@@ -12,9 +12,10 @@ import {
   StartingPosition,
 } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
-import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import type { Queue } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct, type IConstruct } from "constructs";
+import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { aFunction, aTable, aText, checkKind, checkProps, having, type Kinds } from "../prop-kinds.ts";
 import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
@@ -137,11 +138,7 @@ export class LeaseWakeup extends LeaseWakeupBase {
     this.handlerRole = roleOf(handler);
     // The function's event source names the queue: in another stack, that one must not depend on this one.
     const isHere = Stack.of(handler) === Stack.of(this);
-    this.deadLetterQueue = new Queue(isHere ? this : handler, isHere ? "DeadLetters" : "WakeupDeadLetters", {
-      encryption: QueueEncryption.SQS_MANAGED,
-      enforceSSL: true,
-      retentionPeriod: Duration.days(14),
-    });
+    this.deadLetterQueue = isHere ? deadLetterQueueOf(this) : deadLetterQueueOf(handler, "WakeupDeadLetters");
     const { sortKey, token } = attributeNames;
     const wasHeld = { [token]: { S: FilterRule.exists() } };
     const lease = { Keys: { [sortKey]: { S: FilterRule.isEqual(leaseSortKey) } }, OldImage: wasHeld };

@@ -1,5 +1,12 @@
 import { Duration } from "aws-cdk-lib";
-import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import type { IRole } from "aws-cdk-lib/aws-iam";
+import {
+  type EncryptionConfiguration,
+  type IChainable,
+  QueryLanguage,
+  StateGraph,
+  type StateMachine,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import {
   aDuration,
@@ -28,6 +35,7 @@ import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./
 import { mostWorkflowPermits } from "./permit-seats.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
+import { roleForUse } from "./role-in-stack.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
 import type { WhenHeld, WorkflowTerms } from "./workflow-terms.ts";
@@ -90,6 +98,32 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** As the client's `retentionMs`. @default Duration.days(7) */
   readonly retention?: Duration;
   /**
+   * The state machine's name, 1 to 80 characters, unique in the account and region. Another name makes another state
+   * machine, and the executions of the earlier one end. With a name of its own each workflow adds statements to the roles
+   * of the keepers and of the redrive guard; others share theirs.
+   *
+   * @default - a unique name, which begins like those of all leased workflows of the stack
+   */
+  readonly stateMachineName?: string;
+  /**
+   * The role that Step Functions takes for the state machine: `states.amazonaws.com` must be trusted to assume it. All
+   * permissions are added to it, in this stack. A role that does not let itself be changed (`withoutPolicyUpdates()`,
+   * `mutable: false`) has to have them already; nothing can check that at synth.
+   *
+   * @default - a role of its own
+   */
+  readonly role?: IRole;
+  /**
+   * A key of KMS for the definition and the data of executions. The role is permitted to use it; an imported key has to
+   * permit the role by its own policy. Keepers need no permission: they read and write nothing that it encrypts.
+   *
+   * EventBridge's events of encrypted executions have no input. So give the workflow a `key`: without it, the lock of a
+   * stopped execution is released at its keeper's next look, and not at once.
+   *
+   * @default - a key that AWS owns
+   */
+  readonly encryptionConfiguration?: EncryptionConfiguration;
+  /**
    * Keeps the lease. One can serve many workflows of its table.
    *
    * @default - the stack's heartbeat for this table, see {@link LeaseHeartbeat.of}; it may keep every lock of the table
@@ -112,6 +146,9 @@ const kinds: Kinds<LeasedWorkflowProps> = {
   timeout: aDuration,
   clockSkew: aDuration,
   retention: aDuration,
+  stateMachineName: aText,
+  role: having("a role", "roleArn", "grantPrincipal"),
+  encryptionConfiguration: having("an EncryptionConfiguration of aws-stepfunctions", "type"),
   heartbeat: aHeartbeat,
 };
 
@@ -218,11 +255,15 @@ export class LeasedWorkflow extends Construct {
       ...workflowDefinition({ ...terms, keeperArn, work: branch }),
       ...(given.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(given.timeout) }),
     };
+    const { stateMachineName, role, encryptionConfiguration } = given;
     this.stateMachine = stateMachineOf(this, definition, {
       ...observability,
-      stateMachineName: leasedName(this),
+      stateMachineName: stateMachineName ?? leasedName(this),
+      hasWideWork: work.policyStatements.some(({ resources }) => resources.includes("*")),
+      ...(role === undefined ? {} : { role: roleForUse(this, "Role", role) }),
+      ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
     });
-    markLeased(this.stateMachine);
+    markLeased(this.stateMachine, stateMachineName);
     work.bind(this.stateMachine);
     for (const statement of work.policyStatements) this.stateMachine.addToRolePolicy(statement);
 
@@ -234,7 +275,7 @@ export class LeasedWorkflow extends Construct {
       ...(given.permits === undefined ? {} : { permits: true }),
     });
     wakeup?.serve(this.stateMachine);
-    this.redriveGuard = RedriveGuard.of(this);
+    this.redriveGuard = RedriveGuard.of(this.stateMachine);
   }
 }
 

@@ -1,17 +1,21 @@
 /**
  * The names of leased workflows. All of a stack begin alike, so that one statement of a policy and one rule serve them
- * all, however many there are.
+ * all, however many there are. A workflow with a name of the user's has statements and a rule of its own.
  */
 import { createHash } from "node:crypto";
 import { ArnFormat, Names, Stack, Token } from "aws-cdk-lib";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 
+/** Why a permission may be as wide as these names. */
+export const ofLeasedWorkflows =
+  "Leased workflows of this stack and their executions: known by how their names begin, one statement serves all.";
+
 /** Step Functions' own limit. */
 const longestName = 80;
 
-/** The start of the name of each leased workflow, by state machine. */
-const prefixes = new WeakMap<IStateMachine, string>();
+/** The name of each leased workflow in a policy, by state machine: how it begins, or the user's own name. */
+const namesInPolicy = new WeakMap<IStateMachine, string>();
 
 /** Names the state machine of a leased workflow; stable, and unique in the account and region. */
 export function leasedName(scope: Construct): string {
@@ -22,9 +26,9 @@ export function leasedName(scope: Construct): string {
   );
 }
 
-/** Remembers that a state machine has a name by {@link leasedName}. */
-export function markLeased(stateMachine: IStateMachine): void {
-  prefixes.set(stateMachine, leasedPrefix(Stack.of(stateMachine)));
+/** Remembers that a state machine is a leased workflow, with a name by {@link leasedName} or one of the user's. */
+export function markLeased(stateMachine: IStateMachine, ownName?: string): void {
+  namesInPolicy.set(stateMachine, ownName ?? `${leasedPrefix(Stack.of(stateMachine))}*`);
 }
 
 /** How the ARN of each leased workflow of a stack begins. */
@@ -39,14 +43,14 @@ export function leasedMachines(stack: Stack): string {
 
 /** The ARN of a state machine in a policy; of a leased workflow that of all leased workflows of its stack. */
 export function machineInPolicy(stateMachine: IStateMachine, seenFrom: Stack): string {
-  const prefix = prefixes.get(stateMachine);
-  return prefix === undefined ? stateMachine.stateMachineArn : machinesNamed(`${prefix}*`, seenFrom);
+  const name = namesInPolicy.get(stateMachine);
+  return name === undefined ? stateMachine.stateMachineArn : machinesNamed(name, seenFrom);
 }
 
 /** The executions of a state machine in a policy; of a leased workflow those of all leased workflows of its stack. */
 export function executionsInPolicy(stateMachine: IStateMachine, seenFrom: Stack): string {
-  const prefix = prefixes.get(stateMachine);
-  if (prefix !== undefined) return executionsNamed(`${prefix}*`, seenFrom);
+  const name = namesInPolicy.get(stateMachine);
+  if (name !== undefined) return executionsNamed(name, seenFrom);
   const { resourceName } = seenFrom.splitArn(stateMachine.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
   return executionsNamed(String(resourceName), seenFrom);
 }
@@ -58,7 +62,7 @@ export function leasedExecutions(stack: Stack): string {
 
 /** Whether a state machine has a name by {@link leasedName}. */
 export function isLeased(stateMachine: IStateMachine): boolean {
-  return prefixes.has(stateMachine);
+  return namesInPolicy.get(stateMachine)?.endsWith("*") ?? false;
 }
 
 /** The hash ends the prefix, so that no stack's prefix begins with another's. */

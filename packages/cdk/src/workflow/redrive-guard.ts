@@ -3,15 +3,23 @@ import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { Construct } from "constructs";
+import { Construct, type IConstruct } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
-import { leasedArnPrefix, leasedExecutions } from "./machine-names.ts";
+import {
+  executionsInPolicy,
+  isLeased,
+  leasedArnPrefix,
+  leasedExecutions,
+  ofLeasedWorkflows,
+} from "./machine-names.ts";
 import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
 /**
  * Stops leased workflows that were redriven: one state machine and one rule for all of a stack. It may stop the
- * executions of the stack's leased workflows, which it knows by how their names begin, and no others.
+ * executions of the stack's leased workflows, and no others. It knows them by how their names begin; for a workflow with a
+ * `stateMachineName` there is one more rule, beside that workflow.
  *
  * A redriven workflow has lost its lease, and goes on at the task that was under way. Tasks in JSONata refuse by
  * themselves. This construct stops tasks in JSONPath and the iterations of distributed maps, as soon as EventBridge's
@@ -20,28 +28,37 @@ import { stateMachineOf } from "./state-machine.ts";
 export class RedriveGuard extends Construct {
   readonly stateMachine: StateMachine;
 
-  /** The guard of a construct's stack, made at the first call. */
-  static of(construct: Construct): RedriveGuard {
-    const stack = Stack.of(construct);
+  /** The guard of a leased workflow's stack, made at the first call. */
+  static of(workflow: StateMachine): RedriveGuard {
+    const stack = Stack.of(workflow);
     const id = "LeaseholdRedriveGuard";
     const existing = stack.node.tryFindChild(id);
-    return existing instanceof RedriveGuard ? existing : new RedriveGuard(stack, id);
+    const guard = existing instanceof RedriveGuard ? existing : new RedriveGuard(stack, id);
+    if (!isLeased(workflow)) {
+      guard.#stop(executionsInPolicy(workflow, stack), workflow, workflow.stateMachineArn);
+    }
+    return guard;
   }
 
   private constructor(scope: Construct, id: string) {
     super(scope, id);
     this.stateMachine = stateMachineOf(this, redriveGuardDefinition());
     const stack = Stack.of(this);
+    this.#stop(leasedExecutions(stack), this, { prefix: leasedArnPrefix(stack) });
+  }
+
+  #stop(executions: string, scope: IConstruct, stateMachineArn: unknown): void {
     this.stateMachine.addToRolePolicy(
-      new PolicyStatement({ actions: ["states:StopExecution"], resources: [leasedExecutions(stack)] }),
+      new PolicyStatement({ actions: ["states:StopExecution"], resources: [executions] }),
     );
-    new Rule(this, "Redriven", {
+    acceptResource(this.stateMachine, executions, ofLeasedWorkflows);
+    new Rule(scope, "Redriven", {
       description: "Has an execution stopped that was redriven, and so is at work without its lease.",
       eventPattern: {
         source: ["aws.states"],
         detailType: ["Step Functions Execution Status Change"],
         detail: {
-          stateMachineArn: [{ prefix: leasedArnPrefix(stack) }],
+          stateMachineArn: [stateMachineArn],
           status: ["RUNNING"],
           redriveCount: [{ numeric: [">", 0] }],
         },

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Names, Stack } from "aws-cdk-lib";
-import { CfnRole, type IGrantable, type IPrincipal, type IRole, Policy } from "aws-cdk-lib/aws-iam";
-import type { IConstruct } from "constructs";
+import { CfnRole, type IGrantable, type IPrincipal, type IRole, Policy, Role } from "aws-cdk-lib/aws-iam";
+import type { Construct, IConstruct } from "constructs";
 
 /**
  * Gives a role as a grantee whose permissions belong to the stack of `user`; a role which that stack defines as it is.
@@ -12,6 +12,15 @@ export function roleInStackOf(user: IConstruct, role: IRole): IGrantable {
   const stack = Stack.of(user);
   const isDefinedThere = Stack.of(role) === stack && role.node.defaultChild instanceof CfnRole;
   return isDefinedThere ? role : granteeBy(role, () => policyIn(stack, role));
+}
+
+/**
+ * Gives a role as one whose permissions belong to the stack of `user`, for a construct of the library that adds some: a
+ * role that another stack of the app defines as if it were imported, any other as it is.
+ */
+export function roleForUse(user: Construct, id: string, role: IRole): IRole {
+  const isElsewhere = Role.isRole(role) && Stack.of(role) !== Stack.of(user);
+  return isElsewhere ? Role.fromRoleArn(user, id, role.roleArn) : role;
 }
 
 /** Gives a role as a grantee whose permissions are written into a policy of its own. */

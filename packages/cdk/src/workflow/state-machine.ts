@@ -7,11 +7,20 @@ import {
   LogLevel,
   type LogOptions,
   StateMachine,
+  type StateMachineProps,
 } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import type { Definition } from "./asl.ts";
 import { definitionFile } from "./definition-asset.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
+
+/** More options of a state machine; most of them the library takes as they are. */
+export interface MachineOptions
+  extends Pick<StateMachineProps, "stateMachineName" | "role" | "encryptionConfiguration"> {
+  /** Whether a user's own work may use all resources of some kind, which is not ours to accept. @default false */
+  readonly hasWideWork?: boolean;
+}
 
 /**
  * Makes a state machine of a definition, logged and traced. Logs contain no data: an input may have a lease's token.
@@ -19,23 +28,32 @@ import { checkObservability, type ObservabilityProps } from "./observability.ts"
 export function stateMachineOf(
   scope: Construct,
   definition: Definition,
-  options: ObservabilityProps & { readonly stateMachineName?: string } = {},
+  options: ObservabilityProps & MachineOptions = {},
 ): StateMachine {
   checkObservability(options);
-  const { logLevel = LogLevel.ALL, logGroup, tracing = true, stateMachineName } = options;
+  const { logLevel = LogLevel.ALL, logGroup, tracing = true } = options;
+  const { stateMachineName, role, encryptionConfiguration } = options;
   const logs = (): LogOptions => ({
     destination: logGroup ?? logGroupOf(scope, options),
     level: logLevel,
     includeExecutionData: false,
   });
   const { path, substitutions } = definitionFile(scope, definition);
-  return new StateMachine(scope, "StateMachine", {
+  const stateMachine = new StateMachine(scope, "StateMachine", {
     definitionBody: DefinitionBody.fromFile(path),
     definitionSubstitutions: substitutions,
     ...(stateMachineName === undefined ? {} : { stateMachineName }),
+    ...(role === undefined ? {} : { role }),
+    ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
     ...(logLevel === LogLevel.OFF ? {} : { logs: logs() }),
     tracingEnabled: tracing,
   });
+  if (!options.hasWideWork) {
+    const reason =
+      "The actions of X-Ray and of log delivery, which a traced and logged state machine needs, know no resource.";
+    acceptResource(stateMachine, "*", reason);
+  }
+  return stateMachine;
 }
 
 function logGroupOf(

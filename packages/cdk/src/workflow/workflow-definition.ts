@@ -28,6 +28,7 @@ import {
   retryUnless,
   rule,
   type State,
+  startedBy,
   succeed,
 } from "./asl.ts";
 import { isDenied, notPermittedError } from "./keeper-terms.ts";
@@ -246,7 +247,8 @@ function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
     `? {'Error': '${notPermittedError}', 'Cause': 'its keeper may not be started: ' & $string($states.errorOutput)} ` +
     ": $states.errorOutput";
   const input =
-    "{'lease': $lease, 'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token}";
+    "{'lease': $lease, 'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token, " +
+    `${startedBy}}`;
   return call("sfn:startExecution.waitForTaskToken", {
     Arguments: {
       StateMachineArn: keeperArn,

@@ -1,0 +1,135 @@
+// What cdk-nag finds in users' stacks: nothing about what the constructs make.
+
+import {
+  type JobOverlap,
+  LeaseDashboard,
+  LeasedWorkflow,
+  LeasedWorkflowAlarms,
+  type LeasedWorkflowProps,
+  LeaseHeartbeat,
+  LeaseHeartbeatAlarms,
+  LeaseTable,
+  LeaseTableAlarms,
+  LeaseWakeup,
+  LeaseWakeupAlarms,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
+import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { CallAwsService } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { describe, expect, test } from "vitest";
+import { findingsIn } from "../support/cdk-nag.ts";
+
+const schedule = ScheduleExpression.rate(Duration.minutes(5));
+const env = { account: "111122223333", region: "eu-west-1" };
+
+function newStack(props: StackProps = {}): Stack {
+  return new Stack(new App(), "Test", props);
+}
+
+/** A function of the user's, about which cdk-nag finds nothing. */
+function functionIn(stack: Stack, id: string): LambdaFunction {
+  const role = new Role(stack, `${id}Role`, { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
+  const code = Code.fromInline("exports.handler = async () => ({});");
+  return new LambdaFunction(stack, id, {
+    runtime: Runtime.NODEJS_LATEST,
+    handler: "index.handler",
+    code,
+    role,
+  });
+}
+
+function workflowIn(stack: Stack, id: string, props: Omit<LeasedWorkflowProps, "work">): LeasedWorkflow {
+  return new LeasedWorkflow(stack, id, { work: new Pass(stack, `${id}Work`), ...props });
+}
+
+/** A stack with each construct of the package. */
+function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
+  const table = new LeaseTable(stack, "Leases", {
+    history: Duration.days(7),
+    ...(encryption === undefined ? {} : { encryption }),
+  });
+  const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+  const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table, scope: { keyPrefixes: ["orders/"] } });
+  const waiting = workflowIn(stack, "Waiting", { table, wakeup, heartbeat, whenHeld: "wait" });
+  const named = workflowIn(stack, "Named", { table, key: "named", stateMachineName: "acme-import" });
+  const jobs = (["skip", "queue", "replace"] satisfies JobOverlap[]).flatMap((overlap) => {
+    const common = { table, schedule, overlap };
+    const queues = overlap === "queue" ? { wakeup } : {};
+    const waits = overlap === "skip" ? {} : { wakeup };
+    return [
+      new SingletonJob(stack, `Function${overlap}`, {
+        ...common,
+        ...queues,
+        target: SingletonJobTarget.lambda(functionIn(stack, `Close${overlap}`)),
+      }),
+      new SingletonJob(stack, `Locked${overlap}`, {
+        ...common,
+        ...waits,
+        target: SingletonJobTarget.lockedLambda(functionIn(stack, `Report${overlap}`)),
+      }),
+    ];
+  });
+  for (const workflow of [waiting, named]) {
+    const target = SingletonJobTarget.workflow(workflow);
+    jobs.push(new SingletonJob(stack, `Job${workflow.node.id}`, { table, schedule, target }));
+  }
+  new LeasedWorkflowAlarms(stack, "WorkflowAlarms", { workflow: waiting });
+  new LeaseHeartbeatAlarms(stack, "HeartbeatAlarms", { heartbeat });
+  new LeaseWakeupAlarms(stack, "WakeupAlarms", { wakeup });
+  new LeaseTableAlarms(stack, "TableAlarms", { table });
+  new LeaseDashboard(stack, "Dashboard", { tables: [table], jobs, workflows: [named.stateMachine] });
+  return stack;
+}
+
+describe("a stack with each construct has no finding", () => {
+  test("where it leaves its account and region open", () => {
+    expect(findingsIn(everything(newStack()))).toEqual([]);
+  });
+
+  test("where its account and region are known, and its table has a key of the user's", () => {
+    const stack = newStack({ env });
+    const key = new Key(stack, "Key", { enableKeyRotation: true });
+    expect(findingsIn(everything(stack, TableEncryptionV2.customerManagedKey(key)))).toEqual([]);
+  });
+});
+
+test("a stack has no finding about what it adds to the heartbeat of another stack", () => {
+  const app = new App();
+  const platform = new Stack(app, "Platform");
+  const table = new LeaseTable(platform, "Leases");
+  const heartbeat = new LeaseHeartbeat(platform, "Heartbeat", { table });
+  const team = new Stack(app, "Team");
+  workflowIn(team, "Import", { table, heartbeat });
+  expect(findingsIn(team)).toEqual([]);
+});
+
+test("a stack has no finding about what a heartbeat may do with a state machine of the user's", () => {
+  const stack = newStack();
+  const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
+  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Work"));
+  heartbeat.guard(new StateMachine(stack, "Own", { definitionBody }));
+  const findings = findingsIn(stack);
+  expect(findings.length).toBeGreaterThan(0);
+  expect(findings.filter((finding) => !finding.startsWith("Test/Own/"))).toEqual([]);
+});
+
+test("a finding about a user's own work stays", () => {
+  const stack = newStack();
+  const work = new CallAwsService(stack, "List", {
+    service: "s3",
+    action: "listBuckets",
+    iamResources: ["*"],
+  });
+  const table = new LeaseTable(stack, "Leases");
+  new LeasedWorkflow(stack, "Import", { table, key: "import", work });
+  expect(findingsIn(stack)).toEqual([
+    "Test/Import/StateMachine/Role/DefaultPolicy/Resource AwsSolutions-IAM5[Resource::*]",
+  ]);
+});

@@ -1,0 +1,248 @@
+// What a user may decide of a leased workflow's state machine: its name, its role and its key.
+
+import {
+  LeasedWorkflow,
+  type LeasedWorkflowProps,
+  LeaseTable,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { type IRole, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { CustomerManagedEncryptionConfiguration, Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { describe, expect, test } from "vitest";
+import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+const machineType = "AWS::StepFunctions::StateMachine";
+const states = (rest: string) => `arn:${"<AWS::Partition>"}:states:eu-west-1:111122223333:${rest}`;
+
+function newStack(app = new App(), id = "Test"): Stack {
+  return new Stack(app, id, { env });
+}
+
+function workflowIn(stack: Stack, props: Partial<LeasedWorkflowProps> = {}, id = "Import"): LeasedWorkflow {
+  const table =
+    (stack.node.tryFindChild("Leases") as LeaseTable | undefined) ?? new LeaseTable(stack, "Leases");
+  return new LeasedWorkflow(stack, id, {
+    table,
+    key: "import",
+    work: new Pass(stack, `${id}Work`),
+    ...props,
+  });
+}
+
+interface Statement {
+  readonly Action: string | string[];
+  readonly Resource: unknown;
+  readonly Condition?: unknown;
+}
+
+/** The statements of each inline policy, by the logical id of the policy. */
+function policiesIn(template: Template): Readonly<Record<string, readonly Statement[]>> {
+  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
+  return Object.fromEntries(
+    policies.map(([id, { Properties }]) => [id, Properties.PolicyDocument.Statement]),
+  );
+}
+
+/** The statements of the policies whose logical ids begin so, each as actions and a resource as text. */
+function permitted(template: Template, prefix: RegExp): string[] {
+  return Object.entries(policiesIn(template))
+    .filter(([id]) => prefix.test(id))
+    .flatMap(([, statements]) => statements)
+    .map(({ Action, Resource }) => `${[Action].flat().join()} ${textOf(Resource)}`);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  const { "Fn::Join": join, Ref } = value as { "Fn::Join"?: [string, unknown[]]; Ref?: string };
+  if (join) return join[1].map(textOf).join(join[0]);
+  return Ref === undefined ? JSON.stringify(value) : `<${Ref}>`;
+}
+
+describe("a state machine's own name", () => {
+  const stateMachineName = "acme-prod-import";
+
+  test("is given to the state machine, and known to its keeper, by itself and no wider", () => {
+    const stack = newStack();
+    workflowIn(stack, { stateMachineName });
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties(machineType, { StateMachineName: stateMachineName });
+    expect(permitted(template, /^LeaseholdHeartbeat\w{8}Guarding/)).toEqual(
+      expect.arrayContaining([
+        `states:DescribeExecution,states:StopExecution ${states(`execution:${stateMachineName}:*`)}`,
+        `states:SendTaskSuccess,states:SendTaskFailure ${states(`stateMachine:${stateMachineName}`)}`,
+      ]),
+    );
+    expect(permitted(template, /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/)).toContain(
+      `states:DescribeExecution,states:StopExecution ${states(`execution:${stateMachineName}:*`)}`,
+    );
+    expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
+  });
+
+  test("is known to the guard of redriven executions, which also serves the other workflows of the stack", () => {
+    const stack = newStack();
+    const named = workflowIn(stack, { stateMachineName });
+    const other = workflowIn(stack, {}, "Other");
+    expect(named.redriveGuard).toBe(other.redriveGuard);
+    const template = Template.fromStack(stack);
+    expect(
+      permitted(template, /^LeaseholdRedriveGuard/).filter((each) => /StopExecution/.test(each)),
+    ).toEqual([
+      expect.stringMatching(/^states:StopExecution .*:execution:leased-\w{10}-\*:\*$/),
+      `states:StopExecution ${states(`execution:${stateMachineName}:*`)}`,
+    ]);
+    const redriven = Object.values(template.findResources("AWS::Events::Rule"))
+      .map(({ Properties }) => Properties.EventPattern.detail)
+      .filter(({ redriveCount }) => redriveCount !== undefined);
+    expect(redriven.map(({ stateMachineArn }) => stateMachineArn)).toEqual(
+      expect.arrayContaining([
+        [{ prefix: expect.anything() }],
+        [stack.resolve(named.stateMachine.stateMachineArn)],
+      ]),
+    );
+    expect(redriven).toHaveLength(2);
+  });
+
+  test("is what the schedule of a job may start, and nothing else", () => {
+    const stack = newStack();
+    const workflow = workflowIn(stack, { stateMachineName });
+    const { table } = workflow.heartbeat;
+    const schedule = ScheduleExpression.rate(Duration.hours(1));
+    new SingletonJob(stack, "Job", { table, schedule, target: SingletonJobTarget.workflow(workflow) });
+    const arn = stack.resolve(workflow.stateMachine.stateMachineArn);
+    const starts = Object.values(policiesIn(Template.fromStack(stack)))
+      .flat()
+      .filter(
+        ({ Action, Resource }) =>
+          Action === "states:StartExecution" && JSON.stringify(Resource) === JSON.stringify(arn),
+      );
+    expect(starts).toHaveLength(1);
+  });
+
+  test.each([undefined, "acme-prod-import"])(
+    "lets the stack deploy where another stack has the keepers (%s)",
+    (name) => {
+      const app = new App();
+      const platform = workflowIn(newStack(app, "Platform"));
+      const team = newStack(app, "Team");
+      const { table } = platform.heartbeat;
+      const heartbeat = platform.heartbeat;
+      new LeasedWorkflow(team, "Import", {
+        table,
+        heartbeat,
+        key: "team",
+        work: new Pass(team, "Work"),
+        ...(name === undefined ? {} : { stateMachineName: name }),
+      });
+      expect(() => app.synth()).not.toThrow();
+    },
+  );
+});
+
+describe("a role of the user's", () => {
+  function trusted(stack: Stack): Role {
+    return new Role(stack, "Own", { assumedBy: new ServicePrincipal("states.amazonaws.com") });
+  }
+
+  function functionIn(stack: Stack): LambdaFunction {
+    const code = Code.fromInline("exports.handler = async () => ({});");
+    return new LambdaFunction(stack, "Fetcher", {
+      runtime: Runtime.NODEJS_LATEST,
+      handler: "index.handler",
+      code,
+    });
+  }
+
+  /** What a workflow needs, as its own role would have it. */
+  const needed = [
+    /^dynamodb:UpdateItem,/,
+    /^states:StartExecution .*<LeaseholdHeartbeat/,
+    /^lambda:InvokeFunction /,
+    /^logs:CreateLogDelivery,/,
+    /^xray:PutTraceSegments,/,
+  ];
+
+  const roles: [string, (app: App, stack: Stack) => IRole, RegExp][] = [
+    ["of its stack", (_, stack) => trusted(stack), /^OwnDefaultPolicy/],
+    ["of another stack", (app) => trusted(newStack(app, "Roles")), /^ImportRolePolicy/],
+    [
+      "that is defined elsewhere",
+      (_, stack) => Role.fromRoleArn(stack, "Own", "arn:aws:iam::111122223333:role/Own"),
+      /^OwnPolicy/,
+    ],
+  ];
+  test.each(roles)("%s gets all that the workflow needs, in the workflow's stack", (_, make, policy) => {
+    const app = new App();
+    const stack = newStack(app);
+    const work = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionIn(stack) });
+    const role = make(app, stack);
+    const { stateMachine } = workflowIn(stack, { role, work });
+    app.synth();
+    const template = Template.fromStack(stack);
+    const has = permitted(template, policy);
+    for (const each of needed) expect(has).toContainEqual(expect.stringMatching(each));
+    expect(template.findResources(machineType)).toHaveProperty([
+      stack.getLogicalId(stateMachine.node.defaultChild as never),
+      "Properties",
+      "RoleArn",
+    ]);
+    // No role is made beside it.
+    const own = Object.keys(template.findResources("AWS::IAM::Role"));
+    expect(own.filter((id) => id.startsWith("ImportStateMachine"))).toEqual([]);
+  });
+
+  test("that does not let itself be changed is left as it is", () => {
+    const stack = newStack();
+    const role = Role.fromRoleArn(stack, "Own", "arn:aws:iam::111122223333:role/Own", { mutable: false });
+    workflowIn(stack, { role });
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties(machineType, { RoleArn: "arn:aws:iam::111122223333:role/Own" });
+    for (const { Properties } of Object.values(template.findResources("AWS::IAM::Policy"))) {
+      expect(Properties.Roles).not.toContain("Own");
+    }
+  });
+});
+
+describe("a key of the user's", () => {
+  test("encrypts the workflow, whose role alone may use it, for this state machine only", () => {
+    const stack = newStack();
+    const key = new Key(stack, "Key");
+    const encryptionConfiguration = new CustomerManagedEncryptionConfiguration(key, Duration.minutes(1));
+    const { stateMachine } = workflowIn(stack, { encryptionConfiguration });
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties(machineType, {
+      EncryptionConfiguration: {
+        KmsKeyId: stack.resolve(key.keyArn),
+        KmsDataKeyReusePeriodSeconds: 60,
+        Type: "CUSTOMER_MANAGED_KMS_KEY",
+      },
+    });
+    const [machine] = Object.values(
+      template.findResources(machineType, { Properties: { EncryptionConfiguration: Match.anyValue() } }),
+    );
+    const uses = Object.entries(policiesIn(template)).flatMap(([id, statements]) =>
+      statements
+        .filter(({ Action }) => [Action].flat().some((each) => each.startsWith("kms:")))
+        .map((each) => [id, each]),
+    ) as [string, Statement][];
+    const [role] = [stateMachine.role.node.defaultChild].map((each) => stack.getLogicalId(each as never));
+    expect(uses.map(([id]) => id.startsWith(String(role).slice(0, -8)))).toEqual(uses.map(() => true));
+    const [[, own]] = uses.filter(([, { Action }]) => [Action].flat().includes("kms:Decrypt")) as [
+      [string, Statement],
+    ];
+    expect(
+      textOf(
+        (own.Condition as { StringEquals: Record<string, unknown> }).StringEquals[
+          "kms:EncryptionContext:aws:states:stateMachineArn"
+        ],
+      ),
+    ).toBe(states(`stateMachine:${machine?.Properties.StateMachineName}`));
+  });
+});
