@@ -1,6 +1,7 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import { Duration, Names } from "aws-cdk-lib";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
+import { EventField, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
 import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
@@ -14,15 +15,17 @@ import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
-import { checkSingletonJob, jobKinds } from "./singleton-job-checks.ts";
+import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * A scheduled job of which one run is at work at a time, even when the scheduler delivers twice or late, or while an
+ * A job of which one run is at work at a time, even when its schedule or trigger delivers twice or late, or while an
  * earlier run goes on.
  *
+ * A schedule starts it, or a `trigger`: each message of a queue, or each event of a rule.
+ *
  * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to
- * a runbook. The event of a run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
+ * a runbook. The event of a scheduled run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
  * run that is delivered twice is one run.
  *
  * The lock is a lease: the signal of a run that loses it aborts, and nothing stops the run by force. The lock does not
@@ -42,7 +45,8 @@ export class SingletonJob extends Construct {
   readonly jobName: string;
   /** The key of the runs' lock; undefined for a workflow, which has its own. */
   readonly key: string | undefined;
-  readonly schedule: Schedule;
+  /** Undefined for a job with a trigger. */
+  readonly schedule: Schedule | undefined;
   /** Where runs go that could not be started, or failed for good. */
   readonly deadLetterQueue: IQueue;
   /** Undefined where they are turned off. */
@@ -54,9 +58,9 @@ export class SingletonJob extends Construct {
 
   constructor(scope: Construct, id: string, props: SingletonJobProps) {
     super(scope, id);
-    const given = checkProps(props, jobKinds, "schedule", "table", "target");
+    const given = checkProps(props, jobKinds, "table", "target");
     const timing = checkSingletonJob(this, given);
-    const { table, target } = given;
+    const { table, target, trigger } = given;
     const maxInterval = given.maxInterval ?? defaultMaxInterval(given, timing);
     const maxEventAge = given.maxEventAge ?? defaultMaxEventAge(timing.interval ?? maxInterval);
 
@@ -64,14 +68,17 @@ export class SingletonJob extends Construct {
     this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = given.deadLetterQueue ?? this.#defineDeadLetterQueue();
+    this.deadLetterQueue =
+      given.deadLetterQueue ?? deadLettersOf(trigger?.queue) ?? this.#defineDeadLetterQueue();
 
     const bound = target.bind(this, {
       table,
       key,
       jobName: this.jobName,
-      overlap: given.overlap ?? "skip",
-      once: given.once ?? true,
+      overlap: overlapOf(given),
+      once: given.once ?? trigger === undefined,
+      queue: trigger?.queue,
+      enabled: given.enabled ?? true,
       heartbeat: given.heartbeat,
       lockAtMostFor: given.lockAtMostFor,
       lockAtLeastFor: given.lockAtLeastFor,
@@ -82,24 +89,30 @@ export class SingletonJob extends Construct {
       observability: observabilityOf(given),
     });
     this.runs = bound.runs;
-    this.schedule = new Schedule(this, "Schedule", {
-      schedule: given.schedule,
-      description: `Runs the job ${this.jobName}, one at a time.`,
-      enabled: given.enabled ?? true,
-      ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
-      ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
-      target: bound.scheduleTarget({
-        deadLetterQueue: this.deadLetterQueue,
-        maxEventAge,
-        ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
-        input: ScheduleTargetInput.fromObject({
-          job: this.jobName,
-          scheduledTime: ContextAttribute.scheduledTime,
-          executionId: ContextAttribute.executionId,
-          ...(given.input === undefined ? {} : { input: given.input }),
+    const delivery = {
+      deadLetterQueue: this.deadLetterQueue,
+      maxEventAge,
+      ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
+    };
+    trigger?.rule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
+    this.schedule =
+      given.schedule &&
+      new Schedule(this, "Schedule", {
+        schedule: given.schedule,
+        description: `Runs the job ${this.jobName}, one at a time.`,
+        enabled: given.enabled ?? true,
+        ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
+        ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
+        target: bound.scheduleTarget({
+          ...delivery,
+          input: ScheduleTargetInput.fromObject({
+            job: this.jobName,
+            scheduledTime: ContextAttribute.scheduledTime,
+            executionId: ContextAttribute.executionId,
+            ...(given.input === undefined ? {} : { input: given.input }),
+          }),
         }),
-      }),
-    });
+      });
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
@@ -135,6 +148,16 @@ export class SingletonJob extends Construct {
     return this.metric(metricNames.lost, props);
   }
 
+  /** By `time`, a run that replaces another knows which is newer; only a schedule has a `scheduledTime`. */
+  #eventOfRule(): RuleTargetInput {
+    return RuleTargetInput.fromObject({
+      job: this.jobName,
+      time: EventField.time,
+      executionId: EventField.eventId,
+      input: EventField.fromPath("$"),
+    });
+  }
+
   #defineDeadLetterQueue(): Queue {
     return new Queue(this, "DeadLetters", {
       encryption: QueueEncryption.SQS_MANAGED,
@@ -161,6 +184,16 @@ export class SingletonJob extends Construct {
       ...alarmSettings(props),
     });
   }
+}
+
+/** The dead-letter queue of the queue that triggers a job. */
+function deadLettersOf(queue: (IQueue & Pick<Queue, "deadLetterQueue">) | undefined): IQueue | undefined {
+  if (queue === undefined) return undefined;
+  if (queue.deadLetterQueue) return queue.deadLetterQueue.queue;
+  throw new Error(
+    `the queue ${queue.node.path} shows no dead-letter queue, and a message whose runs always fail would come again ` +
+      "until it expires: give the queue one; name that of an imported queue as deadLetterQueue",
+  );
 }
 
 function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSettings {

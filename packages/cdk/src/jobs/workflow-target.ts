@@ -1,3 +1,4 @@
+import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { isLeased } from "../workflow/machine-names.ts";
@@ -52,5 +53,6 @@ export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): Boun
       isLeased(stateMachine)
         ? new StartLeasedWorkflow(stateMachine, props)
         : new StepFunctionsStartExecution(stateMachine, props),
+    ruleTarget: ({ event, ...props }) => new SfnStateMachine(stateMachine, { ...props, input: event }),
   };
 }

@@ -1,5 +1,11 @@
 import { Duration } from "aws-cdk-lib";
-import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import {
+  type IChainable,
+  type Parallel,
+  QueryLanguage,
+  StateGraph,
+  type StateMachine,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import {
   aDuration,
@@ -27,6 +33,7 @@ import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
+import { stateOf } from "./workflow-state.ts";
 import type { WhenHeld } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
@@ -210,6 +217,32 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.guard(this.stateMachine, { releasesItself: true, ...(key === undefined ? {} : { key }) });
     wakeup?.serve(this.stateMachine);
     this.redriveGuard = RedriveGuard.of(this);
+  }
+
+  /**
+   * Gives a state for another state machine, of which this workflow is the part that runs under the lock.
+   *
+   * It runs this workflow as a child execution and waits for its end. The state's input is the child's input, and the
+   * child's output is the state's output. It fails with the error and the cause that this workflow ends with, for
+   * example LeaseUnavailableError or the work's own error, for `addCatch` and `addRetry` to name. It fails with
+   * States.TaskFailed where there is no such error: the child was stopped, has timed out or could not be started.
+   *
+   * When the outer execution is stopped, times out, or leaves this state otherwise, Step Functions stops the child, and
+   * its lock is released. Each try is an execution of its own, with a lease of its own.
+   *
+   * Costs 3 state transitions, besides the child's own. The state machine that has the state gets the permission to
+   * start this workflow and to stop it.
+   *
+   * ```ts
+   * const importing = new LeasedWorkflow(this, "Importing", { table, key: "orders", work: fetchOrders });
+   * const definition = check.next(importing.asState(this, "Import").addCatch(tell, { errors: ["LeaseUnavailableError"] }));
+   * ```
+   *
+   * @param scope the construct in which the states are made
+   * @param id the state's name, to which the two states inside it add `_Run` and `_Failed`; at most 73 characters
+   */
+  asState(scope: Construct, id: string): Parallel {
+    return stateOf(scope, id, this.stateMachine);
   }
 }
 
