@@ -2,7 +2,7 @@ import { LeasedWorkflow, type LeasedWorkflowProps, LeaseTable } from "@leasehold
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Stack } from "aws-cdk-lib";
+import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import {
   DefinitionBody,
@@ -70,7 +70,7 @@ function machinesOf(template: Template) {
 const failingWork = (stack: Stack): IChainable =>
   Fail.jsonata(stack, "Break", { error: "OutOfStock", cause: "no mugs" });
 const longWork = (stack: Stack): IChainable =>
-  Wait.jsonata(stack, "Long", { time: WaitTime.seconds(3_000) });
+  Wait.jsonata(stack, "Long", { time: WaitTime.duration(Duration.minutes(50)) });
 const caught = (stack: Stack, part: Parallel, error: string): IChainable =>
   part.addCatch(Pass.jsonata(stack, "Told", { outputs: { told: "{% $states.input %}" } }), {
     errors: [error],

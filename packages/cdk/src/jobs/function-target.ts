@@ -123,6 +123,8 @@ export class FunctionTarget extends JobTarget {
   #invokedDirectly(job: Construct, settings: TargetSettings): BoundTarget {
     return {
       runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
+      arn: this.#invoked.functionArn,
+      grantStart: (grantee) => this.#invoked.grantInvoke(grantee),
       scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
       ruleTarget: (props) => new FunctionRuleTarget(this.#invoked, props),
     };

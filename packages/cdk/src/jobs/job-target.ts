@@ -1,6 +1,7 @@
 import type { Duration } from "aws-cdk-lib";
 import type { IRuleTarget, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import type { TargetBaseProps } from "aws-cdk-lib/aws-events-targets";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
 import type { ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
@@ -50,6 +51,10 @@ export interface BoundTarget {
   readonly keeper?: ILeaseHeartbeat;
   /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;
+  /** The ARN of the function or state machine that a run starts. */
+  readonly arn: string;
+  /** Permits a caller to start runs by hand. */
+  grantStart(grantee: IGrantable): Grant;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
   ruleTarget(props: JobRuleTargetProps): IRuleTarget;
 }

@@ -1,7 +1,8 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
-import { Duration, Names } from "aws-cdk-lib";
+import { Duration, Names, Stack, Token } from "aws-cdk-lib";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
 import { EventField, RuleTargetInput } from "aws-cdk-lib/aws-events";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
 import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
@@ -10,10 +11,11 @@ import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
-import { checkProps } from "../prop-kinds.ts";
+import { aGrantee, checkKind, checkProps } from "../prop-kinds.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
+import type { BoundTarget } from "./job-target.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
 import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
@@ -53,8 +55,12 @@ export class SingletonJob extends Construct {
   readonly alarms: JobAlarms | undefined;
   /** The metrics of the job's runs. */
   readonly runs: JobRunMetrics;
+  /** The ARN of the function or state machine that a run starts, with {@link SingletonJob.runEvent} as its input. */
+  readonly targetArn: string;
 
   readonly #table: ILeaseTable;
+  readonly #bound: BoundTarget;
+  readonly #input: unknown;
 
   constructor(scope: Construct, id: string, props: SingletonJobProps) {
     super(scope, id);
@@ -88,7 +94,10 @@ export class SingletonJob extends Construct {
       keeper: given.keeper,
       observability: observabilityOf(given),
     });
+    this.#bound = bound;
+    this.#input = given.input;
     this.runs = bound.runs;
+    this.targetArn = bound.arn;
     const delivery = {
       deadLetterQueue: this.deadLetterQueue,
       maxEventAge,
@@ -105,17 +114,47 @@ export class SingletonJob extends Construct {
         ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
         target: bound.scheduleTarget({
           ...delivery,
-          input: ScheduleTargetInput.fromObject({
-            job: this.jobName,
-            scheduledTime: ContextAttribute.scheduledTime,
-            executionId: ContextAttribute.executionId,
-            ...(given.input === undefined ? {} : { input: given.input }),
-          }),
+          input: ScheduleTargetInput.fromObject(
+            this.#eventOf(ContextAttribute.scheduledTime, ContextAttribute.executionId),
+          ),
         }),
       });
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
+  }
+
+  /**
+   * Gives the event of a run that is started by hand, as JSON text, for the slot of a time. Send it to
+   * {@link SingletonJob.targetArn}: the run is that slot's, as if the schedule had started it.
+   *
+   * With `once`, a slot that is done, or earlier than one that is done, is skipped. A time that is more than a minute
+   * ahead is refused by the run. To run at once, give the present time: the next scheduled time keeps its own run.
+   *
+   * Throws for a job with a trigger: put an event, or send a message.
+   *
+   * ```ts
+   * new CfnOutput(this, "Event", { value: job.runEvent("2026-11-21T08:00:00Z") });
+   * ```
+   *
+   * @param scheduledTime an ISO time with its zone
+   */
+  runEvent(scheduledTime: string): string {
+    if (this.schedule === undefined) {
+      throw new Error(`the job ${this.jobName} has a trigger: send a message to its queue, or put an event`);
+    }
+    const isTime = /T.*(Z|[+-]\d\d:\d\d)$/.test(scheduledTime) && !Number.isNaN(Date.parse(scheduledTime));
+    if (!(isTime || Token.isUnresolved(scheduledTime))) {
+      throw new Error(
+        `scheduledTime is ${JSON.stringify(scheduledTime)}: give an ISO time, such as 2026-11-21T08:00:00Z`,
+      );
+    }
+    return Stack.of(this).toJsonString(this.#eventOf(scheduledTime, "by hand"));
+  }
+
+  /** Permits a caller to start runs by hand. */
+  grantRun(grantee: IGrantable): Grant {
+    return this.#bound.grantStart(checkKind("grantee", grantee, aGrantee));
   }
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
@@ -146,6 +185,11 @@ export class SingletonJob extends Construct {
   /** How many runs lost their lease before they had ended. */
   metricLost(props?: MetricOptions): Metric {
     return this.metric(metricNames.lost, props);
+  }
+
+  #eventOf(scheduledTime: string, executionId: string): Record<string, unknown> {
+    const input = this.#input === undefined ? {} : { input: this.#input };
+    return { job: this.jobName, scheduledTime, executionId, ...input };
   }
 
   /** By `time`, a run that replaces another knows which is newer; only a schedule has a `scheduledTime`. */

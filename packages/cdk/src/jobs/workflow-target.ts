@@ -49,6 +49,8 @@ export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): Boun
       succeeded: stateMachine.metricSucceeded(),
       failed: failuresOf(stateMachine),
     },
+    arn: stateMachine.stateMachineArn,
+    grantStart: (grantee) => stateMachine.grantStartExecution(grantee),
     scheduleTarget: (props) =>
       isLeased(stateMachine)
         ? new StartLeasedWorkflow(stateMachine, props)

@@ -1,4 +1,10 @@
-import { type IStateMachine, Fail, IntegrationPattern, Parallel, TaskInput } from "aws-cdk-lib/aws-stepfunctions";
+import {
+  Fail,
+  IntegrationPattern,
+  type IStateMachine,
+  Parallel,
+  TaskInput,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { jsonata } from "./asl.ts";
