@@ -16,7 +16,9 @@ import {
   WaitTime,
 } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { definitionsIn } from "../support/definitions.ts";
+import { bench } from "../support/state-machines.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
 interface Parts {
@@ -168,6 +170,45 @@ describe("a leased workflow as a state of another machine", () => {
       status: "SUCCEEDED",
       output: { told: { Error: "States.TaskFailed", Cause: expect.stringContaining("ABORTED") } },
     });
+  });
+
+  it.each([
+    ["was cut off", "States.TaskFailed", '{"Error":"OutOfStock","Input":{"orders":"aaaa'],
+    ["is no JSON", "States.TaskFailed", "the child could not be stopped"],
+    ["is of another error", "StepFunctions.AccessDenied", '{"Error":"OutOfStock"}'],
+  ])("keeps an error whose cause %s", async (_, error, cause) => {
+    const definitions = Object.entries(definitionsIn(templateOf()));
+    const [, outer] = definitions.find(([id]) => id.startsWith("Outer")) ?? [];
+    const { machines, start } = bench(outer as object, async () => {
+      throw new StatesError(error, cause);
+    });
+    expect(machines.describe(await start())).toMatchObject({ status: "FAILED", error, cause });
+  });
+
+  it("runs in a new child, under a new lease, when the outer execution was stopped and is redriven", async () => {
+    const { clock, client, steps, start, stop, describe, children } = machinesOf(
+      templateOf({ work: longWork }),
+    );
+    const execution = start();
+    await clock.advance(60_000);
+    stop(execution);
+    await clock.advance(600_000);
+    steps.machines.redrive(execution);
+    await clock.advance(60_000);
+    expect(children().map(({ status }) => status)).toEqual(["ABORTED", "RUNNING"]);
+    expect(await client.tryAcquire("orders")).toBeUndefined();
+    await clock.advance(3_600_000);
+    expect(describe(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("fails again with the same error, and does no work, when an outer execution that it has failed is redriven", async () => {
+    const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: failingWork }));
+    const execution = start();
+    await clock.advance(1_000);
+    steps.machines.redrive(execution);
+    await clock.advance(1_000);
+    expect(describe(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock" });
+    expect(children()).toHaveLength(1);
   });
 
   it("lets the outer machine start this workflow, watch its executions, and nothing of the table", () => {
