@@ -52,7 +52,8 @@ export class SingletonJobTrigger {
    * The queue needs a dead-letter queue. It is the job's, and has an alarm.
    *
    * ```ts
-   * const orders = new Queue(this, "Orders", { fifo: true, deadLetterQueue: { queue: failedOrders, maxReceiveCount: 5 } });
+   * const failed = new Queue(this, "FailedOrders", { fifo: true });
+   * const orders = new Queue(this, "Orders", { fifo: true, deadLetterQueue: { queue: failed, maxReceiveCount: 10 } });
    * const trigger = SingletonJobTrigger.queue(orders);
    * ```
    */

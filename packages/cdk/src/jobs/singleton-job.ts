@@ -134,7 +134,7 @@ export class SingletonJob extends Construct {
    * Throws for a job with a trigger: put an event, or send a message.
    *
    * ```ts
-   * new CfnOutput(this, "Event", { value: job.runEvent("2026-11-21T08:00:00Z") });
+   * const event = job.runEvent("2026-11-21T08:00:00Z");
    * ```
    *
    * @param scheduledTime an ISO time with its zone

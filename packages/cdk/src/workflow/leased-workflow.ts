@@ -234,8 +234,8 @@ export class LeasedWorkflow extends Construct {
    * start this workflow and to stop it.
    *
    * ```ts
-   * const importing = new LeasedWorkflow(this, "Importing", { table, key: "orders", work: fetchOrders });
-   * const definition = check.next(importing.asState(this, "Import").addCatch(tell, { errors: ["LeaseUnavailableError"] }));
+   * const part = importing.asState(this, "Import").addRetry({ errors: ["LeaseUnavailableError"] });
+   * const whole = fetchOrders.next(part).next(storeOrders);
    * ```
    *
    * @param scope the construct in which the states are made

@@ -25,8 +25,8 @@ export function stateOf(scope: Construct, id: string, stateMachine: IStateMachin
     outputs: jsonata("$states.result.Output"),
   });
   const failed = Fail.jsonata(scope, `${id}_Failed`, {
-    error: told("Error", "$states.input.Error"),
-    cause: told("Cause", "$exists($states.input.Cause) ? $states.input.Cause : 'no cause was given'"),
+    error: ofChild("Error", "$states.input.Error"),
+    cause: ofChild("Cause", "$exists($states.input.Cause) ? $states.input.Cause : 'no cause was given'"),
   });
   const state = Parallel.jsonata(scope, id, { outputs: jsonata("$states.result[0]") });
   return state.branch(run.addCatch(failed));
@@ -36,7 +36,7 @@ export function stateOf(scope: Construct, id: string, stateMachine: IStateMachin
  * A part of the child's own failure. The cause of `States.TaskFailed` is the child's description as JSON, unless it was
  * cut off: a cause has at most 32,768 characters.
  */
-function told(part: "Error" | "Cause", otherwise: string): string {
+function ofChild(part: "Error" | "Cause", otherwise: string): string {
   const cause = "$states.input.Cause";
   const isWhole = `$states.input.Error = 'States.TaskFailed' and $substring(${cause}, 0, 1) = '{' and $substring(${cause}, -1) = '}'`;
   return jsonata(
