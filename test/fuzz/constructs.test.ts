@@ -20,11 +20,13 @@ import {
   LeaseWakeupAlarms,
   SingletonJob,
   SingletonJobTarget,
+  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { App, Duration, Lazy, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Billing, MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Cluster, FargateTaskDefinition, PropagatedTagSource } from "aws-cdk-lib/aws-ecs";
+import { Rule } from "aws-cdk-lib/aws-events";
 import { PolicyDocument, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
@@ -96,6 +98,9 @@ const parts: Readonly<Record<string, (scene: Scene) => unknown>> = {
   lambdaTarget: (scene) => SingletonJobTarget.lambda(scene.part("fn") as LambdaFunction),
   lockedTarget: (scene) => SingletonJobTarget.lockedLambda(scene.part("importedFn") as LambdaFunction),
   taskTarget: () => SingletonJobTarget.glueJob({ glueJobName: "import" }),
+  ruleTrigger: (scene) =>
+    SingletonJobTrigger.rule(new Rule(scene.stack, "Rule", { eventPattern: { source: ["shop"] } })),
+  queueTrigger: (scene) => SingletonJobTrigger.queue(scene.part("queue") as Queue),
   workflowTarget: (scene) => SingletonJobTarget.workflow(scene.part("workflow") as LeasedWorkflow),
   cluster: ({ stack }) => new Cluster(stack, "Cluster"),
   taskDefinition: ({ stack }) => new FargateTaskDefinition(stack, "Definition"),
@@ -330,6 +335,7 @@ const entries: Readonly<Record<string, Entry>> = {
       table,
       target: aPart("lambdaTarget", "lockedTarget", "taskTarget", "workflowTarget"),
       timeWindow: fc.constantFrom(TimeWindow.off(), TimeWindow.flexible(Duration.minutes(5))),
+      trigger: aPart("ruleTrigger", "queueTrigger"),
       wakeup: aPart("wakeup"),
     },
     needs: { table: "table", target: "lambdaTarget", schedule: "rate" },
@@ -396,6 +402,28 @@ const entries: Readonly<Record<string, Entry>> = {
   "SingletonJobTarget.workflow": {
     props: { stateMachine: aPart("machine"), redriveGuard: aPart("guard") },
     make: (_, props) => SingletonJobTarget.workflow(props),
+  },
+  "SingletonJob by a trigger": {
+    props: {
+      deadLetterQueue: aPart("queue"),
+      enabled: flag,
+      input: fc.jsonValue(),
+      lockAtLeastFor: duration,
+      maxEventAge: duration,
+      maxInterval: duration,
+      once: flag,
+      overlap: fc.constantFrom("skip", "queue", "replace"),
+      retryAttempts: count,
+      target: aPart("lambdaTarget", "lockedTarget", "workflowTarget"),
+      trigger: aPart("ruleTrigger", "queueTrigger"),
+      wakeup: aPart("wakeup"),
+    },
+    needs: { table: "table", target: "lambdaTarget", trigger: "queueTrigger" },
+    make: ({ stack }, props) => new SingletonJob(stack, "It", props),
+  },
+  SingletonJobTrigger: {
+    props: {},
+    make: (_, __, source) => [SingletonJobTrigger.rule(source), SingletonJobTrigger.queue(source)],
   },
   "SingletonJobTarget's functions": {
     props: {},

@@ -3,6 +3,9 @@ import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
+import { IntegrationError } from "../../tools/local/src/services/errors.ts";
+import { createIntegrations, type IntegrationPorts } from "../../tools/local/src/services/integrations.ts";
+import { stepFunctionsOperations } from "../../tools/local/src/services/operations.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineListener } from "../../tools/local/src/state-machines/events.ts";
 import {
@@ -97,7 +100,10 @@ export class StepFunctions {
       random: () => 0.5,
       ...chance,
       ...(onEvent === undefined ? {} : { onEvent }),
-      call: (resource, args, { signal }) => this.call(resource, args, signal),
+      call: (resource, args, { signal }) =>
+        resource.endsWith(":states:startExecution.sync:2")
+          ? this.#runChild(resource, args, signal)
+          : this.call(resource, args, signal),
     });
   }
 
@@ -227,6 +233,17 @@ export class StepFunctions {
         if (answer === undefined) throw new Error(`no such resource in this test: ${action}`);
         return answer(args as never, signal);
       }
+    }
+  }
+
+  /** As the local run of the app does it. */
+  async #runChild(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
+    const { machines } = this;
+    const ports = { machines, stepFunctions: stepFunctionsOperations(machines) };
+    try {
+      return await createIntegrations(ports as IntegrationPorts)(resource, args, signal);
+    } catch (error) {
+      throw error instanceof IntegrationError ? new StatesError(error.error, error.cause) : error;
     }
   }
 

@@ -12,7 +12,7 @@ const preamble = `
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger } from "@leasehold/cdk";
 import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
 import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { conformanceChecks, runConformance } from "@leasehold/client/conformance";
@@ -40,6 +40,8 @@ import { ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider } from "@opent
 import pino from "pino";
 import { Duration, Stack } from "aws-cdk-lib";
 import { SnsAction } from "aws-cdk-lib/aws-cloudwatch-actions";
+import { Rule } from "aws-cdk-lib/aws-events";
+import { Queue } from "aws-cdk-lib/aws-sqs";
 import type { Function as LambdaFunction, IFunction } from "aws-cdk-lib/aws-lambda";
 import { NodejsFunction, OutputFormat } from "aws-cdk-lib/aws-lambda-nodejs";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
@@ -73,7 +75,7 @@ export const used = [
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
-  NodejsFunction, OutputFormat,
+  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */

@@ -1,6 +1,6 @@
 export type { FunctionTargetOptions } from "./jobs/function-target.ts";
 export { InvokeFunction } from "./jobs/invoke-function.ts";
-export type { BoundTarget, JobTarget, TargetSettings } from "./jobs/job-target.ts";
+export type { BoundTarget, JobRuleTargetProps, JobTarget, TargetSettings } from "./jobs/job-target.ts";
 export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
 export type { LockedTaskTargetOptions } from "./jobs/locked-task-target.ts";
 export type {
@@ -11,6 +11,7 @@ export type {
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export { SingletonJobTarget } from "./jobs/singleton-job-target.ts";
+export { SingletonJobTrigger } from "./jobs/singleton-job-trigger.ts";
 export type { LeasedStateMachine } from "./jobs/workflow-target.ts";
 export {
   type AlarmText,

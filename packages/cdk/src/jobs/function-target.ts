@@ -2,12 +2,15 @@ import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
 import { Duration, Stack } from "aws-cdk-lib";
 import { Stats } from "aws-cdk-lib/aws-cloudwatch";
+import { LambdaFunction as FunctionRuleTarget } from "aws-cdk-lib/aws-events-targets";
 import {
   EventInvokeConfig,
   type IFunction,
   type IVersion,
   type Function as LambdaFunction,
 } from "aws-cdk-lib/aws-lambda";
+import { SqsEventSource } from "aws-cdk-lib/aws-lambda-event-sources";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
@@ -45,6 +48,7 @@ export class FunctionTarget extends JobTarget {
   readonly refusedProps = {};
   readonly waitingOverlaps = ["queue"] as const;
   readonly keptOverlaps = ["queue"] as const;
+  override readonly refusedQueue = undefined;
   /** The invoked function, or an alias or version of it. */
   readonly #invoked: IFunction;
   /** The function that has the environment. */
@@ -79,7 +83,20 @@ export class FunctionTarget extends JobTarget {
     checkRegion(fn, settings.table);
     setEnvironment(fn, settings);
     settings.table.grants.useLeases(fn, { keys: [settings.key] });
-    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#scheduled(job, settings);
+    if (settings.queue) return this.#consuming(job, settings, settings.queue);
+    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#invokedByEvent(job, settings);
+  }
+
+  /** A run that finds the lock held fails, for the queue to deliver its message again. */
+  #consuming(job: Construct, settings: TargetSettings, queue: IQueue): BoundTarget {
+    const { enabled } = settings;
+    // One is at work, and Lambda takes no smaller number than 2.
+    this.#invoked.addEventSource(new SqsEventSource(queue, { batchSize: 1, maxConcurrency: 2, enabled }));
+    const bound = this.#invokedDirectly(job, settings);
+    const { undelivered: _, ...runs } = bound.runs;
+    // Lambda's errors also have the runs that found the lock held.
+    const failed = { failed: leaseMetric(metricNames.jobFailed, subjectOf(job, settings)) };
+    return { ...bound, runs: settings.overlap === "queue" ? { ...runs, failed } : runs };
   }
 
   /**
@@ -99,11 +116,18 @@ export class FunctionTarget extends JobTarget {
     return { ...bound, runs: { ...bound.runs, lost } };
   }
 
-  #scheduled(job: Construct, settings: TargetSettings): BoundTarget {
+  #invokedByEvent(job: Construct, settings: TargetSettings): BoundTarget {
     this.#configureRetries(job, settings);
+    return this.#invokedDirectly(job, settings);
+  }
+
+  #invokedDirectly(job: Construct, settings: TargetSettings): BoundTarget {
     return {
       runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
+      arn: this.#invoked.functionArn,
+      grantStart: (grantee) => this.#invoked.grantInvoke(grantee),
       scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
+      ruleTarget: (props) => new FunctionRuleTarget(this.#invoked, props),
     };
   }
 
@@ -157,8 +181,9 @@ const whenHeld: Readonly<Record<JobOverlap, string>> = { skip: "skip", queue: "t
 
 function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   const { lockAtMostFor, heartbeat } = settings;
-  // In a queue, the workflow's own lock has this cooldown: its waiting runs cost nothing.
-  const lockAtLeastFor = settings.overlap === "queue" ? undefined : settings.lockAtLeastFor;
+  // The lock of the workflow in which runs wait has this cooldown: its waiting runs cost nothing.
+  const hasWorkflow = settings.overlap === "queue" && settings.queue === undefined;
+  const lockAtLeastFor = hasWorkflow ? undefined : settings.lockAtLeastFor;
   const environment: Record<string, string | undefined> = {
     [environmentNames.tableName]: settings.table.nameFor(fn),
     [environmentNames.key]: settings.key,

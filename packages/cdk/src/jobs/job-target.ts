@@ -1,4 +1,7 @@
 import type { Duration } from "aws-cdk-lib";
+import type { IRuleTarget, RuleTargetInput } from "aws-cdk-lib/aws-events";
+import type { TargetBaseProps } from "aws-cdk-lib/aws-events-targets";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
 import type { ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
@@ -14,6 +17,8 @@ import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 /** What a job gives to its target. */
 export interface TargetSettings {
   readonly deadLetterQueue: IQueue;
+  /** Whether the queue that triggers the job is read. */
+  readonly enabled: boolean;
   readonly heartbeat: Duration | undefined;
   readonly jobName: string;
   readonly key: string;
@@ -24,6 +29,8 @@ export interface TargetSettings {
   readonly overlap: JobOverlap;
   /** How many runs may be at work at once; undefined for a lock. */
   readonly permits: number | undefined;
+  /** The queue of which each message is a run; undefined where no queue triggers the job. */
+  readonly queue: IQueue | undefined;
   readonly table: ILeaseTable;
   /** Where runs wait. */
   readonly wakeup: ILeaseWakeup | undefined;
@@ -31,6 +38,12 @@ export interface TargetSettings {
   readonly keeper: ILeaseHeartbeat | undefined;
   /** Of the state machines that the target makes. */
   readonly observability: ObservabilityProps;
+}
+
+/** What a rule needs to know of its target. */
+export interface JobRuleTargetProps extends TargetBaseProps {
+  /** The event of a run. */
+  readonly event: RuleTargetInput;
 }
 
 /** A target made ready for one job. */
@@ -42,7 +55,12 @@ export interface BoundTarget {
   readonly redriveGuard?: RedriveGuard | undefined;
   /** Permissions that have to be there before a run begins. */
   readonly permissions?: IDependable | undefined;
+  /** The ARN of the function or state machine that a run starts. */
+  readonly arn: string;
+  /** Permits a caller to start runs by hand. */
+  grantStart(grantee: IGrantable): Grant;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
+  ruleTarget(props: JobRuleTargetProps): IRuleTarget;
 }
 
 /** What a job runs, and what the target needs of the job. */
@@ -57,6 +75,10 @@ export abstract class JobTarget {
   abstract readonly keptOverlaps: readonly JobOverlap[];
   /** Whether a workflow holds the lock, which can as well be a permit. */
   readonly takesPermits: boolean = false;
-  /** Wires the target to its job. */
+  /** Why no queue can trigger this target, and what to do instead; undefined where one can. */
+  readonly refusedQueue: string | undefined =
+    "a message is deleted when the run has been started, so that a run that fails would lose it: consume the queue with a " +
+    "function of SingletonJobTarget.lambda, or trigger the job by a rule";
+  /** Wires the target to its job, and to the queue that triggers it. */
   abstract bind(job: Construct, settings: TargetSettings): BoundTarget;
 }

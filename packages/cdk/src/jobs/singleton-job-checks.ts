@@ -21,6 +21,7 @@ import {
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import { observabilityKinds, observabilityOf } from "../workflow/observability.ts";
+import type { JobTarget } from "./job-target.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
@@ -54,6 +55,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   table: aTable,
   target: having("a target, made by SingletonJobTarget", "bind", "refusedProps", "keptOverlaps"),
   timeWindow: having("a TimeWindow", "mode"),
+  trigger: having("a trigger, made by SingletonJobTrigger", "refusedProps"),
   wakeup: aWakeup,
 };
 
@@ -69,8 +71,9 @@ function isJson(value: unknown): boolean {
  * something is calculated from it.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
-  const timing = scheduleTiming(props.schedule);
+  const timing = timingOf(props);
   checkRefusedProps(props);
+  checkTrigger(props);
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
   checkJobPermits(props);
@@ -84,8 +87,52 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   return timing;
 }
 
-function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
-  for (const [prop, reason] of Object.entries(target.refusedProps)) {
+/** What a run does when the lock is held: a tick comes again, and any other work does not. */
+export function overlapOf({ overlap, trigger }: SingletonJobProps): JobOverlap {
+  return overlap ?? (trigger === undefined ? "skip" : "queue");
+}
+
+/** Where runs wait in the table, and where the job makes a state machine. A message waits in its own queue. */
+function overlapsOf({
+  target,
+  trigger,
+}: SingletonJobProps): Pick<JobTarget, "waitingOverlaps" | "keptOverlaps"> {
+  return trigger?.queue ? { waitingOverlaps: [], keptOverlaps: [] } : target;
+}
+
+function timingOf({ schedule, trigger }: SingletonJobProps): ScheduleTiming {
+  if (schedule !== undefined && trigger !== undefined) {
+    throw new Error(
+      "schedule and trigger are both set: leave one out, or define a job for each, with one key",
+    );
+  }
+  if (schedule !== undefined) return scheduleTiming(schedule);
+  if (trigger !== undefined) return { kind: "unknown" };
+  throw new Error("schedule is undefined: give a ScheduleExpression, or a queue or an event rule as trigger");
+}
+
+function checkTrigger({ trigger, once, overlap, target }: SingletonJobProps): void {
+  if (trigger === undefined) return;
+  if (once === true) {
+    throw new Error(
+      "once is true, but a slot that is done excludes all earlier ones, and messages and events need not come in order: " +
+        "leave it out, and let the work recognise what it has done by the message's or event's id",
+    );
+  }
+  if (trigger.queue === undefined) return;
+  if (target.refusedQueue !== undefined) {
+    throw new Error(`trigger is a queue, which cannot start this target: ${target.refusedQueue}`);
+  }
+  if (overlap === "replace") {
+    throw new Error(
+      'overlap is "replace", but the message of a run that is replaced would be deleted: choose "queue" or "skip"',
+    );
+  }
+}
+
+function checkRefusedProps({ target, trigger, ...props }: SingletonJobProps): void {
+  const refusals = Object.entries({ ...target.refusedProps, ...trigger?.refusedProps });
+  for (const [prop, reason] of refusals) {
     if (prop in props && props[prop as keyof typeof props] !== undefined) {
       throw new Error(`${prop} is set ${reason}`);
     }
@@ -93,7 +140,9 @@ function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
 }
 
 /** Their number is the workflow's to check. */
-function checkJobPermits({ permits, target, once = true, overlap = "skip" }: SingletonJobProps): void {
+function checkJobPermits(props: SingletonJobProps): void {
+  const { permits, target, trigger, once = trigger === undefined } = props;
+  const overlap = overlapOf(props);
   if (permits === undefined) return;
   if (!target.takesPermits) {
     throw new Error(
@@ -116,8 +165,10 @@ function checkJobPermits({ permits, target, once = true, overlap = "skip" }: Sin
 
 const overlaps: readonly JobOverlap[] = ["skip", "queue", "replace"];
 
-function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: SingletonJobProps): void {
-  const { waitingOverlaps, keptOverlaps } = target;
+function checkWaiting(props: SingletonJobProps): void {
+  const { table, wakeup, keeper } = props;
+  const overlap = overlapOf(props);
+  const { waitingOverlaps, keptOverlaps } = overlapsOf(props);
   if (keeper && !keptOverlaps.includes(overlap)) throw unused("keeper", keptOverlaps);
   if (!waitingOverlaps.includes(overlap)) {
     if (wakeup) throw unused("wakeup", waitingOverlaps);
@@ -138,9 +189,8 @@ function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: Singl
 }
 
 function checkMachines(props: SingletonJobProps): void {
-  const { overlap = "skip", target } = props;
   const [prop] = Object.keys(observabilityOf(props));
-  if (prop === undefined || target.keptOverlaps.includes(overlap)) return;
+  if (prop === undefined || overlapsOf(props).keptOverlaps.includes(overlapOf(props))) return;
   throw new Error(
     `${prop} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
   );
@@ -253,7 +303,7 @@ function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
 }
 
 function warn(job: Construct, props: SingletonJobProps, { kind, interval }: ScheduleTiming): void {
-  const { lockAtMostFor, target, maxInterval, alarms } = props;
+  const { lockAtMostFor, target, trigger, maxInterval, alarms } = props;
   const isBounded = props.start !== undefined || props.end !== undefined;
   if (lockAtMostFor && interval && ms(lockAtMostFor) > ms(interval)) {
     Annotations.of(job).addWarningV2(
@@ -269,7 +319,8 @@ function warn(job: Construct, props: SingletonJobProps, { kind, interval }: Sche
         "after a run dies, the lock is held for the rest; shorten it, or leave it out",
     );
   }
-  if (alarms !== false && (interval === undefined || isBounded) && maxInterval === undefined) {
+  const isUnwatched = trigger === undefined && (interval === undefined || isBounded);
+  if (alarms !== false && isUnwatched && maxInterval === undefined) {
     const unknown = kind === "once" ? "the job runs a single time" : "the time between runs is not known";
     const reason = interval === undefined ? unknown : "the schedule has a start or an end";
     const advice = kind === "once" ? "" : ": set maxInterval";

@@ -7,13 +7,14 @@ import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { JobTarget } from "./job-target.ts";
+import type { SingletonJobTrigger } from "./singleton-job-trigger.ts";
 
 /**
  * What a run does when an earlier run is still at work.
  *
  * - `skip`: it ends at once, as a success.
  * - `queue`: it waits for its turn, without polling and without a running function, for maxEventAge at most. Needs a
- *   table with a stream, and a `wakeup`.
+ *   table with a stream, and a `wakeup`. A message of a queue waits in that queue, and needs neither.
  * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
  *   The signal of a function that takes the lock aborts. For a locked function or task the run is stopped, and the newer
  *   run begins when the earlier call or task must have ended.
@@ -32,9 +33,10 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** Whether the job has alarms. @default true */
   readonly alarms?: boolean;
   /**
-   * Where runs go that could not be started, or failed for good.
+   * Where runs go that could not be started, or failed for good. For messages of a queue: that queue's own, which you
+   * name if the queue is imported.
    *
-   * @default - an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
+   * @default - the dead-letter queue of the queue that triggers the job; else an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
    */
   readonly deadLetterQueue?: IQueue;
   /**
@@ -44,7 +46,7 @@ export interface SingletonJobProps extends ObservabilityProps {
    * @default - the schedule has no end
    */
   readonly end?: Date;
-  /** Whether the schedule is in force. @default true */
+  /** Whether the schedule is in force, or the queue is read. @default true */
   readonly enabled?: boolean;
   /**
    * How often the function renews its lease; below half of lockAtMostFor. A function with heartbeats may run for longer than lockAtMostFor.
@@ -93,9 +95,14 @@ export interface SingletonJobProps extends ObservabilityProps {
    * @default - twice the interval of a rate and the time window; without a rate there is no such alarm
    */
   readonly maxInterval?: Duration;
-  /** Whether a scheduled time runs once even where its trigger is delivered twice. @default true */
+  /**
+   * Whether a scheduled time runs once even where its trigger is delivered twice. It cannot be set with a `trigger`:
+   * a later slot that is done excludes all earlier ones, and messages and events need not come in order.
+   *
+   * @default - true with a schedule
+   */
   readonly once?: boolean;
-  /** What a run does when the lock is held. @default "skip" */
+  /** What a run does when the lock is held. @default - "skip" with a schedule; "queue" with a trigger, so that no work is lost */
   readonly overlap?: JobOverlap;
   /**
    * At most so many runs of a locked function or task are at work at once; 1 to 500. Each takes a permit of the semaphore of `key`,
@@ -113,10 +120,10 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** Address of the runbook that the alarms refer to; an anchor is appended. @default "docs/RUNBOOK.md" */
   readonly runbookUrl?: string;
   /**
-   * When the job runs: `ScheduleExpression.rate(...)`, `.cron({ ..., timeZone })` with all of AWS's syntax
+   * When the job runs, if it has no `trigger`: `ScheduleExpression.rate(...)`, `.cron({ ..., timeZone })` with all of AWS's syntax
    * (`?`, `L`, `W`, `LW`, `#`), or `.at(date, timeZone)` for a single run.
    */
-  readonly schedule: ScheduleExpression;
+  readonly schedule?: ScheduleExpression;
   /** @default - the account's default group */
   readonly scheduleGroup?: IScheduleGroup;
   /** The schedule's name: 1 to 64 letters, digits, `-`, `_` or `.`, unique in its group. @default - a unique name */
@@ -136,6 +143,8 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly target: JobTarget;
   /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
   readonly timeWindow?: TimeWindow;
+  /** What starts the runs of a job without a `schedule`: a queue or an event rule. @default - the schedule */
+  readonly trigger?: SingletonJobTrigger;
   /**
    * Wakes the run that has waited longest; needed for `overlap: "queue"`, and for `"replace"` of a locked function, and
    * only then.

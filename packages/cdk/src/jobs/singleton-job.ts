@@ -1,8 +1,10 @@
 import { type MetricName, metricNames } from "@leasehold/client/metrics";
-import { Duration, Names } from "aws-cdk-lib";
+import { Duration, Names, Stack, Token } from "aws-cdk-lib";
 import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
+import { EventField, RuleTargetInput } from "aws-cdk-lib/aws-events";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
-import type { IQueue } from "aws-cdk-lib/aws-sqs";
+import type { IQueue, Queue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { longestSilence } from "../monitoring/alarm-window.ts";
@@ -10,20 +12,23 @@ import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
-import { checkProps } from "../prop-kinds.ts";
+import { aGrantee, checkKind, checkProps } from "../prop-kinds.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
+import type { BoundTarget } from "./job-target.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
-import { checkSingletonJob, jobKinds } from "./singleton-job-checks.ts";
+import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * A scheduled job of which one run is at work at a time, even when the scheduler delivers twice or late, or while an
+ * A job of which one run is at work at a time, even when its schedule or trigger delivers twice or late, or while an
  * earlier run goes on.
  *
+ * A schedule starts it, or a `trigger`: each message of a queue, or each event of a rule.
+ *
  * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to
- * a runbook. The event of a run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
+ * a runbook. The event of a scheduled run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
  * run that is delivered twice is one run.
  *
  * The lock is a lease: the signal of a run that loses it aborts, and nothing stops the run by force. The lock does not
@@ -43,21 +48,26 @@ export class SingletonJob extends Construct {
   readonly jobName: string;
   /** The key of the runs' lock; undefined for a workflow, which has its own. */
   readonly key: string | undefined;
-  readonly schedule: Schedule;
+  /** Undefined for a job with a trigger. */
+  readonly schedule: Schedule | undefined;
   /** Where runs go that could not be started, or failed for good. */
   readonly deadLetterQueue: IQueue;
   /** Undefined where they are turned off. */
   readonly alarms: JobAlarms | undefined;
   /** The metrics of the job's runs. */
   readonly runs: JobRunMetrics;
+  /** The ARN of the function or state machine that a run starts, with {@link SingletonJob.runEvent} as its input. */
+  readonly targetArn: string;
 
   readonly #table: ILeaseTable;
+  readonly #bound: BoundTarget;
+  readonly #input: unknown;
 
   constructor(scope: Construct, id: string, props: SingletonJobProps) {
     super(scope, id);
-    const given = checkProps(props, jobKinds, "schedule", "table", "target");
+    const given = checkProps(props, jobKinds, "table", "target");
     const timing = checkSingletonJob(this, given);
-    const { table, target } = given;
+    const { table, target, trigger } = given;
     const maxInterval = given.maxInterval ?? defaultMaxInterval(given, timing);
     const maxEventAge = given.maxEventAge ?? defaultMaxEventAge(timing.interval ?? maxInterval);
 
@@ -65,15 +75,17 @@ export class SingletonJob extends Construct {
     this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = given.deadLetterQueue ?? deadLetterQueueOf(this);
+    this.deadLetterQueue = given.deadLetterQueue ?? deadLettersOf(trigger?.queue) ?? deadLetterQueueOf(this);
 
     const bound = target.bind(this, {
       table,
       key,
       jobName: this.jobName,
-      overlap: given.overlap ?? "skip",
-      once: given.once ?? true,
+      overlap: overlapOf(given),
+      once: given.once ?? trigger === undefined,
+      queue: trigger?.queue,
       permits: given.permits,
+      enabled: given.enabled ?? true,
       heartbeat: given.heartbeat,
       lockAtMostFor: given.lockAtMostFor,
       lockAtLeastFor: given.lockAtLeastFor,
@@ -83,33 +95,72 @@ export class SingletonJob extends Construct {
       keeper: given.keeper,
       observability: observabilityOf(given),
     });
+    this.#bound = bound;
+    this.#input = given.input;
     this.runs = bound.runs;
-    this.schedule = new Schedule(this, "Schedule", {
-      schedule: given.schedule,
-      description: `Runs the job ${this.jobName}, one at a time.`,
-      enabled: given.enabled ?? true,
-      ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
-      ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
-      ...(given.scheduleName === undefined ? {} : { scheduleName: given.scheduleName }),
-      ...(given.start ? { start: given.start } : {}),
-      ...(given.end ? { end: given.end } : {}),
-      target: bound.scheduleTarget({
-        deadLetterQueue: this.deadLetterQueue,
-        maxEventAge,
-        ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
-        input: ScheduleTargetInput.fromObject({
-          job: this.jobName,
-          scheduledTime: ContextAttribute.scheduledTime,
-          executionId: ContextAttribute.executionId,
-          ...(given.input === undefined ? {} : { input: given.input }),
+    this.targetArn = bound.arn;
+    const delivery = {
+      deadLetterQueue: this.deadLetterQueue,
+      maxEventAge,
+      ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
+    };
+    trigger?.rule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
+    this.schedule =
+      given.schedule &&
+      new Schedule(this, "Schedule", {
+        schedule: given.schedule,
+        description: `Runs the job ${this.jobName}, one at a time.`,
+        enabled: given.enabled ?? true,
+        ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
+        ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
+        ...(given.scheduleName === undefined ? {} : { scheduleName: given.scheduleName }),
+        ...(given.start ? { start: given.start } : {}),
+        ...(given.end ? { end: given.end } : {}),
+        target: bound.scheduleTarget({
+          ...delivery,
+          input: ScheduleTargetInput.fromObject(
+            this.#eventOf(ContextAttribute.scheduledTime, ContextAttribute.executionId),
+          ),
         }),
-      }),
-    });
+      });
     // A run before these would fail for a missing permission, and alarm.
-    if (bound.permissions) this.schedule.node.addDependency(bound.permissions);
+    if (bound.permissions) this.schedule?.node.addDependency(bound.permissions);
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
+  }
+
+  /**
+   * Gives the event of a run that is started by hand, as JSON text, for the slot of a time. Send it to
+   * {@link SingletonJob.targetArn}: the run is that slot's, as if the schedule had started it.
+   *
+   * With `once`, a slot that is done, or earlier than one that is done, is skipped. A time that is more than a minute
+   * ahead is refused by the run. To run at once, give the present time: the next scheduled time keeps its own run.
+   *
+   * Throws for a job with a trigger: put an event, or send a message.
+   *
+   * ```ts
+   * const event = job.runEvent("2026-11-21T08:00:00Z");
+   * ```
+   *
+   * @param scheduledTime an ISO time with its zone
+   */
+  runEvent(scheduledTime: string): string {
+    if (this.schedule === undefined) {
+      throw new Error(`the job ${this.jobName} has a trigger: send a message to its queue, or put an event`);
+    }
+    const isTime = /T.*(Z|[+-]\d\d:\d\d)$/.test(scheduledTime) && !Number.isNaN(Date.parse(scheduledTime));
+    if (!(isTime || Token.isUnresolved(scheduledTime))) {
+      throw new Error(
+        `scheduledTime is ${JSON.stringify(scheduledTime)}: give an ISO time, such as 2026-11-21T08:00:00Z`,
+      );
+    }
+    return Stack.of(this).toJsonString(this.#eventOf(scheduledTime, "by hand"));
+  }
+
+  /** Permits a caller to start runs by hand. */
+  grantRun(grantee: IGrantable): Grant {
+    return this.#bound.grantStart(checkKind("grantee", grantee, aGrantee));
   }
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
@@ -142,6 +193,21 @@ export class SingletonJob extends Construct {
     return this.metric(metricNames.lost, props);
   }
 
+  #eventOf(scheduledTime: string, executionId: string): Record<string, unknown> {
+    const input = this.#input === undefined ? {} : { input: this.#input };
+    return { job: this.jobName, scheduledTime, executionId, ...input };
+  }
+
+  /** By `time`, a run that replaces another knows which is newer; only a schedule has a `scheduledTime`. */
+  #eventOfRule(): RuleTargetInput {
+    return RuleTargetInput.fromObject({
+      job: this.jobName,
+      time: EventField.time,
+      executionId: EventField.eventId,
+      input: EventField.fromPath("$"),
+    });
+  }
+
   #defineAlarms(
     props: SingletonJobProps,
     timing: ScheduleTiming,
@@ -160,6 +226,16 @@ export class SingletonJob extends Construct {
       ...alarmSettings(props),
     });
   }
+}
+
+/** The dead-letter queue of the queue that triggers a job. */
+function deadLettersOf(queue: (IQueue & Pick<Queue, "deadLetterQueue">) | undefined): IQueue | undefined {
+  if (queue === undefined) return undefined;
+  if (queue.deadLetterQueue) return queue.deadLetterQueue.queue;
+  throw new Error(
+    `the queue ${queue.node.path} shows no dead-letter queue, and a message whose runs always fail would come again ` +
+      "until it expires: give the queue one; name that of an imported queue as deadLetterQueue",
+  );
 }
 
 function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSettings {

@@ -1,3 +1,4 @@
+import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { permissionsToKeep } from "../workflow/lease-heartbeat.ts";
@@ -51,9 +52,12 @@ export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): Boun
       succeeded: stateMachine.metricSucceeded(),
       failed: failuresOf(stateMachine),
     },
+    arn: stateMachine.stateMachineArn,
+    grantStart: (grantee) => stateMachine.grantStartExecution(grantee),
     scheduleTarget: (props) =>
       isLeased(stateMachine)
         ? new StartLeasedWorkflow(stateMachine, props)
         : new StepFunctionsStartExecution(stateMachine, props),
+    ruleTarget: ({ event, ...props }) => new SfnStateMachine(stateMachine, { ...props, input: event }),
   };
 }

@@ -3,6 +3,7 @@ import type { IRole } from "aws-cdk-lib/aws-iam";
 import {
   type EncryptionConfiguration,
   type IChainable,
+  type Parallel,
   QueryLanguage,
   StateGraph,
   type StateMachine,
@@ -38,6 +39,7 @@ import { checkNames } from "./reserved-names.ts";
 import { roleForUse } from "./role-in-stack.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
+import { stateOf } from "./workflow-state.ts";
 import type { WhenHeld, WorkflowTerms } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
@@ -276,6 +278,32 @@ export class LeasedWorkflow extends Construct {
     });
     wakeup?.serve(this.stateMachine);
     this.redriveGuard = RedriveGuard.of(this.stateMachine);
+  }
+
+  /**
+   * Gives a state for another state machine, of which this workflow is the part that runs under the lock.
+   *
+   * It runs this workflow as a child execution and waits for its end. The state's input is the child's input, and the
+   * child's output is the state's output. It fails with the error and the cause that this workflow ends with, for
+   * example LeaseUnavailableError or the work's own error, for `addCatch` and `addRetry` to name. It fails with
+   * States.TaskFailed where there is no such error: the child was stopped, has timed out or could not be started.
+   *
+   * When the outer execution is stopped, times out, or leaves this state otherwise, Step Functions stops the child, and
+   * its lock is released. Each try is an execution of its own, with a lease of its own.
+   *
+   * Costs 3 state transitions, besides the child's own. The state machine that has the state gets the permission to
+   * start this workflow and to stop it.
+   *
+   * ```ts
+   * const part = importing.asState(this, "Import").addRetry({ errors: ["LeaseUnavailableError"] });
+   * const whole = fetchOrders.next(part).next(storeOrders);
+   * ```
+   *
+   * @param scope the construct in which the states are made
+   * @param id the state's name, to which the two states inside it add `_Run` and `_Failed`; at most 73 characters
+   */
+  asState(scope: Construct, id: string): Parallel {
+    return stateOf(scope, id, this.stateMachine);
   }
 }
 

@@ -1,0 +1,227 @@
+import { LeasedWorkflow, type LeasedWorkflowProps, LeaseTable } from "@leasehold/cdk";
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { definitionProblems } from "@leasehold/local/definitions";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import {
+  DefinitionBody,
+  Fail,
+  type IChainable,
+  type Parallel,
+  Pass,
+  QueryLanguage,
+  StateMachine,
+  Wait,
+  WaitTime,
+} from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, it } from "vitest";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
+import { definitionsIn } from "../support/definitions.ts";
+import { bench } from "../support/state-machines.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+interface Parts {
+  readonly workflow?: Partial<LeasedWorkflowProps>;
+  readonly work?: (stack: Stack) => IChainable;
+  readonly around?: (stack: Stack, part: Parallel) => IChainable;
+  readonly language?: QueryLanguage;
+}
+
+/** A workflow between two states of another machine. */
+function templateOf({ workflow, work, around, language }: Parts = {}): Template {
+  const stack = new Stack(new App(), "Test");
+  const table = new LeaseTable(stack, "Leases");
+  const importing = new LeasedWorkflow(stack, "Importing", {
+    table,
+    key: "orders",
+    work: work?.(stack) ?? Pass.jsonata(stack, "Fetch", { outputs: { fetched: "{% $states.input %}" } }),
+    ...workflow,
+  });
+  const part = importing.asState(stack, "Import");
+  new StateMachine(stack, "Outer", {
+    definitionBody: DefinitionBody.fromChainable(around?.(stack, part) ?? part),
+    queryLanguage: language ?? QueryLanguage.JSONATA,
+  });
+  return Template.fromStack(stack);
+}
+
+/** The machines of a template on the interpreter. */
+function machinesOf(template: Template) {
+  const clock = new ManualClock();
+  const steps = new StepFunctions(clock);
+  for (const [id, definition] of Object.entries(definitionsIn(template))) steps.define(id, definition);
+  const named = (part: string): string => {
+    const ids = Object.keys(definitionsIn(template));
+    return machineArn(String(ids.find((id) => id.startsWith(part))));
+  };
+  const [outer, child] = [named("Outer"), named("Importing")];
+  const client = new LeaseClient({ store: steps.store, clock, owner: "other" });
+  return {
+    clock,
+    client,
+    steps,
+    start: (input: unknown = {}): string =>
+      steps.machines.start({ stateMachineArn: outer, input }).executionArn,
+    stop: (arn: string) => steps.machines.stop(arn, { error: "Stopped", cause: "by an operator" }),
+    describe: (arn: string) => steps.machines.describe(arn),
+    children: () => steps.machines.executions(child),
+  };
+}
+
+const failingWork = (stack: Stack): IChainable =>
+  Fail.jsonata(stack, "Break", { error: "OutOfStock", cause: "no mugs" });
+const longWork = (stack: Stack): IChainable =>
+  Wait.jsonata(stack, "Long", { time: WaitTime.duration(Duration.minutes(50)) });
+const caught = (stack: Stack, part: Parallel, error: string): IChainable =>
+  part.addCatch(Pass.jsonata(stack, "Told", { outputs: { told: "{% $states.input %}" } }), {
+    errors: [error],
+  });
+
+describe("a leased workflow as a state of another machine", () => {
+  it.each([QueryLanguage.JSONATA, QueryLanguage.JSON_PATH])(
+    "passes an independent validator in a machine in %s",
+    (language) => {
+      const template = templateOf({ language });
+      for (const definition of Object.values(definitionsIn(template))) {
+        expect(definitionProblems(definition)).toEqual([]);
+      }
+    },
+  );
+
+  it("gets the state's input, gives the work's output, and leaves the lock free", async () => {
+    const { clock, client, start, describe } = machinesOf(
+      templateOf({
+        around: (stack, part) =>
+          Pass.jsonata(stack, "Begin", { outputs: { day: 7 } })
+            .next(part)
+            .next(Pass.jsonata(stack, "Finish", { outputs: { all: "{% $states.input %}" } })),
+      }),
+    );
+    const execution = start();
+    await clock.advance(1_000);
+    expect(describe(execution)).toMatchObject({
+      status: "SUCCEEDED",
+      output: { all: { fetched: { day: 7 } } },
+    });
+    expect(await client.tryAcquire("orders")).toBeDefined();
+  });
+
+  it("holds the lock while its work goes on", async () => {
+    const { clock, client, start } = machinesOf(templateOf({ work: longWork }));
+    start();
+    await clock.advance(600_000);
+    expect(await client.tryAcquire("orders")).toBeUndefined();
+  });
+
+  it("fails with the work's own error and cause, after the release", async () => {
+    const { clock, client, start, describe } = machinesOf(templateOf({ work: failingWork }));
+    const execution = start();
+    await clock.advance(1_000);
+    expect(describe(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock", cause: "no mugs" });
+    expect(await client.tryAcquire("orders")).toBeDefined();
+  });
+
+  it("lets the outer machine catch the work's error by its name", async () => {
+    const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "OutOfStock");
+    const { clock, start, describe } = machinesOf(templateOf({ work: failingWork, around }));
+    const execution = start();
+    await clock.advance(1_000);
+    expect(describe(execution)).toMatchObject({
+      status: "SUCCEEDED",
+      output: { told: { Error: "OutOfStock", Cause: "no mugs" } },
+    });
+  });
+
+  it("lets the outer machine try again while the lock is held, each time in a new execution", async () => {
+    const around = (_: Stack, part: Parallel): IChainable =>
+      part.addRetry({ errors: ["LeaseUnavailableError"], maxAttempts: 3 });
+    const { clock, client, start, describe, children } = machinesOf(templateOf({ around }));
+    const lease = await client.acquire("orders");
+    const execution = start({ day: 7 });
+    await clock.advance(500);
+    expect(children().map(({ status }) => status)).toEqual(["FAILED"]);
+    await lease.release();
+    await clock.advance(5_000);
+    expect(describe(execution)).toMatchObject({ status: "SUCCEEDED", output: { fetched: { day: 7 } } });
+    expect(children()).toHaveLength(2);
+  });
+
+  it("has its child stopped and the lock released when the outer execution is stopped", async () => {
+    const { clock, client, start, stop, children } = machinesOf(templateOf({ work: longWork }));
+    const execution = start();
+    await clock.advance(60_000);
+    stop(execution);
+    await clock.advance(0);
+    expect(children().map(({ status }) => status)).toEqual(["ABORTED"]);
+    // No event of its end arrives here, so the keeper sees it at its next look.
+    await clock.advance(600_000);
+    expect(await client.tryAcquire("orders")).toBeDefined();
+  });
+
+  it("fails as States.TaskFailed when its child is stopped without an error", async () => {
+    const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "States.TaskFailed");
+    const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: longWork, around }));
+    const execution = start();
+    await clock.advance(60_000);
+    steps.machines.stop(String(children()[0]?.executionArn), {});
+    await clock.advance(0);
+    expect(describe(execution)).toMatchObject({
+      status: "SUCCEEDED",
+      output: { told: { Error: "States.TaskFailed", Cause: expect.stringContaining("ABORTED") } },
+    });
+  });
+
+  it.each([
+    ["was cut off", "States.TaskFailed", '{"Error":"OutOfStock","Input":{"orders":"aaaa'],
+    ["is no JSON", "States.TaskFailed", "the child could not be stopped"],
+    ["is of another error", "StepFunctions.AccessDenied", '{"Error":"OutOfStock"}'],
+  ])("keeps an error whose cause %s", async (_, error, cause) => {
+    const definitions = Object.entries(definitionsIn(templateOf()));
+    const [, outer] = definitions.find(([id]) => id.startsWith("Outer")) ?? [];
+    const { machines, start } = bench(outer as object, async () => {
+      throw new StatesError(error, cause);
+    });
+    expect(machines.describe(await start())).toMatchObject({ status: "FAILED", error, cause });
+  });
+
+  it("runs in a new child, under a new lease, when the outer execution was stopped and is redriven", async () => {
+    const { clock, client, steps, start, stop, describe, children } = machinesOf(
+      templateOf({ work: longWork }),
+    );
+    const execution = start();
+    await clock.advance(60_000);
+    stop(execution);
+    await clock.advance(600_000);
+    steps.machines.redrive(execution);
+    await clock.advance(60_000);
+    expect(children().map(({ status }) => status)).toEqual(["ABORTED", "RUNNING"]);
+    expect(await client.tryAcquire("orders")).toBeUndefined();
+    await clock.advance(3_600_000);
+    expect(describe(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("fails again with the same error, and does no work, when an outer execution that it has failed is redriven", async () => {
+    const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: failingWork }));
+    const execution = start();
+    await clock.advance(1_000);
+    steps.machines.redrive(execution);
+    await clock.advance(1_000);
+    expect(describe(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock" });
+    expect(children()).toHaveLength(1);
+  });
+
+  it("lets the outer machine start this workflow, watch its executions, and nothing of the table", () => {
+    const policies = templateOf().findResources("AWS::IAM::Policy");
+    const [, outer] = Object.entries(policies).find(([id]) => id.startsWith("Outer")) ?? [];
+    const statements = outer?.Properties.PolicyDocument.Statement as { Action: string | string[] }[];
+    expect(statements.flatMap(({ Action }) => Action).sort()).toEqual([
+      "events:DescribeRule",
+      "events:PutRule",
+      "events:PutTargets",
+      "states:DescribeExecution",
+      "states:StartExecution",
+      "states:StopExecution",
+    ]);
+  });
+});
