@@ -1,4 +1,4 @@
-import { attributeNames } from "@leasehold/client/schema";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, test } from "vitest";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { type Bindings, evaluateDefinition } from "../support/cloudformation-expressions.ts";
@@ -28,7 +28,8 @@ function item(differences: Partial<typeof lease> = {}, more: Record<string, stri
     ...differences,
   };
   const texts = { owner, token, ...more };
-  const numbers = { version, fence: fencingToken, acquiredAt, expiresAt, leaseDurationMs };
+  const timeToLive = Math.ceil(expiresAt / 1000);
+  const numbers = { version, fence: fencingToken, acquiredAt, expiresAt, leaseDurationMs, timeToLive };
   const named = (values: Record<string, unknown>, type: "S" | "N"): [string, object][] =>
     Object.entries(values).map(([name, value]) => [
       attributeNames[name as keyof typeof attributeNames],
@@ -97,6 +98,10 @@ const variables = {
   ended: execution,
   replaced: 0,
   hasKept: true,
+  sortKey: leaseSortKey,
+  mayBePermit: false,
+  seat: "",
+  timeToLive: Math.ceil(lease.expiresAt / 1000),
   until: now + 3_600_000,
   status: "RUNNING",
   handle: lease,
