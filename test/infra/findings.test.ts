@@ -2,6 +2,7 @@
 
 import {
   type JobOverlap,
+  type JobTarget,
   LeaseDashboard,
   LeasedWorkflow,
   LeasedWorkflowAlarms,
@@ -14,15 +15,25 @@ import {
   LeaseWakeupAlarms,
   SingletonJob,
   SingletonJobTarget,
+  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Vpc } from "aws-cdk-lib/aws-ec2";
+import {
+  Cluster,
+  ContainerImage,
+  ContainerInsights,
+  FargateTaskDefinition,
+  LogDrivers,
+} from "aws-cdk-lib/aws-ecs";
+import { Rule } from "aws-cdk-lib/aws-events";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { CallAwsService } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { CallAwsService, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { findingsIn } from "../support/cdk-nag.ts";
 
@@ -75,6 +86,43 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
         target: SingletonJobTarget.lockedLambda(functionIn(stack, `Report${overlap}`)),
       }),
     ];
+  });
+  const taskDefinition = new FargateTaskDefinition(stack, "Definition");
+  taskDefinition.addContainer("main", {
+    image: ContainerImage.fromRegistry("report"),
+    logging: LogDrivers.awsLogs({ streamPrefix: "report" }),
+  });
+  const theirs = StateMachine.fromStateMachineName(stack, "Theirs", "theirs");
+  const tasks: Readonly<Record<string, JobTarget>> = {
+    Container: SingletonJobTarget.ecsTask({
+      cluster: new Cluster(stack, "Cluster", {
+        vpc: Vpc.fromVpcAttributes(stack, "Vpc", {
+          vpcId: "vpc-1",
+          availabilityZones: ["a"],
+          privateSubnetIds: ["subnet-1"],
+        }),
+        containerInsightsV2: ContainerInsights.ENABLED,
+      }),
+      taskDefinition,
+      launchTarget: new EcsFargateLaunchTarget(),
+    }),
+    Batch: SingletonJobTarget.batchJob({
+      jobDefinitionArn: "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3",
+      jobQueueArn: "arn:aws:batch:eu-west-1:111122223333:job-queue/slow",
+    }),
+    Glue: SingletonJobTarget.glueJob({ glueJobName: "report" }),
+    Machine: SingletonJobTarget.stateMachine(theirs),
+  };
+  for (const [id, target] of Object.entries(tasks)) {
+    jobs.push(new SingletonJob(stack, `${id}Job`, { table, schedule, target }));
+  }
+  const uploaded = new Rule(stack, "Uploaded", { eventPattern: { source: ["shop"] } });
+  new SingletonJob(stack, "TriggeredJob", {
+    table,
+    trigger: SingletonJobTrigger.rule(uploaded),
+    overlap: "skip",
+    permits: 3,
+    target: SingletonJobTarget.lockedLambda(functionIn(stack, "Triggered")),
   });
   for (const workflow of [waiting, named]) {
     const target = SingletonJobTarget.workflow(workflow);

@@ -6,6 +6,7 @@ import {
   SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
+  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
@@ -18,6 +19,7 @@ import {
   FargateTaskDefinition,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
+import { Rule } from "aws-cdk-lib/aws-events";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
@@ -139,6 +141,16 @@ describe.each(["skip", "queue", "replace"] as const)(
     });
   },
 );
+
+test("tasks of a job with permits leave no marks, and their workflows pass the validator", () => {
+  const stack = stackOf();
+  for (const [id, target] of Object.entries(targets)) {
+    addJob(stack, target(stack), { permits: 3, once: false }, id);
+  }
+  const definitions = definitionsIn(Template.fromStack(stack));
+  for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
+  expect(JSON.stringify(definitions)).not.toContain("MarkCall");
+});
 
 describe("the workflow of a job", () => {
   test("of a task of ECS may run this revision in this cluster, see and stop its tasks, and pass its roles to ECS", () => {
@@ -362,6 +374,17 @@ describe("what a task cannot be", () => {
     const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
     expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
       "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
+    );
+  });
+
+  test("one with permits whose runs wait, as those of a trigger do by default", () => {
+    const stack = stackOf();
+    const trigger = SingletonJobTrigger.rule(
+      new Rule(stack, "Uploaded", { eventPattern: { source: ["shop"] } }),
+    );
+    const given = { table: new LeaseTable(stack, "Leases"), trigger, permits: 2, target: ecsTask(stack) };
+    expect(() => new SingletonJob(stack, "Job", given)).toThrow(
+      'permits is set with overlap: "queue", and nothing tells runs of a permit that is free again: choose "skip"',
     );
   });
 

@@ -2,6 +2,7 @@ import { Duration, type IResource, Stack, Token } from "aws-cdk-lib";
 import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IChainable } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
+import { acceptResource } from "../accepted-findings.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import type { BoundTarget, TargetSettings } from "./job-target.ts";
@@ -49,7 +50,13 @@ export function jobWorkflow(
     ...(keeper ? { heartbeat: keeper } : {}),
     ...settings.observability,
   });
-  for (const statement of statements) workflow.stateMachine.addToRolePolicy(statement);
+  const { stateMachine } = workflow;
+  for (const statement of statements) {
+    stateMachine.addToRolePolicy(statement);
+    for (const arn of statement.resources) {
+      acceptResource(stateMachine, arn, "a task, a job or an execution gets its name when the run starts it");
+    }
+  }
   return { ...runsOf(workflow), ...(keeper ? {} : { keeper: workflow.heartbeat }) };
 }
 
