@@ -1,8 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** All temporary files of a run lie in one folder, which is removed after it: the CDK makes a folder for every app. */
+/**
+ * All temporary files of a run lie in one folder, which is removed after it: the CDK makes a folder for every app.
+ * LEASEHOLD_KEPT_TEMPLATES names a folder that gets the templates in it.
+ */
 export default function setup(): () => void {
   const usual = process.env.TMPDIR;
   const own = mkdtempSync(join(tmpdir(), "leasehold-unit-"));
@@ -10,6 +14,19 @@ export default function setup(): () => void {
   return () => {
     if (usual === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = usual;
+    const kept = process.env.LEASEHOLD_KEPT_TEMPLATES;
+    if (kept !== undefined) keepTemplates(own, kept);
     rmSync(own, { recursive: true, force: true });
   };
+}
+
+/** Copies each template once, whatever number of apps has synthesized it; one without resources is none to AWS. */
+function keepTemplates(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const path of globSync("**/*.template.json", { cwd: from })) {
+    const text = readFileSync(join(from, path));
+    if (!text.includes('"Resources":')) continue;
+    const hash = createHash("sha256").update(text).digest("hex").slice(0, 12);
+    writeFileSync(join(to, `${hash}.template.json`), text);
+  }
 }
