@@ -45,9 +45,16 @@ import { Queue } from "aws-cdk-lib/aws-sqs";
 import type { Function as LambdaFunction, IFunction } from "aws-cdk-lib/aws-lambda";
 import { NodejsFunction, OutputFormat } from "aws-cdk-lib/aws-lambda-nodejs";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import type { Cluster, FargateTaskDefinition } from "aws-cdk-lib/aws-ecs";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { ScheduledEvent, SQSHandler } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
+declare const cluster: Cluster;
+declare const taskDefinition: FargateTaskDefinition;
+declare const theirMachine: StateMachine;
+declare const jobDefinitionArn: string;
+declare const jobQueueArn: string;
 declare const queue: { send(message: string): Promise<void> };
 declare const message: string;
 declare const orders: {
@@ -75,7 +82,7 @@ export const used = [
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
-  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger,
+  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, EcsFargateLaunchTarget,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */

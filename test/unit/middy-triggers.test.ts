@@ -24,7 +24,7 @@ const triggers: Readonly<Record<string, readonly unknown[]>> = {
   "EventBridge Scheduler without an input": [
     { id: "1", source: "aws.scheduler", "detail-type": "Scheduled Event", detail: "{}" },
   ],
-  "`SingletonJob`": [
+  "`SingletonJob` with a schedule": [
     { scheduledTime: "2026-11-21T10:00:00Z" },
     { job: "a", scheduledTime: "2026-11-21T10:00:00Z", executionId: "1", input: { file: "a" } },
   ],
