@@ -89,6 +89,7 @@ export class Schedule {
     this.#slots = slots;
     this.world = new Cluster<JobRuns>(world, {
       processes: workers,
+      agreeOnNothing: true,
       begin: (client) => new JobRuns(client, job, { maxAttempts: attempts, keepForMs }),
       onChange: (changes) => this.#changed(changes),
       tamper,

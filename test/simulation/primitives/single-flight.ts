@@ -108,6 +108,7 @@ export class Site {
     this.#staleWithinMs = staleWithinMs;
     this.world = new Cluster<Place>(world, {
       processes: places,
+      agreeOnNothing: true,
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
         interruptions: 0,
