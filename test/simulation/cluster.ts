@@ -18,6 +18,8 @@ export const leaseDurationMs = 5_000;
 export const clockSkewMs = 500;
 /** Short, so that ttl comes into play, but longer than any request is under way. */
 export const retentionMs = 8_000;
+/** How far wall clocks are wrong at most where hosts agree on nothing: by more than any allowance, and less than `retentionMs`. */
+const wallErrorMs = 2_000;
 
 function roughWeather(random: Random): Weather {
   return {
@@ -85,6 +87,8 @@ export interface ClusterOptions<Parts> {
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
+  /** Whether each host draws its own allowance and a wrong wall clock, and proxies lie to some. @default false */
+  readonly agreeOnNothing?: boolean;
   /** What answers tell a host of the time. @default - drawn for each host */
   readonly dates?: (index: number) => Dates;
   /** How far ahead the clock of the service's host is that answers a process, in milliseconds. @default - 0 */
@@ -93,7 +97,7 @@ export interface ClusterOptions<Parts> {
   readonly traffic?: Traffic | undefined;
 }
 
-/** Hosts whose wall clocks differ by up to the allowance, their table, and what must hold of every grant. */
+/** Hosts, whose wall clocks differ by up to the allowance if not by more, their table, and what must hold of every grant. */
 export class Cluster<Parts> {
   readonly world: World;
   readonly table: Table;
@@ -107,7 +111,8 @@ export class Cluster<Parts> {
   constructor(world: World, options: ClusterOptions<Parts>) {
     this.world = world;
     this.#options = options;
-    this.#weather = options.weather ?? roughWeather(world.random);
+    const dateReplaced = options.agreeOnNothing ? 0.1 : 0;
+    this.#weather = options.weather ?? { ...roughWeather(world.random), dateReplaced };
     this.table = new Table(world, (changes) => this.#changed(changes));
     const names = Array.from({ length: options.processes }, (_, index) => `p${index}`);
     this.processes = names.map((name, index) => this.#start(name, index));
@@ -194,8 +199,10 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
-    const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
+    const { agreeOnNothing, begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    const aheadMs = agreeOnNothing
+      ? random.between(-wallErrorMs, wallErrorMs)
+      : ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
     const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
     const around = { world, table, weather: () => this.#weather, serviceOffsetsMs, tamper, traffic };
@@ -204,7 +211,9 @@ export class Cluster<Parts> {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),
     };
-    const times = { leaseDurationMs, clockSkewMs, retentionMs };
+    const allowances = [0, clockSkewMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY] as const;
+    const ownSkewMs = agreeOnNothing ? random.pick(allowances) : clockSkewMs;
+    const times = { leaseDurationMs, clockSkewMs: ownSkewMs, retentionMs };
     const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };
     return { process, parts: begin(new LeaseClient(options), process, index, store) };
   }

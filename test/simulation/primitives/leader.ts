@@ -49,6 +49,7 @@ export class Election {
     this.#isSteady = isSteady;
     this.world = new Cluster<Candidate>(world, {
       processes: candidates,
+      agreeOnNothing: true,
       begin: (client, process) => {
         const leader = new Leader(client, election, {
           data: { address: process.name },

@@ -86,6 +86,8 @@ interface SiteCase {
   readonly wanted?: readonly string[];
   /** How long a caller waits at most, in milliseconds, where a stale value could be given to it. @default Infinity */
   readonly staleWithinMs?: number | undefined;
+  /** Whether each place draws its own allowance and a wrong wall clock, and proxies lie to some. @default false */
+  readonly agreeOnNothing?: boolean;
 }
 
 export class Site {
@@ -100,7 +102,12 @@ export class Site {
   readonly #keys: readonly string[];
 
   constructor(world: World, tamper?: Tamper, small: SiteCase = {}) {
-    const { places = processes, wanted = keys, staleWithinMs = Number.POSITIVE_INFINITY } = small;
+    const {
+      places = processes,
+      wanted = keys,
+      staleWithinMs = Number.POSITIVE_INFINITY,
+      agreeOnNothing = false,
+    } = small;
     const staleForMs = world.random.pick([0, 6_000]);
     const failureForMs = world.random.pick([0, 2_000]);
     this.#keys = wanted;
@@ -108,6 +115,7 @@ export class Site {
     this.#staleWithinMs = staleWithinMs;
     this.world = new Cluster<Place>(world, {
       processes: places,
+      agreeOnNothing,
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
         interruptions: 0,
@@ -340,7 +348,7 @@ const many: Simulation = {
   play: stepByStep({
     step,
     mostSteps: 80,
-    make: (world, tamper) => new Site(world, tamper),
+    make: (world, tamper) => new Site(world, tamper, { agreeOnNothing: true }),
     end: (scene) => scene.expectValuesForAll(),
   }),
 };
