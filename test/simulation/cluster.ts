@@ -111,7 +111,7 @@ export class Cluster<Parts> {
   constructor(world: World, options: ClusterOptions<Parts>) {
     this.world = world;
     this.#options = options;
-    const dateReplaced = options.agreeOnNothing ? 0.1 : 0;
+    const dateReplaced = this.#agreeOnNothing ? 0.1 : 0;
     this.#weather = options.weather ?? { ...roughWeather(world.random), dateReplaced };
     this.table = new Table(world, (changes) => this.#changed(changes));
     const names = Array.from({ length: options.processes }, (_, index) => `p${index}`);
@@ -197,10 +197,15 @@ export class Cluster<Parts> {
     host?.freeze(ms, suspends && host.isSuspendable && this.random.chance(0.5));
   }
 
+  /** The explorer's hosts have nothing to draw from, and differ by their index. */
+  get #agreeOnNothing(): boolean {
+    return this.world.isRandom && this.#options.agreeOnNothing === true;
+  }
+
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { agreeOnNothing, begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
-    const aheadMs = agreeOnNothing
+    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    const aheadMs = this.#agreeOnNothing
       ? random.between(-wallErrorMs, wallErrorMs)
       : ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
@@ -212,7 +217,7 @@ export class Cluster<Parts> {
       fraction: () => random.fraction(),
     };
     const allowances = [0, clockSkewMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY] as const;
-    const ownSkewMs = agreeOnNothing ? random.pick(allowances) : clockSkewMs;
+    const ownSkewMs = this.#agreeOnNothing ? random.pick(allowances) : clockSkewMs;
     const times = { leaseDurationMs, clockSkewMs: ownSkewMs, retentionMs };
     const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };
     return { process, parts: begin(new LeaseClient(options), process, index, store) };

@@ -79,6 +79,8 @@ export class World {
   /** The first thing that must not be. */
   violation: string | undefined;
   readonly clock: WorldClock;
+  /** Whether chance decides what happens. */
+  readonly isRandom: boolean = true;
   readonly #isTold: boolean;
   readonly #observers: (() => void)[] = [];
 
