@@ -136,8 +136,8 @@ export class ChoiceWorld extends World {
   readonly steps: StepClock;
   /** The hosts to which something has happened since this was emptied. */
   readonly moved = new Set<Host>();
-  /** Items that ttl may remove, and from when. */
   override readonly isRandom = false;
+  /** Items that ttl may remove, and from when. */
   readonly removable = new Map<string, number>();
   /** Nothing goes astray any more, and everything comes by itself. */
   #isCalm = false;
