@@ -1,6 +1,6 @@
-import { LeaseClient, type UpdateRequest } from "@leasehold/client";
+import { LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
 import { attributeNames, limits } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
@@ -411,6 +411,39 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
     await clock.advance(61_000);
     expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("does not take over what a late copy of the holder's acquisition left after that record was judged", async () => {
+    const { fence, token: tokenName } = attributeNames;
+    // The copy has the token and the version that were judged; its fencing token alone is another.
+    const takeovers: boolean[] = [];
+    class LateCopy extends MemoryLeaseStore {
+      override updateNow(request: UpdateRequest): UpdateResult {
+        if (!(":ifVersion" in request.values && ":lastEnd" in request.values))
+          return super.updateNow(request);
+        if (takeovers.length === 0) {
+          super.updateNow({
+            key: request.key,
+            update: "SET #fence = #fence + :two",
+            condition: "#token = :ifToken",
+            names: { "#fence": fence, "#token": tokenName },
+            values: { ":two": 2, ":ifToken": request.values[":ifToken"] as string },
+            returnsItem: false,
+          });
+        }
+        const result = super.updateNow(request);
+        takeovers.push(result.applied);
+        return result;
+      }
+    }
+    const store = new LateCopy("leases");
+    steps = new StepFunctions(clock, undefined, { table: store });
+    steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+    await new LeaseClient({ store, clock, owner: "other", leaseDurationMs }).acquire(key);
+    start(define({ whenHeld: "wait" }));
+    await clock.advance(leaseDurationMs + 3_000);
+    // Judged anew, it is taken over as any other.
+    expect(takeovers).toEqual([false, true]);
   });
 
   it("that is to wait looks less and less often at a holder that stays alive", async () => {
