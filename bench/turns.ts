@@ -6,6 +6,8 @@ export interface Contestant {
   readonly name: string;
   /** Does it once. */
   readonly cycle: () => Promise<void>;
+  /** What its process has used of the processor, in microseconds. @default - this process */
+  readonly cpuUs?: () => Promise<number>;
 }
 
 /** How long one cycle takes, and how much of the processor's time; ratios are to the first contestant's. */
@@ -21,7 +23,7 @@ export interface CycleTimes {
   /** The lowest and the highest ratio of medians in one round: the noise. */
   readonly lowest: number;
   readonly highest: number;
-  /** This process's own for one cycle, in microseconds: the median of all rounds. */
+  /** Its process's own for one cycle, in microseconds: the median of all rounds. */
   readonly cpuUs: number;
   readonly cpuRatio: number;
 }
@@ -51,11 +53,12 @@ export async function measureInTurns(
   for (let round = 0; round < rounds; round += 1) {
     const turn = round % contestants.length;
     for (const contestant of [...contestants.slice(turn), ...contestants.slice(0, turn)]) {
-      const before = process.cpuUsage();
+      const { cpuUs = ownCpuUs } = contestant;
+      const before = await cpuUs();
       const times = await timesOf(contestant.cycle, cyclesPerRound);
-      const { user, system } = process.cpuUsage(before);
+      const usedUs = (await cpuUs()) - before;
       samples.get(contestant)?.rounds.push(times);
-      samples.get(contestant)?.cpuUs.push((user + system) / cyclesPerRound);
+      samples.get(contestant)?.cpuUs.push(usedUs / cyclesPerRound);
     }
   }
   return summaries([...samples].map(([{ name }, own]) => ({ name, ...own })));
@@ -82,6 +85,12 @@ export function summaries(measured: readonly (Samples & { readonly name: string 
       cpuRatio: median(cpuUs) / median(first.cpuUs),
     };
   });
+}
+
+/** What this process has used of the processor, in microseconds. */
+export async function ownCpuUs(): Promise<number> {
+  const { user, system } = process.cpuUsage();
+  return user + system;
 }
 
 async function timesOf(cycle: () => Promise<void>, count: number): Promise<number[]> {

@@ -12,7 +12,6 @@ const handlers: Readonly<Record<string, () => Promise<Bundle>>> = {
   leasehold: () => bundle("client", own),
   "leasehold-light": () => bundle("client-light", own),
   "lock-client": () => bundle("lock-client", { ...others, needsRequire: true }),
-  "get-put-delete": () => bundle("get-put-delete", others),
   idempotency: () => bundle("idempotency", others),
 };
 

@@ -48,7 +48,7 @@ const labels: Readonly<Record<string, string>> = {
   "lock-client": "lock-client FailOpen",
   "lock-client-closed": "lock-client FailClosed",
   "lock-client-local-time": "lock-client, local time",
-  "get-put-delete": "Java client's protocol",
+  "java-client": "Amazon's, for Java",
   idempotency: "idempotency (no lock)",
 };
 const labelOf = (id: string): string => labels[id] ?? id;

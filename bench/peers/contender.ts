@@ -1,5 +1,6 @@
 /** What is compared: a way to take a lock on DynamoDB and to give it back, and what it cannot do. */
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { ownCpuUs } from "../turns.ts";
 
 /** Where contenders work: on the engine, or on a proxy in front of it. */
 export interface Place {
@@ -25,8 +26,18 @@ export interface HeldLock {
   release(): Promise<unknown>;
 }
 
+/** A process that is not this one. */
+export interface OtherProcess {
+  /** Since its start. */
+  used(): Promise<{ readonly cpuUs: number; readonly requests: number }>;
+  /** After a collection of garbage. */
+  heapBytes(): Promise<number>;
+}
+
 /** A contender at work: as if it were alone in its process. */
 export interface LockClient {
+  /** @default - this process */
+  readonly runsIn?: OtherProcess;
   /** Takes the lock; waits for it in the contender's own way, or rejects where it does not wait. */
   acquire(key: string): Promise<HeldLock>;
   /** Ends every wait and every heartbeat; the SDK client stays. */
@@ -45,4 +56,9 @@ export interface Contender {
   /** A key of it can be used once only. @default false */
   readonly usesKeysOnce?: true;
   open(place: Place, holding: Holding): LockClient;
+}
+
+/** What the process of a client has used of the processor since its start, in microseconds. */
+export async function cpuUsOf({ runsIn }: Pick<LockClient, "runsIn">): Promise<number> {
+  return runsIn === undefined ? await ownCpuUs() : (await runsIn.used()).cpuUs;
 }

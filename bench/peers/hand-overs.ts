@@ -1,10 +1,8 @@
 /** What a hand-over takes, and how long the lock is idle, as waiters grow: all side by side, for what they do is to wait. */
-import type { Target } from "../../test/support/proxy.ts";
-import { countRequests } from "../counted.ts";
+import { startProxy, type Target } from "../../test/support/proxy.ts";
 import { Relay } from "../relay.ts";
 import { median, quantile } from "../statistics.ts";
 import type { Contender, LockClient } from "./contender.ts";
-import { handingOver } from "./contenders/index.ts";
 import { placeAt, type Tables } from "./place.ts";
 import type { HandOverTimes } from "./results.ts";
 
@@ -20,6 +18,7 @@ export interface HandOverPlan {
 
 /** Hands a lock on, for each contender and each number of waiters. */
 export async function measureHandOvers(
+  handingOver: readonly Contender[],
   engine: Target,
   tables: Tables,
   { waiters, measureMs }: HandOverPlan,
@@ -38,8 +37,8 @@ async function handOver(
   tables: Tables,
   { waiters, measureMs }: { readonly waiters: number; readonly measureMs: number },
 ): Promise<HandOverTimes> {
-  const place = placeAt(engine, tables);
-  const counter = countRequests(place.dynamodb);
+  const proxy = await startProxy(engine);
+  const place = placeAt(proxy, tables);
   const key = `relay-${crypto.randomUUID()}`;
   const clients = new Set<LockClient>();
   let sent = 0;
@@ -53,14 +52,15 @@ async function handOver(
       clients.add(client);
       return await client.acquire(key);
     },
-    onBegin: () => counter.reset(),
+    onBegin: () => proxy.reset(),
     onEnd: () => {
-      sent = counter.total;
+      sent = proxy.requests.length;
       for (const client of clients) void client.close();
     },
   });
   const { gaps } = await relay.run();
   place.dynamodb.destroy();
+  await proxy.close();
   return {
     id: contender.id,
     waiters,

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { ownCpuUs } from "../turns.ts";
 import { contenders } from "./contenders/index.ts";
 import { inParallel } from "./keys.ts";
 import type { Tables } from "./place.ts";
@@ -43,19 +44,30 @@ const place = { ...tables, clientConfig, dynamodb };
 const client = contender.open(place, { leaseDurationMs: 3 * heartbeatMs, heartbeatMs });
 // The first one loads what is needed once.
 const held = [await client.acquire(`held-${crypto.randomUUID()}`)];
-collect();
-const before = process.memoryUsage().heapUsed;
+const before = await heapBytes();
 await inParallel(8, locks - 1, async () => {
   held.push(await client.acquire(`held-${crypto.randomUUID()}`));
 });
-collect();
-const bytes = locks < 2 ? null : (process.memoryUsage().heapUsed - before) / (locks - 1);
+const bytes = locks < 2 ? null : ((await heapBytes()) - before) / (locks - 1);
 process.send?.("holding");
 await once(process, "message");
 
-requests = 0;
-const cpu = process.cpuUsage();
+const start = await used();
 await sleep(heartbeatMs);
-const { user, system } = process.cpuUsage(cpu);
-const report: HolderReport = { requests, cpuMs: (user + system) / 1000, bytes };
+const end = await used();
+const report: HolderReport = {
+  requests: end.requests - start.requests,
+  cpuMs: (end.cpuUs - start.cpuUs) / 1000,
+  bytes,
+};
 process.send?.(report, () => process.exit());
+
+async function heapBytes(): Promise<number> {
+  if (client.runsIn !== undefined) return await client.runsIn.heapBytes();
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+async function used(): Promise<{ readonly cpuUs: number; readonly requests: number }> {
+  return (await client.runsIn?.used()) ?? { cpuUs: await ownCpuUs(), requests };
+}

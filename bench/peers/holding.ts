@@ -2,7 +2,7 @@
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { messageFrom, startScript } from "../../test/support/processes.ts";
 import type { Target } from "../../test/support/proxy.ts";
-import { contenders } from "./contenders/index.ts";
+import type { Contender } from "./contender.ts";
 import type { HolderConfig, HolderReport } from "./holder.ts";
 import type { Tables } from "./place.ts";
 import type { HoldingCost } from "./results.ts";
@@ -13,16 +13,17 @@ export interface HoldingPlan {
   readonly heartbeatMs: number;
 }
 
-const compared = contenders.filter(({ id, cannot }) => id !== "floor-again" && cannot.hold === undefined);
 const script = new URL("./holder.ts", import.meta.url);
 
 /** Measures one heartbeat period, which begins when all of them hold all their locks. */
 export async function measureHolding(
+  contenders: readonly Contender[],
   engine: Target,
   tables: Tables,
   { locks: counts, heartbeatMs }: HoldingPlan,
 ): Promise<HoldingCost[]> {
   const clientConfig = engine.clientConfig as DynamoDBClientConfig;
+  const compared = contenders.filter(({ id, cannot }) => id !== "floor-again" && cannot.hold === undefined);
   const holders = compared.flatMap(({ id }) =>
     counts.map((locks) => {
       const config: HolderConfig = { id, locks, heartbeatMs, clientConfig, tables };

@@ -1,11 +1,11 @@
 /** What a cycle costs as the number of different keys grows: one to ten thousand, sixteen cycles at a time. */
 import type { Target } from "../../test/support/proxy.ts";
-import { contenders } from "./contenders/index.ts";
+import type { Contender } from "./contender.ts";
 import { Cycles, placeAt, type Tables } from "./place.ts";
 import type { KeysTimes } from "./results.ts";
 
 /** Left out: the floor's second run, and a contender that uses each key once. */
-const compared = contenders.filter(({ id, usesKeysOnce }) => id !== "floor-again" && !usesKeysOnce);
+const isCompared = ({ id, usesKeysOnce }: Contender): boolean => id !== "floor-again" && !usesKeysOnce;
 const mostAtATime = 16;
 const slices = 4;
 
@@ -17,10 +17,12 @@ export interface KeysPlan {
 
 /** Measures in turns: a quarter of each contender's cycles after the other. */
 export async function measureKeys(
+  contenders: readonly Contender[],
   engine: Target,
   tables: Tables,
   plans: readonly KeysPlan[],
 ): Promise<KeysTimes[]> {
+  const compared = contenders.filter(isCompared);
   const places = compared.map(() => placeAt(engine, tables));
   const measured: KeysTimes[] = [];
   for (const { keys, cycles } of plans) {
@@ -32,14 +34,13 @@ export async function measureKeys(
     }));
     for (let slice = 0; slice < slices; slice += 1) {
       for (const total of [...totals.slice(slice), ...totals.slice(0, slice)]) {
-        const cpu = process.cpuUsage();
+        const before = await total.client.cpuUs();
         const startedAt = performance.now();
         await inParallel(Math.min(keys, mostAtATime), cycles / slices, (index) =>
           total.client.run(`key-${keys}-${(slice * (cycles / slices) + index) % keys}`),
         );
-        const { user, system } = process.cpuUsage(cpu);
         total.ms += performance.now() - startedAt;
-        total.cpuUs += user + system;
+        total.cpuUs += (await total.client.cpuUs()) - before;
       }
     }
     for (const { id, ms, cpuUs } of totals) {

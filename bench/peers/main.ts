@@ -6,7 +6,9 @@ import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
 import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
-import { contenders } from "./contenders/index.ts";
+import type { Contender } from "./contender.ts";
+import { contenders, handingOver, takingOver } from "./contenders/index.ts";
+import { javaClient, missingForJava } from "./contenders/java-client.ts";
 import { handOverLeaseMs, holdMs, measureHandOvers } from "./hand-overs.ts";
 import { measureHolding } from "./holding.ts";
 import { measureKeys } from "./keys.ts";
@@ -56,22 +58,25 @@ export async function benchPeers(
     note(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s  ${what}`);
   note(`${engine.version}, Node ${process.version}, load ${load.toFixed(2)}`);
 
+  const missing = await missingForJava();
+  const running = (listed: readonly Contender[]): readonly Contender[] =>
+    listed.filter((contender) => contender !== javaClient || missing === undefined);
   const tables = await createTables(engine);
   progress("requests and capacity");
-  const wire = await countWire(engine, tables);
+  const wire = await countWire(running(contenders), engine, tables);
   progress("bundles and starts");
   const bundles = await measureBundles(plan.starts);
   progress("cycles");
-  const cycles = await measureCycles(engine, tables, plan.turns);
+  const cycles = await measureCycles(running(contenders), engine, tables, plan.turns);
   progress("keys");
-  const keys = await measureKeys(engine, tables, plan.keys);
+  const keys = await measureKeys(running(contenders), engine, tables, plan.keys);
   progress("takeovers");
-  const takeOvers = await measureTakeOvers(engine, tables, plan.deaths);
+  const takeOvers = await measureTakeOvers(running(takingOver), engine, tables, plan.deaths);
   progress("hand-overs");
-  const handOvers = await measureHandOvers(engine, tables, plan.handOvers);
+  const handOvers = await measureHandOvers(running(handingOver), engine, tables, plan.handOvers);
   await sleep(1_000);
   progress("many locks in one process");
-  const holding = await measureHolding(engine, tables, plan.holding);
+  const holding = await measureHolding(running(contenders), engine, tables, plan.holding);
   progress("done");
 
   const results: PeerResults = {
@@ -89,6 +94,7 @@ export async function benchPeers(
       handOverLeaseMs,
       holdMs,
       heartbeatMs: plan.holding.heartbeatMs,
+      notMeasured: missing === undefined ? {} : { [javaClient.id]: missing },
     },
     wire,
     cycles,
@@ -108,6 +114,7 @@ export async function benchPeers(
 }
 
 async function measureCycles(
+  contenders: readonly Contender[],
   engine: Engine,
   tables: Tables,
   turns: (typeof plans)[keyof typeof plans]["turns"],
@@ -117,7 +124,11 @@ async function measureCycles(
     const cycles = new Cycles(contender, places[index] ?? placeAt(engine, tables), {
       leaseDurationMs: 30_000,
     });
-    return { name: contender.name, cycle: () => cycles.run(`cycle-${contender.id}`) };
+    return {
+      name: contender.name,
+      cycle: () => cycles.run(`cycle-${contender.id}`),
+      cpuUs: () => cycles.cpuUs(),
+    };
   });
   const measured = await measureInTurns(contestants, turns);
   for (const { dynamodb } of places) dynamodb.destroy();

@@ -6,7 +6,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import type { Target } from "../../test/support/proxy.ts";
 import { makeTable, sdkClient } from "../../test/support/table.ts";
-import type { Contender, Holding, LockClient, Place } from "./contender.ts";
+import { type Contender, cpuUsOf, type Holding, type LockClient, type Place } from "./contender.ts";
 
 /** Names of tables. */
 export type Tables = Pick<Place, "leaseTable" | "plainTable">;
@@ -46,6 +46,11 @@ export class Cycles {
   constructor(contender: Contender, place: Place, holding: Holding) {
     this.#contender = contender;
     this.#client = contender.open(place, holding);
+  }
+
+  /** Of its client's process. */
+  async cpuUs(): Promise<number> {
+    return await cpuUsOf(this.#client);
   }
 
   /** Takes the lock of this key, and gives it back. What one contender leaves in the table would stop another one. */

@@ -41,7 +41,7 @@ export interface KeysTimes {
   readonly keys: number;
   readonly cycles: number;
   readonly cyclesPerSecond: number;
-  /** This process's own for one cycle. */
+  /** Its process's own for one cycle. */
   readonly cpuUs: number;
 }
 
@@ -83,6 +83,8 @@ export interface RunConditions {
   readonly handOverLeaseMs: number;
   readonly holdMs: number;
   readonly heartbeatMs: number;
+  /** Why, by the ids of contenders that could not run on that machine. */
+  readonly notMeasured: Readonly<Record<string, string>>;
 }
 
 /** One run. */

@@ -33,7 +33,18 @@ export function tablesOf(results: PeerResults): ResultTable[] {
     { ...holding(results, ({ requests }) => thousands(requests)), ...heartbeatTitles.requests },
     { ...holding(results, ({ cpuMs }) => thousands(cpuMs)), ...heartbeatTitles.cpu },
     memory(results),
-  ];
+  ].map((table) => withNotMeasured(table, results));
+}
+
+/** Has a row for each contender that could not run, and says why. */
+function withNotMeasured(table: ResultTable, { conditions }: PeerResults): ResultTable {
+  const missing = Object.entries(conditions.notMeasured).map(([id, why]) => ({ name: nameOf(id), why }));
+  const absent = missing.filter(({ name }) => !table.rows.some(([first]) => first === name));
+  return {
+    ...table,
+    rows: [...table.rows, ...absent.map(({ name }) => [name, ...table.head.slice(1).map(() => none)])],
+    reasons: [...table.reasons, ...missing.map(({ name, why }) => `${name}: not measured: ${why}.`)],
+  };
 }
 
 const handOverTitles = {

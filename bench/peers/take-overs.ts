@@ -3,7 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startProxy, type Target } from "../../test/support/proxy.ts";
 import { median } from "../statistics.ts";
 import type { Contender } from "./contender.ts";
-import { takingOver } from "./contenders/index.ts";
 import { placeAt, type Tables } from "./place.ts";
 import type { TakeOverTimes } from "./results.ts";
 
@@ -12,6 +11,7 @@ export const takeOverLeaseMs = 5_000;
 
 /** Has a holder of each contender die, so many times; all side by side, for what they do is to wait. */
 export async function measureTakeOvers(
+  takingOver: readonly Contender[],
   engine: Target,
   tables: Tables,
   deaths: number,

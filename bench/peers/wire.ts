@@ -1,7 +1,7 @@
 /** Counts what one cycle sends, and asks the engine what that consumed: by a proxy between the two. */
 import { anyRequest, type Behaviour, startProxy, type Target } from "../../test/support/proxy.ts";
 import { listedRequests } from "../metered.ts";
-import { contenders } from "./contenders/index.ts";
+import type { Contender } from "./contender.ts";
 import { Cycles, placeAt, type Tables } from "./place.ts";
 import type { WireCost } from "./results.ts";
 
@@ -9,7 +9,11 @@ import type { WireCost } from "./results.ts";
 const warmUpCycles = 2;
 
 /** Counts one cycle of each contender. */
-export async function countWire(engine: Target, tables: Tables): Promise<WireCost[]> {
+export async function countWire(
+  contenders: readonly Contender[],
+  engine: Target,
+  tables: Tables,
+): Promise<WireCost[]> {
   const costs: WireCost[] = [];
   for (const contender of contenders) {
     const proxy = await startProxy(engine);

@@ -75,7 +75,7 @@ describe("what Leasehold loses at", () => {
     ...results,
     bundles: [
       { id: "leasehold", gzipBytes: leasehold, bytes: 0, importCpuMs: 1, startMs: 1 },
-      { id: "get-put-delete", gzipBytes: other, bytes: 0, importCpuMs: 1, startMs: 1 },
+      { id: "lock-client", gzipBytes: other, bytes: 0, importCpuMs: 1, startMs: 1 },
     ],
   });
   const bundleLoss = (one: PeerResults): string | undefined =>

@@ -1,8 +1,8 @@
 /** All that are compared, in the order of every table and chart. */
 import type { Contender } from "../contender.ts";
 import { floors } from "./bare-writes.ts";
-import { getPutDelete } from "./get-put-delete.ts";
 import { idempotency } from "./idempotency.ts";
+import { javaClient } from "./java-client.ts";
 import { leasehold, leaseholdFair, leaseholdLight } from "./leasehold.ts";
 import { lockClientFailClosed, lockClientFailOpen, lockClientLocalTime } from "./lock-client.ts";
 
@@ -12,7 +12,7 @@ export const contenders: readonly Contender[] = [
   leaseholdLight,
   lockClientFailOpen,
   lockClientFailClosed,
-  getPutDelete,
+  javaClient,
   idempotency,
 ];
 
