@@ -42,6 +42,7 @@ async function handOver(
   const key = `relay-${crypto.randomUUID()}`;
   const clients = new Set<LockClient>();
   let sent = 0;
+  let closing: readonly (Promise<void> | void)[] = [];
   const relay = new Relay({
     waiters,
     holdMs,
@@ -55,10 +56,12 @@ async function handOver(
     onBegin: () => proxy.reset(),
     onEnd: () => {
       sent = proxy.requests.length;
-      for (const client of clients) void client.close();
+      closing = [...clients].map((client) => client.close());
     },
   });
   const { gaps } = await relay.run();
+  // They give back what they were just granted: by this proxy.
+  await Promise.all(closing);
   place.dynamodb.destroy();
   await proxy.close();
   return {
