@@ -2,6 +2,7 @@
  * What tools by others say of the templates, where this machine has Python. The first time it needs the network, for them.
  *
  *     npm run second-opinions
+ *     npm run second-opinions -- moto
  *
  * Ends with 1 where a tool finds something, and says by name what was skipped, and why.
  */
@@ -12,6 +13,7 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { checkOnMoto } from "./moto.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -24,11 +26,19 @@ const ignoredRules: Readonly<Record<string, string>> = {
   W3005: "a dependency that a reference implies already: the CDK writes it beside that on a role's policy",
 };
 
+/** Each tells whether its tool has found nothing. */
+const opinions: Readonly<Record<string, () => Promise<boolean>>> = {
+  "cfn-lint": lintTemplates,
+  moto: () => checkOnMoto(join(python, "bin/python")),
+};
+const known = Object.keys(opinions);
+const asked = process.argv.length > 2 ? process.argv.slice(2) : known;
+const unknown = asked.find((name) => !known.includes(name));
+if (unknown !== undefined) throw new Error(`there is no tool ${unknown}; allowed: ${known.join(", ")}`);
 const missing = await installed();
-if (missing !== undefined) {
-  console.log(`cfn-lint: skipped, for ${missing}`);
-} else if (!(await lintTemplates())) {
-  process.exitCode = 1;
+for (const name of asked) {
+  if (missing !== undefined) console.log(`${name}: skipped, for ${missing}`);
+  else if (!(await opinions[name]?.())) process.exitCode = 1;
 }
 
 /** Installs the pinned tools in an environment of their own; gives the reason where that cannot be. */
@@ -44,7 +54,7 @@ async function installed(): Promise<string | undefined> {
       await run("python3", ["-m", "venv", python]);
     }
     const quietly = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries=1"];
-    await run(join(python, "bin/pip"), ["install", ...quietly, "-r", requirements], { timeout: 120_000 });
+    await run(join(python, "bin/pip"), ["install", ...quietly, "-r", requirements], { timeout: 240_000 });
     return undefined;
   } catch (error) {
     console.log(String((error as { readonly stderr?: unknown }).stderr ?? error).trim());

@@ -1,0 +1,327 @@
+/**
+ * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
+ * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
+ */
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  CloudFormationClient,
+  CreateStackCommand,
+  DescribeStacksCommand,
+  paginateListStackResources,
+} from "@aws-sdk/client-cloudformation";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import {
+  CreateStateMachineCommand,
+  DescribeExecutionCommand,
+  type DescribeExecutionOutput,
+  ListExecutionsCommand,
+  SFNClient,
+  StartExecutionCommand,
+  StopExecutionCommand,
+} from "@aws-sdk/client-sfn";
+import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import { synthesize } from "../../demo/synthesis.ts";
+import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
+import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import { withDefinitions } from "../support/definitions.ts";
+import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";
+
+/** Types of infra's template that moto's CloudFormation passes over. */
+const ignoredTypes: readonly string[] = [
+  "AWS::CloudWatch::Alarm",
+  "AWS::Lambda::EventInvokeConfig",
+  "AWS::Logs::MetricFilter",
+  "AWS::SQS::QueuePolicy",
+  "AWS::Scheduler::Schedule",
+];
+
+/** Long enough for a busy machine: a keeper stops work whose lease it cannot renew in time. */
+const leaseDurationMs = 9_000;
+/** Never on an idle machine: the longest course takes half a minute. */
+const patienceMs = 90_000;
+const region = "us-east-1";
+
+/** Runs all checks on a moto of their own; tells whether they passed. */
+export async function checkOnMoto(python: string): Promise<boolean> {
+  const launcher = join(import.meta.dirname, "moto_server.py");
+  const credentials = { AWS_ACCESS_KEY_ID: "moto", AWS_SECRET_ACCESS_KEY: "moto" };
+  Object.assign(process.env, credentials);
+  const server = spawn(python, [launcher], {
+    env: { ...process.env, NO_PROXY: "localhost,127.0.0.1", PYTHONWARNINGS: "ignore" },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const log: string[] = [];
+  createInterface({ input: server.stderr }).on("line", (line) => {
+    if (!/HTTP\/1\.1" 200|^No Moto CloudFormation/.test(line)) log.push(line);
+  });
+  try {
+    const ended = once(server, "exit").then(() => []);
+    const [port] = await Promise.race([once(server.stdout, "data"), ended]);
+    if (port === undefined) throw new Error("the server has not started");
+    const endpoint = `http://127.0.0.1:${String(port).trim()}`;
+    await eventually("the server answers", () => fetch(`${endpoint}/moto-api/data.json`));
+    // One after the other: a synthesis takes the processors that keepers need.
+    const passed = [await pass(cloudFormation(endpoint)), await pass(await stepFunctions(endpoint))];
+    if (passed.every(Boolean)) return true;
+  } catch (error) {
+    console.log("moto: FAILED\n", error);
+  } finally {
+    server.stdin.end();
+    server.kill("SIGKILL");
+  }
+  console.log(`What moto wrote at last:\n${log.slice(-60).join("\n")}`);
+  return false;
+}
+
+type Checks = Record<string, () => Promise<void>>;
+
+async function pass(checks: Checks): Promise<boolean> {
+  const passed = await Promise.all(
+    Object.entries(checks).map(async ([name, check]) => {
+      try {
+        await check();
+        console.log(`moto: ${name}`);
+        return true;
+      } catch (error) {
+        console.log(`moto: FAILED: ${name}\n`, error);
+        return false;
+      }
+    }),
+  );
+  return passed.every(Boolean);
+}
+
+interface Template {
+  readonly Resources: Record<string, { readonly Type: string; readonly Properties: Record<string, unknown> }>;
+}
+
+function cloudFormation(endpoint: string): Checks {
+  const client = new CloudFormationClient({ endpoint, region });
+  const put = async (path: string, body?: string | Uint8Array<ArrayBuffer>): Promise<void> => {
+    const answer = await fetch(`${endpoint}/${path}`, {
+      method: "PUT",
+      ...(body === undefined ? {} : { body }),
+    });
+    ok(answer.ok, `PUT ${path}: ${answer.status}`);
+  };
+  const create = async (name: string, template: Template): Promise<void> => {
+    await put(`templates/${name}`, JSON.stringify(template));
+    const TemplateURL = `https://s3.amazonaws.com/templates/${name}`;
+    await client.send(
+      new CreateStackCommand({ StackName: name, TemplateURL, Capabilities: ["CAPABILITY_IAM"] }),
+    );
+  };
+  return {
+    "CloudFormation makes infra's stack, but for five types and the global tables": async () => {
+      const folder = await mkdtemp(join(tmpdir(), "leasehold-moto-"));
+      try {
+        await synthesize(folder, AbortSignal.timeout(patienceMs * 2));
+        const original = JSON.parse(
+          await readFile(join(folder, "Leasehold.template.json"), "utf8"),
+        ) as Template;
+        const template = { ...original, Resources: withDefinitions(original.Resources, folder) };
+        await bootstrap(endpoint, put, template);
+        await rejects(create("Global", template), /references undefined resource/);
+        const simplified = simplify(template);
+        await create("Leasehold", simplified);
+        const { Stacks } = await client.send(new DescribeStacksCommand({ StackName: "Leasehold" }));
+        equal(Stacks?.[0]?.StackStatus, "CREATE_COMPLETE");
+        ok((Stacks?.[0]?.Outputs ?? []).length > 0);
+        const made: string[] = [];
+        for await (const page of paginateListStackResources({ client }, { StackName: "Leasehold" })) {
+          for (const { LogicalResourceId: id = "", ResourceType: type } of page.StackResourceSummaries ??
+            []) {
+            // What moto passes over is in its list without a type.
+            if (type) made.push(`${id} ${type}`);
+          }
+        }
+        const expected = Object.entries(simplified.Resources)
+          .filter(([, { Type }]) => !ignoredTypes.includes(Type))
+          .map(([id, { Type }]) => `${id} ${Type}`);
+        deepEqual(made.sort(), expected.sort());
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+/** What `cdk bootstrap` and `cdk deploy` put there before the stack; moto does not run the functions' code. */
+async function bootstrap(
+  endpoint: string,
+  put: (path: string, body?: Uint8Array<ArrayBuffer>) => Promise<void>,
+  template: Template,
+): Promise<void> {
+  const parameter = await fetch(endpoint, {
+    method: "POST",
+    headers: {
+      "content-type": "application/x-amz-json-1.1",
+      "x-amz-target": "AmazonSSM.PutParameter",
+      authorization: `AWS4-HMAC-SHA256 Credential=moto/20260101/${region}/ssm/aws4_request, SignedHeaders=host, Signature=0`,
+    },
+    body: JSON.stringify({ Name: "/cdk-bootstrap/hnb659fds/version", Value: "30", Type: "String" }),
+  });
+  ok(parameter.ok, `PutParameter: ${parameter.status}`);
+  const bucket = `cdk-hnb659fds-assets-123456789012-${region}`;
+  await put("templates");
+  await put(bucket);
+  const emptyArchive = Uint8Array.from([0x50, 0x4b, 5, 6, ...new Array<number>(18).fill(0)]);
+  const keys = new Set(JSON.stringify(template).match(/[0-9a-f]{64}\.zip/g));
+  for (const key of keys) await put(`${bucket}/${key}`, emptyArchive);
+}
+
+/** The template without what moto refuses: each table of one region, and names in place of what it has passed over. */
+function simplify({ Resources, ...rest }: Template): Template {
+  const isIgnored = (id: unknown): boolean => ignoredTypes.includes(Resources[String(id)]?.Type ?? "");
+  const named: Template["Resources"] = JSON.parse(JSON.stringify(Resources), (_, value) => {
+    const id: unknown = value?.Ref ?? value?.["Fn::GetAtt"]?.[0];
+    return isIgnored(id) ? id : value;
+  });
+  const simplified = Object.entries(named).map(([id, resource]) => {
+    if (resource.Type !== "AWS::DynamoDB::GlobalTable") return [id, resource];
+    const { Replicas: _, ...Properties } = resource.Properties;
+    return [id, { ...resource, Type: "AWS::DynamoDB::Table", Properties }];
+  });
+  return { ...rest, Resources: Object.fromEntries(simplified) };
+}
+
+interface Begun {
+  readonly work: string;
+  readonly keeper: string;
+  readonly token: string;
+}
+
+async function stepFunctions(endpoint: string): Promise<Checks> {
+  const steps = new SFNClient({ endpoint, region });
+  const dynamodb = new DynamoDBClient({ endpoint, region });
+  const tableName = "leases";
+  await createLeaseTable({ tableName, dynamodb });
+  const client = new LeaseClient({ tableName, dynamodb, owner: "another", leaseDurationMs: 60_000 });
+  const define = async (name: string, definition: unknown): Promise<void> => {
+    const text = JSON.stringify(deployed(definition));
+    const roleArn = "arn:aws:iam::123456789012:role/steps";
+    await steps.send(new CreateStateMachineCommand({ name, definition: text, roleArn }));
+  };
+  const terms = { tableName, retentionMs: 604_800_000 };
+  const work = (Seconds: number): object => ({
+    StartAt: "Work",
+    States: { Work: { Type: "Wait", QueryLanguage: "JSONata", Seconds, End: true } },
+  });
+  await define("keeper", keeperDefinition(terms));
+  await define("ended", endedDefinition({ ...terms, keeperArn: machineArn("keeper") }));
+  for (const [name, seconds] of [["short", 12] as const, ["long", 3_600] as const]) {
+    const definition = workflowDefinition(workflowTerms(work(seconds) as never, { leaseDurationMs }));
+    await define(name, definition);
+  }
+
+  const start = async (machine: string, name: string, input: object): Promise<string> => {
+    const execution = { stateMachineArn: machineArn(machine), name, input: JSON.stringify(input) };
+    return String((await steps.send(new StartExecutionCommand(execution))).executionArn);
+  };
+  const describe = (executionArn: string): Promise<DescribeExecutionOutput> =>
+    steps.send(new DescribeExecutionCommand({ executionArn }));
+  const ends = (executionArn: string): Promise<DescribeExecutionOutput> =>
+    eventually(`${executionArn} ends`, async () => {
+      const description = await describe(executionArn);
+      return description.status === "RUNNING" ? undefined : description;
+    });
+  /** Starts work, and waits until its keeper has renewed the lease twice after its start. */
+  const begin = async (machine: string, key: string): Promise<Begun> => {
+    const work = await start(machine, key, { key });
+    const first = await eventually(`${key} is kept`, async () => {
+      const lease = await client.inspect(key);
+      return lease !== undefined && lease.version >= 2 ? lease : undefined;
+    });
+    equal(first.owner, `workflow:${work}`);
+    equal(first.leaseDurationMs, leaseDurationMs);
+    equal(await client.tryAcquire(key), undefined);
+    await eventually(`${key} is renewed`, async () => {
+      const lease = await client.inspect(key);
+      equal(lease?.token, first.token);
+      return lease.version >= first.version + 2 && lease.expiresAt > first.expiresAt;
+    });
+    const keepers = await steps.send(new ListExecutionsCommand({ stateMachineArn: machineArn("keeper") }));
+    const keeper = await eventually(`the keeper of ${key}`, async () => {
+      for (const { executionArn = "" } of keepers.executions ?? []) {
+        if ((await describe(executionArn)).input?.includes(first.token)) return executionArn;
+      }
+      return undefined;
+    });
+    return { work, keeper, token: first.token };
+  };
+  let last: Promise<unknown> = Promise.resolve();
+  /** One after the other: moto takes seconds to read a definition, and nothing else goes on meanwhile. */
+  const beginNext = (machine: string, key: string): Promise<Begun> => {
+    const begun = last.then(() => begin(machine, key));
+    last = begun.catch(() => undefined);
+    return begun;
+  };
+  const stop = (executionArn: string): Promise<unknown> =>
+    steps.send(new StopExecutionCommand({ executionArn, error: "Stopped", cause: "by a person" }));
+  const isFree = (key: string): Promise<unknown> =>
+    eventually(`${key} is free`, async () => (await client.inspect(key)) === undefined);
+
+  return {
+    "Step Functions: a lease is taken, kept, renewed and released, and the keeper ends": async () => {
+      const { work, keeper } = await beginNext("short", "start");
+      const { status, output } = await ends(work);
+      equal(status, "SUCCEEDED");
+      deepEqual(JSON.parse(output ?? ""), { key: "start" });
+      equal(await client.inspect("start"), undefined);
+      equal((await ends(keeper)).status, "SUCCEEDED");
+      ok(await client.tryAcquire("start"));
+    },
+    "Step Functions: after a stop the keeper lets the lease go at its next look": async () => {
+      const { work, keeper } = await beginNext("long", "stop");
+      await stop(work);
+      equal((await ends(work)).status, "ABORTED");
+      await isFree("stop");
+      equal((await ends(keeper)).status, "SUCCEEDED");
+    },
+    "Step Functions: the event of a stop lets the lease go, and the keeper finds that": async () => {
+      const { work, keeper } = await beginNext("long", "event");
+      await stop(work);
+      const { status } = await ends(work);
+      const ended = await start("ended", "event", { key: "event", detail: { executionArn: work, status } });
+      await isFree("event");
+      equal((await ends(ended)).status, "SUCCEEDED");
+      equal((await ends(keeper)).status, "SUCCEEDED");
+    },
+    "Step Functions: when another holder has the lease, the keeper stops the work": async () => {
+      const { work, keeper, token } = await beginNext("long", "loss");
+      ok(await client.forceRelease("loss", { token }));
+      const other = await client.acquire("loss");
+      // moto forgets the error and the cause of a stop; the keeper ends with the same.
+      equal((await ends(work)).status, "ABORTED");
+      const end = await ends(keeper);
+      deepEqual({ status: end.status, error: end.error }, { status: "FAILED", error: "LeaseLostError" });
+      match(String(end.cause), /another holder has it/);
+      equal((await client.inspect("loss"))?.token, other.token);
+    },
+  };
+}
+
+/** The first value that is there and not false. A request that fails is no value. */
+async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    let problem: unknown;
+    try {
+      const value = await look();
+      if (value !== undefined && value !== false) return value;
+    } catch (error) {
+      problem = error; // Ignored until the time is over.
+    }
+    if (performance.now() > deadline)
+      throw new Error(`not within ${patienceMs} ms: ${what}`, { cause: problem });
+    await delay(250);
+  }
+}
