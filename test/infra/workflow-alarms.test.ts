@@ -110,7 +110,7 @@ test("the guard of redriven workflows has one alarm in a stack, which tells each
   ] as const) {
     const work = new Pass(stack, `Pass${id}`);
     const workflow = new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
-    new LeasedWorkflowAlarms(stack, `${id}Alarms`, { workflow, actions });
+    new LeasedWorkflowAlarms(stack, `${id}Alarms`, { workflow, actions: [...actions] });
   }
   const guards = alarmsOf(stack).filter(({ AlarmDescription }) => AlarmDescription?.includes("redriven"));
   expect(guards).toHaveLength(1);

@@ -1,6 +1,6 @@
 export type { FunctionTargetOptions } from "./jobs/function-target.ts";
 export { InvokeFunction } from "./jobs/invoke-function.ts";
-export type { BoundTarget, JobRuleTargetProps, JobTarget, TargetSettings } from "./jobs/job-target.ts";
+export type { IBoundTarget, JobRuleTargetProps, JobTarget, TargetSettings } from "./jobs/job-target.ts";
 export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
 export type { LockedTaskTargetOptions } from "./jobs/locked-task-target.ts";
 export type {
@@ -41,6 +41,7 @@ export {
   LeaseHeartbeat,
   type LeaseHeartbeatAttributes,
   type LeaseHeartbeatProps,
+  type StackHeartbeatProps,
 } from "./workflow/lease-heartbeat.ts";
 export {
   type ILeaseWakeup,

@@ -19,7 +19,7 @@ import { millisecondsText } from "../workflow/durations.ts";
 import { roleInStackOf } from "../workflow/role-in-stack.ts";
 import { callOfLocking, isDefinedHere, mayInvoke } from "./function-calls.ts";
 import { InvokeFunction } from "./invoke-function.ts";
-import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { type IBoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
 import { jobWorkflow } from "./job-workflow.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
 
@@ -46,8 +46,8 @@ type MaybeQualified = IFunction & { readonly lambda?: IFunction; readonly qualif
 export class FunctionTarget extends JobTarget {
   readonly timeout: Duration;
   readonly refusedProps = {};
-  readonly waitingOverlaps = ["queue"] as const;
-  readonly keptOverlaps = ["queue"] as const;
+  readonly waitingOverlaps: JobOverlap[] = ["queue"];
+  readonly keptOverlaps: JobOverlap[] = ["queue"];
   override readonly refusedQueue = undefined;
   /** The invoked function, or an alias or version of it. */
   readonly #invoked: IFunction;
@@ -69,7 +69,7 @@ export class FunctionTarget extends JobTarget {
     this.timeout = this.#function.timeout ?? Duration.seconds(3);
   }
 
-  bind(job: Construct, settings: TargetSettings): BoundTarget {
+  bind(job: Construct, settings: TargetSettings): IBoundTarget {
     const fn = this.#function;
     const other = jobOfFunction.get(fn);
     if (other !== undefined) {
@@ -88,7 +88,7 @@ export class FunctionTarget extends JobTarget {
   }
 
   /** A run that finds the lock held fails, for the queue to deliver its message again. */
-  #consuming(job: Construct, settings: TargetSettings, queue: IQueue): BoundTarget {
+  #consuming(job: Construct, settings: TargetSettings, queue: IQueue): IBoundTarget {
     const { enabled } = settings;
     // One is at work, and Lambda takes no smaller number than 2.
     this.#invoked.addEventSource(new SqsEventSource(queue, { batchSize: 1, maxConcurrency: 2, enabled }));
@@ -105,7 +105,7 @@ export class FunctionTarget extends JobTarget {
    * The function still takes the job's own lock, because a caller outside the queue may hold it. It throws then, and
    * the workflow tries again until that lock is free.
    */
-  #queued(job: Construct, settings: TargetSettings): BoundTarget {
+  #queued(job: Construct, settings: TargetSettings): IBoundTarget {
     const bound = jobWorkflow(job, "Queue", settings, {
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
@@ -116,12 +116,12 @@ export class FunctionTarget extends JobTarget {
     return { ...bound, runs: { ...bound.runs, lost } };
   }
 
-  #invokedByEvent(job: Construct, settings: TargetSettings): BoundTarget {
+  #invokedByEvent(job: Construct, settings: TargetSettings): IBoundTarget {
     this.#configureRetries(job, settings);
     return this.#invokedDirectly(job, settings);
   }
 
-  #invokedDirectly(job: Construct, settings: TargetSettings): BoundTarget {
+  #invokedDirectly(job: Construct, settings: TargetSettings): IBoundTarget {
     return {
       runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
       arn: this.#invoked.functionArn,

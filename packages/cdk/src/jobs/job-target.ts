@@ -12,7 +12,7 @@ import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
-import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
+import type { JobOverlap } from "./singleton-job-props.ts";
 
 /** What a job gives to its target. */
 export interface TargetSettings {
@@ -47,7 +47,7 @@ export interface JobRuleTargetProps extends TargetBaseProps {
 }
 
 /** A target made ready for one job. */
-export interface BoundTarget {
+export interface IBoundTarget {
   readonly runs: JobRunMetrics;
   /** The heartbeat of the runs' leases, if it is the one that the stack has by default. */
   readonly keeper?: ILeaseHeartbeat;
@@ -68,11 +68,11 @@ export abstract class JobTarget {
   /** The longest time of a run whose lease is not renewed; undefined when there is no such limit. */
   abstract readonly timeout: Duration | undefined;
   /** Properties of the job that this target does not take, each with the reason and what to do instead. */
-  abstract readonly refusedProps: Readonly<Partial<Record<keyof SingletonJobProps, string>>>;
+  abstract readonly refusedProps: { readonly [prop: string]: string };
   /** The overlaps with which runs wait, parked in the table: these need its stream and a wakeup. */
-  abstract readonly waitingOverlaps: readonly JobOverlap[];
+  abstract readonly waitingOverlaps: JobOverlap[];
   /** The overlaps with which the target makes a state machine, whose lease a keeper renews. */
-  abstract readonly keptOverlaps: readonly JobOverlap[];
+  abstract readonly keptOverlaps: JobOverlap[];
   /** Whether a workflow holds the lock, which can as well be a permit. */
   readonly takesPermits: boolean = false;
   /** Why no queue can trigger this target, and what to do instead; undefined where one can. */
@@ -80,5 +80,5 @@ export abstract class JobTarget {
     "a message is deleted when the run has been started, so that a run that fails would lose it: consume the queue with a " +
     "function of SingletonJobTarget.lambda, or trigger the job by a rule";
   /** Wires the target to its job, and to the queue that triggers it. */
-  abstract bind(job: Construct, settings: TargetSettings): BoundTarget;
+  abstract bind(job: Construct, settings: TargetSettings): IBoundTarget;
 }

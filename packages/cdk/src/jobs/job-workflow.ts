@@ -5,7 +5,7 @@ import type { Construct } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import type { BoundTarget, TargetSettings } from "./job-target.ts";
+import type { IBoundTarget, TargetSettings } from "./job-target.ts";
 import { runsOf } from "./workflow-target.ts";
 
 /** The least that the workflow's lease lasts where the user says nothing; its keeper renews it. */
@@ -32,7 +32,7 @@ export function jobWorkflow(
   id: string,
   settings: TargetSettings,
   props: JobWorkflowProps,
-): BoundTarget {
+): IBoundTarget {
   const { table, once, permits, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
   const { key, whenHeld, work, statements, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
   const workflow = new LeasedWorkflow(job, id, {

@@ -3,7 +3,7 @@ import type { Construct } from "constructs";
 import { numberText } from "../prop-kinds.ts";
 import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { type IBoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
 import { type JobWork, jobWorkflow } from "./job-workflow.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
 
@@ -18,13 +18,13 @@ export abstract class LockedTarget extends JobTarget {
       "for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
   };
   override readonly takesPermits = true;
-  readonly waitingOverlaps = ["queue", "replace"] as const;
-  readonly keptOverlaps = ["skip", "queue", "replace"] as const;
+  readonly waitingOverlaps: JobOverlap[] = ["queue", "replace"];
+  readonly keptOverlaps: JobOverlap[] = ["skip", "queue", "replace"];
 
   /** Defines the states that work under the lease. */
   protected abstract work(job: Construct, settings: TargetSettings): JobWork;
 
-  bind(job: Construct, settings: TargetSettings): BoundTarget {
+  bind(job: Construct, settings: TargetSettings): IBoundTarget {
     const { lockAtMostFor } = settings;
     if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
     const bound = jobWorkflow(job, "Workflow", settings, {

@@ -1,7 +1,8 @@
 /** The tasks of other services that a job can run under its lock. */
 import { environmentNames, runEnvironmentNames } from "@leasehold/client/environment";
 import { ArnFormat, Aws, Duration, type IResource, Names, Stack, Token } from "aws-cdk-lib";
-import type { Cluster, ICluster } from "aws-cdk-lib/aws-ecs";
+import type { ISecurityGroup, SubnetSelection } from "aws-cdk-lib/aws-ec2";
+import type { Cluster, ICluster, PropagatedTagSource, TaskDefinition } from "aws-cdk-lib/aws-ecs";
 import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
   IntegrationPattern,
@@ -10,17 +11,18 @@ import {
   StateMachineType,
   TaskInput,
   type TaskStateBase,
-  type TaskStateJsonataBaseProps,
   Timeout,
 } from "aws-cdk-lib/aws-stepfunctions";
 import {
+  type BatchContainerOverrides,
+  type BatchJobDependency,
   BatchSubmitJob,
-  type BatchSubmitJobJsonataProps,
   type ContainerOverride,
   EcsRunTask,
-  type EcsRunTaskJsonataProps,
+  type ExecutionClass,
   GlueStartJobRun,
-  type GlueStartJobRunJsonataProps,
+  type IEcsLaunchTarget,
+  type WorkerConfigurationProperty,
 } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { jsonata } from "../workflow/asl.ts";
@@ -30,25 +32,63 @@ import { checkSameRegion } from "./job-workflow.ts";
 import { fencedInput, input } from "./locked-call.ts";
 import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-task-target.ts";
 
-/** Options of {@link SingletonJobTarget.ecsTask}: those of the library's EcsRunTask. */
-export interface EcsTaskTargetOptions
-  extends Omit<EcsRunTaskJsonataProps, keyof TaskStateJsonataBaseProps | "cluster" | "revisionNumber">,
-    LockedTaskTargetOptions {
+/** Options of {@link SingletonJobTarget.ecsTask}: those of the library's EcsRunTask, and the job's own. */
+export interface EcsTaskTargetOptions extends LockedTaskTargetOptions {
   /** Where the task runs. The library's own Cluster is no ICluster under exactOptionalPropertyTypes. */
   readonly cluster: ICluster | Cluster;
+  /** What runs, with its default container. */
+  readonly taskDefinition: TaskDefinition;
+  /** On what it runs, such as `new EcsFargateLaunchTarget()`. */
+  readonly launchTarget: IEcsLaunchTarget;
+  /** Other settings for some containers. @default - none */
+  readonly containerOverrides?: ContainerOverride[];
+  /** @default - public subnets with assignPublicIp, private ones otherwise */
+  readonly subnets?: SubnetSelection;
+  /** @default - a new security group */
+  readonly securityGroups?: ISecurityGroup[];
+  /** @default false */
+  readonly assignPublicIp?: boolean;
+  /** From what the task takes its tags. @default - it has none */
+  readonly propagatedTagSource?: PropagatedTagSource;
+  /** Whether ECS Exec may be used. @default false */
+  readonly enableExecuteCommand?: boolean;
+  /** CPU units of the task. @default - those of the definition */
+  readonly cpu?: string;
+  /** Memory of the task in MiB. @default - that of the definition */
+  readonly memoryMiB?: string;
 }
 
-/** Options of {@link SingletonJobTarget.batchJob}: those of the library's BatchSubmitJob. */
-export interface BatchJobTargetOptions
-  extends Omit<BatchSubmitJobJsonataProps, keyof TaskStateJsonataBaseProps | "jobName">,
-    LockedTaskTargetOptions {}
+/** Options of {@link SingletonJobTarget.batchJob}: those of the library's BatchSubmitJob, and the job's own. */
+export interface BatchJobTargetOptions extends LockedTaskTargetOptions {
+  readonly jobDefinitionArn: string;
+  readonly jobQueueArn: string;
+  /** From 2 to 10,000, for an array job. @default - no array */
+  readonly arraySize?: number;
+  /** Other settings for the container. @default - none */
+  readonly containerOverrides?: BatchContainerOverrides;
+  /** Jobs that have to end before, 20 at most. @default - none */
+  readonly dependsOn?: BatchJobDependency[];
+  /** Parameters of the job. @default - none */
+  readonly payload?: TaskInput;
+  /** How often Batch itself starts the job, from 1 to 10. @default 1 */
+  readonly attempts?: number;
+  /** @default - none */
+  readonly tags?: { readonly [name: string]: string };
+}
 
-/** Options of {@link SingletonJobTarget.glueJob}: those of the library's GlueStartJobRun. */
-export interface GlueJobTargetOptions
-  extends Omit<GlueStartJobRunJsonataProps, keyof TaskStateJsonataBaseProps | "arguments">,
-    LockedTaskTargetOptions {
+/** Options of {@link SingletonJobTarget.glueJob}: those of the library's GlueStartJobRun, and the job's own. */
+export interface GlueJobTargetOptions extends LockedTaskTargetOptions {
+  readonly glueJobName: string;
   /** Arguments of the run besides those that every run gets; each name begins with `--`. @default - none */
-  readonly arguments?: Readonly<Record<string, string>>;
+  readonly arguments?: { readonly [name: string]: string };
+  /** The name of a security configuration. @default - that of the job's definition */
+  readonly securityConfiguration?: string;
+  /** When Glue tells of a run that is late; at least a minute. @default - that of the job's definition */
+  readonly notifyDelayAfter?: Duration;
+  /** @default - that of the job's definition */
+  readonly workerConfiguration?: WorkerConfigurationProperty;
+  /** @default ExecutionClass.STANDARD */
+  readonly executionClass?: ExecutionClass;
 }
 
 /** A task of ECS; the environment is that of the task definition's default container. */

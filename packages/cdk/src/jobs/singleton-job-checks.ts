@@ -97,7 +97,7 @@ function overlapsOf({
   target,
   trigger,
 }: SingletonJobProps): Pick<JobTarget, "waitingOverlaps" | "keptOverlaps"> {
-  return trigger?.queue ? { waitingOverlaps: [], keptOverlaps: [] } : target;
+  return trigger?.sourceQueue ? { waitingOverlaps: [], keptOverlaps: [] } : target;
 }
 
 function timingOf({ schedule, trigger }: SingletonJobProps): ScheduleTiming {
@@ -119,7 +119,7 @@ function checkTrigger({ trigger, once, overlap, target }: SingletonJobProps): vo
         "leave it out, and let the work recognise what it has done by the message's or event's id",
     );
   }
-  if (trigger.queue === undefined) return;
+  if (trigger.sourceQueue === undefined) return;
   if (target.refusedQueue !== undefined) {
     throw new Error(`trigger is a queue, which cannot start this target: ${target.refusedQueue}`);
   }

@@ -29,7 +29,7 @@ export type JobOverlap = "skip" | "queue" | "replace";
  */
 export interface SingletonJobProps extends ObservabilityProps {
   /** The actions of the job's alarms. @default - none */
-  readonly alarmActions?: readonly IAlarmAction[];
+  readonly alarmActions?: IAlarmAction[];
   /** Whether the job has alarms. @default true */
   readonly alarms?: boolean;
   /**

@@ -65,15 +65,15 @@ export class SingletonJobTrigger {
     return new SingletonJobTrigger(forQueues, undefined, checkKind("queue", queue, aQueue));
   }
 
-  readonly refusedProps: RefusedProps;
+  readonly refusedProps: { readonly [prop: string]: string };
   /** The rule of which each event is a run. */
-  readonly rule: Rule | undefined;
+  readonly sourceRule: Rule | undefined;
   /** The queue of which each message is a run. */
-  readonly queue: IQueue | undefined;
+  readonly sourceQueue: IQueue | undefined;
 
   private constructor(refusedProps: RefusedProps, rule: Rule | undefined, queue: IQueue | undefined) {
     this.refusedProps = refusedProps;
-    this.rule = rule;
-    this.queue = queue;
+    this.sourceRule = rule;
+    this.sourceQueue = queue;
   }
 }

@@ -16,7 +16,7 @@ import { aGrantee, checkKind, checkProps } from "../prop-kinds.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
-import type { BoundTarget } from "./job-target.ts";
+import type { IBoundTarget } from "./job-target.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
 import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
@@ -60,7 +60,7 @@ export class SingletonJob extends Construct {
   readonly targetArn: string;
 
   readonly #table: ILeaseTable;
-  readonly #bound: BoundTarget;
+  readonly #bound: IBoundTarget;
   readonly #input: unknown;
 
   constructor(scope: Construct, id: string, props: SingletonJobProps) {
@@ -75,7 +75,8 @@ export class SingletonJob extends Construct {
     this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = given.deadLetterQueue ?? deadLettersOf(trigger?.queue) ?? deadLetterQueueOf(this);
+    this.deadLetterQueue =
+      given.deadLetterQueue ?? deadLettersOf(trigger?.sourceQueue) ?? deadLetterQueueOf(this);
 
     const bound = target.bind(this, {
       table,
@@ -83,7 +84,7 @@ export class SingletonJob extends Construct {
       jobName: this.jobName,
       overlap: overlapOf(given),
       once: given.once ?? trigger === undefined,
-      queue: trigger?.queue,
+      queue: trigger?.sourceQueue,
       permits: given.permits,
       enabled: given.enabled ?? true,
       heartbeat: given.heartbeat,
@@ -104,7 +105,7 @@ export class SingletonJob extends Construct {
       maxEventAge,
       ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
     };
-    trigger?.rule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
+    trigger?.sourceRule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
     this.schedule =
       given.schedule &&
       new Schedule(this, "Schedule", {

@@ -5,7 +5,8 @@ import { permissionsToKeep } from "../workflow/lease-heartbeat.ts";
 import { isLeased } from "../workflow/machine-names.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
-import { type BoundTarget, JobTarget } from "./job-target.ts";
+import { type IBoundTarget, JobTarget } from "./job-target.ts";
+import type { JobOverlap } from "./singleton-job-props.ts";
 import { StartLeasedWorkflow } from "./start-leased-workflow.ts";
 
 const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflow instead";
@@ -29,8 +30,8 @@ export class WorkflowTarget extends JobTarget {
     heartbeat: onItsOwn,
     permits: onItsOwn,
   };
-  readonly waitingOverlaps = [] as const;
-  readonly keptOverlaps = [] as const;
+  readonly waitingOverlaps: JobOverlap[] = [];
+  readonly keptOverlaps: JobOverlap[] = [];
   readonly #workflow: LeasedStateMachine;
 
   constructor(workflow: LeasedStateMachine) {
@@ -38,13 +39,13 @@ export class WorkflowTarget extends JobTarget {
     this.#workflow = workflow;
   }
 
-  bind(): BoundTarget {
+  bind(): IBoundTarget {
     return runsOf(this.#workflow);
   }
 }
 
 /** A job whose runs are the executions of a leased workflow. */
-export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): BoundTarget {
+export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): IBoundTarget {
   return {
     redriveGuard,
     permissions: permissionsToKeep(stateMachine),

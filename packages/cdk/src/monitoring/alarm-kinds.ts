@@ -30,7 +30,7 @@ import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./ala
 /** The text of an alarm, and its actions. */
 export interface AlarmText {
   /** The actions of the alarm. @default - none */
-  readonly actions?: readonly IAlarmAction[];
+  readonly actions?: IAlarmAction[];
   /** What is wrong, and where to read on. */
   readonly description: string;
 }

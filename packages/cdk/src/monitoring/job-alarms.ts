@@ -112,7 +112,7 @@ export class JobAlarms extends Construct {
   }
 
   /** Every alarm that there is. */
-  get all(): readonly Alarm[] {
+  get all(): Alarm[] {
     const { didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost } = this;
     return [didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost].filter(
       (alarm) => alarm !== undefined,

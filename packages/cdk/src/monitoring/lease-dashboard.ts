@@ -33,11 +33,11 @@ export interface LeaseDashboardProps {
   /** How far back the graphs look at first. @default - a day */
   readonly defaultInterval?: Duration;
   /** Each gets a row. @default - none */
-  readonly jobs?: readonly SingletonJob[];
+  readonly jobs?: SingletonJob[];
   /** Each gets rows; at least one. */
-  readonly tables: readonly LeaseTable[];
+  readonly tables: LeaseTable[];
   /** State machines to show: leased workflows, and the keepers of leases. @default - none */
-  readonly workflows?: readonly IStateMachine[];
+  readonly workflows?: IStateMachine[];
 }
 
 const kinds: Kinds<LeaseDashboardProps> = {

@@ -27,7 +27,7 @@ export type RunbookEntry = keyof typeof runbookAnchors;
 /** Where an alarm leads to, and whom it tells. */
 export interface AlarmSettings {
   /** @default - none */
-  readonly actions?: readonly IAlarmAction[];
+  readonly actions?: IAlarmAction[];
   /** Address of the runbook; an anchor is appended. @default "docs/RUNBOOK.md" */
   readonly runbookUrl?: string;
 }

@@ -5,9 +5,9 @@ import { aListOf, aText, checkKind, checkProps, type Kinds } from "../prop-kinds
 /** Which locks a permission is about. Keys and prefixes add up; without either it is about every lock. */
 export interface LeaseKeyScope {
   /** Keys of locks, taken literally: `*`, `?` and `$` mean themselves. @default - no single keys */
-  readonly keys?: readonly string[];
+  readonly keys?: string[];
   /** How the keys of the locks start, taken literally. @default - no prefixes */
-  readonly keyPrefixes?: readonly string[];
+  readonly keyPrefixes?: string[];
 }
 
 /** The conditions of a policy statement. */

@@ -22,7 +22,7 @@ export interface ILeaseTable extends IConstruct {
   /** How the table and its replicas are encrypted; undefined where this app does not define it. */
   readonly encryption: TableEncryptionV2 | undefined;
   /** Regions of the table's replicas, besides its own. */
-  readonly replicaRegions: readonly string[];
+  readonly replicaRegions: string[];
   /** How replicas follow each other's writes; undefined where this app does not define it. */
   readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   /** Permissions on the table. */
@@ -60,12 +60,16 @@ export interface ILeaseTable extends IConstruct {
   metricConditionalCheckFailedRequests(props?: MetricOptions): Metric;
 }
 
-/** The methods of every lease table. */
+/**
+ * The methods of every lease table.
+ *
+ * @internal
+ */
 export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   abstract readonly table: ITableV2;
   abstract readonly tableStreamArn: string | undefined;
   abstract readonly encryption: TableEncryptionV2 | undefined;
-  abstract readonly replicaRegions: readonly string[];
+  abstract readonly replicaRegions: string[];
   abstract readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   readonly grants: LeaseTableGrants = LeaseTableGrants.fromLeaseTable(this);
 

@@ -168,7 +168,7 @@ export class LeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
   readonly encryption: TableEncryptionV2 | undefined;
-  readonly replicaRegions: readonly string[];
+  readonly replicaRegions: string[];
   readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   /** What keeps the history; undefined without one. */
   readonly history: LeaseHistory | undefined;
@@ -271,7 +271,7 @@ class ImportedLeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
   readonly encryption = undefined;
-  readonly replicaRegions: readonly string[] = [];
+  readonly replicaRegions: string[] = [];
   readonly multiRegionConsistency = undefined;
   readonly history = undefined;
 

@@ -69,23 +69,27 @@ export interface LeaseHeartbeatAttributes {
   readonly table: ILeaseTable;
   /** Of `stateMachine`. */
   readonly stateMachineArn: string;
-  /** Of `stateMachine.role`. */
+  /** Of `role`. */
   readonly roleArn: string;
   /** Of `ended`. */
   readonly endedStateMachineArn: string;
-  /** Of `ended.role`. */
+  /** Of `endedRole`. */
   readonly endedRoleArn: string;
 }
 
-/** Properties of {@link LeaseHeartbeat}. */
-export interface LeaseHeartbeatProps extends ObservabilityProps {
+/** Properties of {@link LeaseHeartbeat.of}. */
+export interface StackHeartbeatProps extends ObservabilityProps {
   readonly table: ILeaseTable;
-  /** The locks that it may keep. @default - every lock of the table */
-  readonly scope?: LeaseKeyScope;
   /**
    * For how long ttl keeps a lock that is not used any more; as the client's `retentionMs`. @default Duration.days(7)
    */
   readonly retention?: Duration;
+}
+
+/** Properties of {@link LeaseHeartbeat}. */
+export interface LeaseHeartbeatProps extends StackHeartbeatProps {
+  /** The locks that it may keep. @default - every lock of the table */
+  readonly scope?: LeaseKeyScope;
   /**
    * Whether it is about to be removed: the keepers that run go on, and nothing may start another one, which is checked
    * at synthesis. Remove it in a later deployment, when none of its executions runs any more.
@@ -333,8 +337,12 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
     return new ImportedLeaseHeartbeat(scope, id, attributes);
   }
 
-  readonly stateMachine: StateMachine;
-  readonly ended: StateMachine;
+  readonly stateMachine: IStateMachine;
+  readonly ended: IStateMachine;
+  /** The role of `stateMachine`. */
+  readonly role: IRole;
+  /** The role of `ended`. */
+  readonly endedRole: IRole;
   readonly table: ILeaseTable;
   readonly #guarding: Policy;
   readonly #isDraining: boolean;
@@ -346,7 +354,7 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
    *
    * It may keep every lock of the table. To permit less, give the workflows a heartbeat with a `scope`.
    */
-  static of(construct: Construct, props: Omit<LeaseHeartbeatProps, "scope" | "draining">): LeaseHeartbeat {
+  static of(construct: Construct, props: StackHeartbeatProps): LeaseHeartbeat {
     const { table, retention, logLevel, logGroup, logRetention, tracing } = checkProps(props, kinds, "table");
     const stack = Stack.of(construct);
     const settings = [table.node.addr, retention?.toString(), logLevel, logGroup?.node.addr, logRetention];
@@ -370,26 +378,30 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
     this.#isDraining = draining;
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
     const terms = { tableName: table.nameFor(this), retentionMs };
-    this.stateMachine = stateMachineOf(this, keeperDefinition(terms), given);
-    const keeperArn = this.stateMachine.stateMachineArn;
-    this.ended = stateMachineOf(
+    const keeper = stateMachineOf(this, keeperDefinition(terms), given);
+    const keeperArn = keeper.stateMachineArn;
+    const ended = stateMachineOf(
       new Construct(this, "Ended"),
       endedDefinition({ ...terms, keeperArn }),
       given,
     );
-    for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, given.scope);
-    this.ended.addToRolePolicy(
+    this.stateMachine = keeper;
+    this.role = keeper.role;
+    this.ended = ended;
+    this.endedRole = ended.role;
+    for (const machine of [keeper, ended]) table.grants.keepLeases(machine, given.scope);
+    ended.addToRolePolicy(
       new PolicyStatement({ actions: ["states:StartExecution"], resources: [keeperArn] }),
     );
     tellOfEnds(this, "KeeperEnded", {
       description: "Has a keeper replaced that was ended.",
-      ended: this.ended,
-      of: this.stateMachine,
+      ended,
+      of: keeper,
       status: failures,
     });
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
-      roles: [this.stateMachine.role],
+      roles: [keeper.role],
       statements: [
         new PolicyStatement({
           effect: Effect.ALLOW,
@@ -401,26 +413,26 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
         new PolicyStatement({
           effect: Effect.ALLOW,
           actions: answering,
-          resources: [this.ended.stateMachineArn],
+          resources: [ended.stateMachineArn],
         }),
       ],
     });
     checkInlinePolicies(
       this,
-      () => [...policiesIn(this.stateMachine.role), this.#guarding],
+      () => [...policiesIn(keeper.role), this.#guarding],
       "guard some of its state machines by another heartbeat, or set the flag @aws-cdk/aws-iam:minimizePolicies",
     );
   }
 
   protected keepersFor(guarded: IConstruct): IGrantable {
-    const { role } = this.stateMachine;
+    const { role } = this;
     return Stack.of(guarded) === Stack.of(this)
       ? granteeBy(role, () => this.#guarding)
       : roleInStackOf(guarded, role);
   }
 
   protected endedFor(guarded: IConstruct): IGrantable {
-    return roleInStackOf(guarded, this.ended.role);
+    return roleInStackOf(guarded, this.endedRole);
   }
 
   /**
