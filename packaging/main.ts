@@ -1,6 +1,7 @@
 /**
  * Packs the packages: `tsx packaging/main.ts pack [folder]` writes the archives of all, with their hashes; `publish-check
- * [folder]` does all that npm does before it publishes these, or those of now; `version 1.2.3` gives all of them a version; `api` writes what users can import of them. `audit
+ * [folder]` does all that npm does before it publishes these, or those of now; `version 1.2.3` gives all of them a version; `api` writes what users can import of them;
+ * `python [folder]` makes the Python package of the constructs. `audit
  * [--must-ask]` looks at all that is installed, and `sbom [folder]` writes what each package brings. `prepack` and `postpack`
  * are what npm runs in a package's folder around `npm pack` and `npm publish`.
  */
@@ -10,6 +11,7 @@ import { advisories, auditProblems } from "./audit.ts";
 import { build, packAll } from "./pack.ts";
 import { prepare, restore } from "./prepare.ts";
 import { checkPublishing } from "./publish.ts";
+import { packPython } from "./python.ts";
 import { writeBills } from "./sbom.ts";
 import { setVersion } from "./version.ts";
 
@@ -23,6 +25,8 @@ if (command === "pack") {
     console.log([name, ...warnings].join("\n"));
     if (warnings.length > 0) process.exitCode = 1;
   }
+} else if (command === "python") {
+  console.log(await packPython(resolve(argument ?? "python")));
 } else if (command === "version") {
   await setVersion(argument ?? "", new Date().toISOString().slice(0, 10));
 } else if (command === "api") {
@@ -53,6 +57,6 @@ if (command === "pack") {
   await restore(here);
 } else {
   throw new Error(
-    `${command} is no command; allowed: pack, publish-check, version, api, audit, sbom, prepack, postpack`,
+    `${command} is no command; allowed: pack, publish-check, python, version, api, audit, sbom, prepack, postpack`,
   );
 }

@@ -22,6 +22,13 @@ export async function npm(
   return await run("npm", args, { cwd, shell: process.platform === "win32" });
 }
 
+/** Copies a package that has been built to another folder, as it is published. */
+export async function copyPrepared(name: string, copy: string): Promise<void> {
+  const isPart = (path: string): boolean => !path.endsWith("node_modules");
+  await cp(join(repositoryFolder, "packages", name), copy, { recursive: true, filter: isPart });
+  await prepare(copy, name);
+}
+
 /**
  * Packs every published package as `npm publish` does, and gives the archives' paths by the packages' names.
  *
@@ -35,9 +42,7 @@ export async function packAll(destination: string): Promise<ReadonlyMap<string, 
   try {
     for (const name of await publishedPackages()) {
       const copy = join(copies, name);
-      const isPart = (path: string): boolean => !path.endsWith("node_modules");
-      await cp(join(repositoryFolder, "packages", name), copy, { recursive: true, filter: isPart });
-      await prepare(copy, name);
+      await copyPrepared(name, copy);
       const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", destination];
       const { stdout } = await npm(args, copy);
       const [packed] = JSON.parse(stdout) as readonly { readonly name: string; readonly filename: string }[];
