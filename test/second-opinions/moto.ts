@@ -70,7 +70,9 @@ export async function checkOnMoto(python: string): Promise<boolean> {
     await eventually("the server answers", () => fetch(`${endpoint}/moto-api/data.json`));
     // One after the other: a synthesis takes the processors that keepers need.
     const passed = [await pass(cloudFormation(endpoint)), await pass(await stepFunctions(endpoint))];
-    if (passed.every(Boolean)) return true;
+    const failed = log.filter((line) => line.startsWith("JSONata:"));
+    if (failed.length > 0) console.log(`moto: FAILED: an expression\n${failed.join("\n")}`);
+    if (passed.every(Boolean) && failed.length === 0) return true;
   } catch (error) {
     console.log("moto: FAILED\n", error);
   } finally {
