@@ -97,9 +97,9 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
     Container: SingletonJobTarget.ecsTask({
       cluster: new Cluster(stack, "Cluster", {
         vpc: Vpc.fromVpcAttributes(stack, "Vpc", {
-          vpcId: "vpc-1",
+          vpcId: "vpc-0a1b2c3d",
           availabilityZones: ["a"],
-          privateSubnetIds: ["subnet-1"],
+          privateSubnetIds: ["subnet-0a1b2c3d"],
         }),
         containerInsightsV2: ContainerInsights.ENABLED,
       }),
@@ -173,6 +173,7 @@ test("a finding about a user's own work stays", () => {
   const work = new CallAwsService(stack, "List", {
     service: "s3",
     action: "listBuckets",
+    iamAction: "s3:ListAllMyBuckets",
     iamResources: ["*"],
   });
   const table = new LeaseTable(stack, "Leases");
