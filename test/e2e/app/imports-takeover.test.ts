@@ -10,6 +10,7 @@ import { kindOf } from "../../support/lease-writes.ts";
 import type { Matcher } from "../../support/proxy.ts";
 import { hold } from "../../support/proxy-behaviours.ts";
 import { Transfers } from "../../support/transfers.ts";
+import { takeableAt } from "../../support/watching.ts";
 
 /** What the function has in the template is too long to wait for. Its lease is as long. */
 const timeoutSeconds = 4;
@@ -84,13 +85,14 @@ test.for([["killed"], ["frozen, and ended by its function's timeout"]] as const)
     const { id } = await it.environmentOf(first.requestId);
     if (mishap === "killed") await it.app.kill(id);
     else it.app.freeze(id);
+    const stoppedAt = Date.now();
     const left = await it.leases.inspect(transferKey);
 
     const { requestId, outcome, skipped } = await runOnceFree();
     expect(outcome).toMatchObject({ result: "ran", chunks: 2, isUnfinished: false });
     expect(skipped).toBeGreaterThan(0);
     const takenOverAt = performance.timeOrigin + (it.proxy.requests.findLast(takesOver)?.at ?? Number.NaN);
-    expect(takenOverAt).toBeGreaterThanOrEqual(left?.expiresAt ?? Number.NaN);
+    expect(takenOverAt).toBeGreaterThanOrEqual(takeableAt(left, stoppedAt));
     const takeover = it.leaseEvents(requestId).find(({ type }) => type === "takeover");
     expect(takeover).toMatchObject({ from: { owner: left?.owner } });
     expect(await first.result).toMatchObject({ functionError: "Unhandled" });
