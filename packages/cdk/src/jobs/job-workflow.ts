@@ -1,8 +1,9 @@
-import { Duration, type IResource, Stack, Token } from "aws-cdk-lib";
+import { Duration, type IResource, Stack } from "aws-cdk-lib";
 import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IChainable } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
+import { areSame } from "../table/table-place.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import type { IBoundTarget, TargetSettings } from "./job-target.ts";
@@ -63,7 +64,7 @@ export function jobWorkflow(
 /** Refuses a resource of another region, which Step Functions does not reach. */
 export function checkSameRegion(job: Construct, kind: string, resource: IResource): void {
   const [here, there] = [Stack.of(job).region, resource.env.region];
-  if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
+  if (areSame(here, there) !== false) return;
   throw new Error(
     `the ${kind} ${resource.node.path} is in ${there}, and Step Functions calls services of its own region (${here}) only: ` +
       `define the job in a stack of ${there}`,

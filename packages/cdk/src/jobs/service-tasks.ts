@@ -1,6 +1,6 @@
 /** The tasks of other services that a job can run under its lock. */
 import { environmentNames, runEnvironmentNames } from "@leasehold/client/environment";
-import { ArnFormat, Aws, Duration, type IResource, Names, Stack, Token } from "aws-cdk-lib";
+import { ArnFormat, Aws, Duration, type IResource, Names, Stack } from "aws-cdk-lib";
 import type { ISecurityGroup, SubnetSelection } from "aws-cdk-lib/aws-ec2";
 import type { Cluster, ICluster, PropagatedTagSource, TaskDefinition } from "aws-cdk-lib/aws-ecs";
 import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
@@ -25,7 +25,8 @@ import {
   type WorkerConfigurationProperty,
 } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { jsonata } from "../workflow/asl.ts";
+import { areSame } from "../table/table-place.ts";
+import { jsonata, startedBy } from "../workflow/asl.ts";
 import { executionsInPolicy } from "../workflow/machine-names.ts";
 import type { TargetSettings } from "./job-target.ts";
 import { checkSameRegion } from "./job-workflow.ts";
@@ -120,7 +121,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
         },
       ],
     });
-    const state = stateOf(task);
+    const state = fieldsOf(task);
     const roles = [taskRole, executionRole].filter((role): role is IRole => role !== undefined);
     return {
       // The revision that this app deploys, which alone may be run.
@@ -168,7 +169,7 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
       taskTimeout: Timeout.duration(timeout),
     });
     return {
-      state: stateOf(task),
+      state: fieldsOf(task),
       statements: [
         // Of a definition without a revision, Batch runs the newest.
         new PolicyStatement({
@@ -203,7 +204,7 @@ export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
       taskTimeout: Timeout.duration(Duration.minutes(Math.ceil(timeout.toSeconds() / 60))),
     });
     return {
-      state: stateOf(task),
+      state: fieldsOf(task),
       statements: [
         new PolicyStatement({
           actions: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
@@ -237,7 +238,6 @@ export function execution(machine: IStateMachine): TaskOfJob {
   return (job) => {
     checkSameRegion(job, "state machine", machine);
     checkSameAccount(job, "state machine", machine);
-    const linked = "{'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID': $states.context.Execution.Id}";
     return {
       state: {
         Type: "Task",
@@ -245,7 +245,9 @@ export function execution(machine: IStateMachine): TaskOfJob {
         Resource: `arn:${Aws.PARTITION}:states:::states:startExecution.sync:2`,
         Arguments: {
           StateMachineArn: machine.stateMachineArn,
-          Input: jsonata(`$type(${input}) = 'object' ? $merge([(${fencedInput}), ${linked}]) : ${input}`),
+          Input: jsonata(
+            `$type(${input}) = 'object' ? $merge([(${fencedInput}), {${startedBy}}]) : ${input}`,
+          ),
         },
       },
       statements: [
@@ -277,7 +279,7 @@ function variables({ jobName, key }: TargetSettings): Readonly<Record<string, st
 }
 
 /** A library's task as the fields of its state. */
-function stateOf(task: TaskStateBase): Record<string, unknown> {
+function fieldsOf(task: TaskStateBase): Record<string, unknown> {
   const { End: _, ...state } = task.toStateJson(QueryLanguage.JSON_PATH) as Record<string, unknown>;
   return state;
 }
@@ -308,7 +310,7 @@ function arnOf(job: Construct, service: string, resource: string, resourceName: 
 
 function checkSameAccount(job: Construct, kind: string, resource: IResource): void {
   const [here, there] = [Stack.of(job).account, resource.env.account];
-  if (Token.isUnresolved(here) || Token.isUnresolved(there) || here === there) return;
+  if (areSame(here, there) !== false) return;
   throw new Error(
     `the ${kind} ${resource.node.path} is of the account ${there}, and a job uses those of its own account (${here}) ` +
       `only: define the job in a stack of ${there}`,

@@ -3,7 +3,7 @@ import type { IConstruct } from "constructs";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
 /** Whether two accounts, or two regions, are the same; undefined where only a deployment knows. */
-function areSame(one: string, other: string): boolean | undefined {
+export function areSame(one: string, other: string): boolean | undefined {
   // Also where both are the stack's own, which only a deployment knows.
   if (one === other) return true;
   return Token.compareStrings(one, other) === TokenComparison.DIFFERENT ? false : undefined;

@@ -8,6 +8,7 @@ import {
   acquire,
   type Cooldown,
   cancel,
+  type Grant,
   heldBySomebody,
   type LeaseEnd,
   park,
@@ -45,7 +46,8 @@ export type Names = Readonly<Record<string, string>>;
 
 /** The lock's item; its key is put in afterwards. */
 const lock = { key: "key" };
-const grant = {
+/** A grant, with a sample of each value. */
+export const grant: Grant = {
   token: "token",
   version: 1,
   owner: "owner",

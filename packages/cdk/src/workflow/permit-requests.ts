@@ -19,6 +19,7 @@ import {
 import { attributeNames, cooldownToken } from "@leasehold/client/schema";
 import { chosen, type Json, jsonata, literal } from "./asl.ts";
 import {
+  grant,
   keyOf,
   type LeaseTerms,
   type Names,
@@ -70,19 +71,6 @@ function formOf(permits: number): SeatForm {
   });
 }
 
-const permitGrant = {
-  token: sample.token,
-  version: 1,
-  owner: sample.owner,
-  acquiredAt: 1,
-  expiresAt: 1,
-  leaseDurationMs: 1,
-  retentionMs: 1,
-  reentrant: false,
-  data: undefined,
-  slot: undefined,
-};
-
 /** Values of a grant; the variables key, token, version, owner and waitingSince are the workflow's. */
 function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
   // Both fencing tokens of one write are the same: two fields may see two times.
@@ -115,7 +103,7 @@ export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: numb
     ":byPermits": String(onePermit),
     ":ifPermits": String(terms.permits - onePermit),
   };
-  return updateItem(terms, formOf(terms.permits).acquire(permitGrant, []), values, true, ownNames(terms));
+  return updateItem(terms, formOf(terms.permits).acquire(grant, []), values, true, ownNames(terms));
 }
 
 /** Takes a permit in the place of the lease in the variable `passed`, which was judged expired. */
@@ -131,7 +119,7 @@ export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: num
     ":ifN2": versionText(`${passed}.version + 1`),
   };
   return ofPassed(terms, (seat) =>
-    updateItem(terms, formOf(terms.permits).acquire(permitGrant, [seat]), values, true, names),
+    updateItem(terms, formOf(terms.permits).acquire(grant, [seat]), values, true, names),
   );
 }
 
