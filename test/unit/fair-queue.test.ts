@@ -39,7 +39,8 @@ describe("a client whose machine was suspended", () => {
   const context = { clock, clockSkewMs, table: new TimedStore(new MemoryLeaseStore(), clock) };
   const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
   const ticket = (until: number): QueueTicket => {
-    const text = ticketText({ since: 0, until, leaseMs, isWatching: true, shape: undefined, owner: "w" });
+    const flags = { isWatching: true, ownClock: false };
+    const text = ticketText({ since: 0, until, leaseMs, ...flags, shape: undefined, owner: "w" });
     const [read] = ticketsIn({ "q:1": 1, "w:1": text });
     if (read === undefined) throw new Error("no ticket");
     return read;
@@ -84,7 +85,7 @@ describe("a client's view of a line", () => {
       const { leaseMs = farAway } = terms;
       const rest = { since: 0, until: clock.now() + leaseMs, leaseMs, shape: undefined, owner: "w" };
       item[`q:${index}`] = index + 1;
-      item[`w:${index}`] = ticketText({ ...rest, isWatching: true, ...terms });
+      item[`w:${index}`] = ticketText({ ...rest, isWatching: true, ownClock: false, ...terms });
     }
     return { item, tickets: ticketsIn(item) };
   };
@@ -151,6 +152,28 @@ describe("a client's view of a line", () => {
       clock.freeze(4_000);
       queue.see(item);
       expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs - 4_000 + clockSkewMs + 1]);
+    });
+
+    it("by its own observation alone, where the waiter or this client does not know the service's time", () => {
+      queue.seeFree(true, { fence: 7 }, clock.now());
+      const { item, tickets } = lineOf({ leaseMs: 60_000, ownClock: true });
+      clock.freeze(4_000);
+      queue.see(item);
+      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs]);
+
+      const untold = new Queue(
+        { ...context, clock: new ServiceClock(clock, false, () => undefined) },
+        "k",
+        "lease",
+      );
+      untold.seeFree(true, { fence: 7 }, clock.now() - 60_000);
+      const {
+        item: told,
+        tickets: [ticket],
+      } = lineOf({ leaseMs: 60_000 });
+      clock.freeze(4_000);
+      untold.see(told);
+      expect(untold.passableIn([ticket as QueueTicket])).toEqual([unresponsiveAfterMs]);
     });
 
     it("behind a living waiter only when it has expired: there nobody has to show that it is alive", () => {

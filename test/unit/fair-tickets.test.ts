@@ -33,13 +33,19 @@ it.each([
 describe("a ticket", () => {
   const terms: TicketTerms = {
     ...{ since: 1_000_000, until: 1_060_000, leaseMs: 60_000 },
-    ...{ isWatching: true, shape: "permit:2:5", owner: "report of May" },
+    ...{ isWatching: true, ownClock: false, shape: "permit:2:5", owner: "report of May" },
   };
 
   it.each<[string, Partial<TicketTerms>, string]>([
     ["of a waiter", {}, "lfls mpwg 1aao w permit:2:5 report of May"],
     ["of a waiter for a lease without seats", { shape: undefined }, "lfls mpwg 1aao w - report of May"],
     ["of a caller that checks in", { isWatching: false }, "lfls mpwg 1aao - permit:2:5 report of May"],
+    ["without the service's time", { ownClock: true }, "lfls mpwg 1aao wo permit:2:5 report of May"],
+    [
+      "of a caller that checks in without it",
+      { isWatching: false, ownClock: true },
+      "lfls mpwg 1aao -o permit:2:5 report of May",
+    ],
   ])("%s has the text that other processes read", (_, others, text) => {
     const said = { ...terms, ...others };
     expect(ticketText(said)).toBe(text);
@@ -72,8 +78,9 @@ describe("a ticket", () => {
   });
 
   it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {
-    const nothing = { since: 0, until: 0, leaseMs: 0, isWatching: true, shape: undefined, owner: "" };
-    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing }]);
+    const nothing = { since: 0, until: 0, leaseMs: 0, shape: undefined, owner: "" };
+    const flags = { isWatching: true, ownClock: false };
+    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing, ...flags }]);
   });
 });
 
@@ -99,6 +106,11 @@ describe("what the last release has noted of the holds", () => {
       { typicalMs: 1_000, spreadMs: 60, fencingToken: 7, endedAt: 1_060_000 },
       "rs 1o 7 mpwg",
     ],
+    [
+      "a holder without the service's time",
+      { typicalMs: 1_000, spreadMs: 60, fencingToken: 7, endedAt: undefined },
+      "rs 1o 7",
+    ],
     ["holds that took no time", { typicalMs: 0, spreadMs: 0, fencingToken: 0, endedAt: 0 }, "0 0 0 0"],
   ])("is read as it was written: %s", (_, note, text) => {
     expect(holdText(note)).toBe(text);
@@ -107,7 +119,7 @@ describe("what the last release has noted of the holds", () => {
 
   it.each(
     [
-      ["", "rs", "rs 1o", "rs 1o 7"],
+      ["", "rs", "rs 1o"],
       ["? 1o 7 mpwg", "rs ? 7 mpwg", "rs 1o ? mpwg", "rs 1o 7 ?"],
       ["-1 1o 7 mpwg", "rs -1 7 mpwg", "rs 1o -1 mpwg", "rs 1o 7 -1"],
     ].flat(),

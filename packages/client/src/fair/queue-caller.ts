@@ -129,8 +129,9 @@ export abstract class QueueCaller {
     const write = this.#inner.release(ending);
     if (this.grantedAt === undefined) return write;
     const { fencingToken, acquiredAt } = ending.shown;
-    const endedAt = ending.cooldown?.until ?? ending.now;
-    const cooldownMs = ending.cooldown === undefined ? 0 : endedAt - acquiredAt;
+    const { cooldown } = ending;
+    const cooldownMs = cooldown === undefined ? 0 : cooldown.until - acquiredAt;
+    const endedAt = this.context.clock.isTold ? (cooldown?.until ?? ending.now) : undefined;
     const heldMs = Math.max(this.context.clock.monotonic() - this.grantedAt, cooldownMs);
     const estimate = estimateAfter(holdNoteIn(this.#snapshot.item), heldMs);
     const note = holdText({ ...estimate, fencingToken, endedAt });
@@ -152,8 +153,10 @@ export abstract class QueueCaller {
 
     const first = snapshot.tickets.slice(0, 1);
     const isFree = this.#mayJoin(prospect, item, first, first.length === 0);
-    const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.context.clockSkewMs);
-    queue.seeFree(isFree, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
+    const expired = prospect.takeovers.map(({ from }) => from);
+    const areComparable = expired.length > 0 && !expired.some(({ ownClock }) => ownClock);
+    const lastExpiry = Math.max(...expired.map(({ expiresAt }) => expiresAt));
+    queue.seeFree(isFree, item, areComparable ? lastExpiry + this.context.clockSkewMs : undefined);
 
     const living = queue.living(this.ahead);
     const mayJoin = this.#mayJoin(prospect, item, living, true);
@@ -164,9 +167,11 @@ export abstract class QueueCaller {
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
   }
 
-  protected ticket(terms: Omit<TicketTerms, "until" | "shape">): NewTicket {
-    const until = this.context.clock.now() + terms.leaseMs;
-    return { id: this.ticketId, text: ticketText({ ...terms, until, shape: this.form.shape }), until };
+  protected ticket(terms: Omit<TicketTerms, "until" | "ownClock" | "shape">): NewTicket {
+    const { clock } = this.context;
+    const until = clock.now() + terms.leaseMs;
+    const text = ticketText({ ...terms, until, ownClock: !clock.isTold, shape: this.form.shape });
+    return { id: this.ticketId, text, until };
   }
 
   /** Joins the line. Throws QueueFullError. */

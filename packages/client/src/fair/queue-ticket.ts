@@ -45,8 +45,10 @@ export interface WrittenTicket {
 export interface TicketTerms {
   /** When the waiter came, in epoch milliseconds of its own clock. */
   readonly since: number;
-  /** When the ticket expires unless it is renewed, in epoch milliseconds of its own clock. */
+  /** When the ticket expires unless it is renewed, in epoch milliseconds. */
   readonly until: number;
+  /** Whether that is of the waiter's own clock alone, for it did not know the service's time: observers go by their own. */
+  readonly ownClock: boolean;
   /** How long an observer has to see it unchanged before it has expired for that observer. */
   readonly leaseMs: number;
   /** Whether the waiter looks at the line all the time, so that it shows soon that it is alive; false where it checks in. */
@@ -75,8 +77,8 @@ export interface WaitingCaller extends Pick<TicketTerms, "owner" | "since"> {
 /** How long holders keep the lease, which of its uses ended last, and when. */
 export interface HoldNote extends HoldEstimate {
   readonly fencingToken: number;
-  /** In epoch milliseconds of the last holder's clock. */
-  readonly endedAt: number;
+  /** In epoch milliseconds; undefined where the last holder did not know the service's time. */
+  readonly endedAt: number | undefined;
 }
 
 /** How many characters of a token tell waiters apart: 62 random bits of a UUID. */
@@ -90,16 +92,19 @@ export function ticketIdOf(token: string): string {
 const radix = 36;
 const none = "-";
 const watching = "w";
+const ofOwnClock = "o";
 
 function textOf(...numbers: readonly number[]): string {
   return numbers.map((number) => Math.ceil(number).toString(radix)).join(" ");
 }
 
 /** Writes a ticket's text. */
-export function ticketText({ since, until, leaseMs, isWatching, shape = none, owner }: TicketTerms): string {
+export function ticketText(terms: TicketTerms): string {
+  const { since, until, leaseMs, isWatching, ownClock, shape = none, owner } = terms;
   const { read } = new TextEncoder().encodeInto(owner, new Uint8Array(queueLimits.ownerBytes));
   const times = textOf(since, until, leaseMs);
-  return `${times} ${isWatching ? watching : none} ${shape} ${owner.slice(0, read)}`;
+  const flags = `${isWatching ? watching : none}${ownClock ? ofOwnClock : ""}`;
+  return `${times} ${flags} ${shape} ${owner.slice(0, read)}`;
 }
 
 /** Reads all tickets of an item, in their order. */
@@ -110,12 +115,13 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
     const id = name.slice(numberPrefix.length);
     const text = item[ticketPrefix + id];
     if (typeof text !== "string") continue;
-    const [since, until, leaseMs, watches, shape, ...owner] = text.split(" ");
+    const [since, until, leaseMs, flags = "", shape, ...owner] = text.split(" ");
     const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
     tickets.push({
       ...{ id, text, number, owner: owner.join(" ") },
       ...{ since: read(since), until: read(until), leaseMs: read(leaseMs) },
-      isWatching: watches !== none,
+      isWatching: !flags.startsWith(none),
+      ownClock: flags.endsWith(ofOwnClock),
       shape: shape === none ? undefined : shape,
     });
   }
@@ -124,15 +130,16 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
 
 /** Writes what a release notes. */
 export function holdText({ typicalMs, spreadMs, fencingToken, endedAt }: HoldNote): string {
-  return textOf(typicalMs, spreadMs, fencingToken, endedAt);
+  return textOf(typicalMs, spreadMs, fencingToken, ...(endedAt === undefined ? [] : [endedAt]));
 }
 
-/** Reads what the last release has noted; undefined where any of it cannot be read, for it only helps. */
+/** Reads what the last release has noted; undefined where it cannot be read, for it only helps. */
 export function holdNoteIn(item: Item | undefined): HoldNote | undefined {
   const text = item?.[queueAttributeNames.holds];
   if (typeof text !== "string") return undefined;
   const numbers = text.split(" ").map((digits) => Number.parseInt(digits, radix));
   const [typicalMs, spreadMs, fencingToken, endedAt] = numbers;
-  const isKnown = isWhole(typicalMs) && isWhole(spreadMs) && isWhole(fencingToken) && isWhole(endedAt);
-  return isKnown ? { typicalMs, spreadMs, fencingToken, endedAt } : undefined;
+  const isKnown = isWhole(typicalMs) && isWhole(spreadMs) && isWhole(fencingToken);
+  if (!isKnown || !(endedAt === undefined || isWhole(endedAt))) return undefined;
+  return { typicalMs, spreadMs, fencingToken, endedAt };
 }

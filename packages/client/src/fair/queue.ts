@@ -35,7 +35,7 @@ export const unseen: QueueSnapshot = { item: undefined, tickets: [] };
 interface Unchanged {
   /** When this client saw it first, on the monotonic clock. */
   readonly seenAt: number;
-  /** When it was written, in epoch milliseconds of another clock; undefined where that is not known. */
+  /** When it was written, in epoch milliseconds; undefined where its writer did not know the service's time. */
   readonly writtenAt: number | undefined;
 }
 
@@ -230,10 +230,10 @@ export class Queue {
     return unresponsiveAfterMs - Math.min(unchangedMs, this.#unchangedFor(this.#free, now));
   }
 
-  #ticketUnchangedFor({ id, text, until, leaseMs }: QueueTicket, now: number): number {
+  #ticketUnchangedFor({ id, text, until, leaseMs, ownClock }: QueueTicket, now: number): number {
     const seen = this.#seen.get(id);
     const seenAt = seen?.text === text ? seen.since : this.#context.clock.monotonic();
-    return this.#unchangedFor({ seenAt, writtenAt: until - leaseMs }, now);
+    return this.#unchangedFor({ seenAt, writtenAt: ownClock ? undefined : until - leaseMs }, now);
   }
 
   /** By this client's own monotonic clock, or by what another process has written, whichever is longer. */
@@ -243,12 +243,11 @@ export class Queue {
 
   /**
    * A time that has surely passed, in epoch milliseconds of any other process: by the service's time at its earliest, as
-   * leases are judged. The corrected wall clock can be seconds ahead after a suspension; it counts only where the service
-   * does not tell its time, for no more than the order depends on it.
+   * leases are judged. Where that is not known, none has: what others have written is then judged by observation alone.
    */
   get #surelyNow(): number {
     const { clock, clockSkewMs } = this.#context;
-    return (clock.earliest() ?? clock.now()) - clockSkewMs - 1;
+    return (clock.earliest() ?? Number.NEGATIVE_INFINITY) - clockSkewMs - 1;
   }
 }
 
