@@ -6,11 +6,11 @@ import {
   calmWeather,
   longestDelayMs,
   type Network,
+  roughWeather,
   type Tamper,
   type Traffic,
   type Weather,
 } from "./network.ts";
-import type { Random } from "./random.ts";
 import { type Change, Table } from "./table.ts";
 import type { World } from "./world.ts";
 
@@ -18,20 +18,8 @@ export const leaseDurationMs = 5_000;
 export const clockSkewMs = 500;
 /** Short, so that ttl comes into play, but longer than any request is under way. */
 export const retentionMs = 8_000;
-/** How far wall clocks are wrong at most where hosts agree on nothing: by more than any allowance, and less than `retentionMs`. */
-const wallErrorMs = 2_000;
-
-function roughWeather(random: Random): Weather {
-  return {
-    requestLost: 0.05,
-    answerLost: 0.05,
-    slow: random.pick([0.05, 0.2, 0.5]),
-    usualMs: random.pick([20, 300]),
-    throttled: 0,
-    dateReplaced: 0,
-    conflict: 0.05,
-  };
-}
+/** The allowances that hosts draw. */
+const allowances = [0, clockSkewMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY] as const;
 
 /** What can happen to hosts, whatever runs on them. */
 export type Mishap =
@@ -73,6 +61,8 @@ export function mishaps(
 export interface Running<Parts> {
   readonly process: Host;
   readonly parts: Parts;
+  /** Whether it judges by its own observation alone, for it does not know the service's time, or does not trust it. */
+  readonly isBlind: boolean;
 }
 
 /** How a cluster is made. */
@@ -83,21 +73,27 @@ export interface ClusterOptions<Parts> {
   /** Called after every write that takes effect. */
   readonly onChange?: (changes: readonly Change[]) => void;
   readonly client?: (process: Host) => Partial<LeaseClientOptions>;
-  /** @default - as rough as chance has it */
+  /** @default - as rough as chance has it, for each host */
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
-  /** Whether each host draws its own allowance and a wrong wall clock, and proxies lie to some. @default false */
-  readonly agreeOnNothing?: boolean;
+  /**
+   * How far wall clocks are wrong at most, in milliseconds: by more than any allowance, and where ttl removes items by less than
+   * `retentionMs`. @default 2000
+   */
+  readonly wallErrorMs?: number | undefined;
   /** What answers tell a host of the time. @default - drawn for each host */
-  readonly dates?: (index: number) => Dates;
+  readonly dates?: (index: number) => Dates | undefined;
   /** How far ahead the clock of the service's host is that answers a process, in milliseconds. @default - 0 */
   readonly serviceAheadMs?: (index: number) => number;
   readonly tamper?: Tamper | undefined;
   readonly traffic?: Traffic | undefined;
 }
 
-/** Hosts, whose wall clocks differ by up to the allowance if not by more, their table, and what must hold of every grant. */
+/**
+ * Hosts, their table, and what must hold of every grant. Each host draws a wrong wall clock, an allowance, a weather, and what
+ * answers tell it of the time.
+ */
 export class Cluster<Parts> {
   readonly world: World;
   readonly table: Table;
@@ -105,14 +101,12 @@ export class Cluster<Parts> {
   readonly #options: ClusterOptions<Parts>;
   readonly #fences = new Map<string, number>();
   readonly #calls = new Map<Promise<unknown>, Host>();
-  #weather: Weather;
+  #isCalm = false;
   #tokens = 0;
 
   constructor(world: World, options: ClusterOptions<Parts>) {
     this.world = world;
     this.#options = options;
-    const dateReplaced = this.#agreeOnNothing ? 0.1 : 0;
-    this.#weather = options.weather ?? { ...roughWeather(world.random), dateReplaced };
     this.table = new Table(world, (changes) => this.#changed(changes));
     const names = Array.from({ length: options.processes }, (_, index) => `p${index}`);
     this.processes = names.map((name, index) => this.#start(name, index));
@@ -187,7 +181,7 @@ export class Cluster<Parts> {
 
   /** From now on nothing goes astray; resolves when what was under way has arrived. */
   async clearUp(): Promise<void> {
-    this.#weather = calmWeather;
+    this.#isCalm = true;
     await this.clock.advance(2 * longestDelayMs);
   }
 
@@ -197,30 +191,29 @@ export class Cluster<Parts> {
     host?.freeze(ms, suspends && host.isSuspendable && this.random.chance(0.5));
   }
 
-  /** The explorer's hosts have nothing to draw from, and differ by their index. */
-  get #agreeOnNothing(): boolean {
-    return this.world.isRandom && this.#options.agreeOnNothing === true;
-  }
-
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
-    const aheadMs = this.#agreeOnNothing
+    const { begin, client, wallErrorMs = 2_000, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    // The explorer's hosts have nothing to draw from, and differ by their index.
+    const { isRandom } = world;
+    const aheadMs = isRandom
       ? random.between(-wallErrorMs, wallErrorMs)
       : ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
     const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
-    const around = { world, table, weather: () => this.#weather, serviceOffsetsMs, tamper, traffic };
+    const own = this.#options.weather ?? roughWeather(random);
+    const weather = (): Weather => (this.#isCalm ? calmWeather : own);
+    const around = { world, table, weather, serviceOffsetsMs, tamper, traffic };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),
     };
-    const allowances = [0, clockSkewMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY] as const;
-    const ownSkewMs = this.#agreeOnNothing ? random.pick(allowances) : clockSkewMs;
+    const ownSkewMs = isRandom ? random.pick(allowances) : clockSkewMs;
+    const isBlind = process.dates === "stripped" || !Number.isFinite(ownSkewMs);
     const times = { leaseDurationMs, clockSkewMs: ownSkewMs, retentionMs };
     const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };
-    return { process, parts: begin(new LeaseClient(options), process, index, store) };
+    return { process, parts: begin(new LeaseClient(options), process, index, store), isBlind };
   }
 
   #changed(changes: readonly Change[]): void {

@@ -22,7 +22,7 @@ export class Host implements Clock {
   readonly isSuspendable: boolean;
   /** How long the machine has been up, suspensions included; not every system can tell. */
   readonly uptime?: () => number;
-  readonly dates: Dates;
+  dates: Dates;
   /** How often it has been frozen. */
   freezes = 0;
   readonly #rate: number;
@@ -147,6 +147,12 @@ export class Host implements Clock {
   setWallOffset(offsetMs: number): void {
     this.#wallOffset = offsetMs;
     this.#world.tell(this.name, () => `its wall clock is now ${Math.round(offsetMs)} ms off`);
+  }
+
+  /** A proxy takes the Date out of its answers from now on. */
+  loseDates(): void {
+    this.dates = "stripped";
+    this.#world.tell(this.name, "gets no Dates any more");
   }
 
   wake(): void {

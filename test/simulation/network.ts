@@ -13,10 +13,11 @@ import {
   type UpdateResult,
 } from "@leasehold/client";
 import type { Host } from "./host.ts";
+import type { Random } from "./random.ts";
 import { longestLagMs, type Table } from "./table.ts";
 import { epoch, type World } from "./world.ts";
 
-/** How unkind the network is, as probabilities for each copy of each request. */
+/** How unkind the network is to one host, as probabilities for each copy of each request. */
 export interface Weather {
   readonly requestLost: number;
   readonly answerLost: number;
@@ -39,6 +40,19 @@ export const calmWeather: Weather = {
   dateReplaced: 0,
   conflict: 0,
 };
+
+/** The weather of one host: as rough as chance has it. */
+export function roughWeather(random: Random): Weather {
+  return {
+    requestLost: random.pick([0, 0.02, 0.1]),
+    answerLost: random.pick([0, 0.02, 0.15]),
+    slow: random.pick([0, 0.05, 0.2, 0.5]),
+    usualMs: random.pick([20, 20, 300]),
+    throttled: random.pick([0, 0.02]),
+    dateReplaced: 0.1,
+    conflict: random.pick([0, 0.05]),
+  };
+}
 
 /** What a simulation may want to hear of, and who sent it. */
 export interface Traffic {
@@ -256,13 +270,16 @@ export class Network implements LeaseStore {
     const { random } = world;
     const { dates } = this.host;
     if (dates === "stripped") return undefined;
-    let now = epoch + world.now + random.pick(serviceOffsetsMs);
     if (dates === "sometimes replaced" && this.#hasToldTime && random.chance(weather().dateReplaced)) {
       world.count("Date replaced");
-      now += random.between(-longestDateErrorMs, longestDateErrorMs);
+      return this.replacedTime(random.between(-longestDateErrorMs, longestDateErrorMs));
     }
-    const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
-    return { earliest, latest: earliest + dateResolutionMs };
+    return timeAt(epoch + world.now + random.pick(serviceOffsetsMs));
+  }
+
+  /** The Date of a proxy whose clock is wrong; as the first that a host hears it would be beyond what is promised. */
+  protected replacedTime(errorMs = longestDateErrorMs): ServiceTime | undefined {
+    return this.#hasToldTime ? timeAt(epoch + this.around.world.now + errorMs) : undefined;
   }
 
   protected error(
@@ -271,6 +288,12 @@ export class Network implements LeaseStore {
   ): LeaseServiceError {
     return new (this.around.ServiceError ?? LeaseServiceError)(code, text);
   }
+}
+
+/** What a Date tells: the second that a time is in. */
+function timeAt(now: number): ServiceTime {
+  const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
+  return { earliest, latest: earliest + dateResolutionMs };
 }
 
 const asItIs: Tamper = (write) => write;

@@ -1,7 +1,7 @@
 /** Waiters of a fair lock that die around its release: the dead keep no living waiter out for longer than is promised. */
 import { attributeNames } from "@leasehold/client/schema";
 import { Queue as ClientQueue, unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
-import { ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { clockSkewMs, leaseDurationMs } from "../cluster.ts";
 import { calmWeather } from "../network.ts";
 import { type Planted, replacing, type Simulation } from "../simulation.ts";
@@ -13,12 +13,23 @@ const deaths = 5;
 /** Longer than the world lasts. */
 const waitMs = 600_000;
 const stepMs = 200;
+/** By far more than a waiter needs to show that it is alive. */
+const wallErrorMs = 30_000;
 /** How long a request takes at most, there and back. */
 const slowestMs = 600;
 /** The service tells its time in whole seconds. */
 const dateMs = 1_000;
+/** The largest allowance of a host that has one. */
+const mostSkewMs = 2 * clockSkewMs;
 /** What a grant takes beyond the time after which a waiter is unresponsive: the last look, and the request that acquires. */
-const slackMs = clockSkewMs + dateMs + 2 * slowestMs;
+const slackMs = mostSkewMs + dateMs + 2 * slowestMs;
+/** A waiter sleeps no longer. */
+const longestSleepMs = 9_000;
+/**
+ * One who goes by observation alone only knows that a lease is free, or over, when it has seen so: a sleep, and a lease of
+ * whose holder it saw a renewal after that.
+ */
+const observationMs = longestSleepMs + leaseDurationMs + slowestMs;
 
 /** What happens once, at a time of the world. */
 interface Event {
@@ -32,10 +43,17 @@ class DyingLine {
   #lastDeath = 0;
   /** Since when the lock is free, and a living waiter stands in line; undefined while it is not so. */
   #since: number | undefined;
+  /** The lease as the table shows it, and since when. */
+  #lease: { readonly written: string | undefined; readonly landedAt: number } = {
+    written: undefined,
+    landedAt: 0,
+  };
+  /** Whether any host has come that goes by observation alone, or writes what others have to judge so. */
+  #isBlind = false;
 
   constructor(world: World, planted: Planted) {
     const weather = { ...calmWeather, usualMs: world.random.pick([20, slowestMs / 2]) };
-    this.#queue = new Queue(world, planted, { processes: waiters + 1, isCalm: true, weather });
+    this.#queue = new Queue(world, planted, { processes: waiters + 1, isCalm: true, weather, wallErrorMs });
     world.observe(() => this.#check());
   }
 
@@ -58,9 +76,15 @@ class DyingLine {
       const [dead = 0] = alive.splice(random.integer(0, alive.length - 1), 1);
       this.#at(endsAt + random.between(-20_000, 40_000), () => this.#kill(dead));
     }
-    await this.#run(endsAt + 40_000 + (waiters + 1) * (unresponsiveAfterMs + leaseDurationMs + slackMs));
+    await this.#run(endsAt + 40_000 + (waiters + 1) * (this.#longestFreeMs + leaseDurationMs));
     if (this.#queue.world.pending > 0) this.#world.fault("a living waiter was not served");
     this.#queue.world.killAll();
+  }
+
+  /** For how long a lock may be free while a living waiter stands in line. */
+  get #longestFreeMs(): number {
+    this.#isBlind ||= this.#queue.world.processes.some(({ isBlind }) => isBlind);
+    return unresponsiveAfterMs + slackMs + (this.#isBlind ? observationMs : 0);
   }
 
   #at(at: number, befall: () => void): void {
@@ -107,8 +131,10 @@ class DyingLine {
   #check(): void {
     const { table, processes, clock } = this.#queue.world;
     const item = table.peek({ pk: "k", sk: "lease" });
-    const { token, expiresAt } = attributeNames;
-    const isFree = item?.[token] === undefined || Number(item[expiresAt]) + clockSkewMs < clock.now();
+    const { token, version } = attributeNames;
+    const written = item?.[token] === undefined ? undefined : `${item[token]} ${item[version]}`;
+    if (written !== this.#lease.written) this.#lease = { written, landedAt: clock.now() };
+    const isFree = written === undefined || this.#lease.landedAt + leaseDurationMs + mostSkewMs < clock.now();
     const lives = ticketsIn(item).some(({ owner }) =>
       processes.some(({ process }) => process.name === owner),
     );
@@ -118,7 +144,7 @@ class DyingLine {
     }
     this.#since ??= clock.now();
     const freeMs = clock.now() - Math.max(this.#since, this.#lastDeath);
-    if (freeMs > unresponsiveAfterMs + slackMs) {
+    if (freeMs > this.#longestFreeMs) {
       this.#world.fault(`free for ${freeMs} ms while a living waiter stands in line`);
     }
   }
@@ -132,6 +158,18 @@ export function passableIn(mistaken: (ms: number) => number): Planted["plant"] {
     (original) =>
       function (this: ClientQueue, tickets) {
         return original.call(this, tickets).map(mistaken);
+      },
+  );
+}
+
+/** Plants a mistake: what others judge tickets by. */
+function judgedAs(mistaken: (ticket: QueueTicket) => QueueTicket): Planted["plant"] {
+  return replacing(
+    ClientQueue.prototype,
+    "passableIn",
+    (original) =>
+      function (this: ClientQueue, tickets) {
+        return original.call(this, tickets.map(mistaken));
       },
   );
 }
@@ -150,6 +188,11 @@ export const fairLockDeaths: Simulation = {
     {
       what: "a living waiter that never shows that it is alive",
       plant: replacing(ClientQueue.prototype, "provesLifeFor", () => () => Number.POSITIVE_INFINITY),
+      violation: /while its ticket stood/,
+    },
+    {
+      what: "a ticket that is judged by its waiter's wrong clock",
+      plant: judgedAs((ticket) => ({ ...ticket, ownClock: false })),
       violation: /while its ticket stood/,
     },
   ],

@@ -2,6 +2,7 @@ import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from 
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
+import { unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
 import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { ticketIdOf } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
@@ -62,6 +63,7 @@ interface QueueCase {
   readonly isCalm?: boolean;
   /** @default - as rough as chance has it */
   readonly weather?: Weather;
+  readonly wallErrorMs?: number;
 }
 
 /** Those who want one fair lock, and what must hold of every write that lands. */
@@ -80,6 +82,7 @@ export class Queue {
     this.world = new Cluster(world, {
       processes: small.processes ?? processes,
       weather: small.weather,
+      wallErrorMs: small.wallErrorMs,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
@@ -154,7 +157,8 @@ export class Queue {
   #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
     const { world } = this;
     world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
-    const lives = world.processes.some(({ process }) => process.name === ticket.owner);
+    // Waiters that go by observation alone learn too late that a holder has died: they may seem unresponsive.
+    const lives = world.processes.some(({ process, isBlind }) => !isBlind && process.name === ticket.owner);
     if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
@@ -168,15 +172,23 @@ function isExpected(error: unknown): boolean {
   );
 }
 
-/** Everybody dies, and a newcomer gets the lock when the last ticket is over. */
+/**
+ * Everybody dies, and a newcomer gets the lock when the last ticket is over. One who goes by observation alone is refused while
+ * the dead fill the line: it sees the end of the lease by its second try, and their silence by its third.
+ */
 export async function expectItToHeal(queue: Queue): Promise<void> {
   const { world } = queue;
   world.killAll();
   await world.clearUp();
   queue.leases.clear();
   await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
-  queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
-  await world.clock.advance(20_500);
+  const waitMs = 30_000;
+  const comes = { process: 1, waitMs, heartbeat: true };
+  for (let tries = 0; tries < 3; tries += 1) {
+    if (world.pending === 0 && queue.held().length === 0) queue.acquire(comes);
+    await world.clock.advance(unresponsiveAfterMs + 1_000);
+  }
+  await world.clock.advance(waitMs + 500);
   if (queue.held().length !== 1) world.fault("it is stuck");
   if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
 }

@@ -56,7 +56,6 @@ export class Contest {
   constructor(world: World, tamper?: Tamper, count = processes) {
     this.world = new Cluster<Candidate>(world, {
       processes: count,
-      agreeOnNothing: true,
       begin: (client) => ({ client, held: new Set() }),
       onChange: (changes) => this.#changed(changes),
       tamper,

@@ -89,7 +89,6 @@ export class Schedule {
     this.#slots = slots;
     this.world = new Cluster<JobRuns>(world, {
       processes: workers,
-      agreeOnNothing: true,
       begin: (client) => new JobRuns(client, job, { maxAttempts: attempts, keepForMs }),
       onChange: (changes) => this.#changed(changes),
       tamper,
@@ -149,8 +148,9 @@ export class Schedule {
     } else this.#run(running, slot, one);
   }
 
-  #run({ process, parts }: Running<JobRuns>, slot: string, one: Extract<JobStep, { kind: "run" }>): void {
+  #run(running: Running<JobRuns>, slot: string, one: Extract<JobStep, { kind: "run" }>): void {
     const { world } = this;
+    const { process, parts } = running;
     const work = async (context: RunContext): Promise<string> => {
       this.#begin(process, context);
       context.progress({ by: process.name });
@@ -159,7 +159,7 @@ export class Schedule {
       return process.name;
     };
     const call = parts.run(slot, work, { waitMs: one.waitMs });
-    world.watch({ process, parts }, call, () => this.#confirmed(slot), isExpected);
+    world.watch(running, call, () => this.#confirmed(slot), isExpected);
   }
 
   #begin(process: Host, { slot, attempt, lease }: RunContext): void {
@@ -238,6 +238,7 @@ class WorkError extends Error {
 const expectedCodes = [
   "LEASE_UNAVAILABLE",
   "LEASE_NO_ANSWER",
+  "LEASE_THROTTLED",
   "LEASE_LOST",
   "LEASE_SLOT_DONE",
   "LEASE_RUNS_EXHAUSTED",

@@ -1,4 +1,4 @@
-import { LeaseError } from "@leasehold/client";
+import { LeaseServiceError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { Leader, type Leadership } from "../../../packages/client/src/leader/index.ts";
@@ -49,7 +49,6 @@ export class Election {
     this.#isSteady = isSteady;
     this.world = new Cluster<Candidate>(world, {
       processes: candidates,
-      agreeOnNothing: true,
       begin: (client, process) => {
         const leader = new Leader(client, election, {
           data: { address: process.name },
@@ -162,7 +161,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 function isServiceError(error: unknown): boolean {
-  return error instanceof LeaseError && error.code === "LEASE_NO_ANSWER";
+  return error instanceof LeaseServiceError;
 }
 
 function isEnding({ values }: { readonly values: object }): boolean {

@@ -1,7 +1,7 @@
 import type { LeaseHandle } from "@leasehold/client";
 import * as client from "@leasehold/client";
 import { Host } from "../host.ts";
-import { calmWeather, longestDelayMs, type Surroundings, type Tamper, type Weather } from "../network.ts";
+import { calmWeather, longestDelayMs, roughWeather, type Surroundings, type Tamper } from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Planted, Simulation } from "../simulation.ts";
 import { Table } from "../table.ts";
@@ -23,24 +23,14 @@ async function play(world: World, { tamper, subject = client }: Planted): Promis
   const { random } = world;
   const durationMs = random.pick(durationsMs);
   const monitor = new LockMonitor(world, skewMs);
-  const rough: Weather = {
-    requestLost: random.pick([0, 0.02, 0.1]),
-    answerLost: random.pick([0, 0.02, 0.15]),
-    slow: random.pick([0, 0.05, 0.2, 0.5]),
-    usualMs: random.pick([20, 20, 300]),
-    throttled: random.pick([0, 0.02]),
-    dateReplaced: 0.1,
-    conflict: random.pick([0, 0.05]),
-  };
   // Short in some worlds, so that ttl comes into play, but longer than any request is under way and any wall clock is
   // wrong: that much retention is asked of users.
   const retentionMs = random.pick([8_000, 60_000, 24 * hourMs]);
   const wallErrorMs = retentionMs > hourMs ? 3 * hourMs : 2_000;
   const offset = (): number => random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2);
-  const around: Surroundings = {
+  const around: Omit<Surroundings, "weather"> = {
     world,
     table: new Table(world),
-    weather: () => rough,
     serviceOffsetsMs: [offset(), offset(), offset()],
     traffic: monitor,
     tamper,
@@ -53,7 +43,8 @@ async function play(world: World, { tamper, subject = client }: Planted): Promis
 
   const start = (name: string): Host => {
     const host = new Host(world, name, wallOffset(random, wallErrorMs));
-    const network = world.connect(host, around);
+    const weather = roughWeather(random);
+    const network = world.connect(host, { ...around, weather: () => weather });
     const leases = new subject.LeaseClient({
       store: network,
       clock: host,

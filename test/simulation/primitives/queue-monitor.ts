@@ -7,7 +7,6 @@ import {
   ticketPrefix,
   ticketsIn,
 } from "../../../packages/client/src/fair/queue-ticket.ts";
-import { clockSkewMs } from "../cluster.ts";
 
 /** What one write that has landed did to a line. */
 export interface QueueChange {
@@ -23,6 +22,8 @@ const rateError = 0.001;
 /** Watches the line of one lock: which tickets may be passed, by the time that no process knows exactly. */
 export class QueueMonitor {
   readonly #now: () => number;
+  /** When the lease was written as it is. */
+  #leaseLandedAt = 0;
   /**
    * When the last use ended, in epoch milliseconds. A release that is long under way shortens the time that waiters have to
    * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
@@ -39,15 +40,17 @@ export class QueueMonitor {
 
   /** Takes note of a write; says what is wrong with the count of tickets. */
   watch(before: Item | undefined, after: Item | undefined, fault: (text: string) => void): QueueChange {
-    const { token, expiresAt, fence } = attributeNames;
+    const { token, version, fence } = attributeNames;
     if (before?.[token] !== undefined && after?.[token] === undefined) {
       const note = holdNoteIn(after);
       const sentAt = note?.fencingToken === after?.[fence] ? note?.endedAt : undefined;
-      this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]), sentAt ?? this.#now());
+      this.#endedAt = Math.min(this.#now(), this.#endOfUse(before), sentAt ?? this.#now());
     }
     if (after?.[token] !== undefined && after[token] !== before?.[token]) {
       this.#free = { endedAt: this.#endOfUse(before), until: this.#now() };
     }
+    const isWritten = after?.[token] !== before?.[token] || after?.[version] !== before?.[version];
+    if (isWritten) this.#leaseLandedAt = this.#now();
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
     const texts = new Map(tickets.map(({ id, text }) => [id, text]));
     for (const { id, text } of left) if (texts.get(id) !== text) this.#landedAt.set(id, this.#now());
@@ -63,22 +66,24 @@ export class QueueMonitor {
    * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to write its ticket
    * again. A write that passes it may land when the next holder has the lease.
    */
-  mayBePassed({ id, until, leaseMs, isWatching }: QueueTicket, before: Item | undefined): boolean {
-    if (until <= this.#now() + clockSkewMs / 2) return true;
+  mayBePassed({ id, until, leaseMs, isWatching, ownClock }: QueueTicket, before: Item | undefined): boolean {
+    if (!ownClock && until <= this.#now()) return true;
     const landedAt = this.#landedAt.get(id) ?? 0;
     if (this.#now() - landedAt >= leaseMs * (1 - rateError)) return true;
     if (!isWatching) return false;
-    // By the clock of its waiter, which may be behind, or since others could see it.
-    const writtenAt = Math.min(until - leaseMs - clockSkewMs / 2, landedAt);
+    // As its waiter has it, which knows the service's time to the second, or since others could see it.
+    const writtenAt = ownClock ? landedAt : Math.min(until - leaseMs, landedAt);
     const now = { endedAt: this.#endOfUse(before), until: this.#now() };
     return [now, this.#free].some((free) => {
       return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs * (1 - rateError);
     });
   }
 
+  /** By the service's clock, or for one who has watched the lease since it was written. */
   #endOfUse(item: Item | undefined): number {
-    return item?.[attributeNames.token] === undefined
-      ? this.#endedAt
-      : Number(item[attributeNames.expiresAt]);
+    const { token, version, ownClock, expiresAt, leaseDurationMs } = attributeNames;
+    if (item?.[token] === undefined) return this.#endedAt;
+    const watchedAt = this.#leaseLandedAt + Number(item[leaseDurationMs]);
+    return item[ownClock] === item[version] ? watchedAt : Math.min(Number(item[expiresAt]), watchedAt);
   }
 }

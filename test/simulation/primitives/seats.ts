@@ -144,7 +144,6 @@ export class Seats {
     this.#processes = processes;
     this.world = new Cluster(world, {
       processes,
-      agreeOnNothing: true,
       tamper,
       begin: (client) => {
         const order = isOrdered ? { order: fair() } : {};

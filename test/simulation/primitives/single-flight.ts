@@ -86,8 +86,6 @@ interface SiteCase {
   readonly wanted?: readonly string[];
   /** How long a caller waits at most, in milliseconds, where a stale value could be given to it. @default Infinity */
   readonly staleWithinMs?: number | undefined;
-  /** Whether each place draws its own allowance and a wrong wall clock, and proxies lie to some. @default false */
-  readonly agreeOnNothing?: boolean;
 }
 
 export class Site {
@@ -102,12 +100,7 @@ export class Site {
   readonly #keys: readonly string[];
 
   constructor(world: World, tamper?: Tamper, small: SiteCase = {}) {
-    const {
-      places = processes,
-      wanted = keys,
-      staleWithinMs = Number.POSITIVE_INFINITY,
-      agreeOnNothing = false,
-    } = small;
+    const { places = processes, wanted = keys, staleWithinMs = Number.POSITIVE_INFINITY } = small;
     const staleForMs = world.random.pick([0, 6_000]);
     const failureForMs = world.random.pick([0, 2_000]);
     this.#keys = wanted;
@@ -115,7 +108,6 @@ export class Site {
     this.#staleWithinMs = staleWithinMs;
     this.world = new Cluster<Place>(world, {
       processes: places,
-      agreeOnNothing,
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
         interruptions: 0,
@@ -294,7 +286,7 @@ class WorkError extends Error {
   override readonly name = "WorkError";
 }
 
-const expectedCodes = ["LEASE_UNAVAILABLE", "LEASE_NO_ANSWER", "LEASE_CACHED_FAILURE"];
+const expectedCodes = ["LEASE_UNAVAILABLE", "LEASE_NO_ANSWER", "LEASE_THROTTLED", "LEASE_CACHED_FAILURE"];
 
 function isExpected(error: unknown): boolean {
   return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
@@ -348,7 +340,7 @@ const many: Simulation = {
   play: stepByStep({
     step,
     mostSteps: 80,
-    make: (world, tamper) => new Site(world, tamper, { agreeOnNothing: true }),
+    make: (world, tamper) => new Site(world, tamper),
     end: (scene) => scene.expectValuesForAll(),
   }),
 };

@@ -166,7 +166,6 @@ export class Import {
   constructor(world: World, tamper?: Tamper, workers = processes) {
     this.world = new Cluster<Worker>(world, {
       processes: workers,
-      agreeOnNothing: true,
       begin: (client) => ({
         tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
         claimed: new Set(),
