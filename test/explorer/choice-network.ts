@@ -72,7 +72,7 @@ export class ChoiceNetwork extends Network {
           this.#lags = fate === "read lags";
           this.#landing =
             fate === "throttled but first" ? "first" : fate === "throttled but last" ? "last" : undefined;
-          const time = this.time();
+          const time = fate === "Date replaced" ? this.replacedTime() : this.time();
           let answer: Answer;
           try {
             answer = serve();

@@ -106,6 +106,7 @@ export type Fate =
   | "sent twice"
   | "conflict"
   | "read lags"
+  | "Date replaced"
   | "throttled"
   | "throttled but first"
   | "throttled but last";

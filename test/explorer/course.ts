@@ -204,6 +204,7 @@ export class Course {
         ...(this.#isSuspendable(host) ? fault("suspended", stop(true)) : []),
         ...fault("clock ahead", () => host.setWallOffset(clockStepMs)),
         ...fault("clock back", () => host.setWallOffset(-clockStepMs)),
+        ...fault("no Dates", () => host.loseDates()),
       ];
     });
   }
@@ -247,6 +248,7 @@ export class Course {
         ...(kind === "read"
           ? fated("read lags")
           : [...fated("answer lost"), ...fated("answer late"), ...fated("sent twice")]),
+        ...fated("Date replaced"),
         ...(kind === "transaction" ? fated("conflict") : []),
         ...(kind === "answer" || kind === "copy" ? [] : fated("throttled")),
         ...(kind === "batch"

@@ -22,7 +22,14 @@ export type FaultKind =
   | "suspended"
   | "clock ahead"
   | "clock back"
+  /** From now on a proxy takes the Date out of the host's answers. */
+  | "no Dates"
+  /** A proxy puts a Date of its own into an answer. */
+  | "Date replaced"
   | "ttl";
+
+/** What can befall what one host hears of the service's time. */
+export const dateFaults: readonly FaultKind[] = ["no Dates", "Date replaced"];
 
 /** Some processes, and what must hold of all that they do. */
 export interface Scene<Step> {

@@ -1,15 +1,11 @@
-import {
-  Desk,
-  expectAllToHeal as end,
-  checkIn as simulated,
-  type VisitStep,
-} from "../../simulation/primitives/check-in.ts";
+import { Desk, checkIn as simulated, type VisitStep } from "../../simulation/primitives/check-in.ts";
 import type { Mistake, Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { type Lane, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, type Lane, scenario, type Wait } from "../scenario.ts";
 
 const [ann, bob, cyd] = [0, 1, 2];
 const names = ["ann", "bob", "cyd"];
+const end = (stage: Desk): Promise<void> => stage.expectAllToBeServed();
 
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 const come = (who: number, join = true) => ({ kind: "come", who, join }) as const;
@@ -36,7 +32,7 @@ export const checkIn = [
   scenario({
     name: "check-in",
     faults: 1,
-    kinds: ["request lost", "answer lost", "sent twice", "killed"],
+    kinds: ["request lost", "answer lost", "sent twice", "killed", ...dateFaults],
     make,
     lanes: [
       desk(0, come(ann), wait(100), come(bob), wait(400), go(ann), come(bob), go(bob)),

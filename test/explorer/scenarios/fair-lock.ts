@@ -1,6 +1,6 @@
 import { expectItToHeal, mistakes, Queue, type QueueStep } from "../../simulation/primitives/fair-lock.ts";
 import type { Mistake } from "../../simulation/simulation.ts";
-import { type AnyScenario, scenario, type Wait, withFaults } from "../scenario.ts";
+import { type AnyScenario, dateFaults, scenario, type Wait, withFaults } from "../scenario.ts";
 import { deathMistakes, lineMistakes, roomMistakes, turnMistakes } from "./fair-lock-mistakes.ts";
 
 const acquire = (process: number, waitMs = 60_000): QueueStep => ({
@@ -19,7 +19,7 @@ const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
 const usual = scenario({
   name: "fair-lock",
   faults: 1,
-  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
   make: (world, planted) => new Queue(world, planted, { processes: 2 }),
   lanes: [
     { process: 0, steps: [acquire(0), release(0), wait(1_500), acquire(0), release(0)] },

@@ -3,7 +3,7 @@ import { Network } from "../../simulation/network.ts";
 import { Contest, type GroupStep, group as simulated } from "../../simulation/primitives/group.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { scenario, type Wait } from "../scenario.ts";
+import { dateFaults, scenario, type Wait } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const acquire = (
@@ -68,7 +68,7 @@ export const group = [
   scenario({
     name: "group",
     faults: 1,
-    kinds: ["request late", "answer lost", "sent twice", "conflict", "killed"],
+    kinds: ["request late", "answer lost", "sent twice", "conflict", "killed", ...dateFaults],
     make: make(2),
     lanes: [
       { process: 0, steps: [acquire(0, ["a", "b"], 0), touch("release", 0)] },

@@ -3,7 +3,7 @@ import { RunForm } from "../../../packages/jobs/src/runs/run-form.ts";
 import { type JobStep, Schedule, jobRuns as simulated } from "../../simulation/primitives/job-runs.ts";
 import { type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { scenario } from "../scenario.ts";
+import { dateFaults, scenario } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const run = (
@@ -98,7 +98,7 @@ export const jobRuns = [
   scenario({
     name: "job-runs",
     faults: 2,
-    kinds: ["request late", "answer lost", "killed"],
+    kinds: ["request late", "answer lost", "killed", ...dateFaults],
     make: make(2),
     lanes: [
       { process: 0, steps: [run(0, "succeeds", 1_000, 0)] },

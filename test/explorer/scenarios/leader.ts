@@ -2,7 +2,7 @@ import { Election, type LeaderStep, leader as simulated } from "../../simulation
 import type { Mistake, Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
 import type { Wait } from "../scenario.ts";
-import { scenario } from "../scenario.ts";
+import { dateFaults, scenario } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const lead = (process: number): LeaderStep => ({ kind: "lead", process });
@@ -22,7 +22,7 @@ export const leader = [
   scenario({
     name: "leader",
     faults: 1,
-    kinds: ["answer lost", "sent twice"],
+    kinds: ["answer lost", "sent twice", ...dateFaults],
     make: make(2),
     lanes: [
       { process: 0, steps: [lead(0)] },

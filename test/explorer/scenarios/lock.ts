@@ -1,7 +1,7 @@
 import { clockSkewMs } from "../../simulation/cluster.ts";
 import type { Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
+import { dateFaults, type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
 import * as mistakes from "./lock-mistakes.ts";
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
@@ -36,7 +36,7 @@ const waits = { waitMs: 9_000 };
 const usual = scenario({
   name: "lock",
   faults: 1,
-  kinds: [...messages, "killed", "frozen"],
+  kinds: [...messages, "killed", "frozen", ...dateFaults],
   make,
   lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
   end,
@@ -121,7 +121,7 @@ export const lock = [
   scenario({
     name: "lock:clocks",
     faults: 2,
-    kinds: ["clock ahead", "clock back", "suspended"],
+    kinds: ["clock ahead", "clock back", "suspended", ...dateFaults],
     // Machines that can be suspended, and whose uptime tells of it.
     fraction: 0.3,
     make,

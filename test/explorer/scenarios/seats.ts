@@ -8,7 +8,14 @@ import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
 import type { Condition } from "../../../packages/client/src/store/write.ts";
 import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../simulation/primitives/seats.ts";
 import { type Mistake, replacing, withoutTests } from "../../simulation/simulation.ts";
-import { type AnyScenario, type FaultKind, scenario, type Wait, withFaults } from "../scenario.ts";
+import {
+  type AnyScenario,
+  dateFaults,
+  type FaultKind,
+  scenario,
+  type Wait,
+  withFaults,
+} from "../scenario.ts";
 import { takingTurns } from "./fair-lock-mistakes.ts";
 
 const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep => ({
@@ -83,7 +90,7 @@ const takenBack: Mistake = {
 const semaphore = scenario({
   name: "semaphore",
   faults: 1,
-  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
   make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
   lanes: [
     {
@@ -99,7 +106,7 @@ const semaphore = scenario({
 const readWrite = scenario({
   name: "read-write",
   faults: 1,
-  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
   make: (world, planted) => new Seats(world, planted, { processes: 2 }),
   lanes: [
     {

@@ -10,7 +10,7 @@ import {
 import { type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
 import type { Wait } from "../scenario.ts";
-import { scenario } from "../scenario.ts";
+import { dateFaults, scenario } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const key = "x";
@@ -104,7 +104,7 @@ export const singleFlight = [
   scenario({
     name: "single-flight",
     faults: 1,
-    kinds: ["request late", "answer lost", "sent twice", "killed"],
+    kinds: ["request late", "answer lost", "sent twice", "killed", ...dateFaults],
     make: make(2),
     lanes: [
       { process: 0, steps: [call(0)] },

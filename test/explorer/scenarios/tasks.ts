@@ -6,7 +6,7 @@ import { type Mistake, type Planted, replacing, withoutTests } from "../../simul
 import type { World } from "../../simulation/world.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import type { Wait } from "../scenario.ts";
-import { scenario } from "../scenario.ts";
+import { dateFaults, scenario } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const add = (process: number, maxAttempts: number, delayMs = 0): TaskStep => ({
@@ -98,7 +98,7 @@ export const tasks = [
   scenario({
     name: "tasks",
     faults: 1,
-    kinds: ["answer lost", "sent twice", "conflict", "killed"],
+    kinds: ["answer lost", "sent twice", "conflict", "killed", ...dateFaults],
     make: make(2),
     lanes: [
       { process: 0, steps: [add(0, 2), wait(10), claim(0), ending(0, "fail", 2_000)] },
