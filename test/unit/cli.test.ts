@@ -82,7 +82,9 @@ describe("where another program answers in DynamoDB's place", () => {
     async (line) => {
       server.script(page);
       const env = { AWS_ENDPOINT_URL_DYNAMODB: server.url, PATH: process.env.PATH };
-      const { code, stderr } = await leasehold(line.split(" "), { env });
+      // It would go on for ever where it takes this for what may pass.
+      const signal = AbortSignal.timeout(30_000);
+      const { code, stderr } = await leasehold(line.split(" "), { env, signal });
       expect(stderr).toMatch(/^leasehold: the table "leases" .*check the endpoint and proxies/m);
       expect(stderr).toMatch(/status 404|<html>/);
       expect(stderr).not.toMatch(/\n\s+at /);
