@@ -25,6 +25,7 @@ import { closeAfterMs, closeAfterVariable, scheduleVariable, tableVariable } fro
 
 const dayMs = 86_400_000;
 const mostAttempts = 1000;
+const slotText = "an ISO time in UTC with milliseconds";
 
 const sources = once(() => ({
   leases: leaseClient(documents()),
@@ -102,18 +103,27 @@ export async function report(
     case "slot":
       return await doneSlot(from);
     case "takeBack":
-      return await takeBackSlot(from, nameIn(fields, "slot"), optionalName(fields, "to"));
+      return await takeBackSlot(
+        from,
+        slotIn(fields, "slot"),
+        fields.to === undefined ? undefined : slotIn(fields, "to"),
+      );
   }
 }
 
 function sinceIn({ since }: Fields, now: number): string {
   if (since === undefined) return new Date(now - dayMs).toISOString();
   if (typeof since === "string") return since;
-  throw new InvalidOptionsError("event.since", since, "an ISO time in UTC with milliseconds");
+  throw new InvalidOptionsError("event.since", since, slotText);
 }
 
-function optionalName(fields: Fields, field: string): string | undefined {
-  return fields[field] === undefined ? undefined : nameIn(fields, field);
+/** The time of a slot of the schedule, in the one text that it has. */
+function slotIn(fields: Fields, field: string): string {
+  const slot = nameIn(fields, field);
+  const time = Date.parse(slot);
+  const isExact = /^\d{4}-/.test(slot) && !Number.isNaN(time) && new Date(time).toISOString() === slot;
+  if (isExact) return slot;
+  throw new InvalidOptionsError(`event.${field}`, slot, slotText);
 }
 
 function attemptsIn({ maxAttempts: value }: Fields): number {

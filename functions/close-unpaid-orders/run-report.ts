@@ -136,6 +136,8 @@ export async function backfillSince(
   const options = maxAttempts === undefined ? {} : { maxAttempts };
   const runs = openRuns(leases, { key: closeUnpaidOrdersKey, leaseDurationMs, ...options });
   const until = new Date(now() - graceMs);
+  // Refuses a wrong range before the lock is taken.
+  runs.missed({ schedule, since, until });
   const terms = { leaseDurationMs, heartbeat: true, waitMs, signal };
   return await leases.withLease(closeUnpaidOrdersKey, terms, async (lease) => {
     const lock = { lease, signal: AbortSignal.any([lease.signal, signal]) };

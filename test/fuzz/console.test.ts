@@ -30,6 +30,8 @@ interface Opened extends ServedConsole {
   readonly tokens: readonly string[];
 }
 
+/** A slot that is due. */
+const today = `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`;
 const opened = new Map<string, Promise<Opened>>();
 beforeEach(() => opened.clear());
 
@@ -52,8 +54,7 @@ async function open(args: readonly string[]): Promise<Opened> {
   const waiter = client
     .acquire("k", { order: fair(), waitMs: 3_600_000, signal: waiting.signal, owner: "waiter" })
     .catch(() => undefined);
-  const slot = `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`;
-  await new JobRuns(client, "job").run(slot, async () => 1);
+  await new JobRuns(client, "job").run(today, async () => 1);
   const tasks = new TaskSet(client, "set", { maxAttempts: 1 });
   await tasks.add([{ id: "1" }, { id: "2" }]);
   await (await tasks.claim())?.fail("broken");
@@ -174,7 +175,45 @@ const body = fc.oneof(
   hostileText,
   fc.constantFrom("", "[]", "null", '{"a":1}', '{"__proto__":"x"}', "x".repeat(70_000)),
 );
-const request: fc.Arbitrary<Request> = fc.record({
+/** As the console's own pages send it. */
+const ofPage: fc.Arbitrary<Request> = fc.record({
+  method: fc.constant("GET"),
+  path: fc.constantFrom("/", "/key", "/jobs", "/jobs/run", "/tasks", "/tasks/set", "/table", "/audit"),
+  query: fc.oneof(pairs, fc.constant(Object.entries({ key: "k", job: "job", slot: today, set: "set" }))),
+  headers: fc.constant([]),
+  body: fc.constant(""),
+  hasSession: fc.boolean(),
+  isMeant: fc.boolean(),
+});
+const fieldsOfActs: Readonly<Record<string, Readonly<Record<string, fc.Arbitrary<string>>>>> = {
+  pause: { key: fc.constantFrom("k", "free", "other"), for: fc.constant("5m") },
+  skip: {
+    job: fc.constant("job"),
+    slot: fc.oneof(
+      fc.nat(86_400_000).map((ms) => new Date(Date.parse(today) - ms).toISOString()),
+      fc.constant("soon"),
+    ),
+  },
+  requeue: {
+    ...{ set: fc.constant("set"), ids: fc.constantFrom('["1"]', '["2","3"]') },
+    ...{ state: fc.constant("failed"), remark: fc.constant("broken") },
+  },
+};
+const act: fc.Arbitrary<Request> = fc.constantFrom(...Object.entries(fieldsOfActs)).chain(([name, own]) => {
+  const needed = { reason: fc.constantFrom("why", ""), ...own };
+  const all: Readonly<Record<string, fc.Arbitrary<string>>> = { ...needed, more: hostileText };
+  const fields = fc.record(all, { requiredKeys: Object.keys(needed) });
+  return fc.record({
+    method: fc.constant("POST"),
+    path: fc.constant(`/act/${name}`),
+    query: fc.constant([]),
+    headers: fc.constant([]),
+    body: fields.map((given) => JSON.stringify(given)),
+    hasSession: fc.boolean(),
+    isMeant: fc.constant(true),
+  });
+});
+const anyRequest: fc.Arbitrary<Request> = fc.record({
   method: fc.constantFrom(
     "GET",
     "GET",
@@ -195,6 +234,7 @@ const request: fc.Arbitrary<Request> = fc.record({
   hasSession: fc.boolean(),
   isMeant: fc.boolean(),
 });
+const request = fc.oneof({ weight: 2, arbitrary: anyRequest }, ofPage, act);
 
 /** Sends exactly what is asked for; gives undefined where Node itself refuses to send or to read it. */
 function send(
@@ -252,11 +292,13 @@ fuzz(
     const served = await consoleOf();
     const held = served.store.peek({ pk: "k", sk: "lease" })?.token;
     const before = (await itemsOf(served.store)).length;
-    checkAnswer(served, await send(served, given));
+    const answer = await send(served, given);
+    checkAnswer(served, answer);
     expect(served.store.peek({ pk: "k", sk: "lease" })?.token).toBe(held);
     expect((await itemsOf(served.store)).length).toBe(before);
+    return answer?.status === 200 ? [] : undefined;
   },
-  { few: 300, many: 10_000 },
+  { few: 300, many: 10_000, accepted: { share: 0.05, options: [] } },
 );
 
 fuzz(
@@ -265,8 +307,14 @@ fuzz(
   async (given) => {
     const served = await consoleOf("--write");
     const before = (await itemsOf(served.store)).length;
-    checkAnswer(served, await send(served, given));
+    const answer = await send(served, given);
+    checkAnswer(served, answer);
     if (!given.hasSession) expect((await itemsOf(served.store)).length).toBe(before);
+    return given.path.startsWith("/act/") && answer?.status === 200 ? [given.path] : undefined;
   },
-  { few: 300, many: 10_000 },
+  {
+    few: 300,
+    many: 10_000,
+    accepted: { share: 0.03, options: Object.keys(fieldsOfActs).map((name) => `/act/${name}`) },
+  },
 );

@@ -172,13 +172,18 @@ export const json: fc.Arbitrary<unknown> = fc.oneof(
   ),
 );
 
-/** An event with some of its fields right, others any JSON, and unknown ones at times. */
-export function someEvent(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<unknown> {
-  const parts = Object.entries(fields).map(([name, right]) => [
-    name,
-    fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
-  ]);
-  const known = fc.record(Object.fromEntries(parts), { requiredKeys: [] });
+/** An event with some of its fields right, others any JSON, and unknown ones at times. Those that are needed are there. */
+export function someEvent(
+  fields: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+  needed: readonly string[] = [],
+): fc.Arbitrary<unknown> {
+  const parts = Object.fromEntries(
+    Object.entries(fields).map(([name, right]): [string, fc.Arbitrary<unknown>] => [
+      name,
+      fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
+    ]),
+  );
+  const known = fc.record(parts, { requiredKeys: [...needed] });
   const unknown = fc
     .tuple(known, hostileText, json)
     .map(([given, name, value]) => ({ ...given, [name]: value }));

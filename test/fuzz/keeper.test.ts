@@ -147,8 +147,9 @@ fuzz(
     expect(kept.status(work)).toBe("RUNNING");
     // The work runs: whatever the event says, its lease stays.
     expect(kept.steps.lease(key)).toEqual(before);
+    return kept.steps.calls.includes("sfn:describeExecution") ? [] : undefined;
   },
-  { few: 50, many: 3_000 },
+  { few: 50, many: 3_000, accepted: { share: 0.05, options: [] } },
 );
 
 function isJsonText(text: unknown): boolean {

@@ -101,6 +101,11 @@ beforeAll(async () => {
     CLAIM_TASKS_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_SCHEDULE: "cron(0/1 * * * ? *)",
+    CLOSE_UNPAID_ORDERS_AFTER_HOURS: "1",
+    RESOURCE_CACHE_RECENT_FOR_MS: "60000",
+    ADMIT_TICKETS_MOST_WAITING: "1",
+    ADMIT_TICKETS_AGENTS: '{"loans":2}',
+    ADMIT_TICKETS_USUAL_SERVICE_MS: "600000",
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
 
@@ -220,6 +225,23 @@ describe("the bundled handlers", () => {
     expect(asked.filter(({ target }) => target.endsWith("SendTaskSuccess"))).toHaveLength(2);
   });
 
+  test("leave an order open for the hours that are set", async () => {
+    // Before the slots of the next test: a later one that is done keeps out the earlier ones.
+    const slot = Math.floor(Date.now() / 60_000 - 3) * 60_000;
+    const ages = { young: 30, old: 90 };
+    for (const [orderId, minutes] of Object.entries(ages)) {
+      const dueAt = slot - minutes * 60_000;
+      const sk = `${new Date(dueAt).toISOString()}#${orderId}`;
+      await system.put({ pk: "orders#open", sk, orderId, lines: [{ product: "hat", quantity: 1 }], dueAt });
+    }
+    await system.put({ pk: "stock", sk: "hat", available: 0 });
+    const scheduledTime = new Date(slot).toISOString();
+    expect(await invoke("close-unpaid-orders/handler", { scheduledTime })).toMatchObject({ closed: 1 });
+    const items = Object.keys(await system.items());
+    expect(items.filter((key) => key.startsWith("orders#closed/"))).toContain("orders#closed/old");
+    expect(items).not.toContain("orders#closed/young");
+  });
+
   test("run each of the five systems", async () => {
     await system.put(
       { pk: "pending#import", sk: "1", orders: [{ orderId: "o", product: "mug", quantity: 2 }] },
@@ -245,7 +267,7 @@ describe("the bundled handlers", () => {
     });
     expect(await invoke("resource-cache/handler", { warehouse: "north" })).toMatchObject({
       ...levels,
-      source: "cache",
+      source: "process",
     });
     const scheduledTime = new Date(Math.floor(Date.now() / 60_000 - 2) * 60_000).toISOString();
     expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
@@ -295,11 +317,49 @@ describe("the bundled handlers", () => {
       lost: 0,
       isUnfinished: false,
     });
-    const enter = { action: "enter", department: "loans", ticket: "L1" };
+    const enter = { action: "enter", department: "savings", ticket: "L1" };
     expect(await invoke("admit-tickets/handler", enter)).toMatchObject({ state: "serving", ticket: "L1" });
     const items = await system.items();
     expect(items["stock/mug"]).toMatchObject({ available: 1 });
     expect(items["orders#closed/o-1"]).toMatchObject({ closings: 1 });
+  });
+
+  test("compute a resource again where a refresh is asked for, and wait as the event says", async () => {
+    const south = (event: object): Promise<unknown> =>
+      invoke("resource-cache/handler", { warehouse: "south", ...event });
+    const [few, many] = [{ value: { cup: 1 } }, { value: { cup: 4 }, source: "computed" }];
+    await system.put({ pk: "movements#south", sk: "1", product: "cup", quantity: 1 });
+    const retry = { strategy: "random", minDelayMs: 1, maxDelayMs: 2, maxRetries: 3 };
+    expect(await south({ retry })).toMatchObject(few);
+    await system.put({ pk: "movements#south", sk: "2", product: "cup", quantity: 3 });
+    expect(await south({ retry: "random" })).toMatchObject(few);
+    expect(await south({ refresh: true })).toMatchObject(many);
+    await expect(south({ refresh: true, retry: { ...retry, maxDelayMs: 0 } })).rejects.toMatchObject({
+      name: "InvalidOptionsError",
+      message: expect.stringContaining("maxDelayMs"),
+    });
+  });
+
+  test("admit tickets to several agents, appointments first, and tell a refused one when there is room", async () => {
+    const enter = (ticket: string, appointment = false): Promise<unknown> =>
+      invoke("admit-tickets/handler", { action: "enter", department: "loans", ticket, appointment });
+    const served = (await Promise.all([enter("A"), enter("B")])) as { agent: number }[];
+    expect(served.map(({ agent }) => agent).sort()).toEqual([1, 2]);
+    expect(await enter("C")).toMatchObject({ state: "waiting", position: 1 });
+    expect(await enter("P", true)).toMatchObject({ state: "waiting", position: 1 });
+    expect(await enter("D")).toMatchObject({
+      state: "refused",
+      mostWaiting: 1,
+      estimatedWaitMs: expect.closeTo(600_000, -5),
+    });
+    const next = { action: "next", department: "loans", agent: 2 };
+    const [, second] = served
+      .map(({ agent }, index) => ({ agent, ticket: "AB"[index] }))
+      .sort((a, b) => a.agent - b.agent);
+    expect(await invoke("admit-tickets/handler", { ...next, ticket: second?.ticket })).toMatchObject({
+      serving: "P",
+      waiting: 1,
+    });
   });
 
   test.each([

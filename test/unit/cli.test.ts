@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
+import { type Reaction, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 describe("the command line", () => {
   it("lists its commands, and ends with 64 where none is named", async () => {
@@ -64,4 +66,37 @@ describe("the command line", () => {
     expect(stdout.split("\n").filter((line) => line.length > 40)).toEqual([]);
     expect(stdout).toContain("k…");
   });
+});
+
+describe("where another program answers in DynamoDB's place", () => {
+  const page: Reaction = (response) =>
+    void response.writeHead(404, { "content-type": "text/html" }).end("<html>Not found</html>");
+  let server: ScriptedServer;
+  beforeAll(async () => {
+    server = await startScriptedServer();
+  });
+  afterAll(() => server.close());
+
+  it.each(["ls", "get k", "wait k", "acquire k", "run k -- true", "table show", "table check", "doctor"])(
+    "leasehold %s ends with 69, what came and advice, and without a stack",
+    async (line) => {
+      server.script(page);
+      const env = { AWS_ENDPOINT_URL_DYNAMODB: server.url, PATH: process.env.PATH };
+      // It would go on for ever where it takes this for what may pass.
+      const signal = AbortSignal.timeout(30_000);
+      const { code, stderr } = await leasehold(line.split(" "), { env, signal });
+      expect(stderr).toMatch(/^leasehold: the table "leases" .*check the endpoint and proxies/m);
+      expect(stderr).toMatch(/status 404|<html>/);
+      expect(stderr).not.toMatch(/\n\s+at /);
+      expect(code).toBe(69);
+    },
+  );
+});
+
+it.each(["--version", "-V", "-qV", "--version --json"])("leasehold %s prints the version", async (line) => {
+  const { version } = JSON.parse(await readFile("package.json", "utf8"));
+  const { code, stdout, stderr } = await leasehold(line.split(" "));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  if (line.endsWith("json")) expect(JSON.parse(stdout)).toMatchObject({ version });
+  else expect(stdout).toBe(`${version}\n`);
 });

@@ -1,6 +1,7 @@
 /**
  * Clients of one table need not agree on anything: not on whether an answer tells the service's time, nor on clockSkewMs.
- * Whatever one client lacks, no two believe to hold one lock.
+ * Whatever one client lacks, no two believe to hold one lock. The last tests show the limit: a wrong Date that no client can
+ * know to be wrong.
  */
 import { type Lease, LeaseClient, type LeaseClientOptions, type LeaseEvent } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
@@ -53,6 +54,11 @@ interface MachineOptions extends Partial<LeaseClientOptions> {
 }
 
 const noDate = (): undefined => undefined;
+/** Of each answer in its turn; the last is for all that follow. */
+const inTurn = (...offsMs: readonly number[]) => {
+  let answers = 0;
+  return () => offsMs[Math.min(answers++, offsMs.length - 1)];
+};
 const item = () => table.peek({ pk: "k", sk: "lease" });
 
 /** Lets time pass while a rival tries, until it has the lock; the holder must not believe in it then. */
@@ -208,6 +214,58 @@ describe("an answer whose Date contradicts those before", () => {
     offMs = 0;
     expect(await expectNoTwoBelieve(lease, machine("b").client, 3 * leaseDurationMs)).toBeUndefined();
     expect(lease.held).toBe(true);
+  });
+});
+
+describe("a proxy that sends a Date of its own now and then", () => {
+  it("in two replies that contradict one another, too, takes no lease that stands", async () => {
+    const lease = await machine("a").client.acquire("k", { heartbeat: true });
+    const { client } = machine("b", { date: inTurn(0, hourMs, 2 * hourMs, 0) });
+    for (let tries = 0; tries < 5; tries += 1) expect(await client.tryAcquire("k")).toBeUndefined();
+    expect(lease.held).toBe(true);
+  });
+
+  it("ahead ends a lease early, and for its holder alone", async () => {
+    const { client } = machine("a", { date: inTurn(0, hourMs, 0) });
+    const lease = await client.acquire("k");
+    expect(lease.held).toBe(true);
+    await client.inspect("k");
+    expect(lease.held).toBe(false);
+    expect(await machine("b").client.tryAcquire("k")).toBeUndefined();
+    expect((await client.acquire("other")).held).toBe(true);
+  });
+
+  it.each([
+    ["ahead", hourMs, 1],
+    ["behind", -hourMs, 2],
+  ])("%s lets a dead lock be taken no later than by the next reply", async (_, offMs, tries) => {
+    await machine("dead").client.acquire("k");
+    clock.freeze(2 * leaseDurationMs);
+    const { client } = machine("b", { date: inTurn(0, offMs, 0) });
+    await client.inspect("other");
+    for (let before = 1; before < tries; before += 1) expect(await client.tryAcquire("k")).toBeUndefined();
+    expect(await client.tryAcquire("k")).toBeDefined();
+  });
+});
+
+describe("a wrong Date that no reply contradicts in time is a limit: two believe", () => {
+  it.each([
+    ["in the first reply of a process", inTurn(hourMs, 0), 1],
+    ["in two replies that agree", inTurn(0, hourMs, hourMs, 0), 3],
+    ["in every reply", () => hourMs, 1],
+  ])("%s, of one that tries", async (_, date, tries) => {
+    const lease = await machine("a").client.acquire("k", { heartbeat: true });
+    const { client, events } = machine("b", { date });
+    for (let before = 1; before < tries; before += 1) expect(await client.tryAcquire("k")).toBeUndefined();
+    const taken = await client.tryAcquire("k");
+    expect([lease.held, taken?.held]).toEqual([true, true]);
+    expect(events.map(({ type }) => type)).toContain("skew");
+  });
+
+  it("in every reply, of one that holds", async () => {
+    const lease = await machine("a", { date: () => -hourMs }).client.acquire("k");
+    const taken = await machine("b").client.tryAcquire("k");
+    expect([lease.held, taken?.held]).toEqual([true, true]);
   });
 });
 

@@ -124,16 +124,20 @@ describe("the report on the schedule's runs", () => {
     [{ action: "runs", since: 7 }, "event.since"],
     [{ action: "missed", since: "yesterday" }, "since"],
     [{ action: "missed", since: "2025-01-01T00:00:00.000Z" }, "since"],
+    [{ action: "backfill", since: "yesterday" }, "since"],
+    [{ action: "backfill", since: "2025-01-01T00:00:00.000Z" }, "since"],
     [{ action: "backfill", maxAttempts: 3 }, "event.maxAttempts"],
     [{ action: "backfill", slot: at(1) }, "event.slot"],
     [{ action: "slot", since: at(1) }, "event.since"],
     [{ action: "takeBack" }, "event.slot"],
     [{ action: "takeBack", slot: at(1), to: at(1) }, "to"],
-    [{ action: "takeBack", slot: "tomorrow" }, "slot"],
+    [{ action: "takeBack", slot: "tomorrow" }, "event.slot"],
+    [{ action: "takeBack", slot: at(1), to: "2025-11-21" }, "event.to"],
     [{ action: "putBack" }, "event.order"],
-  ])("refuses %j by name, and holds nothing", async (event, option) => {
+  ])("refuses %j by name, and writes nothing", async (event, option) => {
+    const update = vi.spyOn(store, "update");
     await expect(ask(event)).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
-    expect(await leases().inspect(key)).toBeUndefined();
+    expect(update).not.toHaveBeenCalled();
   });
 });
 

@@ -289,6 +289,17 @@ describe("the recorder", () => {
   });
 });
 
+it.each(["released soon", "released 1e300", "broken -1"])(
+  "a lease whose end another program has written as %j has gone, and the history goes on",
+  async (lastEnd) => {
+    await clientOf("a").acquire("k");
+    look();
+    put(store, "k", "lease", { fence: 7, lastOwner: "a", lastAcquiredAt: clock.now(), lastEnd });
+    const [, end, ...more] = await history();
+    expect([end, more]).toEqual([expect.objectContaining({ what: "gone", at: clock.now() }), []]);
+  },
+);
+
 it("looks without an item tell that a lease has gone, but not how", async () => {
   const client = clientOf("a");
   const lease = await client.acquire("k");

@@ -9,7 +9,7 @@ export const exitCodes = {
   broken: 2,
   /** Unknown flag, bad value, confirmation impossible. */
   usage: 64,
-  /** DynamoDB does not answer, throttles or fails: trying again may help. */
+  /** DynamoDB does not answer, throttles, fails or rejects a request, or something else answers in its place. */
   unavailable: 69,
   /** A fault of this program. */
   fault: 70,
@@ -71,6 +71,7 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   LEASE_CONFLICT: exitCodes.unavailable,
   LEASE_SERVICE_FAILED: exitCodes.unavailable,
   LEASE_NO_ANSWER: exitCodes.unavailable,
+  LEASE_REQUEST_REJECTED: exitCodes.unavailable,
   LEASE_INVALID_OPTIONS: exitCodes.usage,
   INVALID_SCHEDULE: exitCodes.usage,
   LEASE_ABORTED: exitCodes.interrupted,

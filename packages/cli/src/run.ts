@@ -127,7 +127,10 @@ function splitChild(args: readonly string[]): {
     : { before: args.slice(0, at), behind: args.slice(at + 1) };
 }
 
-/** Finds the command's name, of one word or two, wherever flags stand. Throws a UsageError for a name that is none. */
+/**
+ * Finds the command's name, of one word or two, wherever flags stand. Without one, --version and -V ask for that command.
+ * Throws a UsageError for a name that is none.
+ */
 function commandIn(
   args: readonly string[],
 ): { readonly name: string; readonly entry: CommandEntry; readonly rest: readonly string[] } | undefined {
@@ -140,7 +143,10 @@ function commandIn(
     tokens: true,
   });
   const [first, second] = tokens.filter(({ kind }) => kind === "positional");
-  if (first?.kind !== "positional") return undefined;
+  if (first?.kind !== "positional") {
+    const asked = tokens.find((token) => token.kind === "option" && /^(--version|-V)$/.test(token.rawName));
+    return asked && commandIn(["version", ...args.filter((_, index) => index !== asked.index)]);
+  }
   const isPair = second?.kind === "positional" && `${first.value} ${second.value}` in commands;
   const name = isPair ? `${first.value} ${second.value}` : first.value;
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;

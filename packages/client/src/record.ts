@@ -1,7 +1,15 @@
 import type { LeaseEnd } from "./expressions.ts";
 import { attributeNames, isCooldownToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
-import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
+import {
+  isWhole,
+  latestTime,
+  optionalTextIn,
+  parsedJson,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./store/item-values.ts";
 import type { Item } from "./store.ts";
 
 export { LeaseItemError } from "./errors/errors.ts";
@@ -67,16 +75,12 @@ export interface LastHolder {
   readonly end: LeaseEnd;
 }
 
-/** Reads who had a lock last; undefined where the item does not say so. */
+/** Reads who had a lock last; undefined where the item does not say so, or another program has spoilt it. */
 export function lastHolderIn(item: Item = {}): LastHolder | undefined {
-  const [end, endedAt] = String(item[attributeNames.lastEnd]).split(" ");
-  if (endedAt === undefined) return undefined;
-  return {
-    owner: String(item[attributeNames.lastOwner]),
-    acquiredAt: Number(item[attributeNames.lastAcquiredAt]),
-    endedAt: Number(endedAt),
-    end: end as LeaseEnd,
-  };
+  const [end, ending] = String(item[attributeNames.lastEnd]).split(" ");
+  const [acquiredAt, endedAt] = [item[attributeNames.lastAcquiredAt], Number(ending)];
+  if (!isWhole(acquiredAt, latestTime) || !isWhole(endedAt, latestTime)) return undefined;
+  return { owner: String(item[attributeNames.lastOwner]), acquiredAt, endedAt, end: end as LeaseEnd };
 }
 
 /**

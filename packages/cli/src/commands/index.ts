@@ -66,7 +66,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   help: entry("more", "what a command does", () => import("./help.ts")),
   "help errors": entry("more", "what an error means, and what to do", () => import("./help-errors.ts")),
   schema: entry("more", "what --json prints, as JSON Schema", () => import("./schema.ts")),
-  version: entry("more", "this command's version", () => import("./version.ts")),
+  version: entry("more", "this command's version, as --version and -V", () => import("./version.ts")),
 };
 
 /** What the groups are called in the list of commands. */

@@ -63,5 +63,5 @@ export const texts: Readonly<Record<string, string>> = {
   LEASE_NO_ANSWER:
     "`LeaseServiceError`\n\n- Means: no answer came in time, or one that breaks off. A write may have landed (`mayHaveLanded`).\n- Comes when: the network or the endpoint does not answer, a lease is shorter than an answer takes, or a release's answer was lost.\n- Do: check the endpoint, the network and the VPC's route to DynamoDB; lengthen `leaseDurationMs` if it is below a second.",
   LEASE_REQUEST_REJECTED:
-    "`LeaseServiceError`\n\n- Means: DynamoDB refused the request for a reason that no other code names. The same request will be refused again.\n- Comes when: an item grows beyond 400 KB, a key does not fit the table's indexes, or something between changes requests.\n- Do: read the reason in brackets. If your own code did not cause it, report it with the message.",
+    "`LeaseServiceError`\n\n- Means: DynamoDB refused the request for a reason that no other code names. The same request will be refused again.\n- Comes when: an item grows beyond 400 KB, a key does not fit the table's indexes, or something between changes requests or\n  answers them itself, as a proxy does with a page of status 404.\n- Do: read the reason in brackets; check the endpoint and proxies. If your own code did not cause it, report it with the message.",
 };

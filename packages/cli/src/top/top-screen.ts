@@ -1,4 +1,4 @@
-import { sleep } from "@leasehold/client/internal";
+import { mayPass, sleep } from "@leasehold/client/internal";
 import type { LeaseOperator } from "@leasehold/client/operator";
 import type { Call, Command } from "../command.ts";
 import { operatorOn } from "../commands/shared/intervention.ts";
@@ -6,7 +6,7 @@ import { keyReport } from "../commands/shared/key-report.ts";
 import { usualPollMs } from "../commands/shared/polling.ts";
 import { priceOfTable } from "../commands/shared/table-price.ts";
 import type { Connection } from "../connection.ts";
-import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
+import { messageOf } from "../exit-codes.ts";
 import { DryRunEnd } from "../request-log.ts";
 import { type Key, Screen } from "../terminal/screen.ts";
 import { shown } from "../terminal/text.ts";
@@ -123,8 +123,8 @@ export class TopScreen {
       await this.#readDetailAgain();
       this.#trouble = undefined;
     } catch (error) {
-      if (exitCodeOf(error) !== exitCodes.unavailable) throw error;
-      this.#trouble = shown((error as Error).message);
+      if (!mayPass(error)) throw error;
+      this.#trouble = shown(error.message);
     }
   }
 

@@ -198,4 +198,11 @@ const failures: readonly Failure[] = [
     "LEASE_NO_ANSWER",
     "gave an answer that cannot be read: check the endpoint and proxies, or try again later",
   ],
+  // A refusal that is no error of DynamoDB's, as the light store and the SDK name it.
+  [
+    /^(Unanswered|Syntax|Unknown)\S* [34]\d\d:/,
+    LeaseServiceError,
+    "LEASE_REQUEST_REJECTED",
+    "gave an answer that is not DynamoDB's: check the endpoint and proxies",
+  ],
 ];

@@ -44,9 +44,7 @@ export function foreignAnswer({ status, headers, body }: Answer): Error {
     ...(location === undefined ? [] : [`a redirection to ${location}`]),
     `${body.length} characters that begin with ${JSON.stringify(body.slice(0, 60))}`,
   ];
-  const error = unanswered(
-    `the answer is not DynamoDB's (${parts.join(", ")}): check the endpoint and proxies`,
-  );
+  const error = unanswered(`the answer is not DynamoDB's: ${parts.join(", ")}`);
   // A write may have landed behind a success that cannot be read.
   return status < 300 ? error : Object.assign(error, { $metadata: { httpStatusCode: status } });
 }

@@ -23,8 +23,12 @@ export function optionalTextIn(item: Item, attribute: string): string | undefine
 /** Reads a whole number that has to be there. Throws LeaseItemError. */
 export function wholeIn(item: Item, attribute: string, most: number = Number.MAX_SAFE_INTEGER): number {
   const value = item[attribute];
-  const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
-  return isInRange ? value : refuse(item, attribute, `a whole number (N) from 0 to ${most}`);
+  return isWhole(value, most) ? value : refuse(item, attribute, `a whole number (N) from 0 to ${most}`);
+}
+
+/** Tells whether a value is a whole number from 0 to `most`. */
+export function isWhole(value: unknown, most: number): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
 }
 
 /** Reads a whole number that may be absent. Throws LeaseItemError. */

@@ -1,8 +1,7 @@
 // Looking again and again, until the caller, the user or a closed pipe ends it. A service that fails for a while does not.
 
 import type { Clock } from "@leasehold/client";
-import { settles, sleep } from "@leasehold/client/internal";
-import { exitCodeOf, exitCodes } from "../../exit-codes.ts";
+import { mayPass, settles, sleep } from "@leasehold/client/internal";
 import { type Flags, type Values, whole } from "../../flags.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { shown } from "../../terminal/text.ts";
@@ -65,8 +64,8 @@ export async function* looks<Seen>(
       failure = "";
     } catch (error) {
       // What may pass is said once, and not for every look.
-      if (exitCodeOf(error) !== exitCodes.unavailable) throw error;
-      const { message } = error as Error;
+      if (!mayPass(error)) throw error;
+      const { message } = error;
       if (message !== failure) terminal.complain(`leasehold: ${shown(message)}; trying again`);
       failure = message;
     }
