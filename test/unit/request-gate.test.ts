@@ -228,6 +228,21 @@ describe("acquiring many locks at once", () => {
     expect(sent).toBe(3 * 32);
   });
 
+  it("keeps no renew() of the caller's waiting", async () => {
+    const clock = new ManualClock();
+    const store = new ScriptedStore();
+    const client = new LeaseClient({ store, clock });
+    const lease = await client.acquire("own");
+    store.weather = "hangs";
+    const others = acquireAtOnce(client, 100, {});
+    const renewed = lease.renew().catch(() => undefined);
+    await settled();
+    // The first acquisition, those that there is room for, and the renewal.
+    expect(store.calls).toHaveLength(1 + 32 + 1);
+    await clock.advance(60_000);
+    await Promise.all([others, renewed]);
+  });
+
   it("respects each caller's own time and signal before anything is sent", async () => {
     const clock = new ManualClock();
     const store = new ScriptedStore();
