@@ -117,6 +117,20 @@ describe("a holder that was frozen beyond its lease", () => {
   });
 });
 
+it.each<[string, (lease: Lease) => Promise<unknown>]>([
+  ["an operator breaks", ({ token }) => clientOf("operator").forceRelease("k", { token })],
+  [
+    "its reentrant owner takes over elsewhere",
+    () => clientOf("B").acquire("k", { owner: "o", reentrant: true }),
+  ],
+])("a holder whose lease %s believes in it until its next renewal: a limit", async (_, end) => {
+  const lease = await clientOf("A").acquire("k", { owner: "o", reentrant: true });
+  await end(lease);
+  expect(lease.held).toBe(true);
+  await lease.renew().catch(() => undefined);
+  expect(lease.held).toBe(false);
+});
+
 it("a holder with a heartbeat renews every third of its lease, and nobody gets in until it has finished", async () => {
   const holder = await clientOf("A").acquire("k", { heartbeat: true });
   for (let minutes = 0; minutes < 120; minutes += 10) {
