@@ -110,11 +110,15 @@ describe("a holder that was frozen beyond its lease", () => {
     ["signal", (lease) => lease.signal.aborted, true],
     ["remainingMs()", (lease) => lease.remainingMs(), 0],
     ["renew()", (lease) => lease.renew().catch(({ code }) => code), "LEASE_LOST"],
-  ])("knows it when it asks %s first, before any timer has fired", async (_, ask, answer) => {
-    const lease = await clientOf("A").acquire("k");
-    clock.freeze(31 * minute);
-    expect(await ask(lease)).toBe(answer);
-  });
+  ])(
+    "knows it when it asks %s first, before any timer has fired, and keeps nobody out any longer",
+    async (_, ask, answer) => {
+      const lease = await clientOf("A").acquire("k");
+      clock.freeze(31 * minute);
+      expect(await ask(lease)).toBe(answer);
+      expect(await clientOf("B").tryAcquire("k")).toBeDefined();
+    },
+  );
 });
 
 it.each<[string, (lease: Lease) => Promise<unknown>]>([
