@@ -1,11 +1,19 @@
-/** Pages that repeat numbers and policies of the code: docs/limits.md and docs/iam.md say what the code says. */
+/** Pages that repeat numbers, names and policies of the code: docs/limits.md, docs/DESIGN.md and docs/iam.md say what it says. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
 import { LeaseOperator } from "@leasehold/client/operator";
-import { limits } from "@leasehold/client/schema";
+import {
+  attributeNames,
+  auditSortKeyPrefix,
+  callSortKey,
+  historySortKeyPrefix,
+  leaseSortKey,
+  limits,
+  waiterSortKeyPrefix,
+} from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
@@ -18,10 +26,11 @@ import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
 import { globalFlags } from "../../packages/cli/src/flags.ts";
 import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
 import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
-import { seatLimits } from "../../packages/client/src/seats/schema.ts";
+import { seatLimits, seatSortKeys } from "../../packages/client/src/seats/schema.ts";
 import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
-import { runLimits } from "../../packages/jobs/src/runs/schema.ts";
-import { taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
+import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
+import { runLimits, runSortKeyPrefix } from "../../packages/jobs/src/runs/schema.ts";
+import { endedTaskPrefix, openTaskPrefix, taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 
@@ -80,6 +89,52 @@ describe("docs/limits.md", () => {
     await using group = await acquireAll(client, keys.slice(0, 100));
     expect(group.keys).toHaveLength(100);
     await expect(acquireAll(client, keys)).rejects.toThrow("100");
+  });
+});
+
+describe("docs/DESIGN.md", () => {
+  const [, section = ""] = /^## Table\n(.*?)^## /ms.exec(page("DESIGN.md")) ?? [];
+  const [attributes = "", kinds = ""] = section.split("The other primitives");
+  const namesIn = (cell: string): readonly string[] =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
+  const rowsOf = (table: string): readonly (readonly string[])[] =>
+    [...table.matchAll(/^\| (`.*) \|$/gm)].map(([, row = ""]) => row.split(" | "));
+
+  it("names every attribute of a lock's item, and those that a release removes", async () => {
+    const { partitionKey, sortKey, taskToken, callbackId, ...ofLocks } = attributeNames;
+    const rows = rowsOf(attributes);
+    expect(rows.flatMap(([names = ""]) => namesIn(names)).sort()).toEqual(Object.values(ofLocks).sort());
+
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store, owner: "o" });
+    await (await client.acquire("k")).release();
+    const options = { data: { note: "held" }, owner: "o", reentrant: true, slot: "1" };
+    const lease = await client.acquire("k", options);
+    await client.requestRevocation("k", { token: lease.token });
+    const held = Object.keys(store.peek({ pk: "k", sk: "lease" }) ?? {});
+    await lease.complete();
+    const left = Object.keys(store.peek({ pk: "k", sk: "lease" }) ?? {});
+    const removed = rows.flatMap(([names = "", , tombstone]) =>
+      tombstone === "absent" ? namesIn(names) : [],
+    );
+    expect(held.filter((name) => !left.includes(name)).sort()).toEqual([...removed].sort());
+  });
+
+  it("names every kind of item", () => {
+    const prefixes = [
+      waiterSortKeyPrefix,
+      auditSortKeyPrefix,
+      historySortKeyPrefix,
+      runSortKeyPrefix,
+      openTaskPrefix,
+    ];
+    const known = [
+      ...[leaseSortKey, callSortKey, cacheSortKey, flightSortKey, ...Object.values(seatSortKeys)],
+      ...[...prefixes, endedTaskPrefix, "job#"].map((prefix) => `${prefix}…`),
+    ];
+    const [, ...rows] = rowsOf(kinds);
+    const named = rows.flatMap(([names = ""]) => namesIn(names));
+    expect(named.sort()).toEqual(known.sort());
   });
 });
 

@@ -110,11 +110,29 @@ describe("a holder that was frozen beyond its lease", () => {
     ["signal", (lease) => lease.signal.aborted, true],
     ["remainingMs()", (lease) => lease.remainingMs(), 0],
     ["renew()", (lease) => lease.renew().catch(({ code }) => code), "LEASE_LOST"],
-  ])("knows it when it asks %s first, before any timer has fired", async (_, ask, answer) => {
-    const lease = await clientOf("A").acquire("k");
-    clock.freeze(31 * minute);
-    expect(await ask(lease)).toBe(answer);
-  });
+  ])(
+    "knows it when it asks %s first, before any timer has fired, and keeps nobody out any longer",
+    async (_, ask, answer) => {
+      const lease = await clientOf("A").acquire("k");
+      clock.freeze(31 * minute);
+      expect(await ask(lease)).toBe(answer);
+      expect(await clientOf("B").tryAcquire("k")).toBeDefined();
+    },
+  );
+});
+
+it.each<[string, (lease: Lease) => Promise<unknown>]>([
+  ["an operator breaks", ({ token }) => clientOf("operator").forceRelease("k", { token })],
+  [
+    "its reentrant owner takes over elsewhere",
+    () => clientOf("B").acquire("k", { owner: "o", reentrant: true }),
+  ],
+])("a holder whose lease %s believes in it until its next renewal: a limit", async (_, end) => {
+  const lease = await clientOf("A").acquire("k", { owner: "o", reentrant: true });
+  await end(lease);
+  expect(lease.held).toBe(true);
+  await lease.renew().catch(() => undefined);
+  expect(lease.held).toBe(false);
 });
 
 it("a holder with a heartbeat renews every third of its lease, and nobody gets in until it has finished", async () => {

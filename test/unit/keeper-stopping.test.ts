@@ -127,22 +127,27 @@ describe("a keeper that cannot see its work", () => {
   const looks = (): number => kept.steps.calls.filter((call) => call === "sfn:describeExecution").length;
 
   it.each([3_000, 180_000])(
-    "because its looks are throttled, keeps a lease of %i ms for hours, and sees the end afterwards",
+    "because its looks are throttled, keeps a lease of %i ms for hours, looks in 16 usual times or an hour, and sees the end",
     async (duration) => {
+      kept = new KeptWork(() => 0.999);
       kept.deliver = () => {};
       const { lease, work, keeper } = await kept.guarded(undefined, duration);
       kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
       const beat = duration / 3;
-      for (let past = 0; past < 400 * beat; past += beat) {
+      let [seen, seenAt, longest] = [looks(), 0, 0];
+      for (let past = beat; past <= 400 * beat; past += beat) {
         await kept.clock.advance(beat);
         expect(kept.expiresAt()).toBeGreaterThan(kept.clock.now());
+        if (looks() > seen) [seen, seenAt, longest] = [looks(), past, Math.max(longest, past - seenAt)];
       }
+      const spread = Math.min(3_600_000, 80 * beat);
+      expect(Math.abs(longest - spread)).toBeLessThanOrEqual(2 * beat);
       expect(kept.status(work)).toBe("RUNNING");
       expect(kept.status(keeper)).toBe("RUNNING");
       expect(kept.token()).toBe(lease.token);
       kept.steps.heal();
       kept.steps.machines.stop(work);
-      await kept.clock.advance(Math.min(3_600_000, 80 * beat) + 2 * beat);
+      await kept.clock.advance(spread + 2 * beat);
       expect(kept.token()).toBeUndefined();
       expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
     },
@@ -185,6 +190,7 @@ describe("a keeper that cannot see its work", () => {
 
   it("because it is denied, stops the work in the end, before it lets go, and says what was denied", async () => {
     const { lease, work, keeper } = await kept.guarded();
+    const before = looks();
     kept.steps.fail(
       "sfn:describeExecution",
       100_000,
@@ -196,6 +202,8 @@ describe("a keeper that cannot see its work", () => {
     expect(kept.status(work)).toBe("RUNNING");
     await kept.clock.advance(80 * lookMs);
     expect(kept.describe(work)).toMatchObject(stopped);
+    // One more goes before the work is stopped.
+    expect(looks() - before).toBe(6 + 1);
     expect(kept.describe(keeper)).toMatchObject({
       ...lost,
       cause: expect.stringMatching(/may not see any more.*is not authorized to perform it/),

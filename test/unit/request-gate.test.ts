@@ -50,9 +50,10 @@ describe("the gate", () => {
     expect(sent).toHaveLength(48);
   });
 
-  it("sends renewals first, the nearest deadline before the others, and then the rest in order of arrival", async () => {
+  it("sends renewals first, the nearest deadline before the others, then releases, and then the rest in order of arrival", async () => {
     for (let index = 0; index < 48; index += 1) void renew("under way", 0);
     for (const name of ["first", "second"]) void pass(name);
+    void gate.giveBack(send("release"));
     for (const [name, deadline] of [
       ["late", 3_000],
       ["soon", 1_000],
@@ -64,7 +65,7 @@ describe("the gate", () => {
     for (let index = 0; index < 3; index += 1) await answer(index);
     expect(sent).toEqual(["soon", "late", "later"]);
     for (let index = 3; index < 48; index += 1) await answer(index);
-    expect(sent).toEqual(["soon", "late", "later", "first", "second"]);
+    expect(sent).toEqual(["soon", "late", "later", "release", "first", "second"]);
   });
 
   it("lets renewals take the room of the others while the service is slow", async () => {
@@ -228,6 +229,21 @@ describe("acquiring many locks at once", () => {
     expect(sent).toBe(3 * 32);
   });
 
+  it("keeps no renew() of the caller's waiting", async () => {
+    const clock = new ManualClock();
+    const store = new ScriptedStore();
+    const client = new LeaseClient({ store, clock });
+    const lease = await client.acquire("own");
+    store.weather = "hangs";
+    const others = acquireAtOnce(client, 100, {});
+    const renewed = lease.renew().catch(() => undefined);
+    await settled();
+    // The first acquisition, those that there is room for, and the renewal.
+    expect(store.calls).toHaveLength(1 + 32 + 1);
+    await clock.advance(60_000);
+    await Promise.all([others, renewed]);
+  });
+
   it("respects each caller's own time and signal before anything is sent", async () => {
     const clock = new ManualClock();
     const store = new ScriptedStore();
@@ -333,6 +349,8 @@ describe("giving many leases back at once", () => {
       });
     };
     const outcome = outcomeOf(client.close());
+    await settled();
+    expect(sent).toBe(48);
     await clock.advance(10_001);
     const { code, left } = (await outcome) as { readonly code: string; readonly left: readonly unknown[] };
     expect(code).toBe("LEASE_CLOSE_INCOMPLETE");

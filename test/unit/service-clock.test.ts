@@ -376,7 +376,7 @@ describe("an observer", () => {
     const store = new ScriptedStore();
     store.isLocal = false;
     const at = (rate: number): Clock => ({
-      now: () => clock.now(),
+      now: () => epoch + (clock.now() - epoch) * rate,
       monotonic: () => clock.monotonic() * rate,
       schedule: (callback, delayMs) => clock.schedule(callback, delayMs / rate),
     });

@@ -1,4 +1,4 @@
-import { LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
+import { type Clock, LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
 import { attributeNames, limits } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -6,6 +6,7 @@ import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definit
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { cancel, release, render } from "../../packages/client/src/expressions.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
@@ -446,16 +447,42 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(takeovers).toEqual([false, true]);
   });
 
-  it("that is to wait looks less and less often at a holder that stays alive", async () => {
+  it("that is to wait looks less and less often at a holder that stays alive, every five minutes at last", async () => {
     const lease = await other.acquire(key, { heartbeat: true });
-    start(define({ whenHeld: "wait", waitMs: 36_000_000 }));
+    const execution = start(define({ whenHeld: "wait", waitMs: 36_000_000 }));
     await clock.advance(3_600_000);
     expect(lease.held).toBe(true);
-    const tries = steps.calls.filter((call) => call === "dynamodb:transactWriteItems.waitForTaskToken");
-    // Once a lease at first, then every 5 minutes at most.
-    expect(tries.length).toBeLessThan(30);
+    const parkedAt = steps.machines
+      .history(execution)
+      .entered.filter(({ stateName }) => stateName === "Leasehold_Park")
+      .map(({ at }) => Date.parse(at));
+    const pauses = parkedAt.slice(1).map((at, index) => at - (parkedAt[index] ?? 0));
+    // While a lease is longer than its own pause, it waits for the lease's end, and the allowance.
+    const longer = pauses.filter((ms) => ms > 11_000).map((ms) => ms / 1_000);
+    expect([...longer.slice(0, 5), ...new Set(longer.slice(5))]).toEqual([16, 32, 64, 128, 256, 300]);
     await lease.release();
   });
+
+  it.each([false, true])(
+    "that is to wait watches a lease whose expiry is of its holder's own clock for all of its duration; with a heartbeat: %s",
+    async (heartbeat) => {
+      const store = new ScriptedStore(steps.store);
+      // Its answers tell no time.
+      store.isLocal = false;
+      const late: Clock = {
+        now: () => clock.now() - 3_600_000,
+        monotonic: () => clock.monotonic(),
+        schedule: (callback, delayMs) => clock.schedule(callback, delayMs),
+      };
+      const untold = new LeaseClient({ store, clock: late, owner: "untold", leaseDurationMs });
+      const lease = await untold.acquire(key, { heartbeat });
+      start(define({ whenHeld: "wait" }));
+      const isHeld = (): boolean => steps.lease(key)?.owner === "untold";
+      for (let time = 0; isHeld() && time < 10 * leaseDurationMs; time += 100) await clock.advance(100);
+      expect([isHeld(), lease.held]).toEqual([heartbeat, heartbeat]);
+      await lease.release();
+    },
+  );
 
   it("that is to wait does not park on a lock that was let go in the meantime", async () => {
     const lease = await other.acquire(key);

@@ -7,9 +7,9 @@ import { DynamoDBLeaseStore } from "./store.ts";
 /**
  * Acquires and looks after leases in one table.
  *
- * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks show; fencing
- * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
- * work stops when its lease is lost. A resource is safe if it checks the fencing token, or if its own transaction
+ * Promised: at most one unexpired holder for each key, whatever wall clocks show; fencing tokens that strictly grow; a
+ * stale holder's renewal and release change nothing once another holder has acquired the lock. Not promised: that work
+ * stops when its lease is lost. A resource is safe if it checks the fencing token, or if its own transaction
  * contains the lease's condition check. Without either, it gets efficiency from a lease, not safety.
  *
  * Every method rejects with {@link InvalidOptionsError} before it sends anything, with LeaseTableError,

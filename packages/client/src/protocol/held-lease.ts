@@ -174,11 +174,11 @@ export class HeldLease implements Removal {
   async renew(
     send: SendUpdate = (write, bounds) => this.#context.table.update(write, bounds),
   ): Promise<void> {
+    // An unconfirmed lease has no deadline yet. To look at the time that is left can be what ends the lease.
+    const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
     this.#throwIfLost();
     if (this.#renewing === undefined) {
       const cut = new AbortController();
-      // An unconfirmed lease has no deadline yet.
-      const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
       const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
       const done = this.#renewOnce(budgetMs, send, cut.signal).finally(() => {
         this.#renewing = undefined;
