@@ -2,7 +2,7 @@
  * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
  * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
  */
-import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,23 +16,27 @@ import {
   DescribeStacksCommand,
   paginateListStackResources,
 } from "@aws-sdk/client-cloudformation";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import {
   CreateStateMachineCommand,
   DescribeExecutionCommand,
   type DescribeExecutionOutput,
   ListExecutionsCommand,
+  SendTaskSuccessCommand,
   SFNClient,
   StartExecutionCommand,
   StopExecutionCommand,
 } from "@aws-sdk/client-sfn";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import { createLeaseTable, LeaseClient, type LeaseRecord } from "@leasehold/client";
 import { synthesize } from "../../demo/synthesis.ts";
+import { type Json, jsonata } from "../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import { withDefinitions } from "../support/definitions.ts";
 import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";
+import { awaiting, type Checks, pass } from "./checks.ts";
+import { type PythonTools, pythonTools } from "./python.ts";
 
 /** Types of infra's template that moto's CloudFormation passes over. */
 const ignoredTypes: readonly string[] = [
@@ -43,14 +47,27 @@ const ignoredTypes: readonly string[] = [
   "AWS::Scheduler::Schedule",
 ];
 
-/** Long enough for a busy machine: a keeper stops work whose lease it cannot renew in time. */
-const leaseDurationMs = 9_000;
-/** Never on an idle machine: the longest course takes half a minute. */
-const patienceMs = 90_000;
+/** A keeper has to renew within it, also on a busy machine: a lease that ends here is a failure. */
+const leaseDurationMs = 30_000;
 const region = "us-east-1";
 
+/** Work that is stopped. moto does not stop a task that waits for an answer. */
+const longWork: Json = {
+  StartAt: "Work",
+  States: { Work: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 3_600, End: true } },
+};
+
+/** What moto wrote, and requests that failed. */
+const log: string[] = [];
+
+process.on("exit", (code) => {
+  if (code !== 0) console.log(`What moto wrote at last:\n${log.slice(-60).join("\n")}`);
+});
+const tools = await pythonTools("moto");
+if (tools !== undefined && !(await checkOnMoto(tools))) process.exitCode = 1;
+
 /** Runs all checks on a moto of their own; tells whether they passed. */
-export async function checkOnMoto(python: string): Promise<boolean> {
+async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
   const launcher = join(import.meta.dirname, "moto_server.py");
   const credentials = { AWS_ACCESS_KEY_ID: "moto", AWS_SECRET_ACCESS_KEY: "moto" };
   Object.assign(process.env, credentials);
@@ -58,46 +75,33 @@ export async function checkOnMoto(python: string): Promise<boolean> {
     env: { ...process.env, NO_PROXY: "localhost,127.0.0.1", PYTHONWARNINGS: "ignore" },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  const log: string[] = [];
   createInterface({ input: server.stderr }).on("line", (line) => {
     if (!/HTTP\/1\.1" 200|^No Moto CloudFormation/.test(line)) log.push(line);
   });
+  const ended = once(server, "exit").then(([code, signal]) => {
+    throw new Error(`the server has ended with ${code ?? signal}`);
+  });
   try {
-    const ended = once(server, "exit").then(() => []);
     const [port] = await Promise.race([once(server.stdout, "data"), ended]);
-    if (port === undefined) throw new Error("the server has not started");
-    const endpoint = `http://127.0.0.1:${String(port).trim()}`;
-    await eventually("the server answers", () => fetch(`${endpoint}/moto-api/data.json`));
-    // One after the other: a synthesis takes the processors that keepers need.
-    const passed = [await pass(cloudFormation(endpoint)), await pass(await stepFunctions(endpoint))];
+    const passed = await Promise.race([runChecks(`http://127.0.0.1:${String(port).trim()}`), ended]);
     const failed = log.filter((line) => line.startsWith("JSONata:"));
     if (failed.length > 0) console.log(`moto: FAILED: an expression\n${failed.join("\n")}`);
-    if (passed.every(Boolean) && failed.length === 0) return true;
+    return passed && failed.length === 0;
   } catch (error) {
     console.log("moto: FAILED\n", error);
+    return false;
   } finally {
-    server.stdin.end();
+    ended.catch(() => {}); // Ignored: it is to end now.
     server.kill("SIGKILL");
   }
-  console.log(`What moto wrote at last:\n${log.slice(-60).join("\n")}`);
-  return false;
 }
 
-type Checks = Record<string, () => Promise<void>>;
-
-async function pass(checks: Checks): Promise<boolean> {
-  const passed = await Promise.all(
-    Object.entries(checks).map(async ([name, check]) => {
-      try {
-        await check();
-        console.log(`moto: ${name}`);
-        return true;
-      } catch (error) {
-        console.log(`moto: FAILED: ${name}\n`, error);
-        return false;
-      }
-    }),
-  );
+/** One after the other: a synthesis takes the processors that keepers need. */
+async function runChecks(endpoint: string): Promise<boolean> {
+  const passed = [
+    await pass("moto", cloudFormation(endpoint)),
+    await pass("moto", await stepFunctions(endpoint)),
+  ];
   return passed.every(Boolean);
 }
 
@@ -125,7 +129,7 @@ function cloudFormation(endpoint: string): Checks {
     "CloudFormation makes infra's stack, but for five types and the global tables": async () => {
       const folder = await mkdtemp(join(tmpdir(), "leasehold-moto-"));
       try {
-        await synthesize(folder, AbortSignal.timeout(patienceMs * 2));
+        await synthesize(folder, new AbortController().signal);
         const original = JSON.parse(
           await readFile(join(folder, "Leasehold.template.json"), "utf8"),
         ) as Template;
@@ -195,6 +199,23 @@ function simplify({ Resources, ...rest }: Template): Template {
   return { ...rest, Resources: Object.fromEntries(simplified) };
 }
 
+/** Work that takes as long as the check wants: until the task is answered whose token it leaves in the table. */
+function workUntilAnswered(tableName: string): Json {
+  const Item = {
+    pk: { S: jsonata("$states.input.key") },
+    sk: { S: "task" },
+    token: { S: jsonata("$states.context.Task.Token") },
+  };
+  const Work = {
+    Type: "Task",
+    QueryLanguage: "JSONata",
+    Resource: "arn:aws:states:::aws-sdk:dynamodb:putItem.waitForTaskToken",
+    Arguments: { TableName: tableName, Item },
+    End: true,
+  };
+  return { StartAt: "Work", States: { Work } };
+}
+
 interface Begun {
   readonly work: string;
   readonly keeper: string;
@@ -206,23 +227,20 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
   const dynamodb = new DynamoDBClient({ endpoint, region });
   const tableName = "leases";
   await createLeaseTable({ tableName, dynamodb });
-  const client = new LeaseClient({ tableName, dynamodb, owner: "another", leaseDurationMs: 60_000 });
+  const client = new LeaseClient({ tableName, dynamodb, owner: "another" });
   const define = async (name: string, definition: unknown): Promise<void> => {
     const text = JSON.stringify(deployed(definition));
     const roleArn = "arn:aws:iam::123456789012:role/steps";
     await steps.send(new CreateStateMachineCommand({ name, definition: text, roleArn }));
   };
   const terms = { tableName, retentionMs: 604_800_000 };
-  const work = (Seconds: number): object => ({
-    StartAt: "Work",
-    States: { Work: { Type: "Wait", QueryLanguage: "JSONata", Seconds, End: true } },
-  });
   await define("keeper", keeperDefinition(terms));
   await define("ended", endedDefinition({ ...terms, keeperArn: machineArn("keeper") }));
-  for (const [name, seconds] of [["short", 12] as const, ["long", 3_600] as const]) {
-    const definition = workflowDefinition(workflowTerms(work(seconds) as never, { leaseDurationMs }));
-    await define(name, definition);
-  }
+  for (const [name, work] of [
+    ["long", longWork] as const,
+    ["answered", workUntilAnswered(tableName)] as const,
+  ])
+    await define(name, workflowDefinition(workflowTerms(work, { leaseDurationMs })));
 
   const start = async (machine: string, name: string, input: object): Promise<string> => {
     const execution = { stateMachineArn: machineArn(machine), name, input: JSON.stringify(input) };
@@ -231,21 +249,35 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
   const describe = (executionArn: string): Promise<DescribeExecutionOutput> =>
     steps.send(new DescribeExecutionCommand({ executionArn }));
   const ends = (executionArn: string): Promise<DescribeExecutionOutput> =>
-    eventually(`${executionArn} ends`, async () => {
+    eventually(`the end of ${executionArn}`, async () => {
       const description = await describe(executionArn);
       return description.status === "RUNNING" ? undefined : description;
     });
+  let last: Promise<unknown> = Promise.resolve();
+  /** One after the other: moto takes seconds to read a definition, and little else goes on meanwhile. */
+  const startKept = (
+    machine: string,
+    key: string,
+  ): Promise<{ readonly work: string; readonly lease: LeaseRecord }> => {
+    const kept = last.then(async () => {
+      const work = await start(machine, key, { key });
+      const lease = await eventually(`the first renewal of ${key}`, async () => {
+        equal((await describe(work)).status, "RUNNING");
+        const lease = await client.inspect(key);
+        return lease !== undefined && lease.version >= 2 ? lease : undefined;
+      });
+      return { work, lease };
+    });
+    last = kept.catch(() => undefined);
+    return kept;
+  };
   /** Starts work, and waits until its keeper has renewed the lease twice after its start. */
   const begin = async (machine: string, key: string): Promise<Begun> => {
-    const work = await start(machine, key, { key });
-    const first = await eventually(`${key} is kept`, async () => {
-      const lease = await client.inspect(key);
-      return lease !== undefined && lease.version >= 2 ? lease : undefined;
-    });
+    const { work, lease: first } = await startKept(machine, key);
     equal(first.owner, `workflow:${work}`);
     equal(first.leaseDurationMs, leaseDurationMs);
     equal(await client.tryAcquire(key), undefined);
-    await eventually(`${key} is renewed`, async () => {
+    await eventually(`two more renewals of ${key}`, async () => {
       const lease = await client.inspect(key);
       equal(lease?.token, first.token);
       return lease.version >= first.version + 2 && lease.expiresAt > first.expiresAt;
@@ -259,37 +291,39 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
     });
     return { work, keeper, token: first.token };
   };
-  let last: Promise<unknown> = Promise.resolve();
-  /** One after the other: moto takes seconds to read a definition, and nothing else goes on meanwhile. */
-  const beginNext = (machine: string, key: string): Promise<Begun> => {
-    const begun = last.then(() => begin(machine, key));
-    last = begun.catch(() => undefined);
-    return begun;
+  const finish = async (key: string): Promise<void> => {
+    const Key = { pk: { S: key }, sk: { S: "task" } };
+    const taskToken = await eventually(`the task of ${key}`, async () => {
+      const { Item } = await dynamodb.send(new GetItemCommand({ TableName: tableName, Key }));
+      return Item?.token?.S;
+    });
+    await steps.send(new SendTaskSuccessCommand({ taskToken, output: JSON.stringify({ key }) }));
   };
   const stop = (executionArn: string): Promise<unknown> =>
     steps.send(new StopExecutionCommand({ executionArn, error: "Stopped", cause: "by a person" }));
   const isFree = (key: string): Promise<unknown> =>
-    eventually(`${key} is free`, async () => (await client.inspect(key)) === undefined);
+    eventually(`the release of ${key}`, async () => (await client.inspect(key)) === undefined);
 
   return {
     "Step Functions: a lease is taken, kept, renewed and released, and the keeper ends": async () => {
-      const { work, keeper } = await beginNext("short", "start");
+      const { work, keeper } = await begin("answered", "start");
+      await finish("start");
       const { status, output } = await ends(work);
       equal(status, "SUCCEEDED");
       deepEqual(JSON.parse(output ?? ""), { key: "start" });
       equal(await client.inspect("start"), undefined);
       equal((await ends(keeper)).status, "SUCCEEDED");
-      ok(await client.tryAcquire("start"));
+      ok(await client.tryAcquire("start", { heartbeat: false }));
     },
     "Step Functions: after a stop the keeper lets the lease go at its next look": async () => {
-      const { work, keeper } = await beginNext("long", "stop");
+      const { work, keeper } = await begin("long", "stop");
       await stop(work);
       equal((await ends(work)).status, "ABORTED");
       await isFree("stop");
       equal((await ends(keeper)).status, "SUCCEEDED");
     },
     "Step Functions: the event of a stop lets the lease go, and the keeper finds that": async () => {
-      const { work, keeper } = await beginNext("long", "event");
+      const { work, keeper } = await begin("long", "event");
       await stop(work);
       const { status } = await ends(work);
       const ended = await start("ended", "event", { key: "event", detail: { executionArn: work, status } });
@@ -298,9 +332,9 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
       equal((await ends(keeper)).status, "SUCCEEDED");
     },
     "Step Functions: when another holder has the lease, the keeper stops the work": async () => {
-      const { work, keeper, token } = await beginNext("long", "loss");
+      const { work, keeper, token } = await begin("long", "loss");
       ok(await client.forceRelease("loss", { token }));
-      const other = await client.acquire("loss");
+      const other = await client.acquire("loss", { heartbeat: false });
       // moto forgets the error and the cause of a stop; the keeper ends with the same.
       equal((await ends(work)).status, "ABORTED");
       const end = await ends(keeper);
@@ -311,19 +345,16 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
   };
 }
 
-/** The first value that is there and not false. A request that fails is no value. */
+/** The first value that is there and not false. A request that fails is no value; an assertion that fails is the end. */
 async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = performance.now() + patienceMs;
-  for (;;) {
-    let problem: unknown;
-    try {
-      const value = await look();
+  return await awaiting(what, async () => {
+    for (;;) {
+      const value = await look().catch((error: unknown) => {
+        if (error instanceof AssertionError) throw error;
+        log.push(`${what}: ${error}`);
+      });
       if (value !== undefined && value !== false) return value;
-    } catch (error) {
-      problem = error; // Ignored until the time is over.
+      await delay(500);
     }
-    if (performance.now() > deadline)
-      throw new Error(`not within ${patienceMs} ms: ${what}`, { cause: problem });
-    await delay(250);
-  }
+  });
 }

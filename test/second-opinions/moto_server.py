@@ -7,20 +7,20 @@ put in its place. Each correction below says what moto lacks.
 import hashlib
 import json
 import os
-import socket
 import sys
 import threading
 import uuid
 
 from jsonata import Jsonata
 from moto.core.config import default_user_config
-from moto.server import main
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.stepfunctions.parser.asl.component.intrinsic import jsonata as own_functions
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import state_task_service_aws_sdk as sdk_tasks
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import StateTaskService
 from moto.stepfunctions.parser.asl.eval import states, variable_store
 from moto.stepfunctions.parser.asl.jsonata import jsonata as evaluation
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+from werkzeug.serving import make_server
 
 
 def end_with_parent():
@@ -108,9 +108,9 @@ def begun_executions(backend, status=None):
 
 StepFunctionsParserBackend._get_executions = begun_executions
 
-with socket.create_server(("127.0.0.1", 0)) as free:
-    port = str(free.getsockname()[1])
+app = DomainDispatcherApplication(create_backend_app)
+server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=MotoRequestHandler)
 # Where Step Functions finds the other services.
-os.environ["MOTO_PORT"] = port
-print(port, flush=True)
-main(["--port", port])
+os.environ["MOTO_PORT"] = str(server.port)
+print(server.port, flush=True)
+server.serve_forever()

@@ -18,6 +18,10 @@ const folder = join(import.meta.dirname, "../java");
 const cache = join(import.meta.dirname, "../../../node_modules/.cache/java-lock-client");
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
+/** Peer.java's. */
+const oldestJava = 17;
+const needs = `needs a JDK ${oldestJava} or newer, and Maven`;
+
 /** The folder with the client's jars: for each pom.xml another one. */
 async function jars(): Promise<string> {
   const pom = await readFile(join(folder, "pom.xml"));
@@ -28,10 +32,11 @@ async function jars(): Promise<string> {
 export async function missingForJava(): Promise<string | undefined> {
   const fetched = await jars();
   try {
-    await run("javac", ["-version"]);
+    const { stdout } = await run("javac", ["-version"]);
+    if (Number(/\d+/.exec(stdout)) < oldestJava) return needs;
     if (!existsSync(fetched)) await run("mvn", ["-version"]);
   } catch {
-    return "needs Java and Maven"; // Ignored: what is missing is said to the caller.
+    return needs; // Ignored: what is missing is said to the caller.
   }
   if (existsSync(fetched)) return undefined;
   const part = `${fetched}.${process.pid}`;
@@ -61,14 +66,16 @@ class Jvm implements OtherProcess {
   readonly #child: Promise<Running> = this.#start();
   readonly #asked = new Map<number, Asked>();
   #count = 0;
+  #ended: Error | undefined;
 
   /** Sends a line, and gives what is answered to it. */
   async ask(verb: string, ...words: readonly (string | number)[]): Promise<string> {
     this.#count += 1;
     const number = this.#count;
+    const child = await this.#child;
+    if (this.#ended !== undefined) throw this.#ended;
     const { promise, ...asked } = Promise.withResolvers<string>();
     this.#asked.set(number, asked);
-    const child = await this.#child;
     stay(child, true);
     child.stdin.write(`${[number, verb, ...words].join("\t")}\n`);
     return await promise;
@@ -102,6 +109,7 @@ class Jvm implements OtherProcess {
   }
 
   #fail(error: Error): void {
+    this.#ended ??= error;
     for (const { reject } of this.#asked.values()) reject(error);
     this.#asked.clear();
   }

@@ -54,7 +54,7 @@ final class Peer {
     String said;
     try {
       said = "ok\t" + perform(words);
-    } catch (Exception error) {
+    } catch (Throwable error) {
       said = "error\t" + error.toString().replaceAll("\\s+", " ");
     }
     synchronized (System.out) {

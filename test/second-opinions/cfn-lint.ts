@@ -1,0 +1,68 @@
+/** cfn-lint over every template that test/infra synthesizes. */
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type PythonTools, pythonTools } from "./python.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const lintedAtATime = 16;
+
+/** Rules of cfn-lint that say nothing here. */
+const ignoredRules: Readonly<Record<string, string>> = {
+  W3005: "a dependency that a reference implies already: the CDK writes it beside that on a role's policy",
+};
+
+const tools = await pythonTools("cfn-lint");
+if (tools !== undefined && !(await lintTemplates(tools))) process.exitCode = 1;
+
+/** Tells whether nothing was found. */
+async function lintTemplates(tools: PythonTools): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), "templates-"));
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  const synthesis = spawn(
+    process.execPath,
+    [vitest, "run", "--project=unit", "--reporter=dot", "test/infra"],
+    {
+      cwd: root,
+      env: { ...process.env, LEASEHOLD_KEPT_TEMPLATES: folder },
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
+  const [code] = (await once(synthesis, "close")) as [number | null];
+  const templates = (await readdir(folder)).map((name) => join(folder, name));
+  if (code !== 0 || templates.length === 0) {
+    console.log(
+      `cfn-lint: the tests that synthesize templates ended with ${code}, and kept ${templates.length}`,
+    );
+    return false;
+  }
+  const findings: string[] = [];
+  const lintNext = async (): Promise<void> => {
+    for (let some = templates.splice(0, lintedAtATime); some.length > 0; ) {
+      findings.push(...(await lint(tools, some)));
+      some = templates.splice(0, lintedAtATime);
+    }
+  };
+  const count = templates.length;
+  await Promise.all(Array.from({ length: availableParallelism() }, lintNext));
+  for (const finding of findings) console.log(finding);
+  console.log(`cfn-lint: ${count} templates, ${findings.length === 0 ? "nothing found" : "see above"}`);
+  return findings.length === 0;
+}
+
+async function lint({ python, programs }: PythonTools, templates: readonly string[]): Promise<string[]> {
+  const ignored = Object.keys(ignoredRules).flatMap((rule) => ["--ignore-checks", rule]);
+  const cfnLint = [join(programs, "cfn-lint"), "--format", "parseable", ...ignored];
+  try {
+    await run(python, [...cfnLint, "--", ...templates]);
+    return [];
+  } catch (error) {
+    const { stdout = "", stderr = "" } = error as { readonly stdout?: string; readonly stderr?: string };
+    const said = `${stdout}${stderr}`.trim();
+    return said === "" ? [String(error)] : said.split("\n");
+  }
+}
