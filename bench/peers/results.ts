@@ -45,13 +45,16 @@ export interface KeysTimes {
   readonly cpuUs: number;
 }
 
+/** With fewer locks a heap changes more by other things than by them. */
+export const fewestForMemory = 1_000;
+
 /** Holding so many locks in one process, for one heartbeat period. */
 export interface HoldingCost {
   readonly id: string;
   readonly locks: number;
   readonly requests: number;
   readonly cpuMs: number;
-  /** What one lock keeps of the heap; null where there is only one. */
+  /** What one lock keeps of the heap; null where there are fewer than `fewestForMemory`. */
   readonly bytes: number | null;
 }
 

@@ -3,7 +3,14 @@ import { dollars } from "../costs/markdown.ts";
 import { costOf } from "../costs/prices.ts";
 import type { Ability, Contender } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
-import type { HandOverTimes, HoldingCost, KeysTimes, PeerResults, WireCost } from "./results.ts";
+import {
+  fewestForMemory,
+  type HandOverTimes,
+  type HoldingCost,
+  type KeysTimes,
+  type PeerResults,
+  type WireCost,
+} from "./results.ts";
 
 /** One table. */
 export interface ResultTable {
@@ -218,7 +225,10 @@ function memory({ holding: measured }: PeerResults): ResultTable {
       const cost = measured.find((one) => one.id === id && one.locks === most);
       return [typeof cost?.bytes === "number" ? thousands(cost.bytes) : none];
     }),
-    reasons: reasonsFor("hold"),
+    reasons: [
+      ...reasonsFor("hold"),
+      ...(most < fewestForMemory ? [`all: fewer than ${thousands(fewestForMemory)} locks do not tell.`] : []),
+    ],
   };
 }
 
