@@ -24,7 +24,8 @@ if (unknown !== undefined) throw new Error(`there is no part ${unknown}; allowed
 
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  process.once(signal, () => {
+  // It comes twice where a terminal sends it to all, and npm passes it on.
+  process.on(signal, () => {
     process.exitCode = 128 + constants.signals[signal];
     interrupted.abort();
   });
