@@ -23,7 +23,7 @@ if (missing === undefined) {
   if (!(await pass("java", checks))) process.exitCode = 1;
   place.dynamodb.destroy();
 } else {
-  console.log(`java: skipped: Amazon's lock client ${missing}`);
+  console.log(`java: skipped: ${missing}`);
 }
 
 function checksOf(contender: Contender, place: Place): Checks {

@@ -13,8 +13,8 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 
 const parts = ["cfn-lint", "moto", "java"];
-/** Each of them takes a minute or two on an idle machine. */
-const mostMinutes = 10;
+/** Never on an idle machine: each takes two or three. */
+const mostMinutes = 20;
 /** For its last words, from SIGTERM to SIGKILL. */
 const graceMs = 5_000;
 
