@@ -18,6 +18,8 @@ export const leaseDurationMs = 5_000;
 export const clockSkewMs = 500;
 /** Short, so that ttl comes into play, but longer than any request is under way. */
 export const retentionMs = 8_000;
+/** How far wall clocks are wrong at most, if not more: by more than any allowance, and less than `retentionMs`. */
+export const wallErrorMs = 2_000;
 /** The allowances that hosts draw. */
 const allowances = [0, clockSkewMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY] as const;
 
@@ -77,10 +79,7 @@ export interface ClusterOptions<Parts> {
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
-  /**
-   * How far wall clocks are wrong at most, in milliseconds: by more than any allowance, and where ttl removes items by less than
-   * `retentionMs`. @default 2000
-   */
+  /** How far wall clocks are wrong at most; by more than `retentionMs` only where ttl removes nothing. @default 2000 */
   readonly wallErrorMs?: number | undefined;
   /** What answers tell a host of the time. @default - drawn for each host */
   readonly dates?: (index: number) => Dates | undefined;
@@ -193,12 +192,11 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, wallErrorMs = 2_000, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    const errorMs = this.#options.wallErrorMs ?? wallErrorMs;
     // The explorer's hosts have nothing to draw from, and differ by their index.
     const { isRandom } = world;
-    const aheadMs = isRandom
-      ? random.between(-wallErrorMs, wallErrorMs)
-      : ((index % 3) - 1) * (clockSkewMs / 2);
+    const aheadMs = isRandom ? random.between(-errorMs, errorMs) : ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
     const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
     const own = this.#options.weather ?? roughWeather(random);

@@ -29,7 +29,7 @@ export class QueueMonitor {
    * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
    */
   #endedAt = 0;
-  /** When each ticket was written as it is: a process whose clock is ahead writes a later end than others wait for. */
+  /** When each ticket was first written as it is, by its id and text: a late copy may bring a text back. */
   readonly #landedAt = new Map<string, number>();
   /** The last time in which the lease was free, until it was granted. */
   #free = { endedAt: 0, until: 0 };
@@ -52,8 +52,9 @@ export class QueueMonitor {
     const isWritten = after?.[token] !== before?.[token] || after?.[version] !== before?.[version];
     if (isWritten) this.#leaseLandedAt = this.#now();
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
-    const texts = new Map(tickets.map(({ id, text }) => [id, text]));
-    for (const { id, text } of left) if (texts.get(id) !== text) this.#landedAt.set(id, this.#now());
+    for (const ticket of left) {
+      if (!this.#landedAt.has(asWritten(ticket))) this.#landedAt.set(asWritten(ticket), this.#now());
+    }
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
     const names = Object.keys(after ?? {}).filter((name) => name.startsWith(ticketPrefix));
     if (names.length !== left.length) fault("a ticket's text has come back without its number");
@@ -66,9 +67,10 @@ export class QueueMonitor {
    * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to write its ticket
    * again. A write that passes it may land when the next holder has the lease.
    */
-  mayBePassed({ id, until, leaseMs, isWatching, ownClock }: QueueTicket, before: Item | undefined): boolean {
+  mayBePassed(ticket: QueueTicket, before: Item | undefined): boolean {
+    const { until, leaseMs, isWatching, ownClock } = ticket;
     if (!ownClock && until <= this.#now()) return true;
-    const landedAt = this.#landedAt.get(id) ?? 0;
+    const landedAt = this.#landedAt.get(asWritten(ticket)) ?? 0;
     if (this.#now() - landedAt >= leaseMs * (1 - rateError)) return true;
     if (!isWatching) return false;
     // As its waiter has it, which knows the service's time to the second, or since others could see it.
@@ -86,4 +88,8 @@ export class QueueMonitor {
     const watchedAt = this.#leaseLandedAt + Number(item[leaseDurationMs]);
     return item[ownClock] === item[version] ? watchedAt : Math.min(Number(item[expiresAt]), watchedAt);
   }
+}
+
+function asWritten({ id, text }: QueueTicket): string {
+  return `${id} ${text}`;
 }

@@ -5,7 +5,7 @@ import type { CacheEntry } from "../../../packages/client/src/single-flight/entr
 import { type ComputeContext, SingleFlight } from "../../../packages/client/src/single-flight/index.ts";
 import { cacheSortKey, flightSortKey } from "../../../packages/client/src/single-flight/schema.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
+import { Cluster, everyMishap, type Mishap, mishaps, type Running, wallErrorMs } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -14,7 +14,7 @@ import type { World } from "../world.ts";
 const processes = 4;
 const keys = ["x", "y"] as const;
 const freshForMs = 3_000;
-/** How far two processes may differ in a value's age. */
+/** How far two processes that know the service's time may differ in a value's age. */
 const agesDifferByMs = 1_500;
 /** How long one call to the service may take, at most. */
 const callBudgetMs = 10_000;
@@ -92,6 +92,8 @@ export class Site {
   readonly world: Cluster<Place>;
   readonly #beliefs: Beliefs;
   readonly #usableForMs: number;
+  /** Whether a process has come that does not know the service's time. */
+  #isUntold = false;
   readonly #staleWithinMs: number;
   readonly #produced = new Map<string, Beginning>();
   /** When the last invalidation that has resolved was called, by key. */
@@ -193,7 +195,7 @@ export class Site {
       const isOthers = !value.endsWith(` by ${running.process.name}`);
       const beginning = this.#produced.get(value);
       if (!value.startsWith(key) || beginning === undefined) world.fault(`nobody has computed ${value}`);
-      else if (isAlone && since - beginning.endedAt > this.#usableForMs + agesDifferByMs)
+      else if (isAlone && since - beginning.endedAt > this.#usableForMs + this.#agesDifferByMs)
         world.fault(`${value} was given ${since - beginning.endedAt} ms after it was computed`);
       else if (forceRefresh) this.#expectRefreshed(since, value, beginning, collections, isOthers);
       else if (forgottenAt !== undefined) this.#expectComputedAfter(forgottenAt, value, beginning);
@@ -221,8 +223,14 @@ export class Site {
     const entry: Partial<CacheEntry> = JSON.parse(String(data));
     const { value, freshUntil = Number.POSITIVE_INFINITY, staleUntil = 0 } = entry;
     const now = this.world.clock.now();
-    const isPast = now > freshUntil + agesDifferByMs;
-    return value !== undefined && isPast && now + this.#staleWithinMs < staleUntil - agesDifferByMs;
+    const isPast = now > freshUntil + this.#agesDifferByMs;
+    return value !== undefined && isPast && now + this.#staleWithinMs < staleUntil - this.#agesDifferByMs;
+  }
+
+  /** Those that do not know the time go by their wall clocks, which are wrong. */
+  get #agesDifferByMs(): number {
+    this.#isUntold ||= this.world.processes.some(({ process }) => process.dates === "stripped");
+    return this.#isUntold ? agesDifferByMs + 2 * wallErrorMs : agesDifferByMs;
   }
 
   /** Where ttl has removed nothing since: it may have been the mark, or the lock of a computation that stood still. */

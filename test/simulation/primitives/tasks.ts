@@ -534,7 +534,7 @@ const many: Simulation = {
     {
       what: "an ending by another's claim",
       tamper: without("#token = :ifToken AND #fence = :ifFence", isRemoval),
-      violation: /by token .*, and was held by token/,
+      violation: /by token .*, and was held by/,
     },
     {
       what: "a task that is added with an attempt more",
