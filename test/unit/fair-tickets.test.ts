@@ -80,7 +80,9 @@ describe("a ticket", () => {
   it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {
     const nothing = { since: 0, until: 0, leaseMs: 0, shape: undefined, owner: "" };
     const flags = { isWatching: true, ownClock: false };
-    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing, ...flags }]);
+    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([
+      { id: "x", number: 1, text, ...nothing, ...flags },
+    ]);
   });
 });
 
