@@ -119,14 +119,20 @@ fuzz(
   fc.oneof(
     {
       weight: 3,
-      arbitrary: someEvent({
-        key: fc.constantFrom(key, "free"),
-        detail: someEvent({
-          executionArn: fc.constantFrom("OTHER", "WORK"),
-          status: fc.constantFrom("FAILED", "ABORTED"),
-          input: fc.constantFrom("{}", '{"key":"import"}', "[", "7"),
-        }),
-      }),
+      arbitrary: someEvent(
+        {
+          key: fc.constantFrom(key, "free"),
+          detail: someEvent(
+            {
+              executionArn: fc.constantFrom("OTHER", "WORK"),
+              status: fc.constantFrom("FAILED", "ABORTED"),
+              input: fc.constantFrom("{}", '{"key":"import"}', "[", "7"),
+            },
+            ["executionArn", "status"],
+          ),
+        },
+        ["key", "detail"],
+      ),
     },
     json,
   ),
