@@ -150,7 +150,9 @@ describe("docs/scale.md calculates from the figures of other pages:", () => {
   });
 });
 
-it("docs/scale.md has the simulation's figures: else run npm run scale", { tags: ["long"] }, async () => {
+// A minute and a half of computing on an idle core.
+const long = { tags: ["long"], timeout: 900_000 };
+it("docs/scale.md has the simulation's figures: else run npm run scale", long, async () => {
   const compared = [];
   for (const figure of figures) compared.push(await compare(figure));
   expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
