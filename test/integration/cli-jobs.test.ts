@@ -189,7 +189,7 @@ describe("leasehold elect", () => {
   it("runs the command while it leads, and lets another host lead when it is interrupted", async () => {
     const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
     const elect = (owner: string) =>
-      leasehold("elect", key, "--owner", owner, "--lease", "3s", "--", "sh", "-c", script);
+      leasehold("elect", key, "--owner", owner, "--lease", "8s", "--", "sh", "-c", script);
     const first = elect("host-1");
     await eventually(() => expect(first.stdout).toBe("leading\n"));
     const second = elect("host-2");
@@ -207,7 +207,7 @@ describe("leasehold elect", () => {
   it("stands again when the command has ended, and when the lead is lost", async () => {
     const client = table.client();
     const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
-    const call = leasehold("elect", key, "--lease", "2s", "--", "sh", "-c", script);
+    const call = leasehold("elect", key, "--lease", "8s", "--", "sh", "-c", script);
     await eventually(() => expect(call.stdout).toBe("leading\n"));
     await client.forceRelease(key, { token: (await client.inspect(key))?.token ?? "" });
     await eventually(() => expect(call.stdout).toBe("leading\nleading\n"));

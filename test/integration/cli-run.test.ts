@@ -205,7 +205,7 @@ describe("a lease that is lost", () => {
 
   it("is told to the child by SIGTERM and by the pipe of --fd, and ends the call with 76", async () => {
     const script = `(trap "" TERM; cat <&3; echo closed) & trap "echo told; wait; exit 0" TERM; ${waitForEver}`;
-    const call = run(["--lease", "2s", "--fd", "3", "--slot", "one"], script);
+    const call = run(["--lease", "8s", "--fd", "3", "--slot", "one"], script);
     await printed(call, "ready");
     await breakIt();
     expect(await call.ended).toBe(76);
@@ -217,13 +217,13 @@ describe("a lease that is lost", () => {
 
   it("kills a child that ignores SIGTERM, and what it has left behind, after --kill-after", async () => {
     const stubborn = `trap "" TERM; ${waitForEver}`;
-    const call = run(["--lease", "2s", "--kill-after", "200ms"], `sh -c '${stubborn}' & ${stubborn}`);
+    const call = run(["--lease", "8s", "--kill-after", "200ms"], `sh -c '${stubborn}' & ${stubborn}`);
     await printed(call, "ready");
     await breakIt();
     expect(await call.ended).toBe(76);
     expect(call.stderr).toContain("has not ended after 200ms: sending SIGKILL to it");
 
-    const leftBehind = run(["--lease", "2s", "--kill-after", "200ms"], `sh -c '${stubborn}' & sleep 600`);
+    const leftBehind = run(["--lease", "8s", "--kill-after", "200ms"], `sh -c '${stubborn}' & sleep 600`);
     await printed(leftBehind, "ready");
     await breakIt();
     // All of its output is read only when nobody has its end of the pipe any more.
@@ -233,7 +233,7 @@ describe("a lease that is lost", () => {
   it("lets the child go on with --on-lost ignore, and still ends the call with 76", async () => {
     const file = join(folder, key);
     const call = run(
-      ["--lease", "2s", "--on-lost", "ignore"],
+      ["--lease", "8s", "--on-lost", "ignore"],
       `echo ready; until [ -e ${file} ]; do sleep 0.05; done; echo finished`,
     );
     await printed(call, "ready");
@@ -330,11 +330,11 @@ describe("a lease that is kept", () => {
   it("is renewed for as long as the child runs, and not with --no-heartbeat", async () => {
     const file = join(folder, key);
     const script = `echo ready; until [ -e ${file} ]; do sleep 0.05; done`;
-    const call = run(["--lease", "1s"], script);
+    const call = run(["--lease", "4s"], script);
     await printed(call, "ready");
     const { acquiredAt = 0 } = (await client.inspect(key)) ?? {};
     await eventually(async () => {
-      expect((await client.inspect(key))?.expiresAt).toBeGreaterThan(acquiredAt + 2_000);
+      expect((await client.inspect(key))?.expiresAt).toBeGreaterThan(acquiredAt + 6_000);
     });
     await writeFile(file, "");
     expect(await call.ended).toBe(0);

@@ -151,14 +151,14 @@ test("a keeper keeps a client's permits until a time, with their payload, and le
   const data = { text: 'a "b", [1]', list: [0.1, [2]] };
   const lease = await semaphore.acquire({
     permits: 2,
-    leaseDurationMs: 3_000,
+    leaseDurationMs: 8_000,
     owner: "me",
     reentrant: false,
     data,
   });
-  const input = { lease: lease.toJSON(), until: Date.now() + 5_000 };
+  const input = { lease: lease.toJSON(), until: Date.now() + 12_000 };
   const keeper = app.startExecution("Heartbeat/StateMachine", input).executionArn;
-  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await new Promise((resolve) => setTimeout(resolve, 9_000));
   expect((await semaphore.inspect()).held).toMatchObject([{ owner: "me", data, seat: { permits: 2 } }]);
   expect(await app.finished(keeper)).toMatchObject({ status: "SUCCEEDED" });
   expect((await semaphore.inspect()).free).toBe(3);

@@ -10,7 +10,7 @@ let byName: LeaseClient;
 
 beforeAll(async () => {
   await createLeaseTable({ tableName, dynamodb });
-  byArn = new LeaseClient({ tableName: arn, dynamodb, owner: "by ARN", leaseDurationMs: 3_000 });
+  byArn = new LeaseClient({ tableName: arn, dynamodb, owner: "by ARN", leaseDurationMs: 15_000 });
   byName = new LeaseClient({ tableName, dynamodb, owner: "by name" });
 });
 afterAll(() => dynamodb.destroy());
