@@ -1,4 +1,4 @@
-/** What a hand-over takes, and how long the lock is idle, as waiters grow: all side by side, for what they do is to wait. */
+/** What a hand-over takes, and how long the lock is idle, as waiters grow: one contender after the other, for looks take time, too. */
 import { startProxy, type Target } from "../../test/support/proxy.ts";
 import { Relay } from "../relay.ts";
 import { median, quantile } from "../statistics.ts";
@@ -23,12 +23,13 @@ export async function measureHandOvers(
   tables: Tables,
   { waiters, measureMs }: HandOverPlan,
 ): Promise<HandOverTimes[]> {
-  const able = handingOver.filter(({ cannot }) => cannot.handOver === undefined);
-  return await Promise.all(
-    able.flatMap((contender) =>
-      waiters.map((count) => handOver(contender, engine, tables, { waiters: count, measureMs })),
-    ),
-  );
+  const times: HandOverTimes[] = [];
+  for (const contender of handingOver) {
+    if (contender.cannot.handOver !== undefined) continue;
+    const plans = waiters.map((count) => ({ waiters: count, measureMs }));
+    times.push(...(await Promise.all(plans.map((plan) => handOver(contender, engine, tables, plan)))));
+  }
+  return times;
 }
 
 async function handOver(
