@@ -1,6 +1,7 @@
 /** What people and tools send who look after the leases of others. */
 import { historyItemOf, internalsOf } from "@leasehold/client/internal";
 import { LeaseOperator } from "@leasehold/client/operator";
+import { setting } from "../test/support/recomposed.ts";
 import { type OperationSite, type Promised, promised } from "./promised.ts";
 
 const reason = "INC-4411, host is gone";
@@ -56,9 +57,9 @@ export const operators: readonly Promised[] = [
   promised("operator: `history` of a key, one change", "1 Query", [0, 1], async (site) => {
     const { key, ...lease } = (await site.client().acquire(site.newKey())).toJSON();
     const change = { ...lease, key, sortKey: "lease", what: "acquired", at: lease.acquiredAt } as const;
-    const { pk, sk, ...set } = historyItemOf({ ...change, reason: undefined }, 60_000);
+    const { pk, sk, ...attributes } = historyItemOf({ ...change, reason: undefined }, 60_000);
     const { table } = internalsOf(site.client()).context;
-    await table.update({ key: { pk: String(pk), sk: String(sk) }, set, insist: [["token", "missing"]] });
+    await table.update(setting({ pk: String(pk), sk: String(sk) }, attributes));
     await site.counted(() => all(operatorOf(site).history(key)));
   }),
 ];

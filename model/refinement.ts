@@ -1,6 +1,5 @@
 /** Holds the model's table of writes against the code: the real write, in the same state, on the store in memory. */
 import { MemoryLeaseStore } from "@leasehold/client/testing";
-import { render } from "../packages/client/src/store/write.ts";
 import type { Item as StoredItem, UpdateRequest } from "../packages/client/src/store.ts";
 import { absent, type Item, type Sent, tickMs, type WriteName, writes } from "./writes.ts";
 
@@ -18,7 +17,7 @@ export function differenceOf(
 ): string | undefined {
   const store = new MemoryLeaseStore();
   if (item !== undefined) put(store, stored(item));
-  const { applied } = store.updateNow(render(writes[name].write(sent)));
+  const { applied } = store.updateNow(writes[name].write(sent).request());
   if (applied !== (after !== undefined))
     return `${name} is ${applied ? "accepted" : "refused"} by the real condition, and not in the model`;
   const found = abstracted(store.peek(key));

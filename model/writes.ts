@@ -1,9 +1,9 @@
 /**
  * The lock's writes as a table: when each is accepted, and what it makes of the item. Each row names the function of
- * expressions.ts that it models, and each condition the part of DynamoDB's expression that it stands for.
+ * statements/lock.ts that it models, and each condition the part of DynamoDB's expression that it stands for.
  */
-import * as expressions from "../packages/client/src/expressions.ts";
-import type { Write } from "../packages/client/src/store/write.ts";
+import * as statements from "../packages/client/src/statements/lock.ts";
+import type { Write } from "../packages/client/src/statements/statement.ts";
 
 /** One tick of the model, in milliseconds: as DynamoDB's ttl has whole seconds, nothing is rounded. */
 export const tickMs = 1_000;
@@ -40,7 +40,7 @@ export interface Sent {
   readonly at: number;
   readonly expiresAt: number;
   /** The record that a takeover replaces. */
-  readonly judged: expressions.Judged;
+  readonly judged: statements.Judged;
   readonly retention: number;
 }
 
@@ -92,7 +92,7 @@ function granted(item: Item, { token, version, at, expiresAt, retention }: Sent)
   return { token, version, expiresAt, fence, released: item.released, ttl: expiresAt + retention };
 }
 
-function grant({ token, version, at, expiresAt, retention }: Sent): expressions.Grant {
+function grant({ token, version, at, expiresAt, retention }: Sent): statements.Grant {
   return {
     ...{ token, version, owner: `owner of ${token}`, acquiredAt: at * tickMs },
     ...{ expiresAt: expiresAt * tickMs, leaseDurationMs: tickMs, retentionMs: retention * tickMs },
@@ -100,9 +100,9 @@ function grant({ token, version, at, expiresAt, retention }: Sent): expressions.
   };
 }
 
-const shown = ({ token, fence }: Sent): expressions.Proof => ({ token, fencingToken: fence });
+const shown = ({ token, fence }: Sent): statements.Proof => ({ token, fencingToken: fence });
 
-/** By the names of the functions in expressions.ts. */
+/** By the names of the functions in statements/lock.ts. */
 export const writes: Readonly<Record<WriteName, Row>> = {
   acquire: {
     says: "takes a free lock",
@@ -115,7 +115,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
       isNotRevoked,
     ],
     gives: granted,
-    write: (sent) => expressions.acquire(lease, grant(sent)),
+    write: (sent) => statements.acquire(lease, grant(sent)),
   },
   takeOver: {
     says: "takes the place of a lease that was judged expired",
@@ -138,7 +138,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
       isNotRevoked,
     ],
     gives: granted,
-    write: (sent) => expressions.takeOver(lease, grant(sent), sent.judged),
+    write: (sent) => statements.takeOver(lease, grant(sent), sent.judged),
   },
   renew: {
     says: "prolongs my lease",
@@ -156,7 +156,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
       ...{ version, expiresAt, ttl: expiresAt + retention },
     }),
     write: (sent) =>
-      expressions.renew(lease, {
+      statements.renew(lease, {
         ...{ shown: shown(sent), version: sent.version, expiresAt: sent.expiresAt * tickMs },
         ...{ leaseDurationMs: tickMs, retentionMs: sent.retention * tickMs },
       }),
@@ -166,7 +166,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
     when: [isMyToken, isMyFence],
     gives: (item, { token, at, retention }) => ({ ...item, ...free, released: token, ttl: at + retention }),
     write: (sent) =>
-      expressions.release(lease, {
+      statements.release(lease, {
         ...{ shown: shown(sent), now: sent.at * tickMs, retentionMs: sent.retention * tickMs },
         ...{ slot: undefined, cooldown: undefined },
       }),
@@ -175,7 +175,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
     says: "an operator ends the lease of a token",
     when: [{ ...isMyToken, says: "the token is the one that the operator has seen" }],
     gives: (item, { token }) => ({ ...item, ...free, released: token }),
-    write: ({ token, at }) => expressions.breakLease(lease, token, at * tickMs),
+    write: ({ token, at }) => statements.breakLease(lease, token, at * tickMs),
   },
   cancel: {
     says: "takes back an acquisition without an answer",
@@ -188,7 +188,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
     ],
     gives: (item, { token, at, retention }) => ({ ...item, ...free, released: token, ttl: at + retention }),
     write: ({ token, at, retention }) =>
-      expressions.cancel(lease, { token, now: at * tickMs, retentionMs: retention * tickMs }),
+      statements.cancel(lease, { token, now: at * tickMs, retentionMs: retention * tickMs }),
   },
   revokeToken: {
     says: "revokes my token beside the lease of another",
@@ -200,15 +200,15 @@ export const writes: Readonly<Record<WriteName, Row>> = {
       },
     ],
     gives: (item, { token }) => ({ ...item, released: token }),
-    write: ({ token }) => expressions.revokeToken(lease, token),
+    write: ({ token }) => statements.revokeToken(lease, token),
   },
 };
 
 /** What guards the writes of the user's own program: no write of the lock's. */
 export const guards = {
-  /** Of expressions.ts: {@link expressions.stillHeld}. */
+  /** {@link statements.stillHeld}, of statements/lock.ts. */
   stillHeld: [isMyToken, isMyFence],
-  /** Of expressions.ts: {@link expressions.noLaterHolder}. */
+  /** `noLaterHolder`, of statements/queries.ts. */
   noLaterHolder: {
     says: "no later holder has written",
     expression: "(attribute_not_exists(#leaseFence) OR #leaseFence <= :leaseFence)",
@@ -216,9 +216,10 @@ export const guards = {
   },
 } as const;
 
-/** Writes of expressions.ts that the model leaves out, and why nothing that it says depends on them. */
+/** Writes of statements/lock.ts that the model leaves out, and why nothing that it says depends on them. */
 export const leftOut: Readonly<Record<string, string>> = {
   renewUnlessRevoked: "renew, with one more condition",
   requestRevocation: "sets one attribute, which no condition of the others asks for",
+  take: "acquire or takeOver",
   takeBackSlot: "sets one attribute, which says which slots are done",
 };

@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseStore, type UpdateRequest } from "@leasehold/client";
-import { release, render } from "@leasehold/client/internal";
+import { release } from "@leasehold/client/internal";
 import { metricsListener } from "@leasehold/client/metrics";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased } from "@leasehold/middy";
@@ -18,8 +18,8 @@ export const wakeUp: Usage = sumOf([handlerRun, 1], [{ readUnit: 1 }, 1]);
 const shown = { token: "token", fencingToken: 1 };
 const ending = { shown, now: 1, retentionMs: 1, cooldown: undefined };
 const releases: ReadonlySet<string> = new Set([
-  render(release({ key }, { ...ending, slot: undefined })).update,
-  render(release({ key }, { ...ending, slot: "slot" })).update,
+  release({ key }, { ...ending, slot: undefined }).request().update,
+  release({ key }, { ...ending, slot: "slot" }).request().update,
 ]);
 
 /** Whether a write lets a lock go. */

@@ -14,7 +14,6 @@ import {
   HeldSeat,
   permitBounds,
   release,
-  render,
   renew,
   renewSeatUnlessRevoked,
   renewUnlessRevoked,
@@ -134,7 +133,7 @@ describe("a leased workflow", () => {
       Leasehold_ReleaseFailed: release(lock, ending),
     };
     for (const [name, write] of Object.entries(expected)) {
-      const { update, condition, names, values } = render(write);
+      const { update, condition, names, values } = write.request();
       const sent = await argumentsOf(states[name]?.Arguments, "lease");
       expect(sent, name).toMatchObject({
         UpdateExpression: update,
@@ -194,7 +193,7 @@ describe("a leased workflow", () => {
       Release: held.release(ending),
     };
     for (const [name, write] of Object.entries(expected)) {
-      const { update, condition, names, values } = render(write);
+      const { update, condition, names, values } = write.request();
       const sent = await argumentsOf(states[name]?.Arguments, "semaphore");
       expect(sent, name).toMatchObject({
         Key: { sk: { S: "semaphore" } },

@@ -9,7 +9,7 @@ import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import type { LeaseHandle } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
-import { park, render } from "@leasehold/client/internal";
+import { park } from "@leasehold/client/internal";
 import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
@@ -190,9 +190,10 @@ describe("the bundled handlers", () => {
         update,
         names: placeholders,
         values,
-      } = render(
-        park({ pk: key, sk: String(place) }, { taskToken, expiresAt: Date.now(), retentionMs: 60_000 }),
-      );
+      } = park(
+        { pk: key, sk: String(place) },
+        { taskToken, expiresAt: Date.now(), retentionMs: 60_000 },
+      ).request();
       await system.leases.dynamodb.send(
         new UpdateItemCommand({
           TableName: system.leases.tableName,

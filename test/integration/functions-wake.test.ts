@@ -1,6 +1,6 @@
 import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { park, render } from "@leasehold/client/internal";
+import { park } from "@leasehold/client/internal";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { type ParkedWaiter, parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";
@@ -17,9 +17,10 @@ beforeAll(async () => {
 afterAll(() => table?.close());
 
 async function parkedAt(key: string, since: string, taskToken: string): Promise<void> {
-  const { update, names, values } = render(
-    park({ pk: key, sk: since }, { taskToken, expiresAt: Date.now(), retentionMs: 0 }),
-  );
+  const { update, names, values } = park(
+    { pk: key, sk: since },
+    { taskToken, expiresAt: Date.now(), retentionMs: 0 },
+  ).request();
   await table.dynamodb.send(
     new UpdateItemCommand({
       TableName: table.tableName,

@@ -1,16 +1,17 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type * as Expressions from "../../packages/client/src/expressions.ts";
-import { release } from "../../packages/client/src/expressions.ts";
 import type * as JudgeModule from "../../packages/client/src/protocol/expiry-detector.ts";
 import type * as HeldLeaseModule from "../../packages/client/src/protocol/held-lease.ts";
 import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
 import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
 import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
 import type { LeaseRecord } from "../../packages/client/src/record.ts";
-import type { Condition, Write } from "../../packages/client/src/store/write.ts";
+import type * as Statements from "../../packages/client/src/statements/lock.ts";
+import { release } from "../../packages/client/src/statements/lock.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
 import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
 import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { insistingOn } from "../support/recomposed.ts";
 import { lock } from "./primitives/lock.ts";
 import { tellViolation } from "./report.ts";
 import { type Outcome, type Subject, simulate } from "./simulation.ts";
@@ -32,8 +33,8 @@ async function plant<Module extends object>(
   return await import("@leasehold/client");
 }
 
-const plantInExpressions = (mistake: (original: typeof Expressions) => Partial<typeof Expressions>) =>
-  plant<typeof Expressions>(`${source}/expressions.ts`, mistake);
+const plantInStatements = (mistake: (original: typeof Statements) => Partial<typeof Statements>) =>
+  plant<typeof Statements>(`${source}/statements/lock.ts`, mistake);
 
 async function firstViolation(subject: Subject): Promise<Outcome> {
   for (let seed = 1; seed <= mostSeeds; seed += 1) {
@@ -43,14 +44,9 @@ async function firstViolation(subject: Subject): Promise<Outcome> {
   throw new Error(`no violation in ${mostSeeds} seeds`);
 }
 
-/** With no other condition than this one. */
-function insistingOn(write: Write, condition: Condition): Write {
-  return { ...write, insist: [condition] };
-}
-
 afterEach(() => {
   for (const path of [
-    "expressions.ts",
+    "statements/lock.ts",
     "protocol/lease-form.ts",
     "protocol/expiry-detector.ts",
     "protocol/held-lease.ts",
@@ -63,8 +59,8 @@ afterEach(() => {
 
 describe("the simulation catches", { tags: ["long"] }, () => {
   it("a release that does not insist on its token", async () => {
-    const subject = await plantInExpressions((original) => ({
-      release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
+    const subject = await plantInStatements((original) => ({
+      release: (lease, ending) => insistingOn(original.release(lease, ending), "attribute_exists(#token)"),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale write of .* changed/);
@@ -145,11 +141,12 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("a fencing token that is lost when the item goes", async () => {
-    const fence = { of: "fence", from: 1, by: 1 };
-    const forgetful = (write: Write): Write => ({ ...write, set: { ...write.set, fence } });
-    const subject = await plantInExpressions((original) => ({
-      acquire: (lease, grant) => forgetful(original.acquire(lease, grant)),
-      takeOver: (lease, grant, judged) => forgetful(original.takeOver(lease, grant, judged)),
+    const forgetful = (write: Write): Write => {
+      write.values[":fromFence"] = 1;
+      return write;
+    };
+    const subject = await plantInStatements((original) => ({
+      take: (...asked) => forgetful(original.take(...asked)),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/the fencing token of .* went from|a stale fenced write/);
@@ -199,26 +196,27 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("a takeover that does not insist on the record that was judged", async () => {
-    const subject = await plantInExpressions((original) => ({
-      takeOver: (lease, grant, judged) =>
-        insistingOn(original.takeOver(lease, grant, judged), ["token", "exists"]),
+    const subject = await plantInStatements((original) => ({
+      take: (lease, grant, judged) =>
+        judged === undefined
+          ? original.acquire(lease, grant)
+          : insistingOn(original.takeOver(lease, grant, judged), "attribute_exists(#token)"),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });
 
   it("a slot that is not looked at before a grant", async () => {
-    const subject = await plantInExpressions((original) => ({
-      acquire: (lease, grant) => original.acquire(lease, { ...grant, slot: undefined }),
+    const subject = await plantInStatements((original) => ({
+      take: (lease, grant, judged) => original.take(lease, { ...grant, slot: undefined }, judged),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/was granted the slot/);
   });
 
   it("a renewal that may shorten a newer one", async () => {
-    const subject = await plantInExpressions((original) => ({
-      renew: (lease, renewal) =>
-        insistingOn(original.renew(lease, renewal), ["token", "=", renewal.shown.token]),
+    const subject = await plantInStatements((original) => ({
+      renew: (lease, renewal) => insistingOn(original.renew(lease, renewal), "#token = :ifToken"),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
@@ -299,8 +297,8 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 describe("a violation", () => {
   it("is told with its seed, the way to replay it and what led to it, and replays exactly", async () => {
     const plantRelease = () =>
-      plantInExpressions((original) => ({
-        release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
+      plantInStatements((original) => ({
+        release: (lease, ending) => insistingOn(original.release(lease, ending), "attribute_exists(#token)"),
       }));
     const first = await firstViolation(await plantRelease());
     const again = await simulate(lock, first.seed, { subject: await plantRelease() });

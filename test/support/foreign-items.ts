@@ -2,7 +2,7 @@ import type { Item, LeaseStore } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import type { MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
-import { everyItem } from "../../packages/client/src/expressions.ts";
+import { everyItem } from "../../packages/client/src/statements/queries.ts";
 
 /** What the table has in place of a value that is neither a string nor a number. */
 export const neither = Number.NaN;

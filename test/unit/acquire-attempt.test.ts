@@ -17,6 +17,7 @@ import { lastReleasedToken } from "../../packages/client/src/record.ts";
 import type { Bounds } from "../../packages/client/src/store/timed-store.ts";
 import type { UpdateResult } from "../../packages/client/src/store.ts";
 import { failureOf, itemKey, leaseDurationMs } from "../support/lease-by-hand.ts";
+import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const patient = { withinMs: Number.POSITIVE_INFINITY };
@@ -127,8 +128,8 @@ describe("a try", () => {
   it("is not made where what has to go first is refused", async () => {
     await holdAs("other");
     const clear = vi.fn(() => [
-      { key: itemKey, set: { a: 1 }, insist: [["token", "missing"] as const] },
-      { key: itemKey, set: { b: 1 }, insist: [["token", "exists"] as const] },
+      setting(itemKey, { a: 1 }, "attribute_not_exists(#token)"),
+      setting(itemKey, { b: 1 }, "attribute_exists(#token)"),
     ]);
     Object.assign(form, { clear });
     let outcome: unknown;
@@ -141,7 +142,7 @@ describe("a try", () => {
 
   it("is made once what has to go first is gone", async () => {
     Object.assign(form, {
-      clear: () => [{ key: { pk: "k", sk: "old" }, set: { a: 1 }, insist: [["a", "missing"]] }],
+      clear: () => [setting({ pk: "k", sk: "old" }, { a: 1 })],
     });
     const update = vi.spyOn(context.table, "update");
     expect(await attempt().try({ withinMs: 3_000 })).toMatchObject({ granted: true });

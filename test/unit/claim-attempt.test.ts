@@ -2,7 +2,7 @@ import { type Item, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { render, renew } from "../../packages/client/src/expressions.ts";
+import { renew } from "../../packages/client/src/statements/lock.ts";
 import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
@@ -122,7 +122,7 @@ describe("a claim", () => {
     const shown = { token: String(seen[token]), fencingToken: Number(seen[fence]) };
     const times = { expiresAt: Number(seen[expiresAt]), leaseDurationMs, retentionMs: 0 };
     const { sk: sortKey } = openTaskKey("set", "1");
-    const renewal = render(renew({ key: "set", sortKey }, { shown, version: 9, ...times }));
+    const renewal = renew({ key: "set", sortKey }, { shown, version: 9, ...times }).request();
     const update = store.update.bind(store);
     let calls = 0;
     store.update = async (...call) => {

@@ -3,7 +3,7 @@ import { LeaseError, type UpdateRequest } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
-import { render, renew } from "../../packages/client/src/expressions.ts";
+import { renew } from "../../packages/client/src/statements/lock.ts";
 
 const minute = 60_000;
 const served: BatchStatementResponse = { Item: { token: { S: "t" } } };
@@ -37,18 +37,16 @@ beforeEach(() => {
 
 const renewals = (count: number): UpdateRequest[] =>
   Array.from({ length: count }, (_, index) =>
-    render(
-      renew(
-        { key: `k${index}` },
-        {
-          shown: { token: "t", fencingToken: 1 },
-          version: 2,
-          expiresAt: 1_000,
-          leaseDurationMs: 1_000,
-          retentionMs: 0,
-        },
-      ),
-    ),
+    renew(
+      { key: `k${index}` },
+      {
+        shown: { token: "t", fencingToken: 1 },
+        version: 2,
+        expiresAt: 1_000,
+        leaseDurationMs: 1_000,
+        retentionMs: 0,
+      },
+    ).request(),
   );
 
 /** What became of each write, in short. */

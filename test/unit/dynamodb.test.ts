@@ -13,7 +13,7 @@ import { isDocumentClient } from "../../packages/client/src/dynamodb/document-cl
 import { rejectionFor } from "../../packages/client/src/dynamodb/errors.ts";
 import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
-import { render, renew } from "../../packages/client/src/expressions.ts";
+import { renew } from "../../packages/client/src/statements/lock.ts";
 import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 
 async function failureOf(...failed: Parameters<typeof rejectionFor>): Promise<LeaseError> {
@@ -151,18 +151,16 @@ it("only a rejection is not worth repeating", () => {
 });
 
 it("a renewal as PartiQL says what its update expression says, with every value a parameter", () => {
-  const request = render(
-    renew(
-      { key: "k'\"; --" },
-      {
-        shown: { token: "t", fencingToken: 6 },
-        version: 7,
-        expiresAt: 5_000,
-        leaseDurationMs: 1_000,
-        retentionMs: 0,
-      },
-    ),
-  );
+  const request = renew(
+    { key: "k'\"; --" },
+    {
+      shown: { token: "t", fencingToken: 6 },
+      version: 7,
+      expiresAt: 5_000,
+      leaseDurationMs: 1_000,
+      retentionMs: 0,
+    },
+  ).request();
   expect(toStatement("leases", request)).toEqual({
     Statement:
       'UPDATE "leases" SET "version" = ? SET "expiresAt" = ? SET "leaseDurationMs" = ? SET "ttl" = ? ' +

@@ -26,7 +26,7 @@ it.each([
   async (program) => {
     const files = (await filesIn(program)).filter((file) => file.includes("packages/client/src/seats/"));
     const names = files.map((file) => file.slice(file.lastIndexOf("/") + 1));
-    expect(names.sort()).toEqual(["held-seat.ts", "schema.ts", "seat.ts"]);
+    expect(names.sort()).toEqual(["held-seat.ts", "schema.ts", "seat-writes.ts", "seat.ts"]);
   },
 );
 

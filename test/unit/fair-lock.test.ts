@@ -8,12 +8,12 @@ import {
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
 import { unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { queueLimits, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
 import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";
+import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -602,7 +602,7 @@ describe("a fair lock", () => {
       const ticket = { id: who, text: String(now), until: now };
       const terms = { maxWaiters: 5, retentionMs, now };
       const { applied } = table.updateNow(
-        render(joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], ticket, terms)),
+        joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], ticket, terms).request(),
       );
       expect(applied).toBe(true);
     };
@@ -620,14 +620,14 @@ describe("a fair lock", () => {
         data: undefined,
         slot: undefined,
       };
-      return render(inTurn(acquire({ key: "k" }, grant), { id, number }, []));
+      return inTurn(acquire({ key: "k" }, grant), { id, number }, []).request();
     };
 
     it("is refused when its waiter was passed and has joined anew", () => {
       join(id, joinedAt);
       const late = grantTo(numberOf(id));
       table.updateNow(
-        render(removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: String(joinedAt) }])),
+        removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: String(joinedAt) }]).request(),
       );
       join(id, joinedAt + 1);
       expect(table.updateNow(late).applied).toBe(false);

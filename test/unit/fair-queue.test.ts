@@ -21,7 +21,6 @@ import {
 import { joinIfRoom } from "../../packages/client/src/fair/queue-writes.ts";
 import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
 import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
-import { render } from "../../packages/client/src/store/write.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -339,7 +338,7 @@ describe("a client's view of a line", () => {
         const ticket = { id, text: "joined", until: clock.now() };
         const terms = { maxWaiters: 500, retentionMs: 8_000, now: clock.now() };
         const { item } = store.table.updateNow(
-          render(joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms)),
+          joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms).request(),
         );
         const waiter = localWaiter({ id, text: "renewed", number: Number(item?.[`q:${id}`]) });
         queue.add(waiter);

@@ -21,7 +21,8 @@ import {
   removeTickets,
   renewTickets,
 } from "../../packages/client/src/fair/queue-writes.ts";
-import { render, type Write } from "../../packages/client/src/store/write.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
+import { itemOf, setting } from "../support/recomposed.ts";
 
 it.each([
   ["0f8fad5b-d9cb-469f-a165-70867728950e", "a16570867728950e"],
@@ -95,7 +96,7 @@ it.each<Item>([
   { waiting: 3 },
 ])("a caller that waits gets a lock though another program has left %j in its line", async (strange) => {
   const [clock, store] = [new ManualClock(), new MemoryLeaseStore()];
-  store.updateNow(render({ key: leaseItemKey("k"), set: strange, insist: [["pk", "missing"]] }));
+  store.updateNow(itemOf(leaseItemKey("k"), strange));
   const got = new FairLock(new LeaseClient({ store, clock }), "k").acquire({ waitMs: 1_000 });
   await clock.advance(1_000);
   expect((await got).held).toBe(true);
@@ -141,7 +142,7 @@ describe("the writes of a line", () => {
     table = new MemoryLeaseStore();
   });
 
-  const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
+  const apply = (write: Write): boolean => table.updateNow(write.request()).applied;
   const itemNow = (): Item => table.peek(key) ?? {};
   const idsNow = (): string[] => ticketsIn(itemNow()).map(({ id }) => id);
   const joining = (
@@ -174,9 +175,9 @@ describe("the writes of a line", () => {
   it("a newcomer takes nobody's place in a full line where the lease was used since it looked", () => {
     apply(joining("a"));
     apply(joining("b"));
-    const use = (fence: number): boolean => apply({ key, set: { fence }, insist: [["waiting", "exists"]] });
+    const use = (fence: number): boolean => apply(setting(key, { fence }, "attribute_exists(#waiting)"));
     use(7);
-    const write = joining("c", { asJudged: [["fence", "=", 7]] }, ticketsIn(itemNow()));
+    const write = joining("c", { free: { fence: 7, expiresAt: undefined } }, ticketsIn(itemNow()));
     use(8);
     expect(apply(write)).toBe(false);
     expect(idsNow()).toEqual(["a", "b"]);
@@ -202,7 +203,7 @@ describe("the writes of a line", () => {
   });
 
   it("a newcomer that takes a lease while nobody waits adds nothing to the item", () => {
-    expect(apply(inTurn({ key, set: { owner: "a" }, insist: [] }, undefined, []))).toBe(true);
+    expect(apply(inTurn(setting(key, { owner: "a" }), undefined, []))).toBe(true);
     expect(itemNow()).toEqual({ ...key, owner: "a" });
   });
 
@@ -212,6 +213,6 @@ describe("the writes of a line", () => {
     ["leaves", () => leave(queue, "a")],
     ["removes expired tickets", () => removeTickets(queue, [{ id: "a", text: "text of a" }])],
   ])("a caller that %s sees the line by the same request", (_, write) => {
-    expect(render(write()).returnsItem).toBe(true);
+    expect(write().request().returnsItem).toBe(true);
   });
 });

@@ -9,7 +9,6 @@ import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import { CheckInCaller } from "../../packages/client/src/fair/check-ins.ts";
 import { Queue, unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
-import { render } from "../../packages/client/src/store/write.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -91,7 +90,7 @@ describe("the turns of a line", () => {
         ...times,
         ...wishes,
       };
-      return store.table.updateNow(render(form.acquire(grant, []))).applied;
+      return store.table.updateNow(form.acquire(grant, []).request()).applied;
     };
     expect([tries("b"), tries("a")]).toEqual([false, true]);
   });

@@ -5,7 +5,7 @@ import {
 } from "@aws-sdk/client-lambda";
 import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { acquire, type Grant, release, render } from "@leasehold/client/internal";
+import { acquire, type Grant, release } from "@leasehold/client/internal";
 import type { LeaseRecord } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
@@ -36,7 +36,7 @@ function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>
     data: '{"secret":"payload"}',
     slot: undefined,
   };
-  return imageOf(store.updateNow(render(acquire({ key }, grant))).item);
+  return imageOf(store.updateNow(acquire({ key }, grant).request()).item);
 }
 
 function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
@@ -48,7 +48,7 @@ function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamo
   const fencingToken = Number(store.peek(leaseItemKey(key))?.fence);
   const shown = { token, fencingToken };
   const ending = { shown, now: 2_000, retentionMs: 0, slot: undefined, cooldown: undefined };
-  store.updateNow(render(release({ key }, ending)));
+  store.updateNow(release({ key }, ending).request());
   return imageOf(store.peek(leaseItemKey(key)));
 }
 

@@ -8,9 +8,8 @@ import {
 } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquire, render } from "../../packages/client/src/expressions.ts";
-import { acquireAmongOthers } from "../../packages/client/src/group/expressions.ts";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
+import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -547,13 +546,13 @@ describe("the requests of a group", () => {
       data: undefined,
       slot: undefined,
     };
-    const single = render(acquire({ key: "k" }, grant));
-    const entry = render(acquireAmongOthers("k", grant, undefined, 77));
+    const single = acquire({ key: "k" }, grant).request();
+    const entry = acquire({ key: "k" }, { ...grant, fencingToken: 77 }).request();
     expect(single.update).toContain("#fence = if_not_exists(#fence, :fromFence) + :byFence");
     expect(entry.update).toBe(
       single.update.replace("if_not_exists(#fence, :fromFence) + :byFence", ":fence"),
     );
-    expect(entry.condition.startsWith(`${single.condition} AND `)).toBe(true);
+    expect(entry.condition).toBe(`(attribute_not_exists(#fence) OR #fence < :fence) AND ${single.condition}`);
   });
 });
 

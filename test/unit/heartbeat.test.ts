@@ -9,6 +9,7 @@ import type { HeldLease, SendUpdate } from "../../packages/client/src/protocol/h
 import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
 import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 class ObservedClock extends ManualClock {
@@ -306,7 +307,7 @@ describe("renewals that find no room", () => {
   });
 
   it("ask for a write that cannot travel with the others by the nearest deadline again", async () => {
-    const write = { key: { pk: "k", sk: "lease" }, set: { a: 1 }, insist: [] };
+    const write = setting({ pk: "k", sk: "lease" }, { a: 1 });
     for (const remainingMs of [50_000, 40_000]) {
       const lease = new Lease(remainingMs).beat(1_000);
       lease.renewal = async (send) => {

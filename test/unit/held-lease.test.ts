@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
 import { cooldownToken } from "../../packages/client/src/schema.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import type { Bounds } from "../../packages/client/src/store/timed-store.ts";
-import type { Write } from "../../packages/client/src/store/write.ts";
 import type { Item, UpdateResult } from "../../packages/client/src/store.ts";
 import {
   failureOf,
@@ -12,6 +12,7 @@ import {
   leaseByHand,
   leaseDurationMs,
 } from "../support/lease-by-hand.ts";
+import { said } from "../support/recomposed.ts";
 
 let scene: LeaseByHand;
 
@@ -25,14 +26,13 @@ function answering(...changes: (Item | "gone")[]) {
   const send = async (write: Write, bounds: Bounds): Promise<UpdateResult> => {
     sent.push({ write, bounds });
     const change = changes.shift() ?? {};
-    const written = Object.fromEntries(
-      Object.entries(write.set).filter(([, value]) => typeof value !== "object"),
-    ) as Item;
+    const { set } = said(write);
+    const written = Object.fromEntries(Object.entries(set).map(([name, text]) => [name, JSON.parse(text)]));
     const item =
       change === "gone" ? undefined : { ...scene.store.table.peek(itemKey), ...written, ...change };
     return { applied: change !== "gone", item, retried: false };
   };
-  return { sent, send, versions: () => sent.map(({ write }) => write.set.version) };
+  return { sent, send, versions: () => sent.map(({ write }) => write.values[":version"]) };
 }
 
 const types = (): string[] => scene.events.map(({ type }) => type);
@@ -90,7 +90,10 @@ describe("a renewal", () => {
     scene.clock.freeze(4_000);
     const { sent, send } = answering();
     await scene.held().renew(send);
-    expect(sent[0]?.write.set).toMatchObject({ version: 2, expiresAt: scene.record.expiresAt + 4_000 });
+    expect(sent[0]?.write.values).toMatchObject({
+      ":version": 2,
+      ":expiresAt": scene.record.expiresAt + 4_000,
+    });
     expect(sent[0]?.bounds.since).toMatchObject({ monotonic: 4_000 });
   });
 

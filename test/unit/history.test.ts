@@ -13,6 +13,7 @@ import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import { toAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
 import type { Item } from "../../packages/client/src/store.ts";
 import { put } from "../support/foreign-items.ts";
+import { setting } from "../support/recomposed.ts";
 
 const retentionMs = 30 * 86_400_000;
 const reason = "INC-4411";
@@ -48,11 +49,7 @@ async function history(options = {}): Promise<LeaseChange[]> {
   look();
   const { table } = internalsOf(clientOf("writer")).context;
   const put = async ({ pk, sk, ...content }: Item): Promise<void> => {
-    await table.update({
-      key: { pk: String(pk), sk: String(sk) },
-      set: content,
-      insist: [["none", "missing"]],
-    });
+    await table.update(setting({ pk: String(pk), sk: String(sk) }, content));
   };
   expect(await recordHistory({ put, retentionMs }, { Records: records })).toEqual({ batchItemFailures: [] });
   const found: LeaseChange[] = [];

@@ -1,14 +1,12 @@
-/** The lock's writes as data: what each leaves in the item, and what none of them may leave. */
+/** The lock's writes: what each leaves in the item, and what none of them may leave. */
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { timeToLive } from "../../packages/client/src/schema.ts";
 import {
   acquire,
   breakLease,
   cancel,
-  everyItem,
-  leasesByPrefix,
-  leasesOf,
-  recordOnly,
+  type Grant,
   release,
   renew,
   renewUnlessRevoked,
@@ -16,11 +14,16 @@ import {
   revokeToken,
   takeBackSlot,
   takeOver,
-} from "../../packages/client/src/expressions.ts";
-import type { Grant } from "../../packages/client/src/protocol/lease-form.ts";
-import { timeToLive } from "../../packages/client/src/schema.ts";
-import { render, type Write } from "../../packages/client/src/store/write.ts";
+} from "../../packages/client/src/statements/lock.ts";
+import {
+  everyItem,
+  leasesByPrefix,
+  leasesOf,
+  recordOnly,
+} from "../../packages/client/src/statements/queries.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import type { Item } from "../../packages/client/src/store.ts";
+import { said } from "../support/recomposed.ts";
 
 const lease = { key: "k" };
 const itemKey = { pk: "k", sk: "lease" };
@@ -49,7 +52,7 @@ const grant = (more: Partial<Grant> = {}): Grant => ({
   ...more,
 });
 
-const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
+const apply = (write: Write): boolean => table.updateNow(write.request()).applied;
 const item = (): Item => table.peek(itemKey) ?? {};
 const fencingToken = (): number => Number(item().fence);
 
@@ -98,9 +101,9 @@ it.each([
   ["a payload", { data: '"x"' }],
   ["that it is reentrant", { reentrant: true }],
 ])("DynamoDB refuses what is both set and removed: a grant that says %s does neither", (_, more) => {
-  const { set, remove } = acquire(lease, grant(more));
-  expect(remove?.filter((attribute) => attribute in set)).toEqual([]);
-  expect([...Object.keys(set), ...(remove ?? [])]).toEqual(expect.arrayContaining(wishes));
+  const { set, remove } = said(acquire(lease, grant(more)));
+  expect(remove.filter((attribute) => attribute in set)).toEqual([]);
+  expect([...Object.keys(set), ...remove]).toEqual(expect.arrayContaining(wishes));
 });
 
 describe("who has had the lock", () => {
@@ -146,7 +149,7 @@ describe("a write wants the item", () => {
       () => takeBackSlot({ key: "k", doneSlot: "2", to: "1" }),
     ],
   ])("%s", (_, write) => {
-    expect(render(write()).returnsItem).toBe(true);
+    expect(write().request().returnsItem).toBe(true);
   });
 
   it.each([
@@ -154,7 +157,7 @@ describe("a write wants the item", () => {
     ["a break", () => breakLease(lease, "mine", now)],
     ["a cancellation", () => cancel(lease, { token: "mine", now, retentionMs })],
   ])("but not %s, after which there is nothing to learn", (_, write) => {
-    expect(render(write()).returnsItem).toBe(false);
+    expect(write().request().returnsItem).toBe(false);
   });
 });
 
@@ -176,7 +179,7 @@ it("taking a slot back in favour of an earlier one changes nothing else", () => 
   const before = item();
   expect(apply(takeBackSlot({ key: "k", doneSlot: "2026", to: "2025" }))).toBe(true);
   expect(item()).toEqual({ ...before, doneSlot: "2025" });
-  expect(render(takeBackSlot({ key: "k", doneSlot: "2026", to: "2025" })).update).not.toContain("REMOVE");
+  expect(takeBackSlot({ key: "k", doneSlot: "2026", to: "2025" }).request().update).not.toContain("REMOVE");
 });
 
 describe("what is read", () => {

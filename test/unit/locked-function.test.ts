@@ -7,7 +7,7 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
-import { render, takeOverCalls } from "@leasehold/client/internal";
+import { takeOverCalls } from "@leasehold/client/internal";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";
@@ -450,7 +450,7 @@ describe("a function that is locked from outside", () => {
     // Between the grant and the mark another run has had the lock, and has marked its call.
     afterWrite(1, (write) => {
       const later = { key, fencingToken: Number.MAX_SAFE_INTEGER, now: clock.now(), retentionMs: 0 };
-      expect(write(render(takeOverCalls(later))).applied).toBe(true);
+      expect(write(takeOverCalls(later).request()).applied).toBe(true);
     });
     const run = start();
     await clock.advance(3 * minute);

@@ -1,7 +1,7 @@
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { render, renew } from "../../packages/client/src/expressions.ts";
+import { renew } from "../../packages/client/src/statements/lock.ts";
 import { kindOf } from "../support/lease-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -94,7 +94,7 @@ describe("an acquire whose answer is lost", () => {
         isRenewed = true;
         const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 3_000 };
         const shown = { token: String(token), fencingToken: Number(fence) };
-        store.table.updateNow(render(renew({ key: "k" }, { shown, version: Number(version), ...terms })));
+        store.table.updateNow(renew({ key: "k" }, { shown, version: Number(version), ...terms }).request());
       }
       return await update(request, call);
     };
@@ -114,7 +114,7 @@ describe("an acquire whose answer is lost", () => {
       const { ":ifToken": token, ":ifFence": fence, ":version": version } = request.values;
       const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 9_000 };
       const shown = { token: String(token), fencingToken: Number(fence) };
-      store.table.updateNow(render(renew({ key: "k" }, { shown, version: Number(version), ...terms })));
+      store.table.updateNow(renew({ key: "k" }, { shown, version: Number(version), ...terms }).request());
       return await update(request, call);
     };
     const sent = store.calls.length;

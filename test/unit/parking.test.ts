@@ -1,7 +1,8 @@
 /** What is written for those that wait outside of this process, and for calls that outlive their caller. */
 import type { Item } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquire } from "../../packages/client/src/expressions.ts";
+import { callSortKey, type ItemKey, leaseItemKey } from "../../packages/client/src/schema.ts";
+import { acquire } from "../../packages/client/src/statements/lock.ts";
 import {
   endCalls,
   heldBySomebody,
@@ -12,10 +13,10 @@ import {
   takeOverCalls,
   type WaitsBy,
   waitersOf,
-} from "../../packages/client/src/protocol/parking.ts";
-import { callSortKey, type ItemKey, leaseItemKey } from "../../packages/client/src/schema.ts";
-import { render, renderEntry, type Write } from "../../packages/client/src/store/write.ts";
+} from "../../packages/client/src/statements/parking.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import { MemoryLeaseStore } from "../../packages/client/src/testing/index.ts";
+import { said, setting } from "../support/recomposed.ts";
 
 const key = "k";
 const now = 1_000_000;
@@ -28,8 +29,9 @@ beforeEach(() => {
   table = new MemoryLeaseStore();
 });
 
-const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
-const together = (writes: readonly Write[]): boolean => table.transactNow(writes.map(renderEntry)).applied;
+const apply = (write: Write): boolean => table.updateNow(write.request()).applied;
+const together = (writes: readonly Write[]): boolean =>
+  table.transactNow(writes.map((write) => write.entry())).applied;
 
 function hold(): void {
   apply(
@@ -62,7 +64,8 @@ it("a lock is held by somebody, or a waiter could not rely on its release", () =
 it("a workflow is parked with its task token until it waits no more, and again on no condition", () => {
   const waiter: ItemKey = { pk: key, sk: "waiter#1#w" };
   const write = park(waiter, { taskToken: "first", expiresAt: now, retentionMs });
-  expect(write).toEqual({ key: waiter, set: { taskToken: "first", ttl }, insist: [] });
+  expect(write.key).toEqual(waiter);
+  expect(said(write)).toEqual({ set: { taskToken: '"first"', ttl: String(ttl) }, remove: [], when: [] });
 });
 
 describe("a durable function", () => {
@@ -85,7 +88,7 @@ describe("a durable function", () => {
 
 /** Puts an item with one attribute more than its key. */
 function putAnew(item: ItemKey, attribute: string): void {
-  apply({ key: item, set: { [attribute]: "second" }, insist: [[attribute, "missing"]] });
+  apply(setting(item, { [attribute]: "second" }, `attribute_not_exists(#${attribute})`));
 }
 
 it("waiters are found in the order in which they came, and nothing else of the lock is", async () => {

@@ -1,4 +1,4 @@
-import { attributeNames, type Write } from "@leasehold/client/internal";
+import { attributeNames } from "@leasehold/client/internal";
 import { describe, expect, test } from "vitest";
 import {
   isBeyond,
@@ -8,78 +8,69 @@ import {
   skip,
   takeBack,
 } from "../../packages/jobs/src/runs/expressions.ts";
-import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
+import { said, setting } from "../support/recomposed.ts";
 
-const { token, version, fence, expiresAt, leaseDurationMs, data, revocation, acquiredAt } = attributeNames;
-const { doneSlot, owner, releasedToken, brokenToken, timeToLive: ttl, sortKey } = attributeNames;
-const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
+const { sortKey } = attributeNames;
 const job = "report";
 const slot = "2026-01-01T08:00:00.000Z";
 const key = runItemKey(job, slot);
-const ofLease = [token, version, expiresAt, leaseDurationMs, data, revocation];
+const ofLease = ["token", "version", "expiresAt", "leaseDurationMs", "data", "revocation"];
 
 describe("the write of an outcome", () => {
-  const ending: Write = { key, set: { [releasedToken]: "t" }, insist: [] };
+  const shown = { token: "t", fencingToken: 7 };
+  const ending = { shown, now: 4_000, retentionMs: 2_000, slot: undefined, cooldown: undefined };
   const outcomeOf = (outcome: Partial<Outcome>) => {
     const whole = { state: "failed", endedAt: 5, remark: undefined, progress: undefined } as const;
-    return recordOutcome(ending, { ...whole, ...outcome }, slot);
+    return said(recordOutcome({ key: job, sortKey: key.sk }, ending, { ...whole, ...outcome }, slot));
   };
+  const common = { releasedToken: '"t"', ttl: "6", endedAt: "5" };
 
   test("removes the lease, and the remark of the attempt before", () => {
     expect(outcomeOf({})).toEqual({
-      ...ending,
-      set: { [releasedToken]: "t", [state]: "failed", [endedAt]: 5 },
-      remove: [...ofLease, remark],
+      set: { ...common, state: '"failed"' },
+      remove: [...ofLease, "remark"],
+      when: ['token = "t"', "fence = 7"],
     });
   });
 
   test("does not remove the remark that it sets", () => {
-    expect(outcomeOf({ state: "succeeded", remark: "three rows", progress: "3" })).toEqual({
-      ...ending,
-      set: {
-        ...{ [releasedToken]: "t", [state]: "succeeded", [endedAt]: 5, [doneSlot]: slot },
-        ...{ [remark]: "three rows", [progress]: "3" },
-      },
-      remove: ofLease,
+    const { set, remove } = outcomeOf({ state: "succeeded", remark: "three rows", progress: "3" });
+    expect(set).toEqual({
+      ...{ ...common, state: '"succeeded"', doneSlot: `"${slot}"` },
+      ...{ remark: '"three rows"', progress: '"3"' },
     });
+    expect(remove).toEqual(ofLease);
   });
 });
 
 describe("the write that skips a slot", () => {
   const request = { job, slot, owner: "operator", remark: undefined, now: 5, ttl: 9 };
-  const set = { [state]: "skipped", [doneSlot]: slot, [owner]: "operator", [endedAt]: 5, [ttl]: 9 };
+  const set = { state: '"skipped"', doneSlot: `"${slot}"`, owner: '"operator"', endedAt: "5", ttl: "9" };
 
   test("insists that the slot is neither held nor done, and leaves nothing of an earlier attempt", () => {
-    expect(skip(request, undefined)).toEqual({
-      key,
+    const write = skip(request, undefined);
+    expect(said(write)).toEqual({
       set,
-      remove: [...ofLease, acquiredAt, remark],
-      insist: [
-        [token, "missing"],
-        [doneSlot, "missing"],
-      ],
-      returnsItem: true,
+      remove: [...ofLease, "acquiredAt", "remark"],
+      when: ["attribute_not_exists(token)", "attribute_not_exists(doneSlot)"],
     });
+    expect(write).toMatchObject({ key, returnsItem: true });
   });
 
   test("does not remove the remark that it sets", () => {
-    const { set: given, remove } = skip({ ...request, remark: "a holiday" }, undefined);
-    expect(given).toEqual({ ...set, [remark]: "a holiday" });
-    expect(remove).toEqual([...ofLease, acquiredAt]);
+    const { set: given, remove } = said(skip({ ...request, remark: "a holiday" }, undefined));
+    expect(given).toEqual({ ...set, remark: '"a holiday"' });
+    expect(remove).toEqual([...ofLease, "acquiredAt"]);
   });
 
   test("of a lost attempt insists on the record that was judged, revokes its token, and counts it", () => {
     const write = skip(request, { token: "dead", version: 3, fencingToken: 9 });
-    expect(write.insist).toEqual([
-      [token, "=", "dead"],
-      [version, "=", 3],
-      [fence, "=", 9],
-    ]);
-    expect(write.set).toEqual({
-      ...set,
-      [releasedToken]: "dead",
-      [brokenToken]: "dead",
-      [lostAttempts]: { of: lostAttempts, from: 0, by: 1 },
+    const { when, set: given } = said(write);
+    expect(when).toEqual(['token = "dead"', "version = 3", "fence = 9"]);
+    expect(given).toEqual({
+      ...{ ...set, releasedToken: '"dead"', brokenToken: '"dead"' },
+      lostAttempts: "if_not_exists(lostAttempts, 0) + 1",
     });
     expect(write.returnsItem).toBe(true);
   });
@@ -87,25 +78,21 @@ describe("the write that skips a slot", () => {
 
 describe("the write that takes a run back", () => {
   const run = { job, slot, attempt: 2, endedAt: 7, remark: "by mistake" };
-  const insistOn = (more: Partial<Parameters<typeof takeBack>[0]>) => takeBack({ ...run, ...more }).insist;
+  const insistOn = (more: Partial<Parameters<typeof takeBack>[0]>) =>
+    said(takeBack({ ...run, ...more })).when;
 
   test("insists that the run is done, and that its end is the one that was read", () => {
-    expect(takeBack(run)).toEqual({
-      key,
-      set: { [state]: "failed", [remark]: "by mistake" },
-      remove: [doneSlot],
-      insist: [
-        [doneSlot, "exists"],
-        [attempt, "=", 2],
-        [endedAt, "=", 7],
-      ],
-      returnsItem: true,
+    expect(said(takeBack(run))).toEqual({
+      set: { state: '"failed"', remark: '"by mistake"' },
+      remove: ["doneSlot"],
+      when: ["attribute_exists(doneSlot)", "attempt = 2", "endedAt = 7"],
     });
+    expect(takeBack(run)).toMatchObject({ key, returnsItem: true });
   });
 
   test("insists that there was no attempt, and no end, where none was read", () => {
-    expect(insistOn({ attempt: 0 })).toContainEqual([attempt, "missing"]);
-    expect(insistOn({ endedAt: undefined })).toContainEqual([endedAt, "missing"]);
+    expect(insistOn({ attempt: 0 })).toContain("attribute_not_exists(attempt)");
+    expect(insistOn({ endedAt: undefined })).toContain("attribute_not_exists(endedAt)");
   });
 });
 
@@ -114,18 +101,19 @@ describe("an item of a run is kept", () => {
   const needed = (Date.parse(slot) + keepForMs) / 1_000;
 
   test("until its slot may be forgotten, which is later than its write says for a slot of the future", () => {
-    const write: Write = { key, set: { [ttl]: needed - 1 }, insist: [] };
-    expect(keepForSlot(write, slot, keepForMs).set).toEqual({ [ttl]: needed });
+    expect(keepForSlot(setting(key, { ttl: needed - 1 }), slot, keepForMs).values).toEqual({
+      ":ttl": needed,
+    });
   });
 
-  test.each([needed, needed + 1])("for as long as its write says, when that is not too short", (given) => {
-    const write: Write = { key, set: { [ttl]: given }, insist: [] };
-    expect(keepForSlot(write, slot, keepForMs)).toEqual(write);
+  test.each([needed, needed + 1])("for as long as its write says, when that is not too short", (ttl) => {
+    expect(keepForSlot(setting(key, { ttl }), slot, keepForMs).values).toEqual({ ":ttl": ttl });
   });
 
   test("as it is, by a write that sets no such time", () => {
-    const write: Write = { key, set: { [state]: "failed" }, insist: [] };
-    expect(keepForSlot(write, slot, keepForMs)).toEqual(write);
+    expect(keepForSlot(setting(key, { state: "failed" }), slot, keepForMs).values).toEqual({
+      ":state": "failed",
+    });
   });
 });
 

@@ -4,10 +4,11 @@ import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
 import { takeBack } from "../../packages/client/src/protocol/take-back.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import type { TimedStore } from "../../packages/client/src/store/timed-store.ts";
-import type { Write } from "../../packages/client/src/store/write.ts";
+import { setting } from "../support/recomposed.ts";
 
-const write = (name: string): Write => ({ key: { pk: name, sk: "lease" }, set: {}, insist: [] });
+const write = (name: string): Write => setting({ pk: name, sk: "lease" }, {});
 const ours: Item = { token: "mine" };
 const theirs: Item = { token: "theirs" };
 const answer = (applied: boolean, item: Item = theirs): UpdateResult => ({ applied, item, retried: false });

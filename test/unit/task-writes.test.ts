@@ -1,4 +1,3 @@
-import { attributeNames, type Write } from "@leasehold/client/internal";
 import { describe, expect, test } from "vitest";
 import {
   cancelTask,
@@ -7,59 +6,47 @@ import {
   parkTask,
   requeueTask,
 } from "../../packages/jobs/src/tasks/expressions.ts";
-import { endedTaskKey, openTaskKey, taskAttributeNames } from "../../packages/jobs/src/tasks/schema.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { said } from "../support/recomposed.ts";
 
-const { token, version, fence, owner, acquiredAt, releasedToken, timeToLive } = attributeNames;
-const { state, attempts, maxAttempts, remark, payload, addedAt, endedAt } = taskAttributeNames;
 const ended: EndedTask = {
   ...{ set: "set", id: "1", state: "parked", token: "mine", remark: "lost", payload: "{}" },
   ...{ attempts: 2, maxAttempts: 2, worker: { owner: "a", acquiredAt: 3 } },
   ...{ fencingToken: 7, addedAt: 1, now: 5_000, keepForMs: 10_000 },
 };
-const insistOn = ([open]: readonly [Write, Write]) => open.insist;
-const isUsedUp = [attempts, ">=", { attribute: maxAttempts }];
+const isUsedUp = "attempts >= maxAttempts";
 
 describe("a task moves to the ended ones", () => {
   test("with all that is known of it, unless one of its id has ended before", () => {
-    expect(endTask(ended)).toEqual([
-      {
-        ...{ key: openTaskKey("set", "1"), set: {}, deletes: true },
-        insist: [
-          [token, "=", "mine"],
-          [fence, "=", 7],
-        ],
+    const [from, to] = endTask(ended);
+    expect(from).toMatchObject({ key: openTaskKey("set", "1"), deletes: true });
+    expect(said(from)).toEqual({ set: {}, remove: [], when: ['token = "mine"', "fence = 7"] });
+    expect(to.key).toEqual(endedTaskKey("set", "1"));
+    expect(said(to)).toEqual({
+      set: {
+        ...{ state: '"parked"', releasedToken: '"mine"', remark: '"lost"', payload: '"{}"' },
+        ...{ attempts: "2", maxAttempts: "2", fence: "7", addedAt: "1", endedAt: "5000" },
+        ...{ ttl: "15", owner: '"a"', acquiredAt: "3" },
       },
-      {
-        key: endedTaskKey("set", "1"),
-        set: {
-          ...{ [state]: "parked", [releasedToken]: "mine", [remark]: "lost", [payload]: "{}" },
-          ...{ [attempts]: 2, [maxAttempts]: 2, [fence]: 7, [addedAt]: 1, [endedAt]: 5_000 },
-          ...{ [timeToLive]: 15, [owner]: "a", [acquiredAt]: 3 },
-        },
-        insist: [[state, "missing"]],
-      },
-    ]);
+      remove: [],
+      when: ["attribute_not_exists(state)"],
+    });
   });
 
   test("by a cancel, while it waits unchanged", () => {
-    expect(insistOn(cancelTask(ended, 6))).toEqual([
-      [token, "missing"],
-      [maxAttempts, "exists"],
-      [fence, "=", 6],
+    expect(said(cancelTask(ended, 6)[0]).when).toEqual([
+      ...["attribute_not_exists(token)", "attribute_exists(maxAttempts)", "fence = 6"],
     ]);
   });
 
   test("without attempts left, while its claim is the one that was judged expired", () => {
-    expect(insistOn(parkTask(ended, { token: "dead", version: 4, fencingToken: 9 }))).toEqual([
-      [token, "=", "dead"],
-      [version, "=", 4],
-      [fence, "=", 9],
-      isUsedUp,
+    expect(said(parkTask(ended, { token: "dead", version: 4, fencingToken: 9 })[0]).when).toEqual([
+      ...['token = "dead"', "version = 4", "fence = 9", isUsedUp],
     ]);
   });
 
   test("without attempts left, while no worker has it", () => {
-    expect(insistOn(parkTask(ended, undefined))).toEqual([[token, "missing"], isUsedUp]);
+    expect(said(parkTask(ended, undefined)[0]).when).toEqual(["attribute_not_exists(token)", isUsedUp]);
   });
 });
 
@@ -74,18 +61,11 @@ test("a task is requeued when it has ended without success, in the round that wa
     keepForMs: 10_000,
   };
   const [done, open] = requeueTask({ ...task, seenFence: 7 });
-  expect(done).toEqual({
-    ...{ key: endedTaskKey("set", "1"), set: {}, deletes: true },
-    insist: [
-      {
-        anyOf: [
-          [state, "=", "failed"],
-          [state, "=", "parked"],
-          [state, "=", "cancelled"],
-        ],
-      },
-      [fence, "=", 7],
-    ],
+  expect(done).toMatchObject({ key: endedTaskKey("set", "1"), deletes: true });
+  expect(said(done)).toEqual({
+    set: {},
+    remove: [],
+    when: ['(state = "failed" OR state = "parked" OR state = "cancelled")', "fence = 7"],
   });
-  expect(open.set).toMatchObject({ [fence]: 8, [attempts]: 0 });
+  expect(said(open).set).toMatchObject({ fence: "8", attempts: "0" });
 });

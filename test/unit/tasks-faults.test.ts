@@ -8,7 +8,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { render, renew } from "../../packages/client/src/expressions.ts";
+import { renew } from "../../packages/client/src/statements/lock.ts";
 import { type Task, TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { claimTask } from "../../packages/jobs/src/tasks/expressions.ts";
 import {
@@ -283,7 +283,7 @@ describe("what arrives late", () => {
       const wishes = { retentionMs: 0, reentrant: false, data: undefined, slot: undefined };
       const grant = { token, version: 1, owner: "ghost", ...times, ...wishes };
       const claim = claimTask({ set: "set", id: "1" }, grant, Number(open()?.fence));
-      expect(store.table.updateNow(render(claim)).applied).toBe(true);
+      expect(store.table.updateNow(claim.request()).applied).toBe(true);
       const before = [open(), ended()];
       await expect(stale[ending]("late")).rejects.toMatchObject({ name: "TaskLostError", reason: "taken" });
       expect([open(), ended()]).toEqual(before);
@@ -442,7 +442,7 @@ describe("a worker that is thought dead and renews at the last moment", () => {
         const sortKey = openTaskKey("set", task.id).sk;
         const shown = { token: String(token), fencingToken: Number(fence) };
         const renewal = { shown, version: 9, expiresAt, leaseDurationMs, retentionMs: 0 };
-        expect(store.table.updateNow(render(renew({ key: "set", sortKey }, renewal))).applied).toBe(true);
+        expect(store.table.updateNow(renew({ key: "set", sortKey }, renewal).request()).applied).toBe(true);
       }
       return proceed(...call);
     };

@@ -4,9 +4,10 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
 import { UpdateBatch } from "../../packages/client/src/protocol/update-batch.ts";
+import type { Write } from "../../packages/client/src/statements/statement.ts";
 import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
-import type { Write } from "../../packages/client/src/store/write.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -23,10 +24,8 @@ beforeEach(() => {
 
 const newBatch = (): UpdateBatch =>
   new UpdateBatch({ table: new TimedStore(store, serviceClock), gate: new RequestGate(clock) }, 0);
-const write = (pk: string, value = 1): Write => ({
-  ...{ key: { pk, sk: "lease" }, set: { value }, insist: [["value", "<>", value]] },
-  returnsItem: true,
-});
+const write = (pk: string, value = 1): Write =>
+  setting({ pk, sk: "lease" }, { value }).and({ when: "#value <> :value" });
 /** Each request with the keys that it writes. */
 const sent = (): string[] =>
   store.calls.map(({ method, requests }) => `${method} ${requests.map(({ key }) => key.pk).join(" ")}`);

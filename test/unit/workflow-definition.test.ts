@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { cancel, release, render } from "../../packages/client/src/expressions.ts";
+import { cancel, release } from "../../packages/client/src/statements/lock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
@@ -665,7 +665,7 @@ describe("a workflow that runs once for each scheduled time", () => {
           release({ key }, { ...ending, shown: dead, slot }),
           cancel({ key }, { ...ending, token: "another's" }),
         ];
-        for (const request of [...writes.map(render), ...copies])
+        for (const request of [...writes.map((write) => write.request()), ...copies])
           expect(steps.store.updateNow(request).applied).toBe(true);
       }
       return item;

@@ -1,8 +1,6 @@
 import { toAttributeValues } from "./dynamodb/attribute-values.ts";
-import { noLaterHolder } from "./expressions.ts";
-import type { LeaseRecord } from "./record.ts";
-import { leaseItemKey } from "./schema.ts";
-import { type Condition, renderConditions } from "./store/write.ts";
+import { noLaterHolder } from "./statements/queries.ts";
+import type { Write } from "./statements/statement.ts";
 import type { Item } from "./store.ts";
 
 /**
@@ -65,15 +63,14 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  { key, sortKey }: Pick<LeaseRecord, "key" | "sortKey">,
-  proof: readonly Condition[],
+  proof: Write,
   format: ValueFormat,
 ): LeaseConditionCheck {
-  const { condition, names, values } = renderConditions(proof);
+  const { key, condition, names, values } = proof.request();
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat({ ...leaseItemKey(key, sortKey) }, format),
+      Key: inFormat({ ...key }, format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

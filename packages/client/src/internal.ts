@@ -24,25 +24,6 @@ export {
 } from "./errors/errors.ts";
 export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export { leaseEventTypes } from "./events.ts";
-export {
-  acquire,
-  asJudged,
-  cancel,
-  everyItem,
-  type Grant,
-  type Judged,
-  type LeaseAddress,
-  type LeaseEnd,
-  namesIn,
-  recordOnly,
-  release,
-  render,
-  renew,
-  renewUnlessRevoked,
-  requestRevocation,
-  revokeToken,
-  takeOver,
-} from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { traceNow } from "./operator/audit-entry.ts";
@@ -88,26 +69,9 @@ export type { ProtocolContext } from "./protocol/context.ts";
 export { ExpiryDetector, observedShare } from "./protocol/expiry-detector.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
 export type { Belief } from "./protocol/lease-deadline.ts";
-export type {
-  Cancellation,
-  Cooldown,
-  Ending,
-  Prospect,
-  Renewal,
-} from "./protocol/lease-form.ts";
+export type { Ending, Prospect, Renewal } from "./protocol/lease-form.ts";
 export { pauseWhileOpen, whileOpen } from "./protocol/lifecycle.ts";
 export { LockForm } from "./protocol/lock-form.ts";
-export {
-  endCalls,
-  heldBySomebody,
-  markCalls,
-  park,
-  parkCallback,
-  removeWaiter,
-  takeOverCalls,
-  type WaitsBy,
-  waitersOf,
-} from "./protocol/parking.ts";
 export { acquireChannel } from "./protocol/tracing.ts";
 export {
   lastDoneSlot,
@@ -140,8 +104,54 @@ export {
   textPrefix,
   versionDigits,
 } from "./seats/seat.ts";
-export { clearSeats, SeatForm } from "./seats/seat-form.ts";
+export { SeatForm } from "./seats/seat-form.ts";
+export { clearSeats } from "./seats/seat-writes.ts";
 export { permitBounds } from "./semaphore/semaphore.ts";
+export {
+  acquire,
+  asJudged,
+  type Cancellation,
+  type Cooldown,
+  cancel,
+  endKept,
+  endText,
+  free,
+  type Grant,
+  type Judged,
+  judgedValues,
+  type LeaseAddress,
+  type LeaseEnd,
+  type LockEnding,
+  letGo,
+  mine,
+  mineByToken,
+  mineOrFree,
+  noHolder,
+  noWishes,
+  proofValues,
+  release,
+  renew,
+  renewUnlessRevoked,
+  requestRevocation,
+  revokeToken,
+  slotDone,
+  take,
+  takeOver,
+  tokenRevoked,
+} from "./statements/lock.ts";
+export {
+  endCalls,
+  heldBySomebody,
+  markCalls,
+  park,
+  parkCallback,
+  removeWaiter,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "./statements/parking.ts";
+export { everyItem, recordOnly } from "./statements/queries.ts";
+export { namesIn, type Part, type Statement, say, type Values, Write } from "./statements/statement.ts";
 export {
   jsonIn,
   optionalTextIn,
@@ -155,7 +165,6 @@ export {
 } from "./store/item-values.ts";
 export { pagesOf } from "./store/pages.ts";
 export type { TimedStore } from "./store/timed-store.ts";
-export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { deferred, settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";

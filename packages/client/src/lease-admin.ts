@@ -1,12 +1,4 @@
 import { type LeaseItemError, quoted } from "./errors/errors.ts";
-import {
-  breakLease,
-  type LeaseAddress,
-  leasesByPrefix,
-  leasesOf,
-  requestRevocation,
-  takeBackSlot,
-} from "./expressions.ts";
 import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "./looks.ts";
 import {
   aFunction,
@@ -24,9 +16,11 @@ import {
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "./record.ts";
 import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
-import { askSeatToStop, breakSeat } from "./seats/held-seat.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
+import { askSeatToStop, breakSeat } from "./seats/seat-writes.ts";
+import { breakLease, type LeaseAddress, requestRevocation, takeBackSlot } from "./statements/lock.ts";
+import { leasesByPrefix, leasesOf } from "./statements/queries.ts";
 import { pagesOf } from "./store/pages.ts";
 import type { Item, ScanPage, UpdateResult } from "./store.ts";
 

@@ -301,7 +301,7 @@ export class Lease implements AsyncDisposable {
     const { format = this.#format } = checkOptions(options, conditionCheckRules);
     const { form, terms } = this.#lease;
     const { tableName } = this.#context.table;
-    return leaseConditionCheck(tableName, terms.record, form.proof(terms.record), format);
+    return leaseConditionCheck(tableName, form.proof(terms.record), format);
   }
 }
 

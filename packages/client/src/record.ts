@@ -1,6 +1,6 @@
-import type { LeaseEnd } from "./expressions.ts";
 import { attributeNames, isCooldownToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
+import type { LeaseEnd } from "./statements/lock.ts";
 import {
   isWhole,
   latestTime,

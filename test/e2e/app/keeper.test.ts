@@ -1,5 +1,5 @@
 // @module-tag long
-import { render, renewUnlessRevoked } from "@leasehold/client/internal";
+import { renewUnlessRevoked } from "@leasehold/client/internal";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { transferKey } from "../../../functions/import-orders/schema.ts";
@@ -29,18 +29,16 @@ function writesTo(key: string): ProxiedRequest[] {
 }
 
 /** The update of a renewal, whatever its values. */
-const renewal = render(
-  renewUnlessRevoked(
-    { key: "key" },
-    {
-      shown: { token: "token", fencingToken: 1 },
-      version: 1,
-      expiresAt: 1,
-      leaseDurationMs: 1,
-      retentionMs: 1,
-    },
-  ),
-).update;
+const renewal = renewUnlessRevoked(
+  { key: "key" },
+  {
+    shown: { token: "token", fencingToken: 1 },
+    version: 1,
+    expiresAt: 1,
+    leaseDurationMs: 1,
+    retentionMs: 1,
+  },
+).request().update;
 
 const isRenewal: Matcher = ({ body }) => body.UpdateExpression === renewal;
 

@@ -1,9 +1,10 @@
 /** What is planted into the line of a lock, beside the mistakes of its simulation. */
 import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
 import { numberPrefix, type QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
-import type { Write } from "../../../packages/client/src/store/write.ts";
+import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { passableIn } from "../../simulation/primitives/fair-lock-deaths.ts";
 import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
+import { leaving } from "../../support/recomposed.ts";
 
 /** A caller in line, as far as mistakes see into it. */
 type Insight = { readonly own: QueueTicket | undefined };
@@ -31,19 +32,13 @@ export const turnMistakes: readonly Mistake[] = [
   },
   {
     what: "a ticket that leaves with its caller's turn, and is still counted",
-    plant: takingTurns(({ set: { waiting: _, ...set }, ...write }) => ({ ...write, set })),
+    plant: takingTurns((write) => leaving(write, "#waiting")),
     violation: /the count of tickets has drifted/,
   },
   {
     what: "a ticket that stays when its caller has got the lock",
     plant: takingTurns((write, { own }) =>
-      own === undefined
-        ? write
-        : {
-            ...write,
-            set: Object.fromEntries(Object.entries(write.set).filter(([name]) => name !== "waiting")),
-            remove: (write.remove ?? []).filter((name) => !name.endsWith(own.id)),
-          },
+      own === undefined ? write : leaving(write, "#waiting", "#Place", "#Ticket"),
     ),
     violation: /has the lock, and still its ticket/,
   },

@@ -3,6 +3,7 @@ import { RunForm } from "../../../packages/jobs/src/runs/run-form.ts";
 import { type JobStep, Schedule, jobRuns as simulated } from "../../simulation/primitives/job-runs.ts";
 import { type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
+import { leaving } from "../../support/recomposed.ts";
 import { dateFaults, scenario } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
@@ -37,7 +38,8 @@ const countedTwice: Mistake = {
     (acquire) =>
       function (this: RunForm, ...given) {
         const write = acquire.apply(this, given);
-        return { ...write, set: { ...write.set, attempt: { of: "attempt", from: 0, by: 2 } } };
+        write.values[":one"] = 2;
+        return write;
       },
   ),
   violation: /went from the attempt 0 to 2/,
@@ -52,8 +54,7 @@ const lostNotCounted: Mistake = {
       function (this: RunForm, grant, passed) {
         const write = acquire.call(this, grant, passed);
         if (passed.length === 0) return write;
-        const { attempt: _, ...set } = write.set;
-        return { ...write, set };
+        return leaving(write, "#attempt");
       },
   ),
   violation: /was given to two works/,
@@ -66,9 +67,7 @@ const forgottenSlot: Mistake = {
     "release",
     (release) =>
       function (this: RunForm, ending) {
-        const write = release.call(this, ending);
-        const { doneSlot: _, ...set } = write.set;
-        return { ...write, set };
+        return leaving(release.call(this, ending), "#doneSlot");
       },
   ),
   violation: /was tried again after its success/,

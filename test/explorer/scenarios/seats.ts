@@ -5,9 +5,17 @@ import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
 import { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
 import { seatCounters } from "../../../packages/client/src/seats/schema.ts";
 import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
-import type { Condition } from "../../../packages/client/src/store/write.ts";
-import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../simulation/primitives/seats.ts";
+import type { Write } from "../../../packages/client/src/statements/statement.ts";
+import {
+  mistakes,
+  type SeatStep,
+  Seats,
+  tokenAlone,
+  type Wish,
+  writing,
+} from "../../simulation/primitives/seats.ts";
 import { type Mistake, replacing, withoutTests } from "../../simulation/simulation.ts";
+import { insistingOn, leaving, withConditions } from "../../support/recomposed.ts";
 import {
   type AnyScenario,
   dateFaults,
@@ -50,28 +58,28 @@ const end = (stage: Seats): Promise<void> => stage.expectAllToHeal();
 const seatMistakes: readonly Mistake[] = [
   {
     what: "a release that frees whatever seat has its token",
-    plant: replacing(HeldSeat.prototype, "proof", () => ({ token }) => [[`f:${token}`, "exists"]]),
+    plant: replacing(HeldSeat.prototype, "proof", tokenAlone),
     violation: /a stale write of .* went through/,
   },
   {
     what: "a release that does not insist on its seat",
-    plant: writing("release", (write) => ({ ...write, insist: [["ttl", "exists"]] })),
+    plant: writing("release", (write) => insistingOn(write, "attribute_exists(#ttl)")),
     violation: /differs from/,
   },
   {
     what: "a seat that is not counted",
-    plant: writing("acquire", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
+    plant: writing("acquire", (write) => leaving(write, "#permits")),
     violation: /permits differs from/,
   },
 ];
 
 /** In place of the mark of the owner's own seat, the one of anybody's. */
-function besideAny(condition: Condition): Condition {
-  if (!("anyOf" in condition)) return condition;
-  const writes = seatCounters.write;
-  return {
-    anyOf: condition.anyOf.map((test) => (test[0].startsWith("o:") ? ([writes, "exists"] as const) : test)),
-  };
+function besideAny(write: Write): Write {
+  return withConditions(write, (condition) => condition.replace("#Exempt", `#${seatCounters.write}`));
+}
+
+function withoutBounds(write: Write): Write {
+  return withConditions(write, (condition) => (condition.includes(":most_") ? undefined : condition));
 }
 
 const takenBack: Mistake = {
@@ -81,7 +89,7 @@ const takenBack: Mistake = {
     "cancel",
     (original) =>
       function (this: SeatForm, cancellation) {
-        return { ...original.call(this, cancellation), insist: [["ttl", "exists"]] };
+        return insistingOn(original.call(this, cancellation), "attribute_exists(#ttl)");
       },
   ),
   violation: /differs from/,
@@ -119,10 +127,7 @@ const readWrite = scenario({
   mistakes: [
     {
       what: "a bound that is left out",
-      plant: writing("acquire", (write) => ({
-        ...write,
-        insist: write.insist.filter((condition) => !("anyOf" in condition)),
-      })),
+      plant: writing("acquire", withoutBounds),
       violation: /two writers|reads while/,
     },
   ],
@@ -267,7 +272,7 @@ export const seats: readonly AnyScenario[] = [
     mistakes: [
       {
         what: "a reader that takes any owner's write lock for its own",
-        plant: writing("acquire", (write) => ({ ...write, insist: write.insist.map(besideAny) })),
+        plant: writing("acquire", besideAny),
         violation: /reads while/,
       },
     ],
@@ -324,15 +329,12 @@ export const seats: readonly AnyScenario[] = [
     mistakes: [
       {
         what: "a bound that is left out where callers wait in line",
-        plant: takingTurns((write) => ({
-          ...write,
-          insist: write.insist.filter((condition) => !JSON.stringify(condition).includes('"permits"')),
-        })),
+        plant: takingTurns(withoutBounds),
         violation: /permits are held/,
       },
       {
         what: "a ticket that leaves with its caller's turn, and is still counted",
-        plant: takingTurns(({ set: { waiting: _, ...set }, ...write }) => ({ ...write, set })),
+        plant: takingTurns((write) => leaving(write, "#waiting")),
         violation: /the count of tickets has drifted/,
       },
     ],

@@ -5,6 +5,7 @@ import { Import, tasks as simulated, type TaskStep } from "../../simulation/prim
 import { type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
 import { kindOf } from "../../support/lease-writes.ts";
+import { insistingOn } from "../../support/recomposed.ts";
 import type { Wait } from "../scenario.ts";
 import { dateFaults, scenario } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
@@ -73,7 +74,7 @@ const foreignTakeBack: Mistake = {
     "cancel",
     (cancel) =>
       function (this: TaskForm, cancellation) {
-        return { ...cancel.call(this, cancellation), insist: [["token", "exists"]] };
+        return insistingOn(cancel.call(this, cancellation), "attribute_exists(#token)");
       },
   ),
   violation: /believes to hold/,

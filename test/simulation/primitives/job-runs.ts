@@ -279,7 +279,7 @@ export const jobRuns: Simulation = {
     },
     {
       what: "a claim without an attempt left",
-      tamper: without("#attempt < :ifAttempt"),
+      tamper: without("#attempt < :mostAttempts"),
       violation: /went from the attempt 3 to 4/,
     },
     {

@@ -11,7 +11,7 @@ import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-defi
 import { redriveGuardDefinition } from "../../../packages/cdk/src/workflow/redrive-guard.ts";
 import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusal.ts";
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
-import { breakLease, render } from "../../../packages/client/src/expressions.ts";
+import { breakLease } from "../../../packages/client/src/statements/lock.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
@@ -423,7 +423,7 @@ export class KeptWorkflows {
     if (token === undefined || !String(item?.[attributeNames.owner]).startsWith("workflow:")) return;
     if (action === "break") {
       this.#broken.set(String(token), world.clock.monotonic());
-      world.table.update(render(breakLease({ key }, String(token), world.clock.now())));
+      world.table.update(breakLease({ key }, String(token), world.clock.now()).request());
     } else {
       const [running] = world.processes;
       if (running === undefined) return;

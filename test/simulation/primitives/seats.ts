@@ -14,10 +14,12 @@ import { fair } from "../../../packages/client/src/fair/index.ts";
 import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
 import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
 import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
+import type { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";
 import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
 import { Semaphore } from "../../../packages/client/src/semaphore/index.ts";
-import type { Condition, Write } from "../../../packages/client/src/store/write.ts";
+import type { Write } from "../../../packages/client/src/statements/statement.ts";
+import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
 import { type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -394,26 +396,25 @@ export function writing(
   );
 }
 
-function attributeOf(condition: Condition): string {
-  return "anyOf" in condition ? "" : condition[0];
-}
-
 /** Plants a mistake: a write that insists on nothing of the attributes that begin like this. */
 function notInsistingOn(prefix: string, method: "acquire" | "renew"): Planted["plant"] {
-  return writing(method, (write) => ({
-    ...write,
-    insist: write.insist.filter((condition) => !attributeOf(condition).startsWith(prefix)),
-  }));
+  return writing(method, (write) =>
+    withConditions(write, (condition, attribute) => (attribute.startsWith(prefix) ? undefined : condition)),
+  );
 }
 
-function oneMore(condition: Condition): Condition {
-  if (!("anyOf" in condition)) return condition;
-  return {
-    anyOf: condition.anyOf.map((test) =>
-      test[1] === "<=" ? ([test[0], "<=", Number(test[2]) + 1] as const) : test,
-    ),
-  };
+/** With bounds that allow one more. */
+function oneMore(write: Write): Write {
+  for (const placeholder in write.values)
+    if (placeholder.startsWith(":most_")) write.values[placeholder] = Number(write.values[placeholder]) + 1;
+  return write;
 }
+
+/** Plants a mistake: a proof by the token alone. */
+export const tokenAlone: (original: HeldSeat["proof"]) => HeldSeat["proof"] = (original) =>
+  function (this: HeldSeat, lease) {
+    return insistingOn(original.call(this, lease), "attribute_exists(#SeatFence)");
+  };
 
 const tooMany = /permits are held|two writers|reads while|a fencing token of/;
 const tooManyOrMiscounted = /permits are held|two writers|reads while|differs from/;
@@ -421,12 +422,12 @@ const tooManyOrMiscounted = /permits are held|two writers|reads while|differs fr
 export const mistakes: readonly Mistake[] = [
   {
     what: "a bound that is off by one",
-    plant: writing("acquire", (write) => ({ ...write, insist: write.insist.map(oneMore) })),
+    plant: writing("acquire", oneMore),
     violation: tooMany,
   },
   {
     what: "a counter that a release does not count down",
-    plant: writing("release", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
+    plant: writing("release", (write) => leaving(write, "#permits")),
     violation: /permits differs from what the seats take/,
   },
   {
@@ -467,16 +468,19 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     what: "a ttl that does not outlast the other seats",
-    plant: writing("release", (write) => ({ ...write, set: { ...write.set, ttl: 1 } })),
+    plant: writing("release", (write) =>
+      recomposed(write, (part) => part, { set: "#ttl = :ttl" }, { ":ttl": 1 }),
+    ),
     violation: tooMany,
   },
   {
     what: "a reentrant owner that nothing marks",
-    plant: writing("acquire", (write) => ({
-      ...write,
-      insist: write.insist.filter((condition) => !attributeOf(condition).startsWith("o:")),
-      set: Object.fromEntries(Object.entries(write.set).filter(([name]) => !name.startsWith("o:"))),
-    })),
+    plant: writing("acquire", (write) =>
+      leaving(
+        withConditions(write, (condition, attribute) => (attribute.startsWith("o:") ? undefined : condition)),
+        "#Mark",
+      ),
+    ),
     violation: /has two seats, reentrantly/,
   },
 ];
@@ -524,7 +528,7 @@ const quick: Simulation = {
   mistakes: [
     {
       what: "a proof without the fencing token",
-      plant: replacing(SeatForm.prototype, "proof", () => ({ token }) => [[`f:${token}`, "exists"]]),
+      plant: replacing(SeatForm.prototype, "proof", tokenAlone),
       violation: /a stale write of .* went through/,
     },
   ],
@@ -566,12 +570,12 @@ const inOrder: Simulation = {
   mistakes: [
     {
       what: "a bound that is off by one where callers wait in line",
-      plant: takingTurns((write) => ({ ...write, insist: write.insist.map(oneMore) })),
+      plant: takingTurns(oneMore),
       violation: tooMany,
     },
     {
       what: "a ticket that leaves with its caller's turn, and is still counted",
-      plant: takingTurns(({ set: { waiting: _, ...set }, ...write }) => ({ ...write, set })),
+      plant: takingTurns((write) => leaving(write, "#waiting")),
       violation: /the count of tickets has drifted/,
     },
   ],

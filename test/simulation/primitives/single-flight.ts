@@ -336,7 +336,7 @@ const many: Simulation = {
     },
     {
       what: "an earlier holder's result in place of a later one's",
-      tamper: without("#fence <= :ifFence"),
+      tamper: without("#fence <= :fence"),
       violation: /was replaced by one/,
     },
     {

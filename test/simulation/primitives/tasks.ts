@@ -1,7 +1,7 @@
 import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { breakLease, render } from "../../../packages/client/src/expressions.ts";
+import { breakLease } from "../../../packages/client/src/statements/lock.ts";
 import { type Task, TaskSet } from "../../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
@@ -327,7 +327,7 @@ export class Import {
     const token = item?.[attributeNames.token];
     if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
     running.parts.claimed.delete(task);
-    world.table.update(render(breakLease({ key: set, sortKey }, String(token), 0)));
+    world.table.update(breakLease({ key: set, sortKey }, String(token), 0).request());
     world.count("broken");
   }
 
@@ -468,7 +468,7 @@ function isExpected(error: unknown): boolean {
 
 /** A cancel looks neither at the claim nor at the fencing token. */
 const withoutBoth: Tamper = (write) =>
-  isCancel(write) ? without("#fence = :ifFence")(without("attribute_not_exists(#token)")(write)) : write;
+  isCancel(write) ? without("#fence = :seenFence")(without("attribute_not_exists(#token)")(write)) : write;
 
 function isCancel(write: Write): boolean {
   return isRemoval(write) && write.condition.includes("attribute_exists(#maxAttempts)");
@@ -483,7 +483,7 @@ function isRemoval(write: object): boolean {
   return "action" in write && write.action === "delete";
 }
 
-const isRequeue = ({ values }: Write): boolean => ":ifState" in values;
+const isRequeue = ({ values }: Write): boolean => ":failed" in values;
 
 /** Tasks that are added at the beginning, and what is done with them. */
 function tasksWith(
@@ -558,7 +558,7 @@ const many: Simulation = {
     },
     {
       what: "a claim before its time",
-      tamper: without("#dueAt <= :ifDueAt"),
+      tamper: without("#dueAt <= :acquiredAt"),
       violation: /before it was due/,
     },
     {
@@ -587,7 +587,7 @@ const handedOver: Simulation = {
   mistakes: [
     {
       what: "a late copy of a claim",
-      tamper: without("#fence = :ifFence", isGrant),
+      tamper: without("#fence = :seenFence", isGrant),
       violation: /has landed again/,
     },
   ],
@@ -602,12 +602,12 @@ const begunAgain: Simulation = {
   mistakes: [
     {
       what: "a late copy of a requeue",
-      tamper: without("#fence = :ifFence", isRequeue),
+      tamper: without("#fence = :seenFence", isRequeue),
       violation: /fencing token of t0 went from/,
     },
     {
       what: "a late copy of a cancel",
-      tamper: without("#fence = :ifFence", isCancel),
+      tamper: without("#fence = :seenFence", isCancel),
       violation: /has landed after its answer|fencing token of t0 went from/,
     },
   ],

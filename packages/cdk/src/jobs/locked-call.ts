@@ -123,11 +123,9 @@ const markRetentionMs = Duration.days(7).toMilliseconds();
 /** A write of the mark, beside the lease. */
 function markState(tableName: string, mark: Mark): Record<string, unknown> {
   const sample = mark({ key: "key", fencingToken: 1, now: 1, retentionMs: 1 });
-  const fence = "$lease.fencingToken";
   const { update, condition, ...write } = placed(sample, {
-    ":ifFence": fence,
+    ":fence": "$lease.fencingToken",
     ":ttl": `$ceil(($millis() + ${markRetentionMs}) / 1000)`,
-    ...(attributeNames.fence in sample.set ? { ":fence": fence } : {}),
   });
   const Key = {
     [attributeNames.partitionKey]: { S: jsonata("$lease.key") },

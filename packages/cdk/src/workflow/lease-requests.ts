@@ -1,7 +1,7 @@
 /**
- * The client's own expressions as arguments of Step Functions' DynamoDB integration.
+ * The client's own statements as arguments of Step Functions' DynamoDB integration.
  *
- * Nothing is retyped: an expression comes from the client with sample values, whose placeholders are then given
+ * Nothing is retyped: a statement comes from the client with sample values, whose placeholders are then given
  * JSONata. A placeholder that is forgotten, or that the expression does not know, fails at synth.
  */
 import {
@@ -14,7 +14,6 @@ import {
   park,
   recordOnly,
   release,
-  render,
   renew,
   renewUnlessRevoked,
   requestRevocation,
@@ -217,7 +216,7 @@ export function inspectArguments(terms: LeaseTerms): Json {
  * waiter.
  */
 export function parkArguments(terms: LeaseTerms): Json {
-  const { condition, names } = render(heldBySomebody(lock.key));
+  const { condition, names } = heldBySomebody(lock.key).request();
   const waiter = park({ pk: "key", sk: "waiter" }, { taskToken: "taskToken", expiresAt: 1, retentionMs: 1 });
   const {
     update,
@@ -330,7 +329,7 @@ export function placed(
   readonly ExpressionAttributeNames: Json;
   readonly ExpressionAttributeValues: Json;
 } {
-  const { update, condition, names, values: samples } = render(write);
+  const { update, condition, names, values: samples } = write.request();
   const [wanted, given] = [Object.keys(samples).sort(), Object.keys(values).sort()];
   if (wanted.join() !== given.join()) {
     throw new Error(`the expression wants ${wanted.join(", ")}, and is given ${given.join(", ")}`);

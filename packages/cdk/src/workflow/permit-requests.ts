@@ -1,5 +1,5 @@
 /**
- * The semaphore's own expressions as arguments of Step Functions' DynamoDB integration, as lease-requests.ts has the
+ * The semaphore's own statements as arguments of Step Functions' DynamoDB integration, as lease-requests.ts has the
  * lock's. Attributes that hold a token get their names by JSONata.
  */
 import {
@@ -73,10 +73,8 @@ function formOf(permits: number): SeatForm {
 
 /** Values of a grant; the variables key, token, version, owner and waitingSince are the workflow's. */
 function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
-  // Both fencing tokens of one write are the same: two fields may see two times.
-  const seed = variable(terms, "waitingSince");
   return {
-    ":n0": newText(`${variable(terms, "version")} + 1`, {
+    ":seat": newText(`${variable(terms, "version")} + 1`, {
       kind: literal(sample.seat.kind),
       permits: String(onePermit),
       acquiredAt: "$millis()",
@@ -85,10 +83,8 @@ function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values 
       flags: "0",
       owner: variable(terms, "owner"),
     }),
-    ":fromFence": seed,
+    ":fromFence": "$millis()",
     ":byFence": "1",
-    ":fromN1": seed,
-    ":byN1": "1",
     ":ttl": timeToLiveAfter(String(leaseDurationMs), terms),
     ":permitsOf": String(terms.permits),
     ":ifReleasedToken": variable(terms, "token"),
@@ -99,9 +95,9 @@ function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values 
 export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
   const values = {
     ...permitGrantValues(terms, leaseDurationMs),
-    ":fromPermits": "0",
-    ":byPermits": String(onePermit),
-    ":ifPermits": String(terms.permits - onePermit),
+    ":zero": "0",
+    ":permits": String(onePermit),
+    ":most_permits": String(terms.permits - onePermit),
   };
   return updateItem(terms, formOf(terms.permits).acquire(grant, []), values, true, ownNames(terms));
 }
@@ -112,11 +108,11 @@ export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: num
   const names = { ...ownNames(terms), ...passedNames(terms) };
   const values = {
     ...permitGrantValues(terms, leaseDurationMs),
-    ":fromPermits": "0",
-    ":byPermits": `${onePermit} - ${passed}.permits`,
-    ":ifPermits": `${terms.permits - onePermit} + ${passed}.permits`,
-    ":ifN3": `${passed}.fence`,
-    ":ifN2": versionText(`${passed}.version + 1`),
+    ":zero": "0",
+    ":permits": `${onePermit} - ${passed}.permits`,
+    ":most_permits": `${terms.permits - onePermit} + ${passed}.permits`,
+    ":f1": `${passed}.fence`,
+    ":s1": versionText(`${passed}.version + 1`),
   };
   return ofPassed(terms, (seat) =>
     updateItem(terms, formOf(terms.permits).acquire(grant, [seat]), values, true, names),
@@ -127,10 +123,10 @@ export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: num
 export function clearPermitArguments(terms: PermitTerms): Json {
   const passed = variable(terms, "passed");
   const values = {
-    ":fromPermits": "0",
-    ":byPermits": `-${passed}.permits`,
-    ":ifN1": `${passed}.fence`,
-    ":ifN0": versionText(`${passed}.version + 1`),
+    ":zero": "0",
+    ":permits": `-${passed}.permits`,
+    ":f1": `${passed}.fence`,
+    ":s1": versionText(`${passed}.version + 1`),
   };
   return ofPassed(terms, (seat) =>
     updateItem(
@@ -165,8 +161,8 @@ function ofPassed(terms: LeaseTerms, request: (seat: SeatRecord) => Json): Json 
 export function cancelPermitArguments(terms: PermitTerms): Json {
   const write = formOf(terms.permits).cancel({ token: sample.token, now: 1, retentionMs: 1 });
   const values = {
-    ":fromPermits": "0",
-    ":byPermits": String(-onePermit),
+    ":zero": "0",
+    ":permits": String(-onePermit),
     ":releasedToken": variable(terms, "token"),
   };
   return updateItem(terms, write, values, false, ownNames(terms));
@@ -177,8 +173,7 @@ export function revokePermitArguments(terms: PermitTerms): Json {
   const write = formOf(terms.permits).revoke({ token: sample.token, now: 1, retentionMs: 1 });
   const values = {
     ":releasedToken": variable(terms, "token"),
-    ":fromTtl": timeToLiveAfter("0", terms),
-    ":byTtl": "0",
+    ":ttl": timeToLiveAfter("0", terms),
   };
   return updateItem(terms, write, values, false, ownNames(terms));
 }
@@ -186,10 +181,10 @@ export function revokePermitArguments(terms: PermitTerms): Json {
 /** Lets the workflow's own permit go. */
 export function releasePermitArguments(terms: LeaseTerms): Json {
   return endingPermit(terms, sample, {
-    ":fromPermits": "0",
-    ":byPermits": String(-onePermit),
+    ":zero": "0",
+    ":permits": String(-onePermit),
     ":releasedToken": variable(terms, "token"),
-    ":ifN1": variable(terms, "fence"),
+    ":seatFence": variable(terms, "fence"),
   });
 }
 
@@ -204,7 +199,7 @@ export function closePermitArguments(terms: LeaseTerms): Json {
     cooldown: { until: 2, forMs: 1 },
   });
   const values = {
-    ":n0": newText("1", {
+    ":closedSeat": newText("1", {
       kind: literal(sample.seat.kind),
       permits: String(onePermit),
       acquiredAt: "$lease.acquiredAt",
@@ -213,9 +208,8 @@ export function closePermitArguments(terms: LeaseTerms): Json {
       flags: "0",
       owner: variable(terms, "owner"),
     }),
-    ":n1": variable(terms, "fence"),
     ":releasedToken": token,
-    ":ifN3": variable(terms, "fence"),
+    ":seatFence": variable(terms, "fence"),
   };
   const closed = { ...sample, token: cooldownToken(sample.token) };
   const names = {
@@ -229,10 +223,10 @@ export function closePermitArguments(terms: LeaseTerms): Json {
 export function releaseKeptPermitArguments(terms: LeaseTerms): Json {
   const seat = seatFields("$seat");
   const values = {
-    ":fromPermits": "0",
-    ":byPermits": `-${fieldOf(seat, "permits")}`,
+    ":zero": "0",
+    ":permits": `-${fieldOf(seat, "permits")}`,
     ":releasedToken": "$token",
-    ":ifN1": "$fence",
+    ":seatFence": "$fence",
   };
   const release = (shown: SeatRecord): Json => endingPermit(terms, shown, values, fieldOf(seat, "owner"));
   return chosen(hasFlag(fieldOf(seat, "flags"), "reentrant"), release(reentrantSample), release(sample));
@@ -273,15 +267,15 @@ function permitRenewal(terms: LeaseTerms, write: typeof renewSeatUnlessRevoked):
   const flags = fieldOf("$f", "flags");
   const isReentrant = `$floor($number(${flags}) / ${seatFlags.reentrant}) % 2`;
   const values: Values = {
-    ":n0": prolongedText("$seat", "$version + 1", {
+    ":seat": prolongedText("$seat", "$version + 1", {
       expiresAt: "$millis() + $leaseDurationMs",
       leaseDurationMs: "$leaseDurationMs",
       flags: `${isReentrant} * ${seatFlags.reentrant}`,
     }),
     ":fromTtl": wanted,
     ":byTtl": `$timeToLive > 0 and ${isNear} ? ${wanted} - $timeToLive : 0`,
-    ":ifN1": "$fence",
-    ":ifN0": versionText("$version + 1"),
+    ":seatFence": "$fence",
+    ":newSeat": versionText("$version + 1"),
   };
   return updateItem(terms, write(form, renewed), values, true, namesOf("$token", "''"));
 }

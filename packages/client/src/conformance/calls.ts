@@ -1,11 +1,11 @@
 /** How calls must end: when they are cut off, too old, or wrong; and what they tell of the service's time. */
 import assert from "node:assert/strict";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import { render, renderEntry } from "../store/write.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import type { ServiceTime } from "../time/service-clock.ts";
 import { always, type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { render, renderEntry } from "./write.ts";
 
 /** A call that was cut off ends within this time. */
 const promptMs = 2_000;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { attributeNames, type ItemKey } from "../schema.ts";
-import { render, type Write } from "../store/write.ts";
 import type { CallOptions, Item, LeaseStore, UpdateResult } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import { RecordingStore } from "./recording-store.ts";
+import { render, type Write } from "./write.ts";
 
 /** What a check is about. */
 export type ConformanceGroup =

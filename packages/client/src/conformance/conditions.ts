@@ -1,8 +1,8 @@
 /** Each form that a condition can have: when it must hold, and when not. */
 import assert from "node:assert/strict";
-import type { Condition } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { type ConformanceCheck, check } from "./check.ts";
+import type { Condition } from "./write.ts";
 
 /** What the conditions are about. */
 const item: Item = { n: 9, m: 10, text: "b", other: "b", digits: "9" };

@@ -1,9 +1,9 @@
 /** What must hold when many write the same items at the same time. */
 import assert from "node:assert/strict";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import { renderEntry } from "../store/write.ts";
 import type { TransactionResult } from "../store.ts";
 import { always, type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { renderEntry } from "./write.ts";
 
 const writers = 24;
 const rounds = 3;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import { limits } from "../schema.ts";
-import { render } from "../store/write.ts";
 import { type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { render } from "./write.ts";
 
 /** More than an item may have in DynamoDB, with its names. */
 const tooLarge = "x".repeat(400 * 1024);

@@ -1,10 +1,10 @@
 /** What is measured on a store besides its conformance: latency, the throughput of one item, the largest batch. */
 import { LeaseError } from "../errors/errors.ts";
-import { render, type Write } from "../store/write.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import { always, type CheckTable } from "./check.ts";
 import type { ClockOffset } from "./metered-store.ts";
+import { render, type Write } from "./write.ts";
 
 const writesInTurn = 100;
 const writesAtOnce = 200;

@@ -1,9 +1,9 @@
 /** What several writes in one transaction must do: all of them, or nothing. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
-import { renderEntry, type Write } from "../store/write.ts";
 import type { TransactionResult } from "../store.ts";
 import { always, type CheckTable, type ConformanceCheck, check, contentsOf } from "./check.ts";
+import { renderEntry, type Write } from "./write.ts";
 
 /** DynamoDB's limit. */
 const mostEntries = 100;

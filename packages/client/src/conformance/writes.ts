@@ -1,9 +1,9 @@
 /** What a single conditional write must do, and several that are sent together. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
-import { render, type Test } from "../store/write.ts";
 import type { UpdateResult } from "../store.ts";
 import { always, type CheckTable, type ConformanceCheck, check, contentsOf } from "./check.ts";
+import { render, type Test } from "./write.ts";
 
 /** Two batches and a part of one. */
 const manyWrites = 60;

@@ -8,9 +8,8 @@ import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Ending, Prospect } from "../protocol/lease-form.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
-import { attributeNames } from "../schema.ts";
+import type { Part, Write } from "../statements/statement.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
-import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { Queue } from "./queue.ts";
 import { QueueCaller } from "./queue-caller.ts";
@@ -22,6 +21,9 @@ import { removeTickets, renewTickets } from "./queue-writes.ts";
 const mostSteps = 5;
 
 const idLength = 16;
+
+/** Its owner may have checked in again since it was seen. */
+const leaseAsSeen: Part = { when: "#version = :seenVersion" };
 
 /** The lease, or where in line the owner stands; neither for an owner that is not there and does not join. */
 export type CheckInOutcome = { readonly lease: HeldLease } | { readonly waiting: QueueEstimate } | undefined;
@@ -102,9 +104,9 @@ export class CheckInCaller extends QueueCaller {
     return this.ticket({ since, leaseMs: this.#leaseMs, isWatching: false, owner: this.#owner });
   }
 
-  /** Ends a lease only as it was seen: its owner may have checked in again since. */
+  /** Ends a lease only as it was seen. */
   override release(ending: Ending): Write {
-    return amended(super.release(ending), { insist: [[attributeNames.version, "=", ending.shown.version]] });
+    return super.release(ending).and(leaseAsSeen, { ":seenVersion": ending.shown.version });
   }
 
   /** The lease, if it is the owner's. */

@@ -1,10 +1,11 @@
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { estimateAfter } from "../protocol/hold-estimate.ts";
-import type { Ending, Grant, LeaseForm, Prospect } from "../protocol/lease-form.ts";
+import type { Ending, LeaseForm, Prospect } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
+import type { Grant } from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Bounds } from "../store/timed-store.ts";
-import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { type Queue, type QueueSnapshot, unseen } from "./queue.ts";
 import type { QueueEstimate } from "./queue-estimate.ts";
@@ -13,12 +14,11 @@ import {
   holdText,
   type NewTicket,
   type QueueTicket,
-  queueAttributeNames,
   queueLimits,
   type TicketTerms,
   ticketText,
 } from "./queue-ticket.ts";
-import { inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
+import { holdsNoted, inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
 
 const { removalsPerWrite } = queueLimits;
 
@@ -135,7 +135,7 @@ export abstract class QueueCaller {
     const heldMs = Math.max(this.context.clock.monotonic() - this.grantedAt, cooldownMs);
     const estimate = estimateAfter(holdNoteIn(this.#snapshot.item), heldMs);
     const note = holdText({ ...estimate, fencingToken, endedAt });
-    return amended(write, { set: { [queueAttributeNames.holds]: note } });
+    return write.and(holdsNoted, { ":holds": note });
   }
 
   /** What an item promises the caller in its turn. */
@@ -178,8 +178,8 @@ export abstract class QueueCaller {
   protected joining(maxWaiters: number): Write {
     const { retentionMs, clock } = this.context;
     const { passable } = this;
-    const asJudged = this.queue.passingOver(removable(passable));
-    const terms = { maxWaiters, retentionMs, now: clock.now(), asJudged };
+    const free = this.queue.passingOver(removable(passable));
+    const terms = { maxWaiters, retentionMs, now: clock.now(), free };
     return joinIfRoom(this.queue, this.#snapshot, passable, this.newTicket(), terms);
   }
 

@@ -9,37 +9,64 @@
  *     renew     the tickets are there
  *     leave     the ticket is there
  *
- * A write that passes unresponsive waiters also insists on `asJudged`: nobody has had the lease since they were judged.
+ * A write that passes unresponsive waiters also insists on {@link FreeAsJudged}: nobody has had the lease since.
  */
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
+import { type Names, type Part, say, times, Write } from "../statements/statement.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import {
-  type Amendment,
-  amended,
-  type Condition,
-  type Count,
-  type Test,
-  type Write,
-} from "../store/write.ts";
+import type { Item } from "../store.ts";
 import { QueueFullError } from "./errors.ts";
 import type { QueueSnapshot } from "./queue.ts";
 import {
   type NewTicket,
   numberPrefix,
   type QueueTicket,
-  queueAttributeNames,
   queueLimits,
   ticketPrefix,
   type WrittenTicket,
 } from "./queue-ticket.ts";
-
-const { lastTicket, waiting } = queueAttributeNames;
 
 /** Which lease the line is for. */
 export interface QueueKey {
   readonly key: string;
   readonly sortKey: string;
 }
+
+/** The lease that was judged free, where a write passes waiters that are unresponsive only while it is. */
+export interface FreeAsJudged {
+  /** The fencing token of its last use; 0 for none. */
+  readonly fence: number;
+  /** When that lease expired, if it was not released. A late renewal, and a late release, make the lease free anew. */
+  readonly expiresAt: Item[string] | undefined;
+}
+
+/** Tickets as they were judged. `#Place` is a ticket's number, `#Ticket` its text, here and below. */
+const ticketsGone = times((n) => ({
+  remove: `#Place${n}, #Ticket${n}`,
+  when: `#Ticket${n} = :ticket${n}`,
+}));
+const fewerWait: Part = { set: "#waiting = if_not_exists(#waiting, :gone) - :gone" };
+/** A waiter that was passed and has joined anew has another number: an earlier turn's write, arriving late, is refused. */
+const ownTurn: Part = { remove: "#Place, #Ticket", when: "#Place = :place" };
+const nobodyWaits: Part = { when: "(attribute_not_exists(#waiting) OR #waiting = :ifWaiting)" };
+const onlyTheyWait: Part = { when: "#waiting = :gone" };
+const neverHeld: Part = { when: "attribute_not_exists(#fence)" };
+const notHeldSince: Part = { when: "#fence = :seenFence" };
+const noExpiry: Part = { when: "attribute_not_exists(#expiresAt)" };
+const expiryAsSeen: Part = { when: "#expiresAt = :seenExpiresAt" };
+/** How long holders keep the lease. */
+export const holdsNoted: Part = { set: "#holds = :holds" };
+
+const joinsLine = say({
+  set:
+    "#lastTicket = if_not_exists(#lastTicket, :fromLastTicket) + :one, " +
+    "#Place = if_not_exists(#lastTicket, :fromLastTicket) + :one, #Ticket = :ticket, #ttl = :ttl, " +
+    "#waiting = if_not_exists(#waiting, :zero) + :more",
+  when: "attribute_not_exists(#Place) AND (attribute_not_exists(#waiting) OR #waiting < :most)",
+});
+const ticketsRenewed = times((n) => ({ set: `#Ticket${n} = :ticket${n}`, when: `#Place${n} = :place${n}` }));
+const leavesLine = say({ remove: "#Place, #Ticket", when: "attribute_exists(#Place)" }, fewerWait);
+const removesTickets = say(fewerWait);
 
 /**
  * An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. `passed` are tickets that may
@@ -49,15 +76,15 @@ export function inTurn(
   acquire: Write,
   own: Pick<QueueTicket, "id" | "number"> | undefined,
   passed: readonly WrittenTicket[],
-  asJudged: readonly Test[] = [],
+  free?: FreeAsJudged,
 ): Write {
-  if (own === undefined) {
-    const isAlone =
-      passed.length > 0 ? ([waiting, "=", passed.length] as const) : missingOr([waiting, "=", 0]);
-    return amended(acquire, without(passed, [isAlone, ...asJudged]));
-  }
-  // A waiter that was passed and has joined anew has another number: an earlier turn's write, arriving late, is refused.
-  return amended(acquire, without(passed, [[numberPrefix + own.id, "=", own.number], ...asJudged], own));
+  const gone = passed.length + (own === undefined ? 0 : 1);
+  if (gone > 0) acquire.and(fewerWait, { ":gone": gone });
+  if (passed.length > 0) without(acquire, passed);
+  if (own !== undefined) acquire.and(ownTurn, { ":place": own.number }, namesOf(own.id));
+  else if (passed.length > 0) acquire.and(onlyTheyWait);
+  else acquire.and(nobodyWaits, { ":ifWaiting": 0 });
+  return whileFree(acquire, free);
 }
 
 /** As many tickets as one write can remove. */
@@ -72,7 +99,7 @@ export interface JoinTerms {
   /** In epoch milliseconds. */
   readonly now: number;
   /** What a joining insists on that passes tickets. @default - nothing */
-  readonly asJudged?: readonly Test[];
+  readonly free?: FreeAsJudged | undefined;
 }
 
 /**
@@ -84,26 +111,23 @@ export function joinIfRoom(
   { item, tickets }: QueueSnapshot,
   passable: readonly QueueTicket[],
   { id, text, until }: NewTicket,
-  { maxWaiters, retentionMs, now, asJudged = [] }: JoinTerms,
+  { maxWaiters, retentionMs, now, free }: JoinTerms,
 ): Write {
   const living = tickets.length - passable.length;
   if (living >= maxWaiters) throw new QueueFullError(queue.key, living, maxWaiters);
   const passed = tickets.length >= maxWaiters ? removable(passable) : [];
-  const next: Count = { of: lastTicket, from: Math.floor(now), by: 1 };
   const shownTimeToLive = (item && optionalWholeIn(item, attributeNames.timeToLive)) ?? 0;
-  const joining = writeOf(queue, {
-    set: {
-      [lastTicket]: next,
-      [numberPrefix + id]: next,
-      [ticketPrefix + id]: text,
-      [attributeNames.timeToLive]: Math.max(shownTimeToLive, timeToLive(until, retentionMs)),
-    },
-    insist: [[numberPrefix + id, "missing"], missingOr([waiting, "<", maxWaiters + passed.length])],
-  });
-  const count: Count = { of: waiting, from: 0, by: 1 - passed.length };
-  return amended(amended(joining, without(passed, passed.length > 0 ? asJudged : [])), {
-    set: { [waiting]: count },
-  });
+  const values = {
+    ":fromLastTicket": Math.floor(now),
+    ":one": 1,
+    ":ticket": text,
+    ":ttl": Math.max(shownTimeToLive, timeToLive(until, retentionMs)),
+    ":zero": 0,
+    ":more": 1 - passed.length,
+    ":most": maxWaiters + passed.length,
+  };
+  const write = new Write(keyOf(queue), joinsLine, values, namesOf(id)).returning();
+  return passed.length === 0 ? write : whileFree(without(write, passed), free);
 }
 
 /** Renews tickets that are still there: all of them or none. */
@@ -111,44 +135,57 @@ export function renewTickets(
   queue: QueueKey,
   tickets: readonly (WrittenTicket & Pick<QueueTicket, "number">)[],
 ): Write {
-  return writeOf(queue, {
-    set: Object.fromEntries(tickets.map(({ id, text }) => [ticketPrefix + id, text])),
-    insist: tickets.map(({ id, number }) => [numberPrefix + id, "=", number]),
-  });
+  const values: Record<`:${string}`, string | number> = {};
+  for (const [index, { text, number }] of tickets.entries()) {
+    values[`:ticket${index + 1}`] = text;
+    values[`:place${index + 1}`] = number;
+  }
+  return new Write(
+    keyOf(queue),
+    say(ticketsRenewed(tickets.length)),
+    values,
+    namesOfAll(tickets),
+  ).returning();
 }
 
 /** Leaves the line. */
 export function leave(queue: QueueKey, id: string): Write {
-  return writeOf(queue, without([], [[numberPrefix + id, "exists"]], { id }));
+  return new Write(keyOf(queue), leavesLine, { ":gone": 1 }, namesOf(id)).returning();
 }
 
 /** Removes tickets as they were judged, where an acquisition cannot take them along. */
-export function removeTickets(
-  queue: QueueKey,
-  passed: readonly WrittenTicket[],
-  asJudged: readonly Test[] = [],
-): Write {
-  return writeOf(queue, without(passed, asJudged));
+export function removeTickets(queue: QueueKey, passed: readonly WrittenTicket[], free?: FreeAsJudged): Write {
+  const write = new Write(keyOf(queue), removesTickets, { ":gone": passed.length }).returning();
+  return whileFree(without(write, passed), free);
 }
 
-/** Removes tickets that are as they were judged, and one's own; the line has so many fewer. */
-function without(
-  passed: readonly WrittenTicket[],
-  insist: readonly Condition[] = [],
-  own?: { readonly id: string },
-): Required<Amendment> {
-  const gone = own === undefined ? passed : [...passed, own];
-  return {
-    set: gone.length > 0 ? { [waiting]: { of: waiting, from: gone.length, by: -gone.length } } : {},
-    remove: gone.flatMap(({ id }) => [numberPrefix + id, ticketPrefix + id]),
-    insist: [...passed.map(({ id, text }): Test => [ticketPrefix + id, "=", text]), ...insist],
-  };
+function without(write: Write, passed: readonly WrittenTicket[]): Write {
+  const texts: Record<`:${string}`, string> = {};
+  for (const [index, { text }] of passed.entries()) texts[`:ticket${index + 1}`] = text;
+  return write.and(ticketsGone(passed.length), texts, namesOfAll(passed));
 }
 
-function missingOr(test: Test): Condition {
-  return { anyOf: [[test[0], "missing"], test] };
+function whileFree(write: Write, free: FreeAsJudged | undefined): Write {
+  if (free === undefined) return write;
+  if (free.fence > 0) write.and(notHeldSince, { ":seenFence": free.fence });
+  else write.and(neverHeld);
+  if (free.expiresAt === undefined) return write.and(noExpiry);
+  return write.and(expiryAsSeen, { ":seenExpiresAt": free.expiresAt });
 }
 
-function writeOf({ key, sortKey }: QueueKey, parts: Pick<Write, "set" | "remove" | "insist">): Write {
-  return { ...parts, key: leaseItemKey(key, sortKey), returnsItem: true };
+function namesOf(id: string): Names {
+  return { "#Place": numberPrefix + id, "#Ticket": ticketPrefix + id };
+}
+
+function namesOfAll(tickets: readonly WrittenTicket[]): Names {
+  const names: Record<`#${string}`, string> = {};
+  for (const [index, { id }] of tickets.entries()) {
+    names[`#Place${index + 1}`] = numberPrefix + id;
+    names[`#Ticket${index + 1}`] = ticketPrefix + id;
+  }
+  return names;
+}
+
+function keyOf({ key, sortKey }: QueueKey): ReturnType<typeof leaseItemKey> {
+  return leaseItemKey(key, sortKey);
 }

@@ -2,7 +2,6 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import { LeaseMemory } from "../protocol/lease-memory.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
-import type { Test } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { deferred } from "../time/clock.ts";
 import {
@@ -13,7 +12,7 @@ import {
   ticketsIn,
   type WrittenTicket,
 } from "./queue-ticket.ts";
-import { renewTickets } from "./queue-writes.ts";
+import { type FreeAsJudged, renewTickets } from "./queue-writes.ts";
 
 /**
  * Every waiter writes its ticket again within this time while the lease is free: it sleeps for 9 s at most, and a look takes
@@ -40,12 +39,7 @@ interface Unchanged {
 }
 
 /** A lease that the first in line could have. It was written when its last use ended. */
-interface FreeLease extends Unchanged {
-  /** The fencing token of its last use. */
-  readonly fence: number;
-  /** When that lease expired, if it was not released. A late renewal, and a late release, make the lease free anew. */
-  readonly expiresAt: unknown;
-}
+type FreeLease = Unchanged & FreeAsJudged;
 
 /** A waiter of this process, as the others see it. */
 export interface LocalWaiter {
@@ -144,16 +138,11 @@ export class Queue {
    * What a write insists on that passes these tickets. An expired ticket stays expired. But a waiter is unresponsive only
    * while the lease is free: each use of the lease gives it its time again. So the lease has to be as it was judged.
    */
-  passingOver(tickets: readonly QueueTicket[]): readonly Test[] {
+  passingOver(tickets: readonly QueueTicket[]): FreeAsJudged | undefined {
     const surelyNow = this.#surelyNow;
     const isExpired = (ticket: QueueTicket): boolean =>
       this.#ticketUnchangedFor(ticket, surelyNow) >= ticket.leaseMs;
-    if (this.#free === undefined || tickets.every(isExpired)) return [];
-    const { fence, expiresAt } = this.#free;
-    return [
-      unchanged(attributeNames.fence, fence || undefined),
-      unchanged(attributeNames.expiresAt, expiresAt),
-    ];
+    return tickets.every(isExpired) ? undefined : this.#free;
   }
 
   /** For how long a ticket still shows, about, that its waiter is alive while the lease is free. */
@@ -262,10 +251,6 @@ export function isOlder(one: Item | undefined, other: Item | undefined): boolean
   if (one === undefined || other === undefined) return false;
   const fences = fenceOf(one) - fenceOf(other);
   return fences < 0 || (fences === 0 && lastNumberIn(one) < lastNumberIn(other));
-}
-
-function unchanged(attribute: string, value: unknown): Test {
-  return typeof value === "number" ? [attribute, "=", value] : [attribute, "missing"];
 }
 
 function fenceOf(item: Item | undefined): number {

@@ -1,5 +1,4 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import type { Judged } from "../expressions.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
@@ -7,11 +6,11 @@ import type { GateOptions } from "../protocol/request-gate.ts";
 import { WaitBudget } from "../protocol/wait-loop.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
+import { type Judged, take } from "../statements/lock.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { TransactionResult } from "../store.ts";
 import { type Moment, sleep } from "../time/clock.ts";
-import { acquireAmongOthers } from "./expressions.ts";
 import { GroupClaim } from "./group-claim.ts";
 
 /** Which locks are to be acquired together; all of it has been validated. */
@@ -186,8 +185,9 @@ export class GroupAcquisition {
     const { table, retentionMs } = this.#context;
     const claim = this.#claim;
     const writes = records.map((record) => {
+      // A transaction answers without its items: a number that the service counts would have to be read afterwards.
       const grant = { ...record, retentionMs, data: this.#request.data, slot: undefined };
-      return acquireAmongOthers(record.key, grant, plan.get(record.key)?.judged, record.fencingToken);
+      return take(record, grant, plan.get(record.key)?.judged);
     });
     try {
       const result = await table.transact(writes, { withinMs: budgetMs, signal, since });

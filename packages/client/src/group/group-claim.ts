@@ -1,8 +1,8 @@
-import { cancel, revokeToken } from "../expressions.ts";
 import { inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { takeBack } from "../protocol/take-back.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
-import type { Write } from "../store/write.ts";
+import { cancel, revokeToken } from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
 
 /**
@@ -68,7 +68,7 @@ export class GroupClaim {
     if (first === undefined) return;
     const { gate, table } = this.#context;
     const taken = await takeBack(this.#context, {
-      cancel: { ...this.#cancelling(first), returnsItem: true },
+      cancel: this.#cancelling(first).returning(),
       revoke: revokeToken({ key: first }, this.token),
       isOurs: (item) => this.#mayHaveLandedIn(item),
     });

@@ -6,8 +6,8 @@
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
+import { type Part, say, Write } from "../statements/statement.ts";
 import { parsedJson } from "../store/item-values.ts";
-import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 
 /** What an operator can do: to leases, to a slot of a job (`skip`), and to tasks (`requeue`, `cancel`). */
@@ -32,17 +32,23 @@ export interface AuditEntry {
   readonly until: number | undefined;
 }
 
+const traceKept: Part = { set: "#ttl = :ttl", when: "attribute_not_exists(#ttl)" };
+const leavesTrace = say(traceKept, { set: "#data = :data" });
+
 /** Leaves a trace. Refused where the very same trace is there: then an earlier copy of its transaction has landed. */
 export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): Write {
   const { key, at, ...content } = entry;
-  return {
-    key: leaseItemKey(key, `${auditSortKeyPrefix}${new Date(at).toISOString()}#${id}`),
-    set: {
-      [attributeNames.data]: JSON.stringify(content),
-      [attributeNames.timeToLive]: timeToLive(at, retentionMs),
-    },
-    insist: [[attributeNames.timeToLive, "missing"]],
-  };
+  const values = { ":ttl": timeToLive(at, retentionMs), ":data": JSON.stringify(content) };
+  return new Write(
+    leaseItemKey(key, `${auditSortKeyPrefix}${new Date(at).toISOString()}#${id}`),
+    leavesTrace,
+    values,
+  );
+}
+
+/** Takes the place of a trace, with nothing in it: no copy of that trace lands any more. */
+export function occupyTrace(trace: Write): Write {
+  return new Write(trace.key, say(traceKept), { ":ttl": trace.values[":ttl"] as number });
 }
 
 /** Leaves a trace of what was done to an item that nobody holds. */

@@ -1,8 +1,9 @@
-import { type LeaseAddress, namesIn } from "../expressions.ts";
 import { check, checkOptions, duration, type Rules, text } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { ItemKey } from "../schema.ts";
 import { attributeNames, auditSortKeyPrefix, limits } from "../schema.ts";
+import type { LeaseAddress } from "../statements/lock.ts";
+import { namesIn } from "../statements/statement.ts";
 import { pagesOf } from "../store/pages.ts";
 import type { Item, ScanPage } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";

@@ -1,5 +1,4 @@
 import type { LeaseItemError } from "../errors/errors.ts";
-import { leasesOf } from "../expressions.ts";
 import { estimatedWaitMs } from "../fair/queue-estimate.ts";
 import { holdNoteIn, ticketsIn } from "../fair/queue-ticket.ts";
 import { descriptionOf, type KeyDescription } from "../lease-admin.ts";
@@ -11,6 +10,7 @@ import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
 import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
 import { isPauseAlone, takenBy } from "../seats/seat.ts";
+import { leasesOf } from "../statements/queries.ts";
 import { pagesOf } from "../store/pages.ts";
 import type { Item } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";

@@ -6,18 +6,19 @@
  *             others hold stay: their holders finish
  *     open    the lock's lease and the seats are the pause's own
  */
-import { release } from "../expressions.ts";
-import { acquireAmongOthers } from "../group/expressions.ts";
 import type { LeaseRecord } from "../record.ts";
-import { attributeNames, leaseItemKey, leaseSortKey, timeToLive } from "../schema.ts";
-import { counted, removeSeat } from "../seats/held-seat.ts";
+import { attributeNames, leaseSortKey, timeToLive } from "../schema.ts";
 import { type Seat, seatLimits, seatSortKeys } from "../seats/schema.ts";
-import { fencePrefix, isPauseAlone, type SeatRecord, seatText, textPrefix } from "../seats/seat.ts";
+import { isPauseAlone, type SeatRecord, seatText } from "../seats/seat.ts";
+import { count, removeSeat, takeSeat } from "../seats/seat-writes.ts";
+import { release, take } from "../statements/lock.ts";
+import type { Part, Write } from "../statements/statement.ts";
 import { optionalTextIn } from "../store/item-values.ts";
-import { amended, type Count, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 
-const { fence, releasedToken, pauseToken, timeToLive: ttl } = attributeNames;
+const pausing: Part = { set: "#pauseToken = :pauseToken" };
+/** Of an earlier pause nothing is left to say; the lock still refuses a late copy of it. */
+const earlierPauseGone: Part = { remove: "#releasedToken", when: "#releasedToken = :earlierPause" };
 
 /** What a pause takes of each item of seats: beside it no permit, no reader and no writer fits. */
 const pausingSeats: Readonly<Record<string, Seat>> = {
@@ -39,44 +40,25 @@ export function close(
   retentionMs: number,
 ): Write[] {
   const data = JSON.stringify(lease.data);
-  const grant = { ...lease, retentionMs, data, slot: undefined };
-  const lock = acquireAmongOthers(lease.key, grant, judged, lease.fencingToken);
+  const mark = { ":pauseToken": lease.token };
   return [
-    amended(lock, { set: { [pauseToken]: lease.token } }),
+    take({ key: lease.key }, { ...lease, retentionMs, data, slot: undefined }, judged).and(pausing, mark),
     ...Object.entries(pausingSeats).map(([sortKey, seat], index) => {
-      const write = closeSeats(lease, sortKey, seat, retentionMs);
+      const text = seatText({ ...lease, seat }, data);
+      const ttl = timeToLive(lease.expiresAt, retentionMs);
+      const write = takeSeat({ key: lease.key, sortKey }, lease, text, ttl).and(pausing, mark);
       const earlier = pauseAlone(seen[index]);
-      // Of an earlier pause nothing is left to say; the lock still refuses a late copy of it.
-      return earlier === undefined
-        ? write
-        : amended(write, { remove: [releasedToken], insist: [[releasedToken, "=", earlier]] });
+      if (earlier !== undefined) write.and(earlierPauseGone, { ":earlierPause": earlier });
+      return count(write, [], seat);
     }),
   ];
 }
 
 /** The token of a pause that is over, where nobody but pauses has used the item. */
 function pauseAlone(item: Item | undefined): string | undefined {
-  return item !== undefined && isPauseAlone(item) ? optionalTextIn(item, releasedToken) : undefined;
-}
-
-function closeSeats(lease: LeaseRecord, sortKey: string, seat: Seat, retentionMs: number): Write {
-  const { key, token, acquiredAt, expiresAt } = lease;
-  const next: Count = { of: fence, from: acquiredAt, by: 1 };
-  return {
-    key: leaseItemKey(key, sortKey),
-    set: {
-      [textPrefix + token]: seatText({ ...lease, seat }, JSON.stringify(lease.data)),
-      [fencePrefix + token]: next,
-      [fence]: next,
-      [pauseToken]: token,
-      [ttl]: timeToLive(expiresAt, retentionMs),
-      ...counted([], seat),
-    },
-    insist: [
-      [fencePrefix + token, "missing"],
-      [releasedToken, "<>", token],
-    ],
-  };
+  return item !== undefined && isPauseAlone(item)
+    ? optionalTextIn(item, attributeNames.releasedToken)
+    : undefined;
 }
 
 /** Opens what a pause has closed, as it was seen. */

@@ -1,12 +1,12 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { WaitBudget } from "../protocol/wait-loop.ts";
+import type { Write } from "../statements/statement.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
-import type { Write } from "../store/write.ts";
 import type { TransactionResult } from "../store.ts";
 import { sleep } from "../time/clock.ts";
 import { retryPauses } from "../time/retry.ts";
-import { type AuditEntry, leaveTrace } from "./audit-entry.ts";
+import { type AuditEntry, leaveTrace, occupyTrace } from "./audit-entry.ts";
 
 /** One that hangs leaves time for others. */
 const longestTryMs = 3_000;
@@ -36,9 +36,8 @@ export class TracedWrite {
    * one has landed already.
    */
   async revoke(): Promise<boolean> {
-    const { data: _, ...set } = this.#trace.set;
-    const { applied } = await this.#context.table.update({ ...this.#trace, set }, { withinMs: longestTryMs });
-    return applied;
+    const write = occupyTrace(this.#trace);
+    return (await this.#context.table.update(write, { withinMs: longestTryMs })).applied;
   }
 
   /**

@@ -1,12 +1,13 @@
 import { LeaseError, LeaseServiceError, quoted, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
+import type { Grant } from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import { type Bounds, callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
-import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
 import { inBackground, type ProtocolContext } from "./context.ts";
 import type { Belief } from "./lease-deadline.ts";
-import { type Grant, type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
+import { type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
 import { takeBack } from "./take-back.ts";
 
 /** What is to be acquired; durations have been validated. */

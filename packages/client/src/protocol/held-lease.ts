@@ -9,8 +9,8 @@ import {
   wasReleasedByHolder,
 } from "../record.ts";
 import { cooldownToken, leaseItemKey } from "../schema.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Bounds } from "../store/timed-store.ts";
-import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import { type Moment, settles } from "../time/clock.ts";
 import type { ProtocolContext } from "./context.ts";

@@ -6,67 +6,21 @@
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
-import type { Condition, Write } from "../store/write.ts";
+import type { Cancellation, Grant, LockEnding, LockRenewal } from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 
-/** What an acquisition writes. */
-export interface Grant {
-  readonly token: string;
-  /** Never used before with this token: a record that comes back has to differ from the one that was judged. */
-  readonly version: number;
-  readonly owner: string;
-  readonly acquiredAt: number;
-  readonly expiresAt: number;
-  /** Whether that is of this machine's own clock. @default false */
-  readonly ownClock?: boolean | undefined;
-  readonly leaseDurationMs: number;
-  readonly retentionMs: number;
-  /** Whether the same owner may take the lease over while it stands. */
-  readonly reentrant: boolean;
-  /** JSON text. */
-  readonly data: string | undefined;
-  /** Refused where this slot, or a later one, is done. */
-  readonly slot: string | undefined;
-}
-
 /** What a renewal writes. */
-export interface Renewal {
+export interface Renewal extends LockRenewal {
   /** The lease as its holder saw it last. */
   readonly shown: LeaseRecord;
-  readonly version: number;
-  readonly expiresAt: number;
-  /** Whether that is of this machine's own clock. @default false */
-  readonly ownClock?: boolean | undefined;
-  readonly leaseDurationMs: number;
-  readonly retentionMs: number;
 }
 
 /** What the end of a lease writes. */
-export interface Ending {
+export interface Ending extends LockEnding {
   /** The lease as its holder saw it last. */
   readonly shown: LeaseRecord;
-  readonly now: number;
-  readonly retentionMs: number;
-  /** The slot that is done; nothing is said of any slot where it is undefined. */
-  readonly slot: string | undefined;
-  /** For how much longer nobody may have it; undefined to let the next caller in at once. */
-  readonly cooldown: Cooldown | undefined;
-}
-
-/** For how much longer a lock stays closed that was released early. */
-export interface Cooldown {
-  readonly until: number;
-  /** Whether that is of this machine's own clock. @default false */
-  readonly ownClock?: boolean | undefined;
-  readonly forMs: number;
-}
-
-/** What takes an acquisition back. */
-export interface Cancellation {
-  readonly token: string;
-  readonly now: number;
-  readonly retentionMs: number;
 }
 
 /** A lease whose time is over, or which its own owner shares, and why it may be taken. */
@@ -97,8 +51,8 @@ export interface HeldForm {
   leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
   /** Every lease that an item shows, the oldest first, those that have expired and cooldowns included. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
-  /** What an item shows only while this very lease stands. */
-  proof(lease: LeaseRecord): readonly Condition[];
+  /** A check that holds only while this very lease stands. */
+  proof(lease: LeaseRecord): Write;
   /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
   confirmed?(item: Item | undefined): void;
   /** Called when the service has confirmed that the lease was let go. */

@@ -1,9 +1,18 @@
-import { acquire, cancel, release, renew, revokeToken, stillHeld, takeOver } from "../expressions.ts";
 import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
-import type { Condition, Write } from "../store/write.ts";
+import {
+  type Cancellation,
+  cancel,
+  type Grant,
+  release,
+  renew,
+  revokeToken,
+  stillHeld,
+  take,
+} from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
-import type { Cancellation, Ending, Grant, LeaseForm, Prospect, Renewal } from "./lease-form.ts";
+import type { Ending, LeaseForm, Prospect, Renewal } from "./lease-form.ts";
 
 /** A lease that has an item to itself: the lock's own form, and that of runs. */
 export class LockForm implements LeaseForm {
@@ -16,7 +25,7 @@ export class LockForm implements LeaseForm {
   }
 
   acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
-    return passed === undefined ? acquire(this, grant) : takeOver(this, grant, passed);
+    return take(this, grant, passed);
   }
 
   renew(renewal: Renewal): Write {
@@ -36,8 +45,8 @@ export class LockForm implements LeaseForm {
     return passes ? revokeToken(this, token) : undefined;
   }
 
-  proof(lease: LeaseRecord): readonly Condition[] {
-    return stillHeld(lease);
+  proof(lease: LeaseRecord): Write {
+    return stillHeld(this, lease);
   }
 
   leasesIn(item: Item | undefined): readonly LeaseRecord[] {

@@ -1,4 +1,4 @@
-import type { Write } from "../store/write.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
 

@@ -1,6 +1,6 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Bounds, CallBudget } from "../store/timed-store.ts";
-import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 import { type Deferred, deferred } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
@@ -38,7 +38,7 @@ export class UpdateBatch {
   async update(write: Write, bounds: Bounds): Promise<UpdateResult> {
     const item = JSON.stringify(write.key);
     const call = this.#context.table.begin(bounds);
-    const entry = { request: render(write), call, answered: deferred<UpdateResult>() };
+    const entry = { request: write.request(), call, answered: deferred<UpdateResult>() };
     onAbort(call.signal, () => this.#leave(entry));
     if (!this.#isOpen || this.#entries.has(item)) this.#sendAlone(entry);
     else {

@@ -1,24 +1,10 @@
-import type { LeaseAddress } from "../expressions.ts";
 import type { Ending, HeldForm, Renewal } from "../protocol/lease-form.ts";
 import type { LeaseRecord } from "../record.ts";
-import { attributeNames, cooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
-import { amended, type Count, type Test, type Write } from "../store/write.ts";
+import { attributeNames, timeToLive } from "../schema.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
-import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
-import {
-  attributesOf,
-  fencePrefix,
-  revocationPrefix,
-  type SeatRecord,
-  seatOf,
-  seatsIn,
-  seatText,
-  takenBy,
-  textPrefix,
-  versionText,
-} from "./seat.ts";
-
-const { releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
+import { type SeatRecord, seatOf, seatsIn, seatText } from "./seat.ts";
+import { closeSeat, removeSeat, renewSeat, seatHeld, unlessAskedToStop } from "./seat-writes.ts";
 
 /** A renewal lets a ttl stand that leaves this share of the retention beyond the seat's end. */
 export const keptShare = 0.8;
@@ -42,42 +28,25 @@ export class HeldSeat implements HeldForm {
   }
 
   confirmed(item: Item | undefined): void {
-    this.shownTimeToLive = Number(item?.[ttl] ?? 0);
+    this.shownTimeToLive = Number(item?.[attributeNames.timeToLive] ?? 0);
   }
 
   /** Adds to the ttl that it has seen, and only when that is near: a pause, which may last longer, has set a later one. */
   renew({ shown, version, expiresAt, ownClock, leaseDurationMs, retentionMs }: Renewal): Write {
-    const text = textPrefix + shown.token;
-    const wanted = timeToLive(expiresAt, retentionMs);
-    const isNear = this.shownTimeToLive < timeToLive(expiresAt, keptShare * retentionMs);
-    const grown: Count = { of: ttl, from: this.shownTimeToLive, by: wanted - this.shownTimeToLive };
+    const seen = this.shownTimeToLive;
+    const isNear = seen < timeToLive(expiresAt, keptShare * retentionMs);
+    const ttl = isNear ? { seen, wanted: timeToLive(expiresAt, retentionMs) } : undefined;
     const data: string | undefined = JSON.stringify(shown.data);
     const renewed = { ...(shown as SeatRecord), version, expiresAt, ownClock, leaseDurationMs };
-    return {
-      key: leaseItemKey(this.key, this.sortKey),
-      set: {
-        [text]: seatText(renewed, data),
-        ...(isNear ? { [ttl]: this.shownTimeToLive > 0 ? grown : wanted } : {}),
-      },
-      insist: [...this.proof(shown), [text, "<", versionText(version)]],
-      returnsItem: true,
-    };
+    return renewSeat(this, shown, version, seatText(renewed, data), ttl);
   }
 
-  /** A cooldown replaces the seat, under another token that nobody holds: the counters stay as they are. */
+  /** A cooldown replaces the seat, under another token that nobody holds. */
   release({ shown, cooldown }: Ending): Write {
     const seat = shown as SeatRecord;
-    const write = removeSeat(seat);
-    if (cooldown === undefined) return write;
-    const token = cooldownToken(seat.token);
+    if (cooldown === undefined) return removeSeat(seat);
     const { until: expiresAt, ownClock, forMs: leaseDurationMs } = cooldown;
-    const cooling = { ...seat, expiresAt, ownClock, leaseDurationMs, reentrant: false };
-    const set = {
-      [textPrefix + token]: seatText(cooling, undefined),
-      [fencePrefix + token]: seat.fencingToken,
-      [releasedToken]: seat.token,
-    };
-    return { ...write, set };
+    return closeSeat(seat, { ...seat, expiresAt, ownClock, leaseDurationMs, reentrant: false });
   }
 
   /** Unlike `leasesIn`, it accepts an item in which another holder's seat cannot be read. */
@@ -89,45 +58,12 @@ export class HeldSeat implements HeldForm {
     return seatsIn(item);
   }
 
-  proof({ token, fencingToken }: LeaseRecord): readonly Test[] {
-    return [[fencePrefix + token, "=", fencingToken]];
+  proof(lease: LeaseRecord): Write {
+    return seatHeld(this, lease);
   }
-}
-
-/** Removes another holder's seat, and marks it as broken: so the holder does not mistake this for its own release. */
-export function breakSeat(seat: SeatRecord): Write {
-  const write = removeSeat(seat);
-  const { [releasedToken]: _, ...cooldown } = write.set;
-  return { ...write, set: { ...(seat.inCooldown ? cooldown : write.set), [brokenToken]: seat.token } };
 }
 
 /** Prolongs a seat whose holder was not asked to stop: for a renewer that reads only what it has written. */
 export function renewSeatUnlessRevoked(form: HeldSeat, renewal: Renewal): Write {
-  return amended(form.renew(renewal), { insist: [[revocationPrefix + renewal.shown.token, "missing"]] });
-}
-
-/** Asks the holder of a seat to stop. */
-export function askSeatToStop({ key, sortKey }: LeaseAddress, token: string, reason: string): Write {
-  const insist: readonly Test[] = [[fencePrefix + token, "exists"]];
-  return { key: leaseItemKey(key, sortKey), set: { [revocationPrefix + token]: reason }, insist };
-}
-
-/** The counters, once seats have gone and another has come. */
-export function counted(gone: readonly SeatRecord[], come?: Seat): Record<string, Count> {
-  const set: Record<string, Count> = {};
-  for (const [kind, counter] of Object.entries(seatCounters)) {
-    const by = (come?.kind === kind ? come.permits : 0) - takenBy(gone, kind as SeatKind);
-    if (by !== 0) set[counter] = { of: counter, from: 0, by };
-  }
-  return set;
-}
-
-/** Removes a seat as its holder does. */
-export function removeSeat(seat: SeatRecord): Write {
-  return {
-    key: leaseItemKey(seat.key, seat.sortKey),
-    set: { ...counted([seat]), [releasedToken]: seat.token },
-    remove: attributesOf(seat),
-    insist: [[fencePrefix + seat.token, "=", seat.fencingToken]],
-  };
+  return unlessAskedToStop(form.renew(renewal), renewal.shown.token);
 }

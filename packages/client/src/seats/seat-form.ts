@@ -1,26 +1,24 @@
 import type { TakeoverReason } from "../events.ts";
-import type { LeaseAddress } from "../expressions.ts";
 import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
-import type { Cancellation, Grant, LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
+import type { LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
-import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
-import type { Condition, Count, Test, Write } from "../store/write.ts";
+import { timeToLive } from "../schema.ts";
+import type { Cancellation, Grant } from "../statements/lock.ts";
+import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
-import { counted, HeldSeat } from "./held-seat.ts";
-import { permitsOfAttribute, type Seat, type SeatKind, seatCounters, seatLimits } from "./schema.ts";
+import { HeldSeat } from "./held-seat.ts";
+import { type Seat, type SeatKind, seatLimits } from "./schema.ts";
+import { attributesOf, ownerAttribute, type SeatRecord, seatText, takenBy } from "./seat.ts";
 import {
-  attributesOf,
-  fencePrefix,
-  ownerAttribute,
-  type SeatRecord,
-  seatText,
-  takenBy,
-  textPrefix,
-  tokenAttributes,
-  versionText,
-} from "./seat.ts";
-
-const { fence, releasedToken, timeToLive: ttl } = attributeNames;
+  bind,
+  cancelSeat,
+  clearSeats,
+  mark,
+  notePermits,
+  passSeats,
+  revokeSeat,
+  takeSeat,
+} from "./seat-writes.ts";
 
 const { passedPerWrite } = seatLimits;
 
@@ -68,46 +66,29 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
-    const { token, acquiredAt, expiresAt, retentionMs } = grant;
     const { kind, permits, capacity } = this.terms;
-    const gone = passed.slice(-passedPerWrite) as readonly SeatRecord[];
-    const next: Count = { of: fence, from: acquiredAt, by: 1 };
-    const set = {
-      [textPrefix + token]: seatText({ ...grant, seat: { kind, permits } }, grant.data),
-      [fencePrefix + token]: next,
-      [fence]: next,
-      [ttl]: timeToLive(expiresAt, retentionMs),
-      ...counted(gone, { kind, permits }),
-      ...Object.fromEntries(this.marksOf(kind).map((mark) => [mark, 1])),
-      ...(capacity === undefined ? {} : { [permitsOfAttribute]: capacity }),
-    };
-    const insist: readonly Condition[] = [
-      [fencePrefix + token, "missing"],
-      [releasedToken, "<>", token],
-      ...gone.flatMap(unchanged),
-      ...this.capacityTests(gone),
-    ];
-    const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
-    return { key: leaseItemKey(this.key, this.sortKey), set, remove, insist, returnsItem: true };
+    const seat = { kind, permits };
+    // An earlier try of this token may have landed: then this one is refused by the seat that is there.
+    const others = passed.slice(-passedPerWrite).filter(({ token }) => token !== grant.token);
+    const gone = others as readonly SeatRecord[];
+    const own = this.markOf(kind);
+    const ttl = timeToLive(grant.expiresAt, grant.retentionMs);
+    const write = takeSeat(this, grant, seatText({ ...grant, seat }, grant.data), ttl);
+    passSeats(write, gone, seat, own);
+    for (const [of, most] of boundsOf(this.terms, this.terms))
+      bind(write, of, most, takenBy(gone, of), this.exemption);
+    // A reentrant owner's earlier seat is taken over, or there is none.
+    if (own !== undefined) mark(write, own, gone.flatMap(attributesOf).includes(own));
+    return capacity === undefined ? write : notePermits(write, capacity);
   }
 
   cancel({ token }: Cancellation): Write {
     const { kind, permits } = this.terms;
-    return {
-      key: leaseItemKey(this.key, this.sortKey),
-      set: { ...counted([], { kind, permits: -permits }), [releasedToken]: token },
-      remove: [...tokenAttributes(token), ...this.marksOf(kind)],
-      insist: [[fencePrefix + token, "exists"]],
-    };
+    return cancelSeat(this, token, { kind, permits }, this.markOf(kind));
   }
 
   revoke({ token, now, retentionMs }: Cancellation): Write {
-    return {
-      key: leaseItemKey(this.key, this.sortKey),
-      set: { [releasedToken]: token, [ttl]: { of: ttl, from: timeToLive(now, retentionMs), by: 0 } },
-      insist: [[fencePrefix + token, "missing"]],
-      returnsItem: true,
-    };
+    return revokeSeat(this, token, timeToLive(now, retentionMs));
   }
 
   /** All but those that `acquire` takes along. */
@@ -144,7 +125,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const endsIn = (seat: SeatRecord): number => expiryOf(seat).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
-    const isExempt = this.exemptions.some((attribute) => item?.[attribute] !== undefined);
+    const isExempt = this.exemption !== undefined && item?.[this.exemption] !== undefined;
 
     const gone: SeatRecord[] = [];
     let isPaused = false;
@@ -180,44 +161,21 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     });
   }
 
-  /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
-  protected capacityTests(gone: readonly SeatRecord[]): readonly Condition[] {
-    const own = this.exemptions.map((attribute): Test => [attribute, "exists"]);
-    const bounded = boundsOf(this.terms, this.terms).map(([of, most]): Condition => {
-      const none: readonly Test[] = most < 0 ? [] : [[seatCounters[of], "missing"]];
-      return { anyOf: [[seatCounters[of], "<=", most + takenBy(gone, of)], ...none, ...own] };
-    });
-    // A reentrant owner's earlier seat is taken over, or there is none.
-    const going = gone.flatMap(attributesOf);
-    const absent = this.marksOf(this.terms.kind).filter((mark) => !going.includes(mark));
-    return [...bounded, ...absent.map((mark): Test => [mark, "missing"])];
-  }
-
-  /** The marks of the owner's own seats that exempt it from all bounds. */
-  protected get exemptions(): readonly string[] {
+  /** The mark of the owner's own seat that exempts it from all bounds. */
+  protected get exemption(): string | undefined {
     const { exemptBy } = this.terms;
-    return exemptBy === undefined ? [] : this.marksOf(exemptBy);
+    return exemptBy === undefined ? undefined : this.markOf(exemptBy);
   }
 
   /** What shows that the reentrant owner has a seat of a kind; nothing does without one. */
-  protected marksOf(kind: SeatKind): readonly string[] {
+  protected markOf(kind: SeatKind): string | undefined {
     const { reentrantOwner } = this.terms;
-    return reentrantOwner === undefined ? [] : [ownerAttribute(kind, reentrantOwner)];
+    return reentrantOwner === undefined ? undefined : ownerAttribute(kind, reentrantOwner);
   }
 
   protected isOwn(seat: SeatRecord, owner: string): boolean {
     return seat.seat.kind === this.terms.kind && isOpenTo(seat, owner);
   }
-}
-
-/** Removes seats whose time is over, as they were judged. */
-export function clearSeats({ key, sortKey }: LeaseAddress, gone: readonly SeatRecord[]): Write {
-  return {
-    key: leaseItemKey(key, sortKey),
-    set: counted(gone),
-    remove: gone.flatMap(attributesOf),
-    insist: gone.flatMap(unchanged),
-  };
 }
 
 /** What a waiter's ticket says of the seat that it asks for: by its own number of permits the others judge when it may go. */
@@ -233,12 +191,4 @@ function seatOfShape(shape: string): WantedSeat {
 
 function boundsOf({ bounds }: SeatTerms, seat: WantedSeat): readonly [SeatKind, number][] {
   return Object.entries(bounds(seat)) as [SeatKind, number][];
-}
-
-/** It is the seat that was judged, and not renewed since: its text still has the version that it had then, or an earlier one. */
-function unchanged({ token, version, fencingToken }: SeatRecord): readonly Test[] {
-  return [
-    [fencePrefix + token, "=", fencingToken],
-    [textPrefix + token, "<", versionText(version + 1)],
-  ];
 }

@@ -5,13 +5,16 @@
  *     replaceResult     the one that was seen is still there
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
-import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
-import type { Write } from "../store/write.ts";
+import { leaseItemKey, timeToLive } from "../schema.ts";
+import { type Part, say, type Values, Write } from "../statements/statement.ts";
 import type { QueryRequest } from "../store.ts";
 import { cacheSortKey } from "./schema.ts";
 
-const { data, fence, partitionKey, sortKey } = attributeNames;
-const ttl = attributeNames.timeToLive;
+const stored: Part = { set: "#data = :data, #fence = :fence, #ttl = :ttl" };
+const notStoredLater: Part = { when: "(attribute_not_exists(#fence) OR #fence <= :fence)" };
+const entryAsSeen: Part = { when: "#fence = :seenFence" };
+const stores = say(stored, notStoredLater);
+const replaces = say(stored, entryAsSeen);
 
 /** The content of a result's item. */
 export interface StoredResult {
@@ -25,19 +28,8 @@ export interface StoredResult {
 }
 
 /** Stores a result unless a later holder has stored one. The same holder may store again, so that a repeat is harmless. */
-export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): Write {
-  return {
-    key: leaseItemKey(key, cacheSortKey),
-    set: { [data]: text, [fence]: fencingToken, [ttl]: timeToLive(endsAt, 0) },
-    insist: [
-      {
-        anyOf: [
-          [fence, "missing"],
-          [fence, "<=", fencingToken],
-        ],
-      },
-    ],
-  };
+export function storeResult(result: StoredResult): Write {
+  return new Write(leaseItemKey(result.key, cacheSortKey), stores, resultValues(result));
 }
 
 /**
@@ -47,14 +39,19 @@ export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): 
  * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
  */
 export function replaceResult(result: StoredResult, seenFencingToken: number): Write {
-  return { ...storeResult(result), insist: [[fence, "=", seenFencingToken]] };
+  const values = { ...resultValues(result), ":seenFence": seenFencingToken };
+  return new Write(leaseItemKey(result.key, cacheSortKey), replaces, values);
+}
+
+function resultValues({ text, fencingToken, endsAt }: StoredResult): Values {
+  return { ":data": text, ":fence": fencingToken, ":ttl": timeToLive(endsAt, 0) };
 }
 
 /** Finds a result and the lease of the caller that computes the next one. */
 export function resultAndHolder(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
   return {
-    keyCondition: `#${partitionKey} = :key AND begins_with(#${sortKey}, :cache)`,
-    names: { [`#${partitionKey}`]: partitionKey, [`#${sortKey}`]: sortKey },
+    keyCondition: "#pk = :key AND begins_with(#sk, :cache)",
+    names: { "#pk": "pk", "#sk": "sk" },
     values: { ":key": key, ":cache": cacheSortKey },
   };
 }

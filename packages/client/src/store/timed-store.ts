@@ -1,4 +1,5 @@
 import { LeaseServiceError } from "../errors/errors.ts";
+import type { Write } from "../statements/statement.ts";
 import type {
   GetRequest,
   Item,
@@ -12,7 +13,6 @@ import type {
 import type { Moment } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import type { ServiceClock, ServiceTime } from "../time/service-clock.ts";
-import { render, renderEntry, type Write } from "./write.ts";
 
 /**
  * The table, as the protocol calls it: every call ends in time, is not sent when it has become too old, and tells the
@@ -36,7 +36,7 @@ export class TimedStore {
   async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
     const call = new CallBudget(this.#clock, bounds);
     try {
-      return await this.store.update(render(write), call);
+      return await this.store.update(write.request(), call);
     } finally {
       call.end();
     }
@@ -49,7 +49,12 @@ export class TimedStore {
 
   /** Several conditional writes of different items: all of them or none. At most 100. */
   transact(writes: readonly Write[], bounds?: Bounds): Promise<TransactionResult> {
-    return this.#within(bounds, (call) => this.store.transact(writes.map(renderEntry), call));
+    return this.#within(bounds, (call) =>
+      this.store.transact(
+        writes.map((write) => write.entry()),
+        call,
+      ),
+    );
   }
 
   /** One read. */

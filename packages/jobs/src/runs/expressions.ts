@@ -1,5 +1,5 @@
 /**
- * Every expression of job runs.
+ * The statements of job runs.
  *
  * A run's item is a lease. The lease's own writes also carry what the history records, so that it costs no further
  * request:
@@ -18,49 +18,62 @@
  */
 import type { Item, QueryRequest } from "@leasehold/client";
 import {
-  amended,
   asJudged,
   attributeNames,
-  type Count,
+  type Cancellation,
+  endKept,
+  endText,
+  free,
   type Judged,
+  judgedValues,
+  type LeaseAddress,
+  type LockEnding,
+  leaseItemKey,
+  letGo,
+  mine,
+  mineOrFree,
   namesIn,
+  type Part,
+  proofValues,
+  say,
+  slotDone,
   timeToLive,
-  type Write,
+  Write,
 } from "@leasehold/client/internal";
-import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema.ts";
+import { runItemKey, runSortKeyPrefix } from "./schema.ts";
 
-const { partitionKey, sortKey, token, version, owner, releasedToken, brokenToken, doneSlot } = attributeNames;
-const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNames;
-const { lastOwner, lastAcquiredAt, lastEnd } = attributeNames;
-const ttl = attributeNames.timeToLive;
-const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
+const { sortKey } = attributeNames;
 
-function counted(attribute: string): { readonly [attribute: string]: Count } {
-  return { [attribute]: { of: attribute, from: 0, by: 1 } };
-}
+const attemptBegun: Part = {
+  set: "#attempt = if_not_exists(#attempt, :zero) + :one",
+  // Of the one before.
+  remove: "#state, #endedAt, #progress",
+  when: "(attribute_not_exists(#attempt) OR #attempt < :mostAttempts)",
+};
+const attemptLost: Part = { set: "#lostAttempts = if_not_exists(#lostAttempts, :zero) + :one" };
+const reported: Part = { set: "#progress = :progress" };
+/** The owner and the begin stay in the item. */
+const leaseOver: Part = { remove: "#token, #version, #expiresAt, #leaseDurationMs, #data, #revocation" };
+const attemptEnded: Part = { set: "#state = :state, #endedAt = :endedAt" };
+const remarked: Part = { set: "#remark = :remark" };
+const noRemark: Part = { remove: "#remark" };
 
-/** A grant that begins an attempt, if one is left. It counts the attempt, and removes the state of the one before. */
+const endsRun = say(letGo, attemptEnded, leaseOver, mine);
+const givesRunUp = say(letGo, endKept, leaseOver, mine);
+const cancelsRun = say(letGo, leaseOver, mineOrFree);
+
+/** Adds to a grant that it begins an attempt, if one is left: it counts it. */
 export function claim(
   grant: Write,
   { maxAttempts, isTakeover }: { readonly maxAttempts: number; readonly isTakeover: boolean },
 ): Write {
-  return amended(grant, {
-    set: { ...counted(attempt), ...(isTakeover ? counted(lostAttempts) : {}) },
-    remove: [state, endedAt, progress],
-    insist: [
-      {
-        anyOf: [
-          [attempt, "missing"],
-          [attempt, "<", maxAttempts],
-        ],
-      },
-    ],
-  });
+  grant.and(attemptBegun, { ":zero": 0, ":one": 1, ":mostAttempts": maxAttempts });
+  return isTakeover ? grant.and(attemptLost) : grant;
 }
 
-/** A renewal that writes a progress report. It sets plain values only, so that renewals can share a request. */
+/** Adds a progress report to a renewal. It sets plain values only, so that renewals can share a request. */
 export function report(renewal: Write, text: string): Write {
-  return amended(renewal, { set: { [progress]: text } });
+  return renewal.and(reported, { ":progress": text });
 }
 
 /** How an attempt ended. */
@@ -72,37 +85,54 @@ export interface Outcome {
   readonly progress: string | undefined;
 }
 
-const leaseAttributes = [token, version, expiresAt, leaseDurationMs, data, revocation];
-
-/** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
-export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Write {
-  const isDone = outcome.state === "succeeded";
-  // A run keeps its own owner, begin and end.
-  const {
-    [doneSlot]: _done,
-    [lastOwner]: _owner,
-    [lastAcquiredAt]: _begin,
-    [lastEnd]: _end,
-    ...set
-  } = ending.set;
-  return {
-    ...ending,
-    set: {
-      ...set,
-      [state]: outcome.state,
-      [endedAt]: outcome.endedAt,
-      ...(isDone ? { [doneSlot]: slot } : {}),
-      ...(outcome.progress === undefined ? {} : { [progress]: outcome.progress }),
-      ...(outcome.remark === undefined ? {} : { [remark]: outcome.remark }),
-    },
-    remove: [...leaseAttributes, ...(outcome.remark === undefined ? [remark] : [])],
-  };
+/** The end of a run's lease that records the outcome of the attempt. A run keeps its own owner, begin and end. */
+export function recordOutcome(
+  { key, sortKey }: LeaseAddress,
+  { shown, now, retentionMs }: LockEnding,
+  outcome: Outcome,
+  slot: string,
+): Write {
+  const write = new Write(leaseItemKey(key, sortKey), endsRun, {
+    ":releasedToken": shown.token,
+    ":ttl": timeToLive(now, retentionMs),
+    ":state": outcome.state,
+    ":endedAt": outcome.endedAt,
+    ...proofValues(shown),
+  });
+  if (outcome.state === "succeeded") write.and(slotDone, { ":doneSlot": slot });
+  if (outcome.progress !== undefined) write.and(reported, { ":progress": outcome.progress });
+  return remark(write, outcome.remark);
 }
 
-/** The end of a lease without an outcome: its attempt was given up before it was known to have begun. */
-export function endWithoutOutcome(ending: Write): Write {
-  return { ...ending, remove: leaseAttributes };
+/** The end of a run's lease without an outcome: its attempt was given up before it was known to have begun. */
+export function giveUp({ key, sortKey }: LeaseAddress, { shown, now, retentionMs }: LockEnding): Write {
+  return new Write(leaseItemKey(key, sortKey), givesRunUp, {
+    ":releasedToken": shown.token,
+    ":ttl": timeToLive(now, retentionMs),
+    ":lastEnd": endText("released", now),
+    ...proofValues(shown),
+  });
 }
+
+/** Takes back a claim whose answer never came. */
+export function cancelClaim(
+  { key, sortKey }: LeaseAddress,
+  { token, now, retentionMs }: Cancellation,
+): Write {
+  const values = { ":releasedToken": token, ":ttl": timeToLive(now, retentionMs), ":ifToken": token };
+  return new Write(leaseItemKey(key, sortKey), cancelsRun, values);
+}
+
+function remark(write: Write, text: string | undefined): Write {
+  return text === undefined ? write.and(noRemark) : write.and(remarked, { ":remark": text });
+}
+
+const skips = say(attemptEnded, slotDone, leaseOver, {
+  set: "#owner = :owner, #ttl = :ttl",
+  remove: "#acquiredAt",
+});
+const notDone: Part = { when: "attribute_not_exists(#doneSlot)" };
+const tokenBroken: Part = { set: "#releasedToken = :judgedToken, #brokenToken = :judgedToken" };
 
 /** A slot that is not to run. */
 export interface Skip {
@@ -118,35 +148,29 @@ export interface Skip {
  * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
  * expired: that attempt counts as lost.
  */
-export function skip({ job, slot, now, ...skipped }: Skip, judged: Judged | undefined): Write {
-  const hasRemark = skipped.remark === undefined ? {} : { [remark]: skipped.remark };
-  const skipping: Write = {
-    key: runItemKey(job, slot),
-    set: {
-      [state]: "skipped",
-      [doneSlot]: slot,
-      [owner]: skipped.owner,
-      [endedAt]: now,
-      [ttl]: skipped.ttl,
-      ...hasRemark,
-    },
-    remove: [...leaseAttributes, acquiredAt, ...(skipped.remark === undefined ? [remark] : [])],
-    insist:
-      judged === undefined
-        ? [
-            [token, "missing"],
-            [doneSlot, "missing"],
-          ]
-        : asJudged(judged),
-    returnsItem: true,
-  };
-  if (judged === undefined) return skipping;
-  // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
-  // an attempt that was not dead does not take this write for its own success.
-  return amended(skipping, {
-    set: { [releasedToken]: judged.token, [brokenToken]: judged.token, ...counted(lostAttempts) },
-  });
+export function skip(request: Skip, judged: Judged | undefined): Write {
+  const { job, slot, owner, now, ttl } = request;
+  const values = { ":state": "skipped", ":doneSlot": slot, ":owner": owner, ":endedAt": now, ":ttl": ttl };
+  const write = new Write(runItemKey(job, slot), skips, values).returning();
+  if (judged === undefined) write.and(free).and(notDone);
+  else {
+    // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
+    // an attempt that was not dead does not take this write for its own success.
+    write.and(asJudged, judgedValues(judged)).and(tokenBroken, { ":judgedToken": judged.token });
+    write.and(attemptLost, { ":zero": 0, ":one": 1 });
+  }
+  return remark(write, request.remark);
 }
+
+const takesBack = say(remarked, {
+  set: "#state = :state",
+  remove: "#doneSlot",
+  when: "attribute_exists(#doneSlot)",
+});
+const neverAttempted: Part = { when: "attribute_not_exists(#attempt)" };
+const attemptAsRead: Part = { when: "#attempt = :seenAttempt" };
+const withoutEnd: Part = { when: "attribute_not_exists(#endedAt)" };
+const endAsRead: Part = { when: "#endedAt = :seenEndedAt" };
 
 /** A run that is done and is to be opened again. */
 export interface RunTakenBack {
@@ -160,18 +184,13 @@ export interface RunTakenBack {
 }
 
 /** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
-export function takeBack(run: RunTakenBack): Write {
-  return {
-    key: runItemKey(run.job, run.slot),
-    set: { [state]: "failed", [remark]: run.remark },
-    remove: [doneSlot],
-    insist: [
-      [doneSlot, "exists"],
-      run.attempt === 0 ? [attempt, "missing"] : [attempt, "=", run.attempt],
-      run.endedAt === undefined ? [endedAt, "missing"] : [endedAt, "=", run.endedAt],
-    ],
-    returnsItem: true,
-  };
+export function takeBack({ job, slot, attempt, endedAt, remark }: RunTakenBack): Write {
+  const write = new Write(runItemKey(job, slot), takesBack, { ":state": "failed", ":remark": remark });
+  if (attempt === 0) write.and(neverAttempted);
+  else write.and(attemptAsRead, { ":seenAttempt": attempt });
+  if (endedAt === undefined) write.and(withoutEnd);
+  else write.and(endAsRead, { ":seenEndedAt": endedAt });
+  return write.returning();
 }
 
 /** A range of a job's runs. */
@@ -196,10 +215,8 @@ export function runsIn({
 }: RunRange): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
   const start = descending ? until : since;
   const bound =
-    start === undefined
-      ? `begins_with(#${sortKey}, :start)`
-      : `#${sortKey} ${descending ? "<" : ">="} :start`;
-  const keyCondition = `#${partitionKey} = :key AND ${bound}`;
+    start === undefined ? "begins_with(#sk, :start)" : descending ? "#sk < :start" : "#sk >= :start";
+  const keyCondition = `#pk = :key AND ${bound}`;
   return {
     keyCondition,
     names: namesIn(keyCondition),
@@ -218,7 +235,7 @@ export function isBeyond({ since, until, descending }: RunRange, item: Item): bo
 
 /** Makes ttl keep an item at least until its slot may be forgotten: a slot in the future is kept longer. */
 export function keepForSlot(write: Write, slot: string, keepForMs: number): Write {
-  const given = write.set[ttl];
   const needed = timeToLive(Date.parse(slot), keepForMs);
-  return typeof given === "number" && needed > given ? amended(write, { set: { [ttl]: needed } }) : write;
+  if (needed > Number(write.values[":ttl"])) write.values[":ttl"] = needed;
+  return write;
 }

@@ -13,12 +13,13 @@ import {
   optionalTextIn,
   type ProtocolContext,
   pagesOf,
+  say,
   textIn,
   timeToLive,
   unlessUnreadable,
   unreadableIn,
   utf8Bytes,
-  type Write,
+  Write,
 } from "@leasehold/client/internal";
 
 /** A job with a schedule, as the registry has it. */
@@ -35,7 +36,18 @@ const registryKey = "leasehold/registry";
 const jobSortKeyPrefix = "job#";
 const scheduleAttribute = "schedule";
 const timeZoneAttribute = "timeZone";
-const { partitionKey, sortKey, timeToLive: ttl } = attributeNames;
+const { partitionKey, sortKey } = attributeNames;
+
+/** Written again once it is a day old, or another one. */
+const registersInZone = say({
+  set: "#schedule = :schedule, #timeZone = :timeZone, #ttl = :ttl",
+  when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR #timeZone <> :timeZone)",
+});
+const registersInUtc = say({
+  set: "#schedule = :schedule, #ttl = :ttl",
+  remove: "#timeZone",
+  when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR attribute_exists(#timeZone))",
+});
 
 /** An entry that is not a day old is not written again. */
 const freshMs = 24 * 60 * 60 * 1000;
@@ -75,28 +87,11 @@ export class JobRegistration {
   #write(now: number): Write {
     const { job, schedule, timeZone } = this.#entry;
     const expiry = timeToLive(now, this.#context.retentionMs);
-    return {
-      key: leaseItemKey(registryKey, jobSortKeyPrefix + job),
-      set: {
-        [scheduleAttribute]: schedule,
-        ...(timeZone === undefined ? {} : { [timeZoneAttribute]: timeZone }),
-        [ttl]: expiry,
-      },
-      ...(timeZone === undefined ? { remove: [timeZoneAttribute] } : {}),
-      insist: [
-        {
-          anyOf: [
-            [ttl, "missing"],
-            [ttl, "<", expiry - freshMs / 1000],
-            [scheduleAttribute, "<>", schedule],
-            [
-              timeZoneAttribute,
-              ...(timeZone === undefined ? (["exists"] as const) : (["<>", timeZone] as const)),
-            ],
-          ],
-        },
-      ],
-    };
+    const values = { ":schedule": schedule, ":ttl": expiry, ":ifTtl": expiry - freshMs / 1000 };
+    const itemKey = leaseItemKey(registryKey, jobSortKeyPrefix + job);
+    return timeZone === undefined
+      ? new Write(itemKey, registersInUtc, values)
+      : new Write(itemKey, registersInZone, { ...values, ":timeZone": timeZone });
   }
 }
 

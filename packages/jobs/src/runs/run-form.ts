@@ -10,7 +10,15 @@ import {
   type Write,
 } from "@leasehold/client/internal";
 import { RunsExhaustedError } from "./errors.ts";
-import { claim, endWithoutOutcome, keepForSlot, type Outcome, recordOutcome, report } from "./expressions.ts";
+import {
+  cancelClaim,
+  claim,
+  giveUp,
+  keepForSlot,
+  type Outcome,
+  recordOutcome,
+  report,
+} from "./expressions.ts";
 import { runAttributeNames, runItemKey } from "./schema.ts";
 
 /**
@@ -60,17 +68,17 @@ export class RunForm extends LockForm {
   }
 
   override release(ending: Ending): Write {
-    const write = super.release(ending);
     if (this.outcome === undefined) {
       this.#end = "without";
-      return this.#kept(endWithoutOutcome(write));
+      return this.#kept(giveUp(this, ending));
     }
     this.#end = "withOutcome";
-    return this.#kept(recordOutcome(write, { ...this.outcome, progress: this.progress }, this.#slot));
+    const outcome = { ...this.outcome, progress: this.progress };
+    return this.#kept(recordOutcome(this, ending, outcome, this.#slot));
   }
 
   override cancel(cancellation: Cancellation): Write {
-    return this.#kept(endWithoutOutcome(super.cancel(cancellation)));
+    return this.#kept(cancelClaim(this, cancellation));
   }
 
   /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */

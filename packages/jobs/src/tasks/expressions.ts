@@ -29,25 +29,69 @@
 import type { QueryRequest } from "@leasehold/client";
 import {
   acquire,
-  amended,
   asJudged,
-  attributeNames,
+  endKept,
+  endText,
+  free,
   type Grant,
   type Judged,
+  judgedValues,
   type LeaseAddress,
+  letGo,
+  mine,
+  mineByToken,
   namesIn,
+  noHolder,
+  noWishes,
+  type Part,
+  proofValues,
   release,
-  revokeToken,
-  type Test,
+  type Statement,
+  say,
   takeOver,
   timeToLive,
-  type Write,
+  tokenRevoked,
+  type Values,
+  Write,
 } from "@leasehold/client/internal";
-import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema.ts";
+import { endedTaskKey, openTaskKey } from "./schema.ts";
 
-const { token, fence, owner, acquiredAt, releasedToken, partitionKey, sortKey } = attributeNames;
-const ttl = attributeNames.timeToLive;
-const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
+const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
+const open: Part = { when: "attribute_exists(#maxAttempts)" };
+const notEnded: Part = { when: "attribute_not_exists(#state)" };
+const neverClaimed: Part = { when: "attribute_not_exists(#fence)" };
+const claimedAsSeen: Part = { when: "#fence = :seenFence" };
+const attemptCounted: Part = {
+  set: "#attempts = if_not_exists(#attempts, :zero) + :one",
+  when: "#attempts < #maxAttempts",
+};
+const attemptUncounted: Part = { set: "#attempts = if_not_exists(#attempts, :one) - :one" };
+const noAttemptLeft: Part = { when: "#attempts >= #maxAttempts" };
+const dueNow: Part = { when: "#dueAt <= :acquiredAt" };
+const waitsAgain: Part = { set: "#remark = :remark, #dueAt = :dueAt" };
+
+const makesWaiting = say(notOpen, {
+  set:
+    "#payload = :payload, #attempts = :attempts, #maxAttempts = :maxAttempts, #remark = :remark, " +
+    "#addedAt = :addedAt, #dueAt = :dueAt, #ttl = :ttl",
+});
+const fenceSet: Part = { set: "#fence = :fence" };
+const isUnknown = say(notOpen);
+const hasNotEnded = say(notEnded);
+/** The fencing token of a claim whose answer was lost is not known, and no caller uses that claim. */
+const takesClaimBack = say(letGo, endKept, noHolder, noWishes, attemptUncounted, mineByToken);
+const revokesClaim = say(tokenRevoked, open);
+const isMine = say(mine);
+const waitsUnchanged = say(free, open);
+const claimGone = say(free, noAttemptLeft);
+const isAsJudged = say(asJudged, noAttemptLeft);
+const endsTask = say(notEnded, {
+  set:
+    "#state = :state, #releasedToken = :token, #remark = :remark, #payload = :payload, #attempts = :attempts, " +
+    "#maxAttempts = :maxAttempts, #fence = :fence, #addedAt = :addedAt, #endedAt = :endedAt, #ttl = :ttl",
+});
+const workerKept: Part = { set: "#owner = :owner, #acquiredAt = :acquiredAt" };
+const endedWithoutSuccess = say({ when: "(#state = :failed OR #state = :parked OR #state = :cancelled)" });
 
 /** The task that a write changes. */
 export interface TaskId {
@@ -64,46 +108,38 @@ export interface NewTask extends TaskId {
   readonly keepForMs: number;
 }
 
-const isNotOpen: Test = [maxAttempts, "missing"];
-const hasNotEnded: Test = [state, "missing"];
-
 /** Adds a new task. Two writes, because an open or an ended task may have its id. */
 export function addTask(task: NewTask): readonly [Write, Write] {
-  return [makeWaiting(task), { key: endedTaskKey(task.set, task.id), set: {}, insist: [hasNotEnded] }];
+  return [makeWaiting(task), new Write(endedTaskKey(task.set, task.id), hasNotEnded)];
 }
 
 function makeWaiting(task: NewTask): Write {
   const { now, delayMs } = task;
   const due = now + delayMs;
-  return {
-    key: openTaskKey(task.set, task.id),
-    set: {
-      [payload]: task.payload,
-      [attempts]: 0,
-      [maxAttempts]: task.maxAttempts,
-      [remark]: "",
-      [addedAt]: now,
-      // Before the first answer the time is the process's own: a clock that is ahead must not hold back what has no delay.
-      [dueAt]: delayMs === 0 ? 0 : due,
-      [ttl]: timeToLive(due, task.keepForMs),
-    },
-    insist: [isNotOpen],
-  };
+  return new Write(openTaskKey(task.set, task.id), makesWaiting, {
+    ":payload": task.payload,
+    ":attempts": 0,
+    ":maxAttempts": task.maxAttempts,
+    ":remark": "",
+    ":addedAt": now,
+    // Before the first answer the time is the process's own: a clock that is ahead must not hold back what has no delay.
+    ":dueAt": delayMs === 0 ? 0 : due,
+    ":ttl": timeToLive(due, task.keepForMs),
+  });
 }
 
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
-function asSeen(seenFence: SeenFence): Test {
-  return seenFence === undefined ? [fence, "missing"] : [fence, "=", seenFence];
+function asSeen(write: Write, seenFence: SeenFence): Write {
+  return seenFence === undefined
+    ? write.and(neverClaimed)
+    : write.and(claimedAsSeen, { ":seenFence": seenFence });
 }
 
 /** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
 export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
-  return [
-    { key: openTaskKey(set, id), set: {}, insist: [isNotOpen] },
-    { key: endedTaskKey(set, id), set: {}, insist: [hasNotEnded] },
-  ];
+  return [new Write(openTaskKey(set, id), isUnknown), new Write(endedTaskKey(set, id), hasNotEnded)];
 }
 
 /**
@@ -111,9 +147,7 @@ export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
  * task is refused.
  */
 export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Write {
-  return amended(counted(acquire(leaseOf(task), grant)), {
-    insist: [[dueAt, "<=", grant.acquiredAt], asSeen(seenFence)],
-  });
+  return asSeen(counted(acquire(leaseOf(task), grant)).and(dueNow), seenFence);
 }
 
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
@@ -127,10 +161,7 @@ function leaseOf({ set, id }: TaskId): LeaseAddress {
 }
 
 function counted(claim: Write): Write {
-  return amended(claim, {
-    set: { [attempts]: { of: attempts, from: 0, by: 1 } },
-    insist: [[attempts, "<", { attribute: maxAttempts }]],
-  });
+  return claim.and(attemptCounted, { ":zero": 0, ":one": 1 });
 }
 
 /** What proves a claim. */
@@ -149,19 +180,31 @@ interface Return extends TaskId {
 export function giveBackTask(
   task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
 ): Write {
-  return amended(letWait(task), {
-    set: { [remark]: task.remark, [dueAt]: task.dueAt, [ttl]: timeToLive(task.dueAt, task.keepForMs) },
-  });
+  const write = letWait(task).and(waitsAgain, { ":remark": task.remark, ":dueAt": task.dueAt });
+  write.values[":ttl"] = timeToLive(task.dueAt, task.keepForMs);
+  return write;
 }
 
 /** Returns a task as if it had not been claimed. */
 export function undoClaim(task: Return & ClaimProof): Write {
-  return amended(letWait(task), { set: { [attempts]: { of: attempts, from: 1, by: -1 } } });
+  return letWait(task).and(attemptUncounted, { ":one": 1 });
 }
 
-/** The same for a claim whose reply was lost. Its fencing token is not known, and no caller uses that claim. */
-export function takeBackClaim(task: Return & { readonly token: string }): Write {
-  return { ...undoClaim({ ...task, fencingToken: 0 }), insist: [[token, "=", task.token]] };
+/** The same for a claim whose answer was lost. */
+export function takeBackClaim({
+  set,
+  id,
+  token,
+  now,
+  keepForMs,
+}: Return & { readonly token: string }): Write {
+  return new Write(openTaskKey(set, id), takesClaimBack, {
+    ":releasedToken": token,
+    ":ttl": timeToLive(now, keepForMs),
+    ":lastEnd": endText("released", now),
+    ":one": 1,
+    ":ifToken": token,
+  });
 }
 
 function letWait(task: Return & ClaimProof): Write {
@@ -170,8 +213,8 @@ function letWait(task: Return & ClaimProof): Write {
 }
 
 /** Revokes the token of a claim that has not taken effect: then it never does. */
-export function revokeClaim(task: TaskId & { readonly token: string }): Write {
-  return { ...revokeToken(leaseOf(task), task.token), insist: [[maxAttempts, "exists"]] };
+export function revokeClaim({ set, id, token }: TaskId & { readonly token: string }): Write {
+  return new Write(openTaskKey(set, id), revokesClaim, { ":releasedToken": token }).returning();
 }
 
 /** The item of an ended task. */
@@ -193,15 +236,12 @@ export interface EndedTask extends TaskId {
 
 /** Ends a task, for the worker that has claimed it. */
 export function endTask(task: EndedTask): readonly [Write, Write] {
-  return moved(task, [
-    [token, "=", task.token],
-    [fence, "=", task.fencingToken],
-  ]);
+  return moved(task, openTask(task, isMine, proofValues(task)));
 }
 
 /** Ends a task that waits unchanged. */
 export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Write, Write] {
-  return moved(task, [[token, "missing"], [maxAttempts, "exists"], asSeen(seenFence)]);
+  return moved(task, asSeen(openTask(task, waitsUnchanged), seenFence));
 }
 
 /**
@@ -209,32 +249,32 @@ export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Wri
  * broken.
  */
 export function parkTask(task: EndedTask, judged: Judged | undefined): readonly [Write, Write] {
-  const isUsedUp: Test = [attempts, ">=", { attribute: maxAttempts }];
-  if (judged === undefined) return moved(task, [[token, "missing"], isUsedUp]);
-  return moved(task, [...asJudged(judged), isUsedUp]);
+  if (judged === undefined) return moved(task, openTask(task, claimGone));
+  return moved(task, openTask(task, isAsJudged, judgedValues(judged)));
 }
 
-/** Moves a task to the ended ones, while its open item fulfils the tests. */
-function moved(task: EndedTask, insist: readonly Test[]): readonly [Write, Write] {
+function openTask({ set, id }: TaskId, where: Statement, values?: Values): Write {
+  return new Write(openTaskKey(set, id), where, values);
+}
+
+/** Moves a task to the ended ones, while its open item fulfils the conditions. */
+function moved(task: EndedTask, from: Write): readonly [Write, Write] {
   const { worker } = task;
-  const ended: Write = {
-    key: endedTaskKey(task.set, task.id),
-    set: {
-      [state]: task.state,
-      [releasedToken]: task.token,
-      [remark]: task.remark,
-      [payload]: task.payload,
-      [attempts]: task.attempts,
-      [maxAttempts]: task.maxAttempts,
-      [fence]: task.fencingToken,
-      [addedAt]: task.addedAt,
-      [endedAt]: task.now,
-      [ttl]: timeToLive(task.now, task.keepForMs),
-      ...(worker && { [owner]: worker.owner, [acquiredAt]: worker.acquiredAt }),
-    },
-    insist: [hasNotEnded],
-  };
-  return [{ key: openTaskKey(task.set, task.id), set: {}, deletes: true, insist }, ended];
+  const ended = new Write(endedTaskKey(task.set, task.id), endsTask, {
+    ":state": task.state,
+    ":token": task.token,
+    ":remark": task.remark,
+    ":payload": task.payload,
+    ":attempts": task.attempts,
+    ":maxAttempts": task.maxAttempts,
+    ":fence": task.fencingToken,
+    ":addedAt": task.addedAt,
+    ":endedAt": task.now,
+    ":ttl": timeToLive(task.now, task.keepForMs),
+  });
+  if (worker !== undefined)
+    ended.and(workerKept, { ":owner": worker.owner, ":acquiredAt": worker.acquiredAt });
+  return [from.deleting(), ended];
 }
 
 /**
@@ -242,28 +282,22 @@ function moved(task: EndedTask, insist: readonly Test[]): readonly [Write, Write
  * worker of the first round is not taken for a later one.
  */
 export function requeueTask(task: NewTask & { readonly seenFence: number }): readonly [Write, Write] {
-  const endedWithoutSuccess = {
-    anyOf: (["failed", "parked", "cancelled"] as const).map((word): Test => [state, "=", word]),
-  };
-  const ended: Write = {
-    key: endedTaskKey(task.set, task.id),
-    set: {},
-    deletes: true,
-    insist: [endedWithoutSuccess, asSeen(task.seenFence)],
-  };
-  return [ended, amended(makeWaiting(task), { set: { [fence]: task.seenFence + 1 } })];
+  const words = { ":failed": "failed", ":parked": "parked", ":cancelled": "cancelled" };
+  const ended = new Write(endedTaskKey(task.set, task.id), endedWithoutSuccess, words);
+  const waiting = makeWaiting(task).and(fenceSet, { ":fence": task.seenFence + 1 });
+  return [asSeen(ended, task.seenFence).deleting(), waiting];
 }
 
 type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
 
 /** Finds the items of a set after a sort key. */
 export function itemsAfter(set: string, from: string): TaskQuery {
-  const keyCondition = `#${partitionKey} = :set AND #${sortKey} > :from`;
+  const keyCondition = "#pk = :set AND #sk > :from";
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":from": from } };
 }
 
 /** Finds the items of a set whose sort keys have a prefix. */
 export function itemsUnder(set: string, prefix: string): TaskQuery {
-  const keyCondition = `#${partitionKey} = :set AND begins_with(#${sortKey}, :prefix)`;
+  const keyCondition = "#pk = :set AND begins_with(#sk, :prefix)";
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };
 }

@@ -2,24 +2,28 @@
  * The writes of workflows and durable functions that wait for a lock or hold it while they call others: each waiter and
  * each mark is an item of its own under the lock's key.
  */
-
-import { type LeaseAddress, namesIn } from "../expressions.ts";
-import {
-  attributeNames,
-  callSortKey,
-  type ItemKey,
-  leaseItemKey,
-  timeToLive,
-  waiterSortKeyPrefix,
-} from "../schema.ts";
-import { type Condition, renderConditions, type Test, type Write } from "../store/write.ts";
+import { callSortKey, type ItemKey, leaseItemKey, timeToLive, waiterSortKeyPrefix } from "../schema.ts";
 import type { Item, UpdateRequest } from "../store.ts";
+import { held, type LeaseAddress } from "./lock.ts";
+import { namesIn, type Part, type Statement, say, Write } from "./statement.ts";
 
-const { token, fence, taskToken, callbackId, partitionKey, timeToLive: ttl } = attributeNames;
+const checksThatItIsHeld = say(held);
+const parks = say({ set: "#taskToken = :taskToken, #ttl = :ttl" });
+const parksCallback = say({
+  set: "#callbackId = :callbackId, #ttl = :ttl",
+  when: "attribute_not_exists(#token)",
+});
+const parkedByTask: Part = { when: "#taskToken = :taskToken" };
+const parkedByCallback: Part = { when: "#callbackId = :callbackId" };
+
+const callsMarked: Part = { set: "#fence = :fence, #ttl = :ttl" };
+const marksCalls = say(callsMarked, { when: "(attribute_not_exists(#fence) OR #fence = :fence)" });
+const takesCallsOver = say(callsMarked, { when: "(attribute_not_exists(#fence) OR #fence <= :fence)" });
+const endsCalls = say({ set: "#ttl = :ttl", remove: "#fence", when: "#fence = :fence" });
 
 /** "The lock is held": so a waiter that parks can rely on being woken by the release. */
 export function heldBySomebody(key: string): Write {
-  return { key: leaseItemKey(key), set: {}, insist: [[token, "exists"]] };
+  return new Write(leaseItemKey(key), checksThatItIsHeld);
 }
 
 /** Parks a workflow while it waits, or gives it its new task token where it has been parked before. */
@@ -27,11 +31,8 @@ export function park(
   waiter: ItemKey,
   terms: { readonly taskToken: string; readonly expiresAt: number; readonly retentionMs: number },
 ): Write {
-  return {
-    key: waiter,
-    set: { [taskToken]: terms.taskToken, [ttl]: timeToLive(terms.expiresAt, terms.retentionMs) },
-    insist: [],
-  };
+  const values = { ":taskToken": terms.taskToken, ":ttl": timeToLive(terms.expiresAt, terms.retentionMs) };
+  return new Write(waiter, parks, values);
 }
 
 /** A durable function's execution that waits for a lock, as it is parked. */
@@ -53,11 +54,9 @@ export interface ParkedCallback {
  */
 export function parkCallback(waiter: ParkedCallback): readonly [Write, Write] {
   const { key, owner, waitingSince, callbackId: id } = waiter;
-  const parked: Write = {
-    key: leaseItemKey(key, `${waiterSortKeyPrefix}${waitingSince}#${owner}`),
-    set: { [callbackId]: id, [ttl]: timeToLive(waiter.expiresAt, waiter.retentionMs) },
-    insist: [[token, "missing"]],
-  };
+  const itemKey = leaseItemKey(key, `${waiterSortKeyPrefix}${waitingSince}#${owner}`);
+  const values = { ":callbackId": id, ":ttl": timeToLive(waiter.expiresAt, waiter.retentionMs) };
+  const parked = new Write(itemKey, parksCallback, values);
   return [heldBySomebody(key), parked];
 }
 
@@ -67,7 +66,7 @@ export function waitersOf(key: string): {
   readonly names: Readonly<Record<string, string>>;
   readonly values: Item;
 } {
-  const keyCondition = `#${partitionKey} = :key AND begins_with(#${attributeNames.sortKey}, :waiters)`;
+  const keyCondition = "#pk = :key AND begins_with(#sk, :waiters)";
   return {
     keyCondition,
     names: namesIn(keyCondition),
@@ -82,9 +81,9 @@ export type WaitsBy = { readonly taskToken: string } | { readonly callbackId: st
 export function removeWaiter(
   waiter: { readonly key: ItemKey } & WaitsBy,
 ): Omit<UpdateRequest, "update" | "returnsItem"> {
-  const isParkedBy: Condition =
-    "taskToken" in waiter ? [taskToken, "=", waiter.taskToken] : [callbackId, "=", waiter.callbackId];
-  return { key: waiter.key, ...renderConditions([isParkedBy]) };
+  return "taskToken" in waiter
+    ? new Write(waiter.key, say(parkedByTask), { ":taskToken": waiter.taskToken }).request()
+    : new Write(waiter.key, say(parkedByCallback), { ":callbackId": waiter.callbackId }).request();
 }
 
 /** The mark that a lease's holder calls a function, which may run on after the holder itself has been stopped. */
@@ -96,28 +95,20 @@ export interface CallMark extends Pick<LeaseAddress, "key"> {
 
 /** Marks that calls begin. Refused where an earlier holder has never said that its own have ended. */
 export function markCalls(mark: CallMark): Write {
-  return markedCalls(mark, [fence, "=", mark.fencingToken]);
+  return markedCalls(mark, marksCalls);
 }
 
 /** Marks that calls begin, once those of an earlier holder must have ended. Refused to an earlier holder itself. */
 export function takeOverCalls(mark: CallMark): Write {
-  return markedCalls(mark, [fence, "<=", mark.fencingToken]);
-}
-
-function markedCalls({ key, fencingToken, now, retentionMs }: CallMark, isOurs: Test): Write {
-  return {
-    key: leaseItemKey(key, callSortKey),
-    set: { [fence]: fencingToken, [ttl]: timeToLive(now, retentionMs) },
-    insist: [{ anyOf: [[fence, "missing"], isOurs] }],
-  };
+  return markedCalls(mark, takesCallsOver);
 }
 
 /** Says that this holder's calls have ended. */
-export function endCalls({ key, fencingToken, now, retentionMs }: CallMark): Write {
-  return {
-    key: leaseItemKey(key, callSortKey),
-    set: { [ttl]: timeToLive(now, retentionMs) },
-    remove: [fence],
-    insist: [[fence, "=", fencingToken]],
-  };
+export function endCalls(mark: CallMark): Write {
+  return markedCalls(mark, endsCalls);
+}
+
+function markedCalls({ key, fencingToken, now, retentionMs }: CallMark, statement: Statement): Write {
+  const values = { ":fence": fencingToken, ":ttl": timeToLive(now, retentionMs) };
+  return new Write(leaseItemKey(key, callSortKey), statement, values);
 }
