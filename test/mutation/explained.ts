@@ -8,12 +8,6 @@ export interface Explained {
 
 export const explained: readonly Explained[] = [
   {
-    why: "The compiler asks for it, and it is always so: a match of an expression with one group has that group.",
-    mutants: [
-      "packages/client/src/expressions.ts: if (name !== undefined) names[placeholder] = name;: name !== undefined ⇒ true",
-    ],
-  },
-  {
     why: "The compiler asks for it, to know the type; the other conditions hold for nothing else.",
     mutants: [
       'packages/client/src/store/item-values.ts: const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;: typeof value === "number" ⇒ true',
@@ -184,7 +178,6 @@ export const explained: readonly Explained[] = [
     mutants: [
       "packages/jobs/src/runs/expressions.ts: if (descending) return since !== undefined && slot < since;: since !== undefined ⇒ true",
       "packages/jobs/src/runs/expressions.ts: return until !== undefined && slot >= until;: until !== undefined ⇒ true",
-      'packages/jobs/src/runs/expressions.ts: return typeof given === "number" && needed > given ? amended(write, { set: { [ttl]: needed } }) : write;: typeof given === "number" ⇒ true',
     ],
   },
   {

@@ -22,7 +22,7 @@ async function replacementsIn(content: string, mutator: string): Promise<string[
 
 beforeAll(dropMutators);
 
-describe("a write loses", () => {
+describe("data loses", () => {
   it("each of its conditions, one at a time, and no part of one", async () => {
     const write = `const insist = [[token, "=", mine], [fence, "missing"]];`;
     expect(await replacementsIn(write, "DroppedElement")).toEqual([
@@ -41,6 +41,48 @@ describe("a write loses", () => {
   });
 });
 
+describe("a statement has", () => {
+  it("each of its conditions left out, and turned into its opposite", async () => {
+    const part = 'const mine = { when: "#token = :t AND (#a < :a OR attribute_not_exists(#b))" };';
+    expect(await replacementsIn(part, "MistakenClause")).toEqual([
+      '"(#a < :a OR attribute_not_exists(#b))"',
+      '"#token = :t"',
+      '"#token = :t AND (attribute_not_exists(#b))"',
+      '"#token = :t AND (#a < :a)"',
+      '"#token <> :t AND (#a < :a OR attribute_not_exists(#b))"',
+      '"#token = :t AND (#a <= :a OR attribute_not_exists(#b))"',
+      '"#token = :t OR (#a < :a OR attribute_not_exists(#b))"',
+      '"#token = :t AND (#a < :a AND attribute_not_exists(#b))"',
+      '"#token = :t AND (#a < :a OR attribute_exists(#b))"',
+    ]);
+  });
+
+  it("each of what it sets and removes left out, in texts of several pieces too", async () => {
+    const part = 'const part = { set: "#a = if_not_exists(#a, :b) + :c, " + "#d = :d", remove: "#e, #f" };';
+    expect(await replacementsIn(part, "MistakenClause")).toEqual([
+      '"#d = :d"',
+      '"#a = if_not_exists(#a, :b) + :c"',
+      '"#a = if_not_exists(#a, :b) - :c, #d = :d"',
+      '"#f"',
+      '"#e"',
+    ]);
+  });
+
+  it("the pieces of a numbered part left out with what they number", async () => {
+    // A number in a template is an n in angles here.
+    const part = "const gone = times((n) => ({ when: `#S<n> = :s<n> AND #F<n> < :f<n>` }));";
+    const source = part.replaceAll("<n>", ["$", "{n}"].join(""));
+    const replacements = await replacementsIn(source, "MistakenClause");
+    expect(replacements.map((text) => text.replaceAll(/\$\{n\}/g, "<n>"))).toEqual([
+      "`#F<n> < :f<n>`",
+      "`#S<n> = :s<n>`",
+      "`#S<n> <> :s<n> AND #F<n> < :f<n>`",
+      "`#S<n> = :s<n> AND #F<n> <= :f<n>`",
+      "`#S<n> = :s<n> OR #F<n> < :f<n>`",
+    ]);
+  });
+});
+
 it("what people read stays as it is, and what DynamoDB reads does not", async () => {
   const texts = 'f("a text", "word", " AND "); throw new LeaseError("word");';
   expect(await replacementsIn(texts, "StringLiteral")).toHaveLength(2);
@@ -48,7 +90,7 @@ it("what people read stays as it is, and what DynamoDB reads does not", async ()
 
 it("the protocol is mutated, and judged by tests that need no engine", () => {
   const files = mutatedFiles();
-  expect(files).toContain("packages/client/src/expressions.ts");
+  expect(files).toContain("packages/client/src/statements/lock.ts");
   expect(files).toContain("packages/jobs/src/tasks/expressions.ts");
   expect(files.filter((file) => file.endsWith("errors.ts"))).toEqual([]);
   expect(testFiles()).toContain("test/unit/lock-writes.test.ts");
