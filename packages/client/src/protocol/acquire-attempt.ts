@@ -10,41 +10,41 @@ import type { Belief } from "./lease-deadline.ts";
 import { type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
 import { takeBack } from "./take-back.ts";
 
-/** What is to be acquired; durations have been validated. */
+/** The request of one acquisition; its durations have been validated. */
 export interface AcquireTerms {
   readonly key: string;
   readonly sortKey: string;
   readonly owner: string;
   readonly leaseDurationMs: number;
-  /** Whether the same owner may be let in again while the lease stands. */
+  /** Whether the same owner may share the lease while it is held. */
   readonly reentrant: boolean;
-  /** Whether a reentrant lease of the same owner that stands is shared, or taken over. */
+  /** Whether a reentrant lease of the same owner is taken over instead of shared. */
   readonly resumes: boolean;
   /** JSON text. */
   readonly data: string | undefined;
-  /** The run that it stands for. */
+  /** The slot that the lease stands for. */
   readonly slot: string | undefined;
 }
 
-/** A lease that is ours. */
+/** The lease was acquired. */
 export interface Granted {
   readonly granted: true;
   readonly record: LeaseRecord;
   readonly belief: Belief;
-  /** From whom it was taken, where it was. */
+  /** The holders that the lease was taken over from. */
   readonly takeovers: readonly Takeover[];
   /** The item as the granting write left it. */
   readonly item: Item | undefined;
 }
 
-/** What keeps it from us. */
+/** The lease was not acquired, and the item shows why. */
 export interface Refused {
   readonly granted: false;
   readonly prospect: Prospect;
   readonly item: Item | undefined;
 }
 
-/** A write of ours that takes the lease or prolongs it: when it was made, and what tells it from every other. */
+/** A write that takes or prolongs the lease: its time, and the version and expiry that identify it. */
 interface OwnWrite {
   readonly at: Moment;
   readonly version: number;
@@ -52,30 +52,33 @@ interface OwnWrite {
   readonly ownClock: boolean;
 }
 
-/** Neither a cooldown, nor a pause that is over, nor the intent of a writer that waits is a holder that was taken over. */
+/** A cooldown, an ended pause and the intent of a waiting writer are no holders that a caller takes over from. */
 function isHolder({ inCooldown, pause, seat }: LeaseRecord): boolean {
   return !inCooldown && pause === undefined && seat?.kind !== "intent";
 }
 
-/** How often a grant is renewed at once, to agree with the table on when it ends. */
+/** How many renewals may follow a grant at once, until the deadline and the table agree on its end. */
 const mostRenewals = 2;
 
 /**
  * One acquisition, from its first request to its end, under one token.
  *
- * The token stays the same over all tries, so that a write whose answer was lost is recognised by the next try, and can
- * be taken back when there is none.
+ * All tries use the same token. So the next try recognises a write whose answer was lost, and `abandon` can take it
+ * back.
  */
 export class AcquireAttempt {
   readonly token: string;
   readonly form: LeaseForm;
   readonly #context: ProtocolContext;
   readonly #terms: AcquireTerms;
-  /** The version of the last write: each one differs, so that an observer that judged an earlier one does not mistake them. */
+  /**
+   * The version of the last write. Each write has another version, so that an observer does not mistake it for an
+   * earlier one.
+   */
   #version = 0;
-  /** Whether a write of ours may have landed, or may yet land, unknown to us. */
+  /** Whether a write of this attempt may have landed, or may yet land, without an answer. */
   #uncertain = false;
-  /** Whether a write of ours was to take another lease's place. */
+  /** Whether a write of this attempt was to take over another lease. */
   #passes = false;
 
   constructor(context: ProtocolContext, form: LeaseForm, terms: AcquireTerms) {
@@ -86,17 +89,18 @@ export class AcquireAttempt {
   }
 
   /**
-   * Tries once: 1 request, or 2 where the refusal shows leases that may be taken over, and no `known` look has shown them
-   * before. Waits until there is room for it beside the client's renewals, for up to `withinMs`.
+   * Tries once: 1 request, or 2 when the refusal shows leases that may be taken over and `known` has not shown them.
+   * First waits up to `withinMs` until the client's request gate has room.
    *
-   * Rejects with SlotDoneError, and when the service fails; then another try, or `abandon`, has to follow.
+   * Rejects with SlotDoneError, and when the service fails. After a rejection the caller tries again or calls
+   * `abandon`.
    */
   async try(
     { withinMs, signal }: Bounds & { readonly withinMs: number },
     known?: Prospect,
   ): Promise<Granted | Refused> {
     const { gate, table } = this.#context;
-    // Before the first request is made: its lease counts from there.
+    // Taken before the first request is sent: the lease counts from then.
     const entered = gate.enter(withinMs, signal);
     const waitedMs = typeof entered === "number" ? entered : await entered;
     let failure: unknown;
@@ -120,7 +124,7 @@ export class AcquireAttempt {
           const isOurs = result.applied || this.#isOurs(result.item);
           outcome = isOurs ? await this.#settle(result, own, bounds, takeovers) : this.#refused(result.item);
         }
-        // What a refusal has shown may be taken over now; what this one shows is left to the caller's next try.
+        // The second try takes over what the first refusal has shown. The caller's next try handles a second refusal.
         if (outcome.granted || outcome.prospect.takeovers.length === 0 || isSecond) return outcome;
         takeovers = outcome.prospect.takeovers;
       }
@@ -135,8 +139,9 @@ export class AcquireAttempt {
   /**
    * Gives the acquisition up.
    *
-   * Where a write may have landed it is taken back in the background, without waiting: 1 request, or 2 where another
-   * holds the lock and a takeover may be under way. Should that fail too, the lock frees itself when the lease ends.
+   * A write that may have landed is taken back in the background, and the caller does not wait: 1 request, or 2 when
+   * another caller holds the lock and a takeover may be under way. If that fails too, the lock frees itself when the
+   * lease ends.
    */
   abandon(): void {
     if (!this.#uncertain) return;
@@ -152,7 +157,7 @@ export class AcquireAttempt {
     lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
   }
 
-  /** Removes what the acquisition's own write cannot take along; gives what refuses that, for then it was judged wrongly. */
+  /** Removes the leases that the acquiring write cannot remove. Returns the refusal if one was judged wrongly. */
   async #clear(clearings: readonly Write[], bounds: Bounds): Promise<Refused | undefined> {
     for (const clearing of clearings) {
       const { applied, item } = await this.#context.table.update(clearing, bounds);
@@ -161,7 +166,7 @@ export class AcquireAttempt {
     return undefined;
   }
 
-  /** A write that was not answered may have landed. */
+  /** An unanswered write may have landed. */
   readonly #doubted = (error: unknown): never => {
     if (error instanceof LeaseError && error.mayHaveLanded) this.#uncertain = true;
     throw error;
@@ -171,13 +176,14 @@ export class AcquireAttempt {
     return leaseOf(this.form, item, this.token)?.owner === this.#terms.owner;
   }
 
-  /** Versions that others wrote with this token are passed, too. */
+  /** Skips versions that others wrote with this token, too. */
   #nextWrite(latestVersion = 0): OwnWrite {
     const { clock } = this.#context;
     this.#version = Math.max(this.#version, latestVersion) + 1;
     const at = clock.moment();
     const expiresAt = clock.expiryOf(at, this.#terms.leaseDurationMs);
-    // The answer to a first request tells the time: only where answers are known not to, it is given up beforehand.
+    // The answer to the first request tells the service's time. The own clock is marked here only if answers do not
+    // tell it.
     return { at, version: this.#version, expiresAt, ownClock: clock.isUntold };
   }
 
@@ -201,7 +207,7 @@ export class AcquireAttempt {
     };
   }
 
-  /** What an item that a look has brought promises this attempt. Throws SlotDoneError. */
+  /** What an item promises this attempt. Throws SlotDoneError. */
   judge(item: Item | undefined): Prospect {
     this.#checkSlot(item);
     return this.form.judge(item, this.#terms, this.#context.detector);
@@ -218,11 +224,11 @@ export class AcquireAttempt {
   }
 
   /**
-   * Turns an item that shows our token into a grant.
+   * Turns an item with this attempt's token into a grant.
    *
-   * The table's expiry has to be the one that our deadline counts from, and right by the service's clock. It is not
-   * where an earlier try's write landed late, nor where this was the first request of a machine whose wall clock is
-   * wrong; and a lease whose answer took too long is over already. Then one renewal sets everything right.
+   * The table's expiry must equal the deadline's, and must be right by the service's clock. It differs if an earlier
+   * try's write landed late, or if this was the first request of a machine with a wrong wall clock. A lease whose
+   * answer took too long has expired already. One renewal corrects each of these cases.
    */
   async #settle(
     result: UpdateResult,
@@ -263,7 +269,7 @@ export class AcquireAttempt {
         ({ item } = await renewing);
         record = leaseOf(this.form, item, this.token);
       } catch (error) {
-        // The lease is ours already, whatever has become of its renewal.
+        // The lease is won, even if its renewal fails.
         this.#uncertain = true;
         throw error;
       }
@@ -271,7 +277,7 @@ export class AcquireAttempt {
     return this.#refused(item);
   }
 
-  /** Ours, but perhaps with a number in it that another program has spoilt: then it has to be taken back. */
+  /** Reads the own lease. If another program has spoilt a number in it, the lease has to be taken back. */
   #readOwn(item: Item | undefined): LeaseRecord {
     const wasUncertain = this.#uncertain;
     this.#uncertain = true;
@@ -287,13 +293,16 @@ export class AcquireAttempt {
     return record;
   }
 
-  /** For how long a record with our token protects us; undefined where a renewal has to correct the record first. */
+  /**
+   * For how long a record with this token protects the caller; undefined if a renewal has to correct the record first.
+   */
   #beliefIn(
     record: LeaseRecord,
     { at, version, expiresAt, ownClock }: OwnWrite,
     isLast: boolean,
   ): Belief | undefined {
-    // Another renewer of this token, as a hand-over's other end is, may use the same version with another expiry.
+    // Another renewer of this token, such as the other end of a hand-over, may use the same version with another
+    // expiry.
     if (record.version !== version || record.expiresAt !== expiresAt) return undefined;
     const { clock } = this.#context;
     const { leaseDurationMs } = this.#terms;

@@ -15,18 +15,18 @@ import type { WaitOrder } from "./wait-order.ts";
 export interface AcquireCall extends AcquireTerms, WaitTerms {
   readonly heartbeatMs: number | undefined;
   readonly lockAtLeastForMs: number;
-  /** The duration that the caller has named: a lease that is shared lasts as long from then on. @default - none */
+  /** The duration that the caller has named. A shared lease lasts at least this long from then on. @default - none */
   readonly askedDurationMs?: number | undefined;
-  /** In which order the callers that wait get it. @default - none */
+  /** The order in which waiting callers get the lease. @default - none */
   readonly order?: WaitOrder | undefined;
 }
 
-/** What a grant was asked for. */
+/** The terms that a grant is checked against. */
 type GrantTerms = Pick<AcquireCall, "leaseDurationMs" | "lockAtLeastForMs" | "slot">;
 
-/** Turns calls to acquire into leases that are held, and keeps what they share: heartbeats and reentrant leases. */
+/** Acquires leases for a client's calls, and keeps what the leases share: heartbeats and reentrant leases. */
 export class Acquirer {
-  /** Which of its leases reentrant owners may be let into. */
+  /** The leases that their reentrant owners may share. */
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
@@ -38,8 +38,8 @@ export class Acquirer {
   }
 
   /**
-   * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
-   * is closed meanwhile. In every case of failure nothing stays held. With `shows`, tools can trace the call.
+   * Acquires a lease of the given form, or shares the same owner's lease. Rejects with ClientClosedError when the
+   * client is closed meanwhile. After a failure nothing stays held. With `shows`, tools can trace the call.
    */
   async acquire(
     call: AcquireCall,
@@ -63,7 +63,7 @@ export class Acquirer {
     }
   }
 
-  /** Renews a lease in the background, where an interval is given; a shared one may be shorter than its caller asked. */
+  /** Renews a lease in the background if an interval is given. A shared lease may be shorter than its caller asked. */
   keepAlive(lease: HeldLease, heartbeatMs: number | undefined): HeldLease {
     if (heartbeatMs === undefined || lease.deadline.lost !== undefined) return lease;
     const { leaseDurationMs } = lease.terms;
@@ -72,8 +72,8 @@ export class Acquirer {
   }
 
   /**
-   * Carries on a lease that another process won. One that no renewal has confirmed yet is held only once one has, for
-   * nothing else would ever end it here.
+   * Adopts a lease that another process acquired. If no renewal has confirmed it yet, a renewal comes first: otherwise
+   * nothing would ever end the lease here.
    */
   adopt(terms: HeldLeaseTerms, heartbeatMs: number | undefined): HeldLease {
     const { clock, clockSkewMs, lifecycle, hold } = this.#context;
@@ -81,7 +81,7 @@ export class Acquirer {
     const { record, leaseDurationMs } = terms;
     const since = clock.moment();
     const latest = record.ownClock ? undefined : clock.latest(since);
-    // Where clocks cannot be compared, another's expiry says nothing: a renewal has to show that it stands.
+    // If clocks cannot be compared, another process's expiry means nothing: a renewal has to confirm the lease.
     const leftMs = latest === undefined ? 0 : record.expiresAt - latest - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
     const form =
@@ -93,7 +93,7 @@ export class Acquirer {
     return this.keepAlive(lease, heartbeatMs);
   }
 
-  /** Holds a lease that was granted, and announces it. */
+  /** Holds a granted lease, and announces it. */
   begin(
     form: LeaseForm,
     { leaseDurationMs, lockAtLeastForMs, slot }: GrantTerms,
@@ -116,7 +116,7 @@ export class Acquirer {
     const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      // Most callers meet nobody.
+      // Most calls meet no other holder.
       let tell: ReturnType<typeof contentionOf> | undefined;
       const granted = await wait.grant(attempt, (holder) => {
         tell ??= contentionOf(context, call.owner);

@@ -2,7 +2,7 @@ import type { LeaseRecord } from "../record.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { Takeover } from "./lease-form.ts";
 
-/** Tells that a lock was taken, and from whom if its holder had not released it. */
+/** Publishes that a lock was acquired, and for a takeover its last holder. */
 export function announceGrant(
   { publish }: ProtocolContext,
   { key, sortKey, owner, fencingToken, expiresAt }: LeaseRecord,
@@ -17,7 +17,7 @@ export function announceGrant(
   publish({ type: "acquired", ...subject, waitedMs: Math.round(waitedMs), expiresAt });
 }
 
-/** Makes what tells, once for each lease that one call meets, that somebody else holds it. */
+/** Returns a function that publishes `contended` once for each lease that blocks one call. */
 export function contentionOf(
   { publish }: ProtocolContext,
   owner: string,

@@ -8,7 +8,7 @@ import type { HeldLease } from "./held-lease.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { RequestGate } from "./request-gate.ts";
 
-/** Where tokens and jitter come from. */
+/** The source of tokens and jitter. */
 export interface Randomness {
   /** A new unique token. */
   token(): string;
@@ -23,20 +23,20 @@ export const systemRandomness: Randomness = {
   fraction: () => Math.random(),
 };
 
-/** What every part of the protocol works with; one for each client. */
+/** What every part of the protocol uses; one for each client. */
 export interface ProtocolContext {
   /** The lease table; each of its calls ends in time. */
   readonly table: TimedStore;
   readonly clock: ServiceClock;
-  /** Which leases' time is over. */
+  /** Decides which leases have expired. */
   readonly detector: ExpiryDetector;
-  /** What renewals and attempts to acquire are sent through. */
+  /** Sends renewals and attempts to acquire. */
   readonly gate: RequestGate;
   readonly randomness: Randomness;
   readonly clockSkewMs: number;
   readonly retentionMs: number;
   readonly publish: (event: LeaseEvent) => void;
-  /** Takes note of a lease that is asked for. */
+  /** Takes note of the lease that a caller asks for. */
   readonly noteLease: (lease: Omit<ShortLeaseEvent, "type">) => void;
   /** What is under way, until the client is closed. */
   readonly lifecycle: Lifecycle;
@@ -44,10 +44,7 @@ export interface ProtocolContext {
   readonly hold: (lease: HeldLease) => void;
 }
 
-/**
- * Makes the end of a promise that nobody waits for: what may fail with the service passes, and every other error is
- * published.
- */
+/** Ends a promise that nobody waits for: ignores failures of the service, and publishes every other error. */
 export function inBackground(
   { publish }: Pick<ProtocolContext, "publish">,
   work: Pick<LeaseErrorEvent, "key" | "sortKey" | "owner" | "operation">,

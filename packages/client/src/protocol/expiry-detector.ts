@@ -2,45 +2,45 @@ import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
-/** Whether a record may be taken over now, and when it could be if nothing changes. */
+/** Whether a lease may be taken over now, or how long until it may be if nothing changes. */
 export interface Expiry {
-  /** Why it may be taken over now; undefined while it may not. */
+  /** Why the lease may be taken over now; undefined while it may not. */
   readonly reason: TakeoverReason | undefined;
-  /** In how many milliseconds it may be taken over; 0 for at once. */
+  /** Milliseconds until the lease may be taken over; 0 for now. */
   readonly claimableInMs: number;
 }
 
 /**
- * How much of a lease an observer has to see pass: its holder's clock may run slow, and the observer's fast. This allows
- * for clocks that are wrong by 1/1000 each, and by a little more.
+ * An observer waits this many times the lease's duration: the holder's clock may run slow, and the observer's fast.
+ * This allows for clocks that are wrong by 1/1000 each, and by a little more.
  */
 export const observedShare: number = 1 + 1 / 400;
 
-/** A record that has not been met again for this long is forgotten; so is none that a caller tries once an hour. */
+/** An observation that no caller has repeated for this long is forgotten. An hourly caller keeps its observation. */
 const rememberedForMs = 2 * 60 * 60 * 1000;
 
-/** A record as it was first seen. */
+/** An observation: a record as it was first seen. */
 interface Sighting {
   readonly version: number;
   readonly since: number;
 }
 
-/** What the last answer about an item has shown, by token. */
+/** The observations of one item's last answer, by token. */
 interface ItemSighting {
   readonly leases: ReadonlyMap<string, Sighting>;
   readonly lastSeen: number;
 }
 
 /**
- * Decides whether a holder's time is over.
+ * Decides whether a lease has expired.
  *
- * Remembers for how long each record has stayed unchanged, across calls, so that a job that merely tries once a
- * minute finds a dead holder too.
+ * It remembers across calls for how long each record has stayed unchanged. So a job that tries once a minute detects a
+ * dead holder too.
  */
 export class ExpiryDetector {
   readonly #clock: ServiceClock;
   readonly #clockSkewMs: number;
-  /** By item; the one that was met longest ago comes first. */
+  /** By item; the item that was observed longest ago comes first. */
   readonly #sightings = new Map<string, ItemSighting>();
 
   constructor(clock: ServiceClock, clockSkewMs: number) {
@@ -48,7 +48,7 @@ export class ExpiryDetector {
     this.#clockSkewMs = clockSkewMs;
   }
 
-  /** Judges the one lease of an item that an answer has just brought. Call it once for each answer. */
+  /** Judges the only lease of an item that an answer has just brought. Call it once for each answer. */
   judge(record: LeaseRecord): Expiry {
     return this.#judge(record, this.#watch(record, [record]));
   }
@@ -61,7 +61,7 @@ export class ExpiryDetector {
     return new Map(leases.map((lease) => [lease, this.#judge(lease, seen)]));
   }
 
-  /** Those leases of one item whose time is not over. Call it once for each answer. */
+  /** Returns the unexpired leases of one item. Call it once for each answer. */
   standing<Lease extends LeaseRecord>(leases: readonly Lease[]): readonly Lease[] {
     const expiries = [...this.judgeAll(leases)];
     return expiries.filter(([, { reason }]) => reason === undefined).map(([lease]) => lease);
@@ -73,8 +73,8 @@ export class ExpiryDetector {
     if (observedInMs <= 0) return { reason: "observation", claimableInMs: 0 };
 
     const earliest = this.#clock.earliest();
-    // An expiry of its writer's own clock, an infinite allowance, and a service that does not tell its time leave the
-    // observation alone.
+    // Only the observation counts if the writer used its own clock, if the allowance is infinite, or if the service
+    // does not tell its time.
     if (record.ownClock || earliest === undefined || !Number.isFinite(this.#clockSkewMs)) {
       return { reason: undefined, claimableInMs: observedInMs };
     }
@@ -83,7 +83,7 @@ export class ExpiryDetector {
     return { reason: undefined, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
   }
 
-  /** Counts from the arrival of the answer that first showed a lease, for it was written before that. */
+  /** Counts from the arrival of the answer that first showed a lease: the lease was written before that. */
   #watch({ key, sortKey }: LeaseRecord, leases: readonly LeaseRecord[]): ItemSighting {
     const now = this.#clock.monotonic();
     const id = JSON.stringify([key, sortKey]);
@@ -100,7 +100,10 @@ export class ExpiryDetector {
     return seen;
   }
 
-  /** Forgets by age and never by number, or those who try more dead locks in turn than that number would take none. */
+  /**
+   * Forgets by age and never by number. With a limit on the number, a caller that tries many dead locks in turn would
+   * take none.
+   */
   #forget(now: number): void {
     for (const [id, { lastSeen }] of this.#sightings) {
       if (now - lastSeen <= rememberedForMs) return;

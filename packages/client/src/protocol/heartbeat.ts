@@ -12,26 +12,26 @@ interface Beat {
 
 /** Intervals are shortened by up to this share, so that many processes do not beat in step. */
 const jitterShare = 0.1;
-/** A beat that is due this soon, as a share of its interval, comes along with one that is due now. */
+/** A beat that is due within this share of its interval is sent together with a beat that is due now. */
 const gatheringShare = 0.25;
-/** After a failed renewal the next one follows in this share of the time that is left... */
+/** A failed renewal is repeated after this share of the time that is left... */
 const retryShare = 0.2;
-/** ...but no sooner than this, which bounds their number. */
+/** ...but no sooner than this, which bounds the number of retries. */
 const shortestRetryMs = 50;
 
 /**
- * Renews all of a client's leases that want a heartbeat, with one timer.
+ * Renews all of a client's leases that have a heartbeat, with one timer.
  *
- * Leases that are due together travel together, those that end first in the first request. A failed renewal is repeated
- * after a pause, until the lease's own deadline. The timer does not keep the process alive. The work for each renewal
- * grows with the logarithm of the number of leases.
+ * It renews leases that are due together in one request; the leases that end first go first. It repeats a failed
+ * renewal after a pause, until the lease's own deadline. The timer does not keep the process alive. The work for each
+ * renewal grows with the logarithm of the number of leases.
  */
 export class Heartbeat {
   readonly #context: ProtocolContext;
   readonly #beats = new Map<HeldLease, Beat>();
-  /** Beats to come, by when they are due on the monotonic clock. */
+  /** Beats to come, by their due time on the monotonic clock. */
   readonly #scheduled = new PriorityQueue<Beat>();
-  /** Beats that are due and have not been sent, by the deadlines of their leases. */
+  /** Due beats that have not been sent, by the deadlines of their leases. */
   readonly #due = new PriorityQueue<Beat>();
   #isWaitingForGate = false;
   #cancelTimer: () => void = () => undefined;
@@ -42,8 +42,8 @@ export class Heartbeat {
   }
 
   /**
-   * Renews a lease every `intervalMs` until it ends; sooner the first time, if little of it is left. One that is renewed
-   * already, for another of its handles, is renewed at the shorter of both intervals.
+   * Renews a lease every `intervalMs` until it ends. The first renewal comes sooner if little time is left. If another
+   * handle renews the lease already, the shorter of both intervals counts.
    */
   start(lease: HeldLease, intervalMs: number): void {
     const known = this.#beats.get(lease);
@@ -76,13 +76,16 @@ export class Heartbeat {
     this.#arm();
   }
 
-  /** A timer that is set too early finds nothing due and sets itself again, which is cheaper than setting it each time. */
+  /**
+   * A timer that fires too early finds nothing due and is set again. This costs less than setting the timer for each
+   * change.
+   */
   #arm(): void {
     const { first } = this.#scheduled;
     if (first === undefined || first.priority >= this.#timerAt) return;
     this.#disarm();
     this.#timerAt = first.priority;
-    // In whole milliseconds: a clock may not tell a time that is nearer than its numbers are apart.
+    // In whole milliseconds: a clock cannot resolve a time that is nearer than its own steps.
     const delay = Math.ceil(Math.max(0, first.priority - this.#context.clock.monotonic()));
     this.#cancelTimer = this.#context.clock.schedule(() => this.#fire(), delay, { background: true });
   }
@@ -108,14 +111,14 @@ export class Heartbeat {
     this.#scheduled.delete(beat);
     try {
       const deadline = now + lease.deadline.remainingMs();
-      // To look at the time that is left can be what ends it.
+      // Reading the time that is left can end the lease.
       if (this.#beats.has(lease)) this.#due.set(beat, deadline);
     } catch (error) {
       lease.fail(error);
     }
   }
 
-  /** Sends what is due, as far as the gate has room: at most one request waits, and takes along what is most urgent then. */
+  /** Sends the due beats if the gate has room. At most one request waits, and it takes along the most urgent beats. */
   #renewDue(): void {
     const { first } = this.#due;
     if (first === undefined || this.#isWaitingForGate) return;
@@ -130,7 +133,7 @@ export class Heartbeat {
 
   async #sendMostUrgent(): Promise<void> {
     const now = this.#context.clock.monotonic();
-    // A request that is sent anyway takes along beats that are due soon, as many as it has room for.
+    // A request that is sent anyway takes along beats that are due soon, up to its limit.
     for (let { first } = this.#scheduled; first !== undefined && this.#due.size < mostUpdatesTogether; ) {
       const { item: beat, priority: dueAt } = first;
       if (dueAt > now + beat.intervalMs * gatheringShare) break;
@@ -146,7 +149,9 @@ export class Heartbeat {
     await batch.send();
   }
 
-  /** Hands its request to the batch before it first gives way. Rejects with what is no failure of the service's. */
+  /**
+   * Hands its request to the batch before its first await. Rejects with every error that is no failure of the service.
+   */
   async #renew(beat: Beat, batch: UpdateBatch): Promise<void> {
     const { lease, intervalMs } = beat;
     try {
@@ -154,7 +159,7 @@ export class Heartbeat {
       this.#schedule(beat, this.#nextDue(intervalMs));
     } catch (error) {
       if (!isOperational(error)) throw error;
-      // Whatever it was may pass before the deadline, credentials that have run out included.
+      // Any failure may pass before the deadline, even expired credentials.
       this.#schedule(beat, this.#retryAt(lease));
     }
   }

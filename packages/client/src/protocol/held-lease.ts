@@ -18,81 +18,88 @@ import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
 import { type HeldForm, leaseOf } from "./lease-form.ts";
 import type { Removal } from "./lifecycle.ts";
 
-/** What identifies a lease and what it asks for when it renews. */
+/** What identifies a lease, and what its renewals ask for. */
 export interface HeldLeaseTerms {
   readonly record: LeaseRecord;
   readonly leaseDurationMs: number;
-  /** When it was acquired, on the monotonic clock. @default - by the record, which another process may have written */
+  /**
+   * The time of the acquisition, on the monotonic clock.
+   * @default - by the record, which another process may have written
+   */
   readonly heldSince?: number;
-  /** When the cooldown of the lock ends, in epoch milliseconds; undefined when it has none. */
+  /** When the lock's cooldown ends, in epoch milliseconds; undefined without a cooldown. */
   readonly cooldownUntil: number | undefined;
-  /** The run that it stands for. */
+  /** The slot that the lease stands for. */
   readonly slot: string | undefined;
 }
 
-/** What a caller that shares a lease asks of it. */
+/** What a caller that shares a lease asks for. */
 export interface SharedTimes {
-  /** How long it is to last from now on, where the caller has said so. @default - as long as it does */
+  /** How long the lease has to last from now on. @default - as long as it does */
   readonly askedDurationMs?: number | undefined;
   /** @default 0 */
   readonly lockAtLeastForMs?: number;
 }
 
-/** What the end of a lease has come to. */
+/** The outcome of a release. */
 export interface Ended {
-  /** Whether the lock was still this token's to end; undefined where answers were lost and others have had the lock since. */
+  /** Whether this token still held the lock; undefined if answers were lost and others have had the lock since. */
   readonly wasOurs: boolean | undefined;
-  /** Whether its slot is recorded as done, or will be when the last handle ends. */
+  /** Whether the slot is recorded as done, or will be when the last handle ends. */
   readonly isRecorded: boolean;
 }
 
 const notOurs: Ended = { wasOurs: false, isRecorded: false };
 
-/** Sends one conditional write; heartbeats pass one that lets writes travel together. */
+/** Sends one conditional write. Heartbeats pass a function that batches writes. */
 export type SendUpdate = (write: Write, bounds: Bounds) => Promise<UpdateResult>;
 
-/** One renewal takes no longer than this, nor than half of what is left, so that a hanging one leaves time for another. */
+/**
+ * The longest time of one renewal. It also takes at most half of what is left, so that a hanging renewal leaves time
+ * for another.
+ */
 const longestRenewalMs = 5_000;
-/** How often one renewal is repeated at once, because its answer showed that it wrote a wrong expiry. */
+/** How often one renewal is repeated at once because its answer shows that it wrote a wrong expiry. */
 const mostCorrections = 1;
-/** How often one renewal is repeated because another process, as a hand-over's other end is, has renewed the same token meanwhile. */
+/**
+ * How often one renewal is repeated because another process, such as the other end of a hand-over, has renewed the same
+ * token meanwhile.
+ */
 const mostOvertakings = 5;
-/** A release waits this long for a renewal that is under way before it cuts it off. */
+/** A release waits this long for a renewal that is under way; then it aborts the renewal. */
 const renewalGraceMs = 1_000;
 
-/**
- * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
- */
+/** One token's hold on a lock: its renewals, at most one at a time, and its release, never beside a renewal. */
 export class HeldLease implements Removal {
   readonly form: HeldForm;
   terms: HeldLeaseTerms;
   readonly deadline: LeaseDeadline;
   readonly #context: ProtocolContext;
-  /** As the table showed it last. */
+  /** The record that the table showed last. */
   #shown: LeaseRecord;
   /** On the monotonic clock. */
   readonly #heldSince: number;
   #version: number;
-  /** Whether the table itself has shown what its writes repeat: a handle can say anything of a seat. */
+  /** Whether the table has shown what the writes repeat. Of a seat, a handle alone can claim anything. */
   #isSeen: boolean;
-  /** Whether the table has been seen without our token: then there is nothing left to release. */
+  /** Whether an answer has shown the item without this token: then nothing is left to release. */
   #isGone = false;
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isEnding = false;
   #ending: Promise<Ended> | undefined;
-  /** Whether a release may have landed, unknown to us. */
+  /** Whether a release may have landed without an answer. */
   #mayHaveEnded = false;
-  /** For how long nobody could take it, when its release began; of a seat that no other process of its owner may take. */
+  /** Time left at release; only for seats that are not reentrant. */
   #lastBelief: Pick<Belief, "since" | "forMs"> | undefined;
   #holds = 1;
-  /** The handles that have not been released: more than one where an owner holds it reentrantly. */
+  /** The handles that have not been released; several when an owner shares the lease reentrantly. */
   handles: readonly object[] = [];
-  /** Whether one of its handles has asked for the slot to be recorded. */
+  /** Whether a handle has asked to record the slot as done. */
   #isCompleted = false;
-  /** Copied with each one that is added: an array that grows keeps room for sixteen more, in every lease that is held. */
+  /** Copied on each addition: a growing array would keep room for sixteen more, in every held lease. */
   #endListeners: readonly (() => void)[] = [];
 
-  /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
+  /** Without a belief the lease is unconfirmed: it protects nothing until a renewal confirms it. */
   constructor(context: ProtocolContext, form: HeldForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
     const { record } = terms;
     this.terms = terms;
@@ -124,8 +131,9 @@ export class HeldLease implements Removal {
   }
 
   /**
-   * Whether an expiry that is written now is of this machine's own clock. The answer to a process's first request tells the
-   * time: only where answers are known not to, or where the lease had none so far, it is given up beforehand.
+   * Whether an expiry that is written now comes from this machine's own clock. The answer to a process's first request
+   * tells the service's time. The own clock is marked only if answers do not tell the time, or if the lease had that
+   * mark so far.
    */
   get ownClock(): boolean {
     const { clock } = this.#context;
@@ -133,8 +141,8 @@ export class HeldLease implements Removal {
   }
 
   /**
-   * Until when another process may believe in it, in epoch milliseconds of the service: the table may show a later
-   * expiry, but those who only watch the record do not wait for that.
+   * Until when another process may believe in the lease, in epoch milliseconds of the service. The table may show a
+   * later expiry, but observers do not wait for that.
    */
   get believedUntil(): number {
     const { clock } = this.#context;
@@ -142,20 +150,20 @@ export class HeldLease implements Removal {
     return Math.min(this.deadline.expiresAt, Math.floor(now + this.deadline.remainingMs()));
   }
 
-  /** Calls back when it ends, for whatever reason: at once if it has ended. */
+  /** Calls the listener when the lease ends, for whatever reason; at once if it has ended. */
   onEnd(listener: () => void): void {
     if (this.deadline.lost === undefined) this.#endListeners = [...this.#endListeners, listener];
     else listener();
   }
 
-  /** One more handle shares it; it ends with the last one. */
+  /** Adds a handle that shares the lease. The lease ends with the last handle. */
   retain(): void {
     this.#holds += 1;
   }
 
   /**
-   * Makes it do for a caller that shares it: a longer duration holds from a renewal on, 1 request; a later end of the
-   * cooldown needs none. Rejects as `renew` does.
+   * Adapts the lease to a caller that shares it. A longer duration holds from a renewal on: 1 request. A later end of
+   * the cooldown needs no request. Rejects as `renew` does.
    */
   async suit({ askedDurationMs = 0, lockAtLeastForMs = 0 }: SharedTimes): Promise<void> {
     const { record, leaseDurationMs, cooldownUntil = 0 } = this.terms;
@@ -165,16 +173,19 @@ export class HeldLease implements Removal {
     }
     if (askedDurationMs <= leaseDurationMs) return;
     this.terms = { ...this.terms, leaseDurationMs: askedDurationMs };
-    // Ignored: its caller has its error. It writes the shorter duration: another one has to follow.
+    // Ignored: the renewal's caller gets its error. That renewal writes the shorter duration, so another one has to
+    // follow.
     await this.#renewing?.done.catch(() => undefined);
     await this.renew();
   }
 
-  /** Prolongs it: 1 request. Callers at the same time share one. Rejects when it is lost or the service fails. */
+  /**
+   * Prolongs the lease: 1 request. Concurrent callers share one. Rejects when the lease is lost or the service fails.
+   */
   async renew(
     send: SendUpdate = (write, bounds) => this.#context.table.update(write, bounds),
   ): Promise<void> {
-    // An unconfirmed lease has no deadline yet. To look at the time that is left can be what ends the lease.
+    // An unconfirmed lease has no deadline yet. Reading the time that is left can end the lease.
     const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
     this.#throwIfLost();
     if (this.#renewing === undefined) {
@@ -189,7 +200,7 @@ export class HeldLease implements Removal {
     this.#throwIfLost();
   }
 
-  /** Ends the holder's belief in it, for its heartbeat met a mistake in the program. It stays in the table. */
+  /** Ends the holder's belief, because its heartbeat met a mistake in the program. The lease stays in the table. */
   fail(error: unknown): void {
     if (this.deadline.lost !== undefined) return;
     this.#publish({ type: "error", operation: "renew", error: asError(error) });
@@ -197,12 +208,12 @@ export class HeldLease implements Removal {
   }
 
   /**
-   * Ends it: 1 request, none if it is known to be gone, or while it has other handles. `completed` records its slot as
-   * done, when the last handle ends.
+   * Releases the lease: 1 request; none if it is known to be gone, or while it has other handles. `completed` records
+   * its slot as done when the last handle ends.
    *
-   * Rejects with LeaseServiceError where the service did not confirm. Where others have had the lock since, it stays
-   * unknown whether an earlier copy of the release had landed, or whether the lock was taken away before: it rejects then
-   * unless the slot is recorded as done, by this lease or by another.
+   * Rejects with LeaseServiceError if the service did not confirm. If others have had the lock since, two causes are
+   * possible: an earlier copy of the release has landed, or the lock was taken away before. Then it rejects too, unless
+   * this lease or another has recorded the slot as done.
    */
   async release(completed: boolean): Promise<Ended> {
     if (this.#holds > 1) {
@@ -220,7 +231,7 @@ export class HeldLease implements Removal {
     );
   }
 
-  /** Ends it for all of its handles, in the background. */
+  /** Releases it for all of its handles, in the background. */
   letGo(): void {
     this.#holds = 1;
     void this.#endOnce(false);
@@ -230,7 +241,7 @@ export class HeldLease implements Removal {
     this.#isEnding = true;
     if (this.#ending === undefined) {
       this.#ending = this.#end(completed || this.#isCompleted).catch((error: unknown) => {
-        // The lock may still be ours: the caller may try again.
+        // The lock may still be held: the caller may try again.
         this.#ending = undefined;
         if (!isOperational(error)) {
           this.#publish({ type: "error", operation: "release", error: asError(error) });
@@ -272,16 +283,16 @@ export class HeldLease implements Removal {
     if (now.version === version && now.expiresAt === expiresAt) {
       const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs, ownClock);
       if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs, ownClock }, expiresAt);
-      // A confirmation that comes after the deadline revives nothing.
+      // A confirmation after the deadline revives nothing.
       if (believedMs > 0 && this.deadline.lost === undefined) this.#publish({ type: "renewed", expiresAt });
       if (now.revocation !== undefined) this.deadline.end("revoked", now.revocation);
       if (isSound || this.deadline.lost !== undefined) return;
-      // This answer has told the service's time, which the expiry was too far from.
+      // This answer has told the service's time, and the written expiry was too far from it.
       if (corrections > 0) return await this.#renewOnce(budgetMs, send, cut, corrections - 1, overtakings);
       if (believedMs === 0) throw clocksMoved(record.key);
       return;
     }
-    // Another process renews the same token, as after a hand-over: carry on from its version.
+    // Another process renews the same token, as after a hand-over: continue from its version.
     this.#version = Math.max(this.#version, now.version);
     if (overtakings === mostOvertakings)
       throw new LeaseServiceError(
@@ -292,8 +303,9 @@ export class HeldLease implements Removal {
   }
 
   /**
-   * Reads a seat that came by a handle, before its first write: the write says again what the seat takes of the item, and
-   * the item's counters have to stay equal to that. Where the seat is not there, the write is refused and tells why.
+   * Reads a seat that was adopted by a handle, before its first write. The write repeats what the seat takes of the
+   * item, and the item's counters have to stay equal to that. If the seat is gone, the write is refused, and the
+   * refusal tells why.
    */
   async #see(bounds?: Bounds): Promise<void> {
     const key = leaseItemKey(this.key, this.sortKey);
@@ -306,24 +318,28 @@ export class HeldLease implements Removal {
     this.#isSeen = true;
   }
 
-  /** A late copy of the acquisition may have brought the token back, with another fencing token: for nobody. */
+  /**
+   * A late copy of the acquisition may have written the token again, with another fencing token. Nobody holds that
+   * lease.
+   */
   #ownIn(item: Item | undefined): LeaseRecord | undefined {
     const { token, fencingToken } = this.terms.record;
     const now = leaseOf(this.form, item, token);
     return now?.fencingToken === fencingToken ? now : undefined;
   }
 
-  /** Why it is lost, by an item that does not show it. */
+  /** Why the lease is lost, by an item that does not show it. */
   #lossBy(item: Item | undefined): [reason: LeaseLostReason, detail?: string] {
     const { token } = this.terms.record;
     const isClosed = leaseOf(this.form, item, cooldownToken(token)) !== undefined;
-    // Of several leases in one item none has its place.
+    // If several leases share the item, none of them has replaced this one.
     const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
       return [isClosed ? "released" : "taken", `held by ${quoted(holder.owner)}`];
     }
     if (isClosed || lastReleasedToken(item) === token) return ["released"];
-    // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
+    // Without an item, ttl has removed the lease. With another token's tombstone, another caller took it over and
+    // released it.
     return [item === undefined ? "expired" : "taken"];
   }
 
@@ -348,10 +364,10 @@ export class HeldLease implements Removal {
       if (!confirmed) {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
         if (isKnown || !(retried || this.#mayHaveEnded)) return notOurs;
-        // Nobody could take it yet: then it was an earlier copy of the release.
+        // Nobody could take the seat yet, so an earlier copy of the release has removed it.
         confirmed = this.#isStillBelieved();
       }
-      // What has landed may be an earlier release, which left the slot open.
+      // The release that landed may be an earlier one, which left the slot open.
       const isRecorded = slot !== undefined && (applied || (lastDoneSlot(item) ?? "") >= slot);
       if (!confirmed) return { wasOurs: undefined, isRecorded };
       this.form.released?.();
@@ -364,13 +380,13 @@ export class HeldLease implements Removal {
     }
   }
 
-  /** Its time counts from here: before, it may have waited for its turn. */
+  /** The time limit counts from here: the release may have waited in the gate before. */
   async #sendRelease(slot: string | undefined): Promise<UpdateResult> {
     const { clock, retentionMs, table } = this.#context;
     if (!this.#isSeen) await this.#see();
     const at = clock.moment();
     const leftMs = this.#cooldownLeftMs(at);
-    // No later write would correct what the wall clock says.
+    // No later write would correct a wrong wall clock.
     const ownClock = !clock.isTold;
     const cooldown =
       leftMs > 0 ? { until: clock.expiryOf(at, leftMs), ownClock, forMs: Math.ceil(leftMs) } : undefined;
@@ -378,36 +394,36 @@ export class HeldLease implements Removal {
     return await table.update(this.form.release(ending), { since: at });
   }
 
-  /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
+  /** Whether only the holder, or an operator, can have ended the seat so far. */
   #isStillBelieved(): boolean {
     if (this.#lastBelief === undefined) return false;
     const { since, forMs } = this.#lastBelief;
     return this.#context.clock.elapsedSince(since) < forMs;
   }
 
-  /** For how much longer the lock has to stay closed; on the monotonic clock, where this process has acquired it. */
+  /** How much longer the lock has to stay closed; on the monotonic clock if this process has acquired it. */
   #cooldownLeftMs(at: Moment): number {
     const { record, heldSince, cooldownUntil } = this.terms;
     if (cooldownUntil === undefined) return 0;
     const cooldownMs = cooldownUntil - record.acquiredAt;
     const { clock } = this.#context;
     if (heldSince !== undefined) return cooldownMs - (at.monotonic - heldSince);
-    // Where the time is not known, it stays closed for the whole cooldown from now on.
+    // If the service's time is not known, the whole cooldown begins now.
     return cooldownMs - (clock.isTold ? Math.max(0, clock.timeOf(at) - record.acquiredAt) : 0);
   }
 
-  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the lease's end. */
+  /** Lets a renewal that is under way finish, or aborts it. So a renewal never runs beside the release. */
   protected async settleRenewal(): Promise<void> {
     const renewing = this.#renewing;
     if (renewing === undefined) return;
     await settles(this.#context.clock, renewing.done, renewalGraceMs);
     const message = "the renewal was cut off by the end of its lease";
     renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-    // Ignored: the renewal's own caller has its error.
+    // Ignored: the renewal's own caller gets its error.
     await renewing.done.catch(() => undefined);
   }
 
-  /** To be called by its deadline alone: it protects nothing from now on. */
+  /** Called by the deadline alone: the lease protects nothing from now on. */
   ended(reason: LeaseLostReason): void {
     this.#context.lifecycle.forget(this);
     for (const listener of this.#endListeners) listener();
@@ -432,7 +448,7 @@ export class HeldLease implements Removal {
   }
 }
 
-/** The part of an event that is not said of every one of a lease's. */
+/** The fields of an event that differ from one event of a lease to the next. */
 type HeldLeaseEvent = LeaseEvent extends infer Event
   ? Event extends { readonly type: "renewed" | "lost" | "released" | "error" }
     ? Omit<Event, "key" | "sortKey" | "owner" | "fencingToken">

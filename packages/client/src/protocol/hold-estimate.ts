@@ -1,19 +1,22 @@
 /**
- * How long holders keep a lease, learnt from their holds, and how often a caller that wants it next looks.
+ * How long holders keep a lease, learnt from earlier holds, and how often a waiting caller looks.
  *
  * Only the rhythm of waiting depends on it: a wrong estimate costs reads or idle time, never order or exclusion.
  */
 import type { LeaseRecord } from "../record.ts";
 import { LeaseMemory } from "./lease-memory.ts";
 
-/** What the holds so far let expect. */
+/** The expected duration of a hold, learnt from earlier holds. */
 export interface HoldEstimate {
   readonly typicalMs: number;
   /** How far holds differ from the typical one, on average. */
   readonly spreadMs: number;
 }
 
-/** Shorter holds count sooner: a caller that expects its turn too late leaves the lease idle, one too early looks once more. */
+/**
+ * Shorter holds count sooner: a caller that looks too late leaves the lease idle, and a caller that looks too early
+ * only looks again.
+ */
 const shareOfShorter = 0.5;
 const shareOfLonger = 0.3;
 const shareOfSpread = 0.25;
@@ -29,16 +32,16 @@ export function estimateAfter(before: HoldEstimate | undefined, heldMs: number):
   };
 }
 
-/** Looks come no closer to one another than this. */
+/** The shortest time between two looks. */
 const shortestLookMs = 25;
-/** The first look where nothing is known of the holds. */
+/** The first look while no hold is known. */
 const firstLookMs = 250;
-/** A hold that outlasts what was expected is looked at after this share of the time that it has lasted longer. */
+/** If a hold lasts longer than expected, the next look comes after this share of the excess. */
 const overdueShare = 1 / 16;
-/** The looks around the expected end of a hold come after this share of a typical one. */
+/** Around the expected end of a hold, looks are this share of a typical hold apart. */
 const stepShare = 1 / 10;
 
-/** The longest time between two looks; it grows a little in a hold of many minutes. */
+/** The longest time between two looks; it grows a little during a hold of many minutes. */
 export function longestLookMs(heldMs: number): number {
   return Math.min(6_500 + heldMs / 300, 9_000);
 }
@@ -49,8 +52,8 @@ export function lookStepMs({ typicalMs }: HoldEstimate): number {
 }
 
 /**
- * In how many milliseconds a caller looks that wants to be next when this hold ends: rarely until its end comes near, then
- * in steps, then less and less often.
+ * Milliseconds until the next look of a caller that wants to be next: seldom until the expected end is near, then in
+ * steps, then less and less often.
  */
 export function nextLookMs(estimate: HoldEstimate | undefined, heldMs: number): number {
   const longest = longestLookMs(heldMs);
@@ -61,10 +64,13 @@ export function nextLookMs(estimate: HoldEstimate | undefined, heldMs: number): 
   return Math.min(Math.max(step, nearInMs, (heldMs - typicalMs) * overdueShare), longest);
 }
 
-/** Callers that do not wait in line look after this share of a typical hold: more often, they would only hinder one another. */
+/** Callers without an order look after this share of a typical hold. More often they would only hinder one another. */
 const unorderedStepShare = 0.35;
 
-/** Learns how long holders keep a lease from the records that looks show anyway: a use begins about when the last one ended. */
+/**
+ * Learns how long holders keep a lease from the records that looks show anyway. It assumes that a hold begins when the
+ * last one ended.
+ */
 export class HoldWatch {
   #estimate: HoldEstimate | undefined;
   #last: Pick<LeaseRecord, "fencingToken" | "acquiredAt"> | undefined;
@@ -79,8 +85,8 @@ export class HoldWatch {
   }
 
   /**
-   * In how many milliseconds to look whether the lease was let go; `fraction`, from 0 to 1, keeps callers out of step; a
-   * `crowd` that shares its looks takes smaller steps. Undefined until a look has shown that the lease changed hands.
+   * Milliseconds until the next look for a release; undefined until a look has shown that the lease changed hands.
+   * `fraction`, from 0 to 1, keeps callers out of step. A `crowd` that shares its looks takes smaller steps.
    */
   nextLookMs(now: number, fraction: number, crowd = 1): number | undefined {
     if (this.#estimate === undefined || this.#last === undefined) return undefined;
@@ -93,5 +99,5 @@ export class HoldWatch {
   }
 }
 
-/** What each client has learnt of leases that it waits for without an order. */
+/** What each client has learnt of the leases that it waits for without an order. */
 export const holdWatches: LeaseMemory<HoldWatch> = new LeaseMemory(() => new HoldWatch());

@@ -3,11 +3,15 @@ import type { LeaseRecord } from "../record.ts";
 import type { Moment } from "../time/clock.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
-/** For how long a holder believes in a lease after the moment of the request that won or renewed it. */
+/** For how long a holder believes in a lease, from the moment before it sent the acquiring or renewing request. */
 export interface Belief {
   readonly since: Moment;
   readonly forMs: number;
-  /** Whether the expiry in the table is of this machine's own clock: then the service's time says nothing of it. @default false */
+  /**
+   * Whether the expiry in the table comes from this machine's own clock: then it cannot be compared with the service's
+   * time.
+   * @default false
+   */
   readonly ownClock?: boolean | undefined;
 }
 
@@ -19,10 +23,10 @@ type Loss = ConstructorParameters<typeof LeaseLostError>;
 /**
  * How long a holder may believe that its lease protects it.
  *
- * Its deadline is on the holder's own clocks, and counts from before the request was sent that won or renewed the lease.
- * Nothing that the service does, or fails to do, moves it but a confirmed renewal.
+ * The deadline is on the holder's own clocks. It counts from before the holder sent the request that won or renewed the
+ * lease. Only a confirmed renewal moves it, whatever else the service does or fails to do.
  *
- * The signal and the error are made when they are read: most leases end by a release that nobody watches.
+ * The signal and the error are created on first use: most leases end by a release that nobody watches.
  */
 export class LeaseDeadline {
   readonly #key: string;
@@ -55,7 +59,7 @@ export class LeaseDeadline {
     return this.#expiresAt;
   }
 
-  /** Whether that time is of this machine's own clock. */
+  /** Whether `expiresAt` comes from this machine's own clock. */
   get ownClock(): boolean {
     return this.#ownClock;
   }
@@ -70,18 +74,18 @@ export class LeaseDeadline {
     return this.#controller.signal;
   }
 
-  /** Why the lease protects nothing any more, as far as has been noticed. */
+  /** Why the lease protects nothing any more; undefined until the end has been noticed. */
   get lost(): LeaseLostReason | undefined {
     return this.#loss?.[1];
   }
 
-  /** The same as an error, one for all who ask; undefined while the lease has not been noticed to have ended. */
+  /** The loss as an error, the same for all callers; undefined until the end has been noticed. */
   get error(): LeaseLostError | undefined {
     if (this.#loss !== undefined) this.#error ??= new LeaseLostError(...this.#loss);
     return this.#error;
   }
 
-  /** From now on the holder believes this, and the table shows that expiry. */
+  /** Sets the holder's belief and the expiry that the table shows. */
   confirm(belief: Belief, expiresAt: number): void {
     if (this.#loss !== undefined) return;
     this.#belief = belief;
@@ -96,7 +100,7 @@ export class LeaseDeadline {
     const { since, forMs } = this.#belief;
     const now = this.#clock.moment();
     const remaining = forMs - this.#clock.elapsedSince(since, now);
-    // An answer to another call may have told the service's time since: of a suspension that these clocks do not show.
+    // Another call's answer may have told the service's time since, and so a suspension that these clocks do not show.
     if (remaining > 0 && (this.#ownClock || !this.#clock.isPast(this.#expiresAt, now))) return remaining;
     this.end("expired");
     return 0;
@@ -107,7 +111,7 @@ export class LeaseDeadline {
     if (this.#loss !== undefined) return;
     this.#loss = [this.#key, reason, detail, options];
     this.#cancelTimer?.();
-    // The lease hears of it before the user's own abort handlers run.
+    // The lease learns it before the user's own abort handlers run.
     this.#lease.ended(reason);
     this.#controller?.abort(this.error);
   }
@@ -116,7 +120,7 @@ export class LeaseDeadline {
     this.#cancelTimer?.();
     const remaining = this.remainingMs();
     if (remaining <= 0) return;
-    // Timers may fire a little early and cannot be set for longer than 24 days: whatever is left is waited for.
+    // Timers may fire a little early, and cannot be set for longer than 24 days: the timer is set again for the rest.
     this.#cancelTimer = this.#clock.schedule(() => this.#arm(), Math.ceil(remaining), background);
   }
 }

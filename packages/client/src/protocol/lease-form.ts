@@ -1,7 +1,7 @@
 /**
- * How a lease lies in its item: the writes that move it on, and what an item says of it. The protocol is the same for
- * all forms: whatever form a lease has, its writes prove it by its token and its fencing token, and a write that takes
- * the place of an expired lease is refused if that lease has changed since it was judged.
+ * The layout of a lease in its item: the writes that change it, and how an item is read. The protocol is the same for
+ * all forms. The writes of every form prove the lease by its token and its fencing token. A write that takes over an
+ * expired lease is refused if that lease has changed since `judge`.
  */
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { TakeoverReason } from "../events.ts";
@@ -23,7 +23,7 @@ export interface Ending extends LockEnding {
   readonly shown: LeaseRecord;
 }
 
-/** A lease whose time is over, or which its own owner shares, and why it may be taken. */
+/** A lease that may be taken over, and why: it has expired, or its own owner shares it. */
 export interface Takeover {
   readonly reason: TakeoverReason;
   readonly from: LeaseRecord;
@@ -31,76 +31,80 @@ export interface Takeover {
 
 /** What an item promises a caller. */
 export interface Prospect {
-  /** The lease whose end lets the caller in; undefined where none keeps it out. */
+  /** The lease that keeps the caller out; undefined if none does. */
   readonly blocker: LeaseRecord | undefined;
-  /** In how many milliseconds an attempt can succeed, if nothing changes; 0 for at once. */
+  /** Milliseconds until an attempt can succeed if nothing changes; 0 for now. */
   readonly claimableInMs: number;
-  /** The leases that the next attempt takes the place of; none while it cannot succeed. */
+  /** The leases that the next attempt takes over; none while it cannot succeed. */
   readonly takeovers: readonly Takeover[];
 }
 
-/** One way for leases to lie in an item, as far as their holder needs it. */
+/** The layout of a held lease. */
 export interface HeldForm {
   readonly key: string;
   readonly sortKey: string;
-  /** Prolongs it; a renewal that arrives late does not shorten a newer one. Wants the item. */
+  /** Prolongs the lease. A renewal that arrives late does not shorten a newer one. Needs the item. */
   renew(renewal: Renewal): Write;
-  /** Lets it go, or starts its cooldown. The fencing token survives. */
+  /** Releases the lease, or starts its cooldown. The fencing token survives. */
   release(ending: Ending): Write;
-  /** A token's own lease in an item; undefined where it is not there. @default - by `leasesIn` */
+  /** A token's own lease in an item; undefined if the item does not have it. @default - by `leasesIn` */
   leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
-  /** Every lease that an item shows, the oldest first, those that have expired and cooldowns included. Throws LeaseItemError. */
+  /** All leases of an item, the oldest first, including expired leases and cooldowns. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
-  /** A check that holds only while this very lease stands. */
+  /** A condition that holds only while this lease is in the table. */
   proof(lease: LeaseRecord): Write;
-  /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
+  /** Called when the service has confirmed that the lease was won or prolonged, with the item of that answer. */
   confirmed?(item: Item | undefined): void;
-  /** Called when the service has confirmed that the lease was let go. */
+  /** Called when the service has confirmed the release. */
   released?(): void;
 }
 
-/** The same, as far as callers that want a lease need it too. */
+/** The layout of a lease that can be acquired. */
 export interface LeaseForm extends HeldForm {
-  /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
+  /** What the owner's reentrant leases of one item must have in common to be shared. @default - nothing */
   readonly shareKey?: string;
-  /** What the caller asks for, by the form's own word, where several leases may stand side by side. */
+  /** What the caller asks for, as an opaque label such as `permit:2`; only if several leases may share an item. */
   readonly shape?: string;
   /**
-   * Takes a lease: where there is room, or in the place of `passed`, which are as they were judged. Refused to a token that was
-   * revoked. Wants the item.
+   * Takes a lease if there is room, or takes over the `passed` leases if they are unchanged since `judge`. Refused to a
+   * revoked token. Needs the item.
    */
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write;
   /**
-   * Takes back an acquisition whose write may have landed, may be under way or may be lost: a lease that is there goes, and
-   * the token is revoked, so that a late copy is refused. Refused where another's lease is in the way of that.
+   * Takes back an acquisition whose write may have landed, may be under way or may be lost. It removes the lease if the
+   * item has it, and revokes the token, so that a late copy is refused. Refused if another caller's lease is in the
+   * way.
    */
   cancel(cancellation: Cancellation): Write;
   /**
-   * Revokes a token whose lease is not there, beside leases of others, which stay as they are; undefined where `cancel`
-   * has done what there is to do. `passes`: whether one of its writes was to take another lease's place. Wants the item.
+   * Revokes a token that has no lease, beside leases of others, which stay unchanged; undefined if `cancel` has done
+   * everything. `passes`: whether one of the token's writes was to take over another lease. Needs the item.
    */
   revoke(cancellation: Cancellation, passes: boolean): Write | undefined;
   /**
-   * Removes what an acquisition has to pass, where that is more than it can take along; it is not made when one of these
-   * writes is refused. @default - none
+   * Removes the leases that an acquisition has to pass if it cannot remove them all itself. The acquisition is not sent
+   * if one of these writes is refused.
+   * @default - none
    */
   clear?(passed: readonly LeaseRecord[]): readonly Write[];
-  /** How a refusal tells what is held. @default - the lock of that key */
+  /** How a refusal names the held lease. @default - the lock of that key */
   describe?(blocker: LeaseRecord | undefined): string;
-  /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */
+  /**
+   * What an item promises a caller. Call it once for each answer, for the detector counts from the first observation.
+   */
   judge(
     item: Item | undefined,
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect;
   /**
-   * Whether leases of these shapes could be taken at once beside those that stand; expired ones make room.
+   * Whether leases of these shapes could be taken now beside the unexpired leases of the item.
    * @default - a lease excludes every other
    */
   mayJoin?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
 }
 
-/** The error of a call whose time is over: what is in its way, and when to try again. */
+/** The error at the end of a call's time: who is in its way, and when to try again. */
 export function refusalOf(
   form: LeaseForm,
   call: { readonly owner: string; readonly reentrant: boolean; readonly waitMs: number },
@@ -114,7 +118,7 @@ export function refusalOf(
   return new LeaseUnavailableError(form.key, blocker, retryAfterMs, details);
 }
 
-/** A token's own lease in an item; undefined where it is not there. */
+/** A token's own lease in an item; undefined if the item does not have it. */
 export function leaseOf(form: HeldForm, item: Item | undefined, token: string): LeaseRecord | undefined {
   if (form.leaseIn !== undefined) return form.leaseIn(item, token);
   return form.leasesIn(item).find((lease) => lease.token === token);

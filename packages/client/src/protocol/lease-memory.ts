@@ -4,8 +4,8 @@ import type { ProtocolContext } from "./context.ts";
 const mostLeases = 1000;
 
 /**
- * What each client remembers of leases, one value for each. Beyond a bound it forgets the lease that was used longest ago,
- * of those that are not in use.
+ * What each client remembers of leases, one value for each. Beyond a bound it forgets the least recently used lease
+ * that is not in use.
  */
 export class LeaseMemory<T> {
   readonly #clients = new WeakMap<ProtocolContext, Map<string, T>>();
@@ -20,7 +20,7 @@ export class LeaseMemory<T> {
     this.#isInUse = isInUse;
   }
 
-  /** Gives what a client remembers of a lease, or begins to. */
+  /** Returns what a client remembers of a lease, or begins to remember it. */
   of(context: ProtocolContext, key: string, sortKey: string): T {
     const known = this.#clients.get(context) ?? new Map<string, T>();
     this.#clients.set(context, known);

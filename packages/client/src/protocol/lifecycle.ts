@@ -5,7 +5,7 @@ import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
 
-/** What a write in the background removes, and what stays until it ends by itself if the write fails. */
+/** An item that a background write should remove; if the write fails, the item stays until it ends by itself. */
 export type Removal = Omit<Leftover, "error">;
 
 /** A call that is under way; `end` it when it has settled. */
@@ -18,19 +18,19 @@ export interface OpenCall {
 type CallOff = (reason: ClientClosedError) => void;
 
 /**
- * What one client holds, which of its calls are under way, and what it still removes in the background: so that all of
- * it can be listed, ended and waited for.
+ * Everything that one client has to end: the leases that it holds, the calls that are under way, and the removals in
+ * the background. So all of it can be listed, ended and waited for.
  */
 export class Lifecycle {
   readonly #clock: Clock;
   readonly #held = new Set<HeldLease>();
   readonly #calls = new Set<CallOff>();
   readonly #removals = new Set<{ readonly removal: Removal }>();
-  /** What could not be removed since the client was closed. */
+  /** The removals that have failed since the client was closed. */
   readonly #failed = new Map<Removal, unknown>();
-  /** How much the service has confirmed as removed. */
+  /** How many removals the service has confirmed. */
   #removed = 0;
-  /** Settles when nothing is under way any more; there while somebody waits for that. */
+  /** Settles when nothing is under way any more; set while a caller waits for that. */
   #idle: Deferred<void> | undefined;
   #isClosed = false;
 
@@ -38,7 +38,7 @@ export class Lifecycle {
     this.#clock = clock;
   }
 
-  /** What is held and has not ended, in the order of acquisition. */
+  /** The leases that are held and have not ended, in the order of acquisition. */
   get held(): readonly HeldLease[] {
     return [...this.#held];
   }
@@ -48,7 +48,7 @@ export class Lifecycle {
     if (this.#isClosed) throw new ClientClosedError();
   }
 
-  /** Takes note of a lease until it ends. One that is won while the client closes is let go at once. */
+  /** Takes note of a lease until it ends. If the client is closing, the lease is released at once. */
   hold(lease: HeldLease): void {
     if (this.#held.has(lease) || lease.deadline.lost !== undefined) return;
     this.#held.add(lease);
@@ -74,8 +74,8 @@ export class Lifecycle {
    * Begins a call whose signal aborts with the caller's, and with ClientClosedError when the client is closed. Throws the
    * reason of a signal that has aborted, and ClientClosedError.
    *
-   * Not AbortSignal.any: what it makes stays known to a source that lives as long as the client, and forgets one that
-   * nobody else refers to.
+   * Not AbortSignal.any, which leaks here: a source that lives as long as the client keeps the derived signals. It also
+   * loses a source that nothing else refers to.
    */
   begin(signal: AbortSignal | undefined): OpenCall {
     signal?.throwIfAborted();
@@ -91,13 +91,13 @@ export class Lifecycle {
     };
   }
 
-  /** Takes note of a write that nobody else waits for; what becomes of an error of it is `failed`'s to decide. */
+  /** Takes note of a write that no caller waits for; `failed` handles its error. */
   remove(removal: Removal, write: Promise<unknown>, failed: (error: unknown) => void): void {
     this.follow(removal, write);
     void write.catch(failed);
   }
 
-  /** Takes note of a write whose caller hears of its errors. */
+  /** Takes note of a write whose caller gets its errors. */
   follow(removal: Removal, write: Promise<unknown>): void {
     const entry = { removal };
     this.#removals.add(entry);
@@ -113,8 +113,9 @@ export class Lifecycle {
   }
 
   /**
-   * Calls everything off, lets everything go, and waits until all of it has settled, but no longer than `timeoutMs`, or
-   * without that for as long as the service confirms some of it in each ten seconds. Rejects with CloseIncompleteError where the service has not confirmed it all by then.
+   * Ends all calls, releases all leases, and waits until everything has settled, at most `timeoutMs`. Without a timeout
+   * it waits as long as the service confirms something in each ten seconds. Rejects with CloseIncompleteError if the
+   * service has not confirmed everything by then.
    */
   async close(timeoutMs: number | undefined): Promise<void> {
     if (!this.#isClosed) {
@@ -153,7 +154,7 @@ export class Lifecycle {
   }
 }
 
-/** Makes a call within {@link Lifecycle.begin} and its end. */
+/** Makes a call between {@link Lifecycle.begin} and its end. */
 export async function whileOpen<T>(
   lifecycle: Lifecycle,
   signal: AbortSignal | undefined,

@@ -40,7 +40,9 @@ export class LockForm implements LeaseForm {
     return cancel(this, cancellation);
   }
 
-  /** A token that was to take nobody's place needs no more than a free lock to be refused: then `cancel` revokes it. */
+  /**
+   * A late acquire that takes over nobody needs a free lock, and on a free lock `cancel` has revoked the token.
+   */
   revoke({ token }: Cancellation, passes: boolean): Write | undefined {
     return passes ? revokeToken(this, token) : undefined;
   }

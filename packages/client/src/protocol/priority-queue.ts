@@ -3,7 +3,7 @@ interface Entry<Item> {
   readonly priority: number;
   /** Among equal priorities the earlier entry comes first. */
   readonly order: number;
-  /** Where it is in the heap. */
+  /** The position in the heap. */
   index: number;
 }
 

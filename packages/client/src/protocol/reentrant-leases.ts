@@ -5,28 +5,28 @@ import type { AcquireTerms } from "./acquire-attempt.ts";
 import type { HeldLease, SharedTimes } from "./held-lease.ts";
 import type { WaitTerms } from "./wait-loop.ts";
 
-/** A lock, who wants it, and for which run. */
+/** The lease that an owner wants, and the slot that it stands for. */
 interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot">, SharedTimes {
   /** JSON text. @default - any */
   readonly data?: string | undefined;
-  /** What the owner's leases of one item have to have in common to be shared. */
+  /** What the owner's leases of one item must have in common to be shared. */
   readonly shareKey?: string | undefined;
 }
 
 /** How long a caller waits for another call of its own owner. */
 export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
 
-/** Lets an owner that holds a lease in this client in again, without asking the service. */
+/** Shares an owner's lease in this client with further calls of the same owner, without a request. */
 export class ReentrantLeases {
   readonly #clock: Clock;
-  /** An owner's hold on a lock, or the call that is about to win it. */
+  /** An owner's lease, or the call that is acquiring it. */
   readonly #entries = new Map<string, HeldLease | Promise<unknown>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Gives the owner's live lease, retained once more, or wins a new one. Callers at the same time share one. */
+  /** Returns the owner's live lease with one more handle, or acquires a new one. Concurrent callers share one. */
   async share(wish: Wish, patience: SiblingWait, win: () => Promise<HeldLease>): Promise<HeldLease> {
     const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
     if (lease === undefined) throw new Error("nothing was won");
@@ -34,13 +34,14 @@ export class ReentrantLeases {
   }
 
   /**
-   * Gives the owner's live leases of several locks, retained once more each; those that it lacks are won together.
+   * Returns the owner's live leases of several locks, each with one more handle, and acquires the missing ones
+   * together.
    *
-   * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
-   * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
-   * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's lease stands for another slot, with
-   * InvalidOptionsError where it has another payload, with the signal's reason, and with what `win` or a renewal for a
-   * longer duration rejects with; then nothing stays retained.
+   * While it waits for another call of the same owner, it reserves nothing, so two calls cannot wait for each other. It
+   * waits no longer than its own patience, or than a call to the service may take. Rejects with LeaseUnavailableError
+   * at the end of that time, with SlotMismatchError if the owner's lease stands for another slot, with
+   * InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
+   * renewal for a longer duration. After a rejection nothing stays retained.
    */
   async shareAll<W extends Wish>(
     wishes: readonly W[],
@@ -52,11 +53,11 @@ export class ReentrantLeases {
       const winning = wishes.filter((wish) => this.#entries.get(idOf(wish)) instanceof Promise);
       const [first] = winning;
       if (first === undefined) break;
-      // Ignored: the calls that are to win them have the errors.
+      // Ignored: the acquiring calls get the errors.
       const all = Promise.allSettled(winning.map((wish) => this.#entries.get(idOf(wish))));
       await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
     }
-    // From here to the entries of those that are to be won nobody else has a turn.
+    // No await until the entries are set.
     const held = new Map<W, HeldLease>();
     for (const wish of wishes) {
       const lease = this.#liveLease(wish);
@@ -70,8 +71,8 @@ export class ReentrantLeases {
       for (const wish of missing) this.#entries.set(idOf(wish), winning);
       const won = await winning.catch(async (error: unknown) => {
         for (const wish of missing) this.#entries.delete(idOf(wish));
-        // Those that it had already go on for their other holders.
-        // Ignored: why the others were not won comes first, and the `error` event tells of a mistake.
+        // The leases that the owner had already go on for their other holders.
+        // Ignored: the reason why the others were not won comes first, and the `error` event reports a mistake.
         await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
         throw error;
       });
@@ -123,8 +124,8 @@ function idOf({ key, sortKey, shareKey, owner }: Wish): string {
 /**
  * Waits until another call of the same owner has ended, in whatever way.
  *
- * Rejects with the signal's reason, and with LeaseUnavailableError when the patience, and what a call to the service may
- * take, are over.
+ * Rejects with the signal's reason, and with LeaseUnavailableError when both the patience and the time limit of a call
+ * to the service are over.
  */
 export async function waitForSibling(
   clock: Clock,

@@ -4,16 +4,16 @@ import { onAbort } from "../time/on-abort.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 
 /**
- * By default the SDK has 50 connections, and further requests wait for one in the order of their sending: there a
- * renewal would wait behind everything else.
+ * By default the SDK has 50 connections, and further requests wait for one in the order in which they were sent. There
+ * a renewal would wait behind everything else.
  */
 const mostRequests = 48;
-/** Of these, at most so many are under way when another one than a renewal is sent, while there are renewals. */
+/** While there are renewals, a request of another kind is sent only if fewer than this many are under way. */
 const mostBesideRenewals = 32;
-/** In the order of what waits: behind every renewal, whose priority is a time, and before every other request. */
+/** The order of the waiting requests: after every renewal, whose priority is a time, and before every other request. */
 const givingBack = Number.MAX_VALUE;
 const anyOther = Number.POSITIVE_INFINITY;
-/** A request that waits is given up when the service has served none of its kind for so long. */
+/** A waiting request is given up when the service has served none of its kind for this long. */
 const longestStallMs = 10_000;
 
 /** How long a request may wait until it is sent. */
@@ -28,26 +28,27 @@ interface Waiter {
 }
 
 /**
- * Bounds how many requests of a client are under way, and sends renewals first.
+ * Limits how many requests of a client are under way, and sends renewals first.
  *
- * Renewals go in the order of their leases' deadlines. What gives something back follows: it lets others in. Then come all
- * others. Both go in the order of their arrival. When the service becomes slow, renewals take the room of the others.
+ * Renewals go in the order of their leases' deadlines. Releases follow, because they let other callers in. All other
+ * requests come last. Releases and other requests are each first in, first out. When the service becomes slow, renewals
+ * take the room of the others.
  */
 export class RequestGate {
   readonly #clock: Clock;
-  /** Renewals by their leases' deadlines, the others behind them. Made when a request has to wait for the first time. */
+  /** Renewals by their leases' deadlines, then the others. Created when a request has to wait for the first time. */
   #waiting: PriorityQueue<Waiter> | undefined;
   #underWay = 0;
-  /** When a request that is no renewal was served last, while others waited; on the monotonic clock. */
+  /** When a request other than a renewal was last served while others waited; on the monotonic clock. */
   #servedAt = Number.NEGATIVE_INFINITY;
-  /** How many requests may be under way when another one than a renewal is sent. */
+  /** How many requests may be under way when a request other than a renewal is sent. */
   #mostOthers = mostBesideRenewals;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Sends a request that renews leases, of which the first ends at `deadline`. Rejects with the signal's reason. */
+  /** Sends a request that renews leases; the first of them ends at `deadline`. Rejects with the signal's reason. */
   async renew<T>(deadline: number, signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
     if (!this.#admit(true)) await this.#wait(deadline, true, signal);
     try {
@@ -57,7 +58,10 @@ export class RequestGate {
     }
   }
 
-  /** Sends another request, as {@link RequestGate.enter} admits it, and tells it how much of `withinMs` is left. */
+  /**
+   * Sends a request other than a renewal, as {@link RequestGate.enter} admits it, and tells it how much of `withinMs`
+   * is left.
+   */
   async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
     const entered = this.enter(withinMs, signal);
     const waitedMs = typeof entered === "number" ? entered : await entered;
@@ -65,8 +69,8 @@ export class RequestGate {
   }
 
   /**
-   * Sends what gives a lease or a ticket back. No caller waits for less: it is given up only when the service serves
-   * nothing. Rejects with LeaseServiceError then, and nothing was sent.
+   * Sends a request that gives back a lease or a ticket. It has no time limit of its own: it is given up only when the
+   * service serves nothing. Then it rejects with LeaseServiceError, and nothing was sent.
    */
   async giveBack<T>(send: () => Promise<T>): Promise<T> {
     if (!this.#admit(false)) {
@@ -75,31 +79,32 @@ export class RequestGate {
     return await this.#sent(send);
   }
 
-  /** Keeps no room for renewals any more: the client is closed, and there are none. */
+  /** Reserves no more room for renewals: the client is closed, and has none. */
   endRenewals(): void {
     this.#mostOthers = mostRequests;
     this.#letGo();
   }
 
   /**
-   * Lets another request than a renewal in: at once where there is room, else once there is. Gives for how long it has
-   * waited, in milliseconds; `leave` has to follow.
+   * Admits a request other than a renewal: now if there is room, otherwise when there is. Returns how long it has
+   * waited, in milliseconds. The caller must call `leave` afterwards.
    *
-   * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
+   * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was
+   * sent.
    */
   enter(withinMs: number, signal: AbortSignal | undefined): number | Promise<number> {
     return this.#admit(false) ? 0 : this.#waitBehindRenewals(signal, withinMs, anyOther);
   }
 
-  /** Ends a request that was let in, with the error that it met, if it met one. */
+  /** Ends an admitted request, with its error if it had one. */
   leave(failure: unknown): void {
-    // Any error but the service's says that the service has answered.
+    // Every error except the service's shows that the service has answered.
     const isServed = !(failure instanceof LeaseServiceError);
     if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();
     this.#makeRoom();
   }
 
-  /** Takes room where there is some. It overtakes no earlier request: while one of its kind waits, there is none. */
+  /** Takes room if there is some. First in, first out: while a request of its kind waits, there is no room. */
   #admit(isRenewal: boolean): boolean {
     const mayGo = this.#underWay < this.#limitOf(isRenewal);
     if (mayGo) this.#underWay += 1;
@@ -110,7 +115,7 @@ export class RequestGate {
     return isRenewal ? mostRequests : this.#mostOthers;
   }
 
-  /** Sends a request that was let in. */
+  /** Sends an admitted request. */
   async #sent<T>(send: () => Promise<T>): Promise<T> {
     let failure: unknown;
     try {

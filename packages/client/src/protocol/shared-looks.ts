@@ -5,10 +5,10 @@ import { LeaseMemory } from "./lease-memory.ts";
 /** What a waiter sends: a read, or a write that may win the lease. */
 type Step = "look" | "try";
 
-/** A waiter does not wait for longer than this for another's look or try, which may hang, or be throttled. */
+/** The longest time that a waiter waits for another's look or try, which may hang or be throttled. */
 const longestStepMs = 1_000;
 
-/** More waiters do not make the looks come more often. */
+/** A larger crowd does not make looks more frequent. */
 const mostCrowd = 4;
 
 /** A look or a try that is under way. */
@@ -19,16 +19,16 @@ interface UnderWay {
 }
 
 /**
- * What the waiters of one client share while they wait for the same item without an order: the answers to their looks, and
- * one look and one try at a time.
+ * What the waiters of one client share while they wait for the same item without an order: the answers to their looks,
+ * and one look and one try at a time.
  *
- * Nobody depends on it: each waiter keeps a timer of its own, by which it looks and tries if no other waiter has.
+ * No waiter depends on it: each has its own timer, and looks and tries itself if no other waiter has.
  */
 export class SharedLooks {
   readonly #listeners = new Set<(item: Item | undefined) => void>();
   readonly #underWay = new Map<Step, UnderWay>();
 
-  /** How many waiters there are, as far as that makes looks come more often. */
+  /** How many waiters there are, up to the number that makes looks more frequent. */
   get crowd(): number {
     return Math.max(1, Math.min(this.#listeners.size, mostCrowd));
   }
@@ -37,20 +37,20 @@ export class SharedLooks {
     return this.#listeners.size > 0;
   }
 
-  /** Tells a waiter of all that others see; the result ends that. */
+  /** Tells a waiter what the others see, until it calls the returned function. */
   join(listener: (item: Item | undefined) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Tells all waiters, at the moment at which an answer has come, what it shows. */
+  /** Tells all waiters what an answer shows, at the moment of its arrival. */
   tell(item: Item | undefined): void {
     for (const listener of [...this.#listeners]) listener(item);
   }
 
   /**
-   * Begins a look or a try once no other one is under way, or the other one takes too long; the result ends it. Gives
-   * undefined where `isMoot` says meanwhile that it is not needed. Rejects with the signal's reason.
+   * Begins a look or a try when no other is under way, or when the other takes too long. The returned function ends it.
+   * Returns undefined if `isMoot` says meanwhile that it is not needed. Rejects with the signal's reason.
    */
   async begin(
     step: Step,

@@ -1,9 +1,9 @@
 import type { LeaseEvent, ShortLeaseEvent } from "../events.ts";
 
-/** One slow answer over a network can take this long. */
+/** The possible duration of one slow answer over a network. */
 const shortestSensibleMs = 1_000;
 
-/** Makes what tells, once, that a lease is shorter than one slow answer can be. */
+/** Returns a function that publishes `shortLease`, once, for a lease that is shorter than one slow answer can be. */
 export function shortLeaseWatch(
   publish: (event: LeaseEvent) => void,
 ): (lease: Omit<ShortLeaseEvent, "type">) => void {

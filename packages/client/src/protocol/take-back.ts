@@ -2,21 +2,24 @@ import type { Write } from "../statements/statement.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
 
-/** What takes back a grant whose answer never came. */
+/** The writes that take back a grant whose answer was lost. */
 export interface TakingBack {
-  /** Ends the lease where it is there; refused where another's is in the way. */
+  /** Removes the lease if the item has it; refused if another caller's lease is in the way. */
   readonly cancel: Write;
-  /** Revokes the token beside another's lease, so that a late grant is refused; undefined where none can come. */
+  /**
+   * Revokes the token beside another caller's lease, so that a late grant is refused; undefined if no late grant is
+   * possible.
+   */
   readonly revoke: Write | undefined;
   /** Whether an item shows the lease. */
   readonly isOurs: (item: Item | undefined) => boolean;
 }
 
 /**
- * Takes back a grant whose write may have landed, may be under way or may be lost: 1 request, 2 where another's lease is
- * in the way, 3 where the item changes meanwhile.
+ * Takes back a grant whose write may have landed, may be under way or may be lost: 1 request, 2 when another caller's
+ * lease is in the way, 3 when the item changes meanwhile.
  *
- * Gives what came of the last cancellation; undefined where the token was revoked before its grant landed.
+ * Returns the result of the last cancellation; undefined if the token was revoked before its grant landed.
  */
 export function takeBack(
   { gate, table }: Pick<ProtocolContext, "gate" | "table">,
@@ -27,7 +30,7 @@ export function takeBack(
     if (cancelled.applied || revoke === undefined) return cancelled;
     const revoked = await table.update(revoke);
     if (revoked.applied && !isOurs(revoked.item)) return undefined;
-    // The grant has landed just now, or the other lease has gone.
+    // Either the grant has landed just now, or the other lease has ended.
     return await table.update(cancel);
   });
 }

@@ -5,8 +5,8 @@ import type { ServiceClock } from "../time/service-clock.ts";
 const quietMs = 60_000;
 
 /**
- * Returns a function to be called after each answer. It publishes `skew`, at most once a minute, where this machine's
- * wall clock and the service's are too far apart, and `timeUnknown`, once, where no answer tells the service's time.
+ * Returns a function to call after each answer. It publishes `skew`, at most once a minute, if this machine's wall
+ * clock and the service's are too far apart. It publishes `timeUnknown`, once, if no answer tells the service's time.
  */
 export function timeWatch(
   clock: ServiceClock,

@@ -1,6 +1,6 @@
 /**
- * Lets tracing tools follow a call to acquire from its beginning to its end, whatever the end is. Nothing that they see
- * has a token or a payload.
+ * Lets tracing tools follow a call to acquire from its beginning to its end, whatever the outcome. The tools see no
+ * token and no payload.
  */
 import { tracingChannel } from "node:diagnostics_channel";
 
@@ -10,7 +10,7 @@ import { tracingChannel } from "node:diagnostics_channel";
  */
 export interface AcquireTrace {
   readonly tableName: string;
-  /** One, or all of a group. */
+  /** One key, or all keys of a group. */
   readonly keys: readonly string[];
   readonly sortKey: string;
   readonly owner: string;
@@ -31,7 +31,7 @@ export function isTraced(): boolean {
   return calls.hasSubscribers;
 }
 
-/** Runs a call to acquire under the eyes of the tools that listen. */
+/** Runs a call to acquire so that listening tools can trace it. */
 export async function traced<T>(
   { tableName }: Pick<AcquireTrace, "tableName">,
   keys: readonly string[],
@@ -39,7 +39,7 @@ export async function traced<T>(
   call: () => Promise<T>,
 ): Promise<T> {
   let result: T | undefined;
-  // What it resolves to would be shown, too.
+  // The tools must not see the result.
   const show = async (): Promise<void> => {
     result = await call();
   };

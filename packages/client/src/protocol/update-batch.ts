@@ -13,16 +13,16 @@ interface Entry {
 }
 
 /**
- * Conditional writes that are handed over in one turn and travel together.
+ * Conditional writes that are added in one turn of the event loop and sent together.
  *
  * Each of them ends by itself: a write whose signal aborts leaves the others in the batch. A write that the store can
  * settle only by a request of its own gets one when the gate has room for it.
  */
 export class UpdateBatch {
   readonly #context: Pick<ProtocolContext, "table" | "gate">;
-  /** When the lease that ends first ends, on the monotonic clock. */
+  /** The earliest end of all leases in the batch, on the monotonic clock. */
   readonly #deadline: number;
-  /** By item: one batch takes each of them once. */
+  /** By item: one batch takes one write for each item. */
   readonly #entries = new Map<string, Entry>();
   /** Entries that still wait for the batch. */
   readonly #present = new Set<Entry>();
@@ -34,7 +34,7 @@ export class UpdateBatch {
     this.#deadline = deadline;
   }
 
-  /** Adds a write to the batch; one that comes too late, or is the second of its item, is sent alone. */
+  /** Adds a write to the batch. A write that comes too late, or is the second for its item, is sent alone. */
   async update(write: Write, bounds: Bounds): Promise<UpdateResult> {
     const item = JSON.stringify(write.key);
     const call = this.#context.table.begin(bounds);
@@ -52,7 +52,7 @@ export class UpdateBatch {
     }
   }
 
-  /** Sends what has been handed over. Resolves when the batch itself is over, and never rejects. */
+  /** Sends the added writes. Resolves when the batch itself is over, and never rejects. */
   async send(): Promise<void> {
     this.#isOpen = false;
     const [first, ...others] = this.#entries.values();
@@ -75,7 +75,7 @@ export class UpdateBatch {
     }
   }
 
-  /** What failed because the service is in trouble would add to it if it were repeated at once. */
+  /** Repeating a write at once would add to the service's trouble, if that was the cause. */
   #settle(entry: Entry, result: UpdateResult | LeaseError | undefined): void {
     const isRefusedInBatch = result instanceof LeaseServiceError && !result.retryable;
     if (result === undefined || isRefusedInBatch) {

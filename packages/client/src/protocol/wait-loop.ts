@@ -21,7 +21,7 @@ export interface WaitTerms {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The time that one caller gives its wait, on the monotonic clock. */
+/** One caller's time for its wait, on the monotonic clock. */
 export class WaitBudget {
   readonly #clock: Clock;
   readonly #deadline: number;
@@ -35,20 +35,20 @@ export class WaitBudget {
     return this.#deadline - this.#clock.monotonic();
   }
 
-  /** How long one more call to the service may take: a last one gets the time that an answer needs. */
+  /** How long one more call to the service may take. The last call gets the time that an answer needs. */
   get callMs(): number {
     return Math.max(this.leftMs, shortestBudgetMs);
   }
 }
 
-/** What keeps a caller out, as a try or a look has shown it. */
+/** The leases that keep a caller out, as a try or a look has shown them. */
 export interface Blocked {
   readonly blockers: readonly LeaseRecord[];
-  /** When a try can hope to succeed if nothing changes, on the monotonic clock. */
+  /** When a try can succeed if nothing changes, on the monotonic clock. */
   readonly claimableAt: number;
 }
 
-/** What is tried again and again: an acquisition of one lease, or of several. */
+/** The acquisition that is tried repeatedly: of one lease, or of several. */
 interface Attempt<Outcome, Known> {
   try(
     bounds: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
@@ -57,10 +57,10 @@ interface Attempt<Outcome, Known> {
 }
 
 /**
- * One caller's wait: tries until what it wants is its own or its time is over.
+ * One caller's wait: it tries until it has the lease or its time is over.
  *
- * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
- * that there is room, or when the holder's time is up.
+ * Between tries it looks with reads that may lag and cost a tenth of a refused write. It tries only when a read shows
+ * room, or when the holder's lease has expired.
  */
 export abstract class WaitLoop<
   Granted extends { readonly granted: true },
@@ -71,7 +71,7 @@ export abstract class WaitLoop<
   protected readonly context: ProtocolContext;
   readonly #terms: WaitTerms;
   protected readonly budget: WaitBudget;
-  /** Made when something is in the way: most callers never wait. */
+  /** Created when the lease is held: most callers never wait. */
   #nextPauseMs: ReturnType<typeof retryPauses> | undefined;
 
   constructor(context: ProtocolContext, terms: WaitTerms) {
@@ -80,7 +80,7 @@ export abstract class WaitLoop<
     this.budget = new WaitBudget(context.clock, terms.waitMs);
   }
 
-  /** What is known of how long holders keep what is waited for. */
+  /** What is known of how long holders keep the lease. */
   protected get holds(): HoldWatch | undefined {
     return undefined;
   }
@@ -90,7 +90,7 @@ export abstract class WaitLoop<
     return 1;
   }
 
-  /** Whether another caller's look, or its try, has shown what keeps this one out; then `look` gives that. */
+  /** Whether another caller's look or try has shown what keeps this caller out; then `look` returns that. */
   protected get hasNews(): boolean {
     return false;
   }
@@ -98,10 +98,10 @@ export abstract class WaitLoop<
   /** What a refusal has shown. */
   protected abstract blockedBy(refused: Refused): B;
 
-  /** Looks without writing at what is in the way. */
+  /** Reads what is in the way, without a write. */
   protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
 
-  /** Tries, or gives what keeps the caller out. */
+  /** Tries, or returns what keeps the caller out. */
   protected async tryOnce(
     attempt: A,
     bounds: Parameters<A["try"]>[0],
@@ -116,12 +116,12 @@ export abstract class WaitLoop<
     await sleep(this.context.clock, delayMs, this.#terms.signal);
   }
 
-  /** What the wait ends with when its time is over. */
+  /** The error when the time of the wait is over. */
   protected abstract unavailable(blocked: B): Error;
 
   /**
-   * Gives the grant. Rejects when the time is over, with the service's error if that is what the last try ended with, and
-   * with the signal's reason; the caller abandons the attempt then.
+   * Returns the grant. Rejects when the time is over: with the service's error if the last try failed with it. Also
+   * rejects with the signal's reason. After a rejection the caller abandons the attempt.
    */
   async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     const { signal, waitMs } = this.#terms;
@@ -142,7 +142,7 @@ export abstract class WaitLoop<
           this.#pauseMs(() => failure),
           signal,
         );
-        // Nothing is known any more, and an own write may have landed: only a try tells.
+        // Nothing is known any more, and an own write may have landed: only a try shows it.
         known = undefined;
         continue;
       }
@@ -151,7 +151,7 @@ export abstract class WaitLoop<
     }
   }
 
-  /** Sleeps and looks until another try can hope for success, and gives what the last look has shown. */
+  /** Sleeps and looks until another try can succeed. Returns what the last look has shown. */
   async #untilWorthwhile(attempt: A, last: B): Promise<B | undefined> {
     const { clock } = this.context;
     let blocked = last;
@@ -166,7 +166,7 @@ export abstract class WaitLoop<
     }
   }
 
-  /** How long to sleep until the next try or look; throws the reason to give up when there is no time left for one. */
+  /** How long to sleep until the next try or look. Throws the given reason when no time is left for one. */
   #pauseMs(reason: () => Error, claimableAt?: number): number {
     const { leftMs } = this.budget;
     if (leftMs <= 0) throw reason();
@@ -180,7 +180,7 @@ export abstract class WaitLoop<
 /** What an item promised when it was read. */
 interface BlockedLease extends Blocked, Prospect {}
 
-/** What is tried: to acquire, or to see whether there would be room. */
+/** The attempt: to acquire, or only to see whether there would be room. */
 interface Tried<Won> extends Pick<AcquireAttempt, "token" | "judge"> {
   try(bounds: Parameters<AcquireAttempt["try"]>[0], known?: Prospect): Promise<Won | Refused>;
 }
@@ -188,8 +188,9 @@ interface Tried<Won> extends Pick<AcquireAttempt, "token" | "judge"> {
 type Call = WaitTerms & Pick<AcquireTerms, "key" | "sortKey" | "owner" | "reentrant">;
 
 /**
- * One caller's unordered wait for one lease. Every waiting caller tries for itself; those of one client share their looks,
- * and for a lease that excludes every other they try one after the other, for the first try shows the rest who has it.
+ * One caller's unordered wait for one lease. Every waiting caller tries for itself. The callers of one client share
+ * their looks. For an exclusive lease they try one after the other, because the first try shows the others who holds
+ * it.
  */
 export class RetryLoop<Won extends { readonly granted: true } = Granted> extends WaitLoop<
   Won,
@@ -200,12 +201,12 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   readonly form: LeaseForm;
   readonly #call: Call;
   readonly #sleep: WakeableSleep;
-  /** Made when something is in the way. */
+  /** Created when the lease is held. */
   #shared: SharedLooks | undefined;
   #leave: () => void = () => undefined;
-  /** Whether it hears what others see: not while an own request is under way, whose answer may be newer. */
+  /** Whether it accepts other waiters' answers. Not during an own request, whose answer may be newer. */
   #isListening = false;
-  /** What another caller has seen, as it was for this one when that answer came. */
+  /** Another caller's answer, judged for this caller when it arrived. */
   #news: { readonly blocked: BlockedLease } | { readonly error: unknown } | undefined;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: Call) {
@@ -242,7 +243,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     await this.#listening(() => this.#sleep.sleep(delayMs, this.#call.signal));
   }
 
-  /** Its first try waits for nobody, and tells nobody: a thousand callers may come at once. */
+  /** Its first try waits for no other caller, and informs none: a thousand callers may come at once. */
   protected override async tryOnce(
     attempt: Tried<Won>,
     bounds: Parameters<Tried<Won>["try"]>[0],
@@ -292,8 +293,8 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   }
 
   /**
-   * Takes another caller's answer for its own, when it shows that this one has to go on waiting: it looks that much later.
-   * Where there is room, who has seen it tries first, and this one keeps its time.
+   * Uses another caller's answer if it shows that this caller has to go on waiting: then the next look comes that much
+   * later. If the answer shows room, the other caller tries first, and this caller keeps its own time.
    */
   #hear(attempt: Tried<Won>, item: Item | undefined): void {
     if (!this.#isListening) return;
@@ -315,7 +316,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     throw news?.error;
   }
 
-  /** Waits for another caller's look or try no longer than this one's own time. */
+  /** Waits for another caller's look or try, at most until this caller's own time for a look. */
   async #begin(
     shared: SharedLooks,
     step: Parameters<SharedLooks["begin"]>[0],
@@ -323,7 +324,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     const { clock } = this.context;
     const bounds = { withinMs: this.budget.leftMs, signal: this.#call.signal };
     const end = await this.#listening(() => shared.begin(step, clock, () => this.hasNews, bounds));
-    // What this caller is about to see is newer.
+    // This caller's own answer will be newer.
     if (end !== undefined) this.#news = undefined;
     return end;
   }
@@ -339,7 +340,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
 
   #judged(attempt: Tried<Won>, item: Item | undefined): BlockedLease {
     const prospect = attempt.judge(item);
-    // An own write that landed late is recognised by the next try, which takes the place of no lease.
+    // The next try recognises an own write that landed late, and takes over no lease.
     const isOwn = prospect.blocker?.token === attempt.token;
     return this.#asOfNow(isOwn ? { ...prospect, claimableInMs: 0, takeovers: [] } : prospect);
   }
@@ -357,5 +358,5 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   }
 }
 
-/** No order: the first caller that tries after the lease was let go has it. */
+/** No order: the first caller that tries after the release gets the lease. */
 export const unordered: WaitOrder = { begin: (context, form, call) => new RetryLoop(context, form, call) };
