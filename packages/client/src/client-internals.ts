@@ -8,11 +8,14 @@ import type { WaitOptions } from "./options/options.ts";
 import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 
-/** What the other primitives of this package are made of. */
+/** The parts that this package's other primitives are built from. */
 export interface ClientInternals {
   readonly context: ProtocolContext;
   readonly format: ValueFormat;
-  /** The client's owner, for calls that name none. To be read anew for each call: a clone of this process has another. */
+  /**
+   * The client's owner, for calls that name none. Read it anew for each call: a clone of this process has another
+   * owner.
+   */
   readonly owner: string;
   readonly times: ClientTimes;
   readonly acquirer: Acquirer;
@@ -20,7 +23,7 @@ export interface ClientInternals {
   acquireAt(key: string, sortKey: string, options: WaitOptions): Promise<Lease>;
 }
 
-/** Beside the client and not in it, so that they are no part of what users see. */
+/** Kept beside the client and not in it, so that users do not see them. */
 const known = new WeakMap<object, ClientInternals>();
 
 /** Shows a client's parts to the rest of the package. */
@@ -28,18 +31,18 @@ export function showInternals(client: object, parts: ClientInternals): void {
   known.set(client, parts);
 }
 
-/** The parts of two copies, which may be two versions, need not fit together. */
+/** The parts of two copies may be of two versions, and need not fit together. */
 const ofAnotherCopy = {
   finding: "is a LeaseClient of another copy of @leasehold/client",
   advice: "install one version (npm ls @leasehold/client), and bundle either all that imports it or nothing",
 };
 
-/** Gives a client's parts. Throws InvalidOptionsError for anything that is no LeaseClient of this package. */
+/** Returns a client's parts. Throws InvalidOptionsError for every value that is not a LeaseClient of this package. */
 export function internalsOf(client: unknown): ClientInternals {
   const isObject = typeof client === "object" && client !== null;
   const parts = isObject ? known.get(client) : undefined;
   if (parts !== undefined) return parts;
-  // Not by the name of its class, which bundlers shorten.
+  // Not by the class's name, which bundlers shorten.
   const isOfAnotherCopy = readable("client", client, () => isBranded(client, "LeaseClient"));
   throw new InvalidOptionsError("client", client, "a LeaseClient", isOfAnotherCopy ? ofAnotherCopy : {});
 }

@@ -65,8 +65,8 @@ import { type Clock, systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
 
 /**
- * Makes the store of a client that is given none. The entries differ in it, so that a bundle holds the AWS SDK only where
- * it is used.
+ * Makes the store of a client without a `store`. The entries differ in it, so that a bundle has the AWS SDK only if its
+ * entry uses the SDK.
  */
 export type MakeStore = (
   tableName: string,
@@ -78,8 +78,8 @@ export type MakeStore = (
 ) => LeaseStore;
 
 /**
- * What the LeaseClient of every entry has: it acquires and looks after leases in one table. A subclass makes the store of
- * a client that is given none.
+ * The base of every entry's LeaseClient: it acquires and manages leases in one table. A subclass makes the store of a
+ * client without a `store`.
  */
 export class LeaseClient implements AsyncDisposable {
   static {
@@ -211,14 +211,15 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Takes on a lease from another process's `lease.toJSON()`. Sends nothing.
+   * Adopts a lease from another process's `lease.toJSON()`. Sends nothing.
    *
    * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`, by the
    * service's clock, as this client's answers have told it. Before the client's first answer, and with an older handle,
-   * it protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
-   * writer is read once before its first renewal or release, 1 request more: the table says what it takes, not the handle.
+   * it protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a writer is
+   * read once before its first renewal or release, 1 request more: what it takes comes from the table, not from the
+   * handle.
    *
-   * A handle of another version may have members that are not known here: they are ignored. One of another `format` is
+   * Unknown members of a handle are ignored: another version may have written them. A handle of another `format` is
    * refused with InvalidOptionsError.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
@@ -252,8 +253,9 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Reads what is known of a key: its leases, who held the lock last, the slot that is done. For people and tools;
-   * `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, who waits, permits, the audit.
+   * Reads the state of a key: its leases, the last holder of the lock, the latest slot that is done. For people and
+   * tools; `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, waiting callers, permits, the
+   * audit.
    *
    * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
    * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
@@ -353,8 +355,8 @@ export class LeaseClient implements AsyncDisposable {
    * with all handles of a reentrant owner. Every wait ends, and its ticket leaves the queue. The call waits for
    * releases in the background. It does not wait for work under a lease: the work's signal aborts.
    *
-   * A wait that ends so rejects with {@link ClientClosedError}, and so does every later attempt to get a lease.
-   * Reads, `forceRelease` and `requestRevocation` still work.
+   * Those waits reject with {@link ClientClosedError}, and so does every later attempt to get a lease. Reads,
+   * `forceRelease` and `requestRevocation` still work.
    *
    * 1 request for each lease and each ticket, up to 48 at the same time. Resolves when the service has confirmed all of
    * them. Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed. The

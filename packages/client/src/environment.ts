@@ -1,14 +1,14 @@
 /**
  * The environment variables that infrastructure sets and functions read, in one place.
  *
- * A construct that runs a job sets them all, so that the function's own code has to repeat none of its settings.
+ * A construct that runs a job sets all of them, so that the function's code need not repeat its settings.
  */
 export const environmentNames = {
   /** The lease table's name. */
   tableName: "LEASEHOLD_TABLE_NAME",
   /** The lock's key, where a function guards one thing. */
   key: "LEASEHOLD_KEY",
-  /** The keys that a function may touch all start with this. */
+  /** The prefix of all keys that a function may use. */
   keyPrefix: "LEASEHOLD_KEY_PREFIX",
   /** The job's name in metrics, alarms and on the dashboard. */
   job: "LEASEHOLD_JOB",
@@ -18,7 +18,7 @@ export const environmentNames = {
   once: "LEASEHOLD_ONCE",
   /** Milliseconds. */
   lockAtMostForMs: "LEASEHOLD_LOCK_AT_MOST_FOR_MS",
-  /** Milliseconds between renewals, where a run may outlast lockAtMostFor. */
+  /** Milliseconds between renewals, if a run may outlast lockAtMostFor. */
   heartbeatMs: "LEASEHOLD_HEARTBEAT_MS",
   /** Milliseconds. */
   lockAtLeastForMs: "LEASEHOLD_LOCK_AT_LEAST_FOR_MS",

@@ -1,7 +1,7 @@
 import { channel, hasSubscribers } from "node:diagnostics_channel";
 import type { LeaseErrorCode, LeaseLostReason } from "./errors/errors.ts";
 
-/** What every event about one lease says. */
+/** The subject of every event about one lease. */
 interface LeaseEventSubject {
   readonly key: string;
   /** The lease's sort key under its key: `lease` for a lock; see the page on the table for the others. */
@@ -38,7 +38,7 @@ export interface TakeoverEvent extends LeaseEventSubject {
 export interface ContendedEvent {
   readonly type: "contended";
   readonly key: string;
-  /** The sort key of the lease that is in the way. */
+  /** The sort key of the blocking lease. */
   readonly sortKey: string;
   readonly owner: string;
   readonly holder: string;
@@ -77,8 +77,8 @@ export interface CompletionFailedEvent extends LeaseEventSubject {
 }
 
 /**
- * This machine's wall clock and the service's are further apart than `clockSkewMs`; at most one event a minute. No lease
- * depends on it: the times in the table are the service's.
+ * This machine's wall clock and the service's are further apart than `clockSkewMs`; at most one event a minute. No
+ * lease depends on this machine's clock: the times in the table are the service's.
  */
 export interface SkewEvent {
   readonly type: "skew";
@@ -90,19 +90,19 @@ export interface SkewEvent {
 
 /**
  * An answer has come without a usable Date header, and none before it had one; once for each client. A proxy may remove
- * the header. Nothing is unsafe: leases of this client are judged by observation alone, and so are others' by it. But a
- * dead holder is then taken over only by a client that has watched its lease for as long as it lasts. A process that
- * lives for one try never does.
+ * the header. Safety is not affected: other clients judge this client's leases by observation alone, and so does this
+ * client with theirs. But only a client that has observed a dead holder's lease for its whole duration takes it over. A
+ * process that lives for one try never does.
  */
 export interface TimeUnknownEvent {
   readonly type: "timeUnknown";
 }
 
 /**
- * Something that the client does by itself, or on the way out of a call, ended with an error that is neither the
- * service's nor the network's: a mistake in the program, or in a store or clock that was given to it.
+ * A background request, or a request at the end of a call, failed with an error that is neither the service's nor the
+ * network's. The cause is a mistake in the program, or in its own store or clock.
  *
- * A `lost` event with the reason `failed` follows where it was a heartbeat.
+ * After a failed heartbeat, a `lost` event with the reason `failed` follows.
  */
 export interface LeaseErrorEvent {
   readonly type: "error";
@@ -121,8 +121,8 @@ export interface LeaseErrorEvent {
 }
 
 /**
- * A lease of less than a second was asked for, and a network lies between the client and the table; once for each
- * client. One slow answer takes longer than such a lease. A common cause is a duration given in seconds.
+ * A caller has asked for a lease of less than a second, and a network lies between the client and the table; once for
+ * each client. One slow answer takes longer than such a lease. A common cause is a duration given in seconds.
  */
 export interface ShortLeaseEvent {
   readonly type: "shortLease";
@@ -134,8 +134,8 @@ export interface ShortLeaseEvent {
 }
 
 /**
- * A walk or a look at many items (`list`, `inspectAll`, the runs of a job) has left out one that it cannot read, which
- * another program or a person has written.
+ * A call that reads many items (`list`, `inspectAll`, the runs of a job) has left out an unreadable item. Another
+ * program or a person has written it.
  */
 export interface UnreadableEvent {
   readonly type: "unreadable";
@@ -148,7 +148,7 @@ export interface UnreadableEvent {
   readonly message: string;
 }
 
-/** Everything that a client tells about its leases. No event carries a token or a payload. */
+/** Every event of a client about its leases. No event carries a token or a payload. */
 export type LeaseEvent =
   | AcquiredEvent
   | TakeoverEvent

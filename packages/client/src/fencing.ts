@@ -4,7 +4,7 @@ import type { Write } from "./statements/statement.ts";
 import type { Item } from "./store.ts";
 
 /**
- * In which form DynamoDB commands take values.
+ * The form in which DynamoDB commands take values.
  *
  * - `native`: plain JavaScript values, for the commands of `@aws-sdk/lib-dynamodb`.
  * - `attributeValue`: `{ S: … }` and `{ N: … }`, for the commands of `@aws-sdk/client-dynamodb`.

@@ -1,7 +1,7 @@
 /**
- * For Leasehold's own packages alone: what primitives, constructs and the durable lease are made of. Nothing here is
- * promised from one version to the next, so those packages ask for exactly their own version of the client. It loads
- * no AWS SDK.
+ * For Leasehold's own packages alone: the parts that primitives, constructs and the durable lease are built from.
+ * Nothing here is promised from one version to the next, so those packages require exactly their own version of the
+ * client. It loads no AWS SDK.
  */
 
 export { LeaseClient } from "./client.ts";

@@ -24,13 +24,13 @@ import { leasesByPrefix, leasesOf } from "./statements/queries.ts";
 import { pagesOf } from "./store/pages.ts";
 import type { Item, ScanPage, UpdateResult } from "./store.ts";
 
-/** Which of a key's leases the call is about, where the key has several. */
+/** Selects one of a key's leases. */
 export interface SortKeyOptions {
   /** The lease's sort key, as `LeaseRecord.sortKey` has it. @default "lease", the lock's own */
   readonly sortKey?: string;
 }
 
-/** Which holder the call is about. */
+/** Selects the holder that the call is about. */
 export interface HolderOptions extends SortKeyOptions {
   /** The lease's token, as `inspect`, `inspectAll` and `list` show it, so that no later holder is hit. */
   readonly token: string;
@@ -50,14 +50,14 @@ export interface ListOptions {
   readonly all?: boolean;
 }
 
-/** What is known of a key. */
+/** The state of a key. */
 export interface KeyDescription<Lease extends LeaseRecord = LeaseRecord> {
   readonly key: string;
   /** When it was read: epoch milliseconds of the service's clock, as the client knows it. `leaseState` wants it. */
   readonly readAt: number;
   /** All leases that have not been released, of all primitives, in the order of their sort keys. */
   readonly leases: readonly Lease[];
-  /** Who had the lock before its present holder, or before it became free; undefined where nobody is remembered. */
+  /** The last holder before the present one, or before the lock became free; undefined if none is remembered. */
   readonly lastHolder: LastHolder | undefined;
   /** The latest slot that is done. */
   readonly doneSlot: string | undefined;
@@ -114,7 +114,7 @@ const pagesRules: Rules<ListPagesOptions> = {
   after: rule("the `next` of an earlier page, or a lease's key as pk and its sort key as sk", isCursor),
 };
 
-/** Looks after other holders' leases, for people and tools: reads them, asks their holders to stop, breaks them. */
+/** Manages other holders' leases, for people and tools: reads them, asks their holders to stop, breaks them. */
 export class LeaseAdmin {
   readonly #context: ProtocolContext;
 
@@ -175,7 +175,7 @@ export class LeaseAdmin {
     check(to === undefined || to < doneSlot, "to", to, `a slot before ${quoted(doneSlot)}, or none`);
     const request = takeBackSlot({ key: checkKey(key), doneSlot, to });
     const { applied, item } = await this.#context.table.update(request);
-    // As it was wanted already: so one whose answer was lost finds itself.
+    // Already done, perhaps by a first try whose reply was lost.
     return applied || lastDoneSlot(item) === to;
   }
 
@@ -192,7 +192,7 @@ export class LeaseAdmin {
     return applied;
   }
 
-  /** What a seat takes is counted in its item: it has to be seen before it can be taken away. */
+  /** The item counts what a seat takes, so the seat has to be read before it can be removed. */
   async #breakSeat(
     { key, sortKey }: LeaseAddress,
     token: string,
@@ -222,7 +222,7 @@ function isCursor(after: unknown): boolean {
   return [pk, sk].every((part) => typeof part === "string" && part !== "");
 }
 
-/** What a key's leases and the lock's own item tell of it. */
+/** Puts together what a key's leases and the lock's own item show. */
 export function descriptionOf(
   { lock, ...read }: Pick<KeyDescription, "key" | "readAt" | "leases"> & { readonly lock: Item | undefined },
   onUnreadable: (error: LeaseItemError) => void,

@@ -1,14 +1,14 @@
-/** What a lease's record says at a moment: pure functions, for tools that show leases. */
+/** The state of a lease by its record and a moment: pure functions, for tools that show leases. */
 import type { LeaseRecord } from "./record.ts";
 
 /**
- * What a record is worth at a moment.
+ * The state of a lease at a moment.
  *
- * - `held`: its time is not over.
+ * - `held`: it has not expired.
  * - `stopping`: the same, and its holder was asked to stop.
- * - `grace`: its time is over, but by less than `clockSkewMs`, or by the holder's own clock alone: no caller takes it
+ * - `grace`: it has expired, but by less than `clockSkewMs`, or by the holder's own clock alone: no caller takes it
  *   over yet.
- * - `expired`: it was not released, and its time is over: the next caller takes it over.
+ * - `expired`: it has expired and was not released: the next caller takes it over.
  * - `cooldown`: it was released, and the lock stays closed until `expiresAt` (`lockAtLeastForMs`).
  * - `paused`: an operator keeps the lock closed until `expiresAt`.
  * - `free`: a cooldown or a pause that is over: the next caller gets the lock.
@@ -19,11 +19,11 @@ export type LeaseState = "held" | "stopping" | "grace" | "expired" | "cooldown" 
 export interface LeaseStateOptions {
   /** Epoch milliseconds, by a clock that is within `clockSkewMs` of the service's. */
   readonly nowMs: number;
-  /** The client's allowance for clocks that differ. Infinity: no lease counts as expired by the time alone. */
+  /** The client's allowance for different clocks. Infinity: no lease counts as expired by the time alone. */
   readonly clockSkewMs: number;
 }
 
-/** Tells a record's state, by the time alone. It sends nothing. */
+/** Returns a record's state, by the time alone. Sends nothing. */
 export function leaseState(
   {
     expiresAt,

@@ -41,9 +41,9 @@ export interface LeaseHandle
   readonly cooldownUntil?: number;
   /** The sort key under the lock's name. @default "lease" */
   readonly sortKey?: string;
-  /** The run that the lease stands for, if it stands for one. */
+  /** The slot that the lease stands for, if any. */
   readonly slot?: string;
-  /** What a seat takes of an item that several leases share, and what its renewals write again. */
+  /** What a seat takes of an item that several leases share. Its renewals write this again. */
   readonly seat?: NonNullable<LeaseRecord["seat"]> &
     Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
@@ -51,7 +51,7 @@ export interface LeaseHandle
 const conditionCheckRules: Rules<ConditionCheckOptions> = { format: oneOf("native", "attributeValue") };
 const fenceRules: Rules<FenceOptions> = { ...conditionCheckRules, attribute: text(255) };
 
-/** Gives a handle of a lease that is held; undefined when it has none, or has ended. */
+/** Returns a handle of a held lease; undefined if it has none, or has ended. */
 export function handleOf(lease: HeldLease): Lease | undefined {
   const [handle] = lease.handles as readonly Lease[];
   return handle?.held ? handle : undefined;
@@ -125,7 +125,7 @@ export class Lease implements AsyncDisposable {
     return this.#lease.deadline.expiresAt;
   }
 
-  /** The run that it stands for, if it stands for one. */
+  /** The slot that it stands for, if any. */
   get slot(): string | undefined {
     return this.#slot;
   }
@@ -135,12 +135,12 @@ export class Lease implements AsyncDisposable {
     return this.#lease.terms.record.data;
   }
 
-  /** Whether it protects its holder at this moment, by the holder's own clock. Sends nothing. */
+  /** Whether the lease protects its holder at this moment, by the holder's own clock. Sends nothing. */
   get held(): boolean {
     return this.remainingMs() > 0;
   }
 
-  /** How much longer it protects its holder, in milliseconds; 0 when it does not. Sends nothing. */
+  /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. Sends nothing. */
   remainingMs(): number {
     return this.#release === undefined ? this.#lease.deadline.remainingMs() : 0;
   }
@@ -158,7 +158,7 @@ export class Lease implements AsyncDisposable {
 
   /** @internal Why it protects nothing any more; undefined when its holder released it. */
   get loss(): LeaseLostError | undefined {
-    // Reading what is left looks at the clock.
+    // Reading the time that is left looks at the clock.
     return this.remainingMs() > 0 || this.#release !== undefined ? undefined : this.#lease.deadline.error;
   }
 
@@ -173,7 +173,7 @@ export class Lease implements AsyncDisposable {
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
     await this.#lease.renew();
-    // A handle that was adopted after its time is held from now on.
+    // A handle that was adopted after its expiry is held from now on.
     this.#context.hold(this.#lease);
   }
 
@@ -204,7 +204,7 @@ export class Lease implements AsyncDisposable {
     return this.#slot === undefined ? wasOurs === true : isRecorded;
   }
 
-  /** @internal Ends it once, whatever is asked for later. */
+  /** @internal Ends it once, whatever later calls ask for. */
   end(completed: boolean): Promise<Ended> {
     this.#lease.handles = this.#lease.handles.filter((handle) => handle !== this);
     this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
@@ -214,7 +214,7 @@ export class Lease implements AsyncDisposable {
     return this.#release;
   }
 
-  /** @internal Tells that its slot's work is done and could not be recorded. */
+  /** @internal Publishes that the slot's work is done and could not be recorded. */
   tellCompletionFailed(slot: string, code: LeaseErrorCode): void {
     const { key, sortKey, owner, fencingToken } = this;
     this.#context.publish({ type: "completionFailed", key, sortKey, owner, fencingToken, slot, code });
@@ -228,7 +228,7 @@ export class Lease implements AsyncDisposable {
     await this.release().catch(ifOperational(undefined));
   }
 
-  /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
+  /** Returns what another process needs to `adopt` the lease. Both processes then hold the same lease. */
   toJSON(): LeaseHandle {
     const { record, leaseDurationMs, cooldownUntil } = this.#lease.terms;
     const slot = this.#slot;
@@ -256,9 +256,9 @@ export class Lease implements AsyncDisposable {
   /**
    * Gives the parts of a write to your own item that succeeds only while no later holder of this lock has written it.
    *
-   * Every write of the item has to carry them, for the item itself remembers the highest fencing token. An item that
-   * is deleted forgets it: mark it as deleted instead, where a stale holder's write must not bring it back.
-   * Sends nothing. Throws InvalidOptionsError.
+   * Every write of the item has to use them, because the item itself remembers the highest fencing token. A deleted
+   * item forgets it. If a stale holder's write must not bring an item back, mark the item as deleted instead. Sends
+   * nothing. Throws InvalidOptionsError.
    *
    * ```ts
    * const fence = lease.fence();
@@ -309,9 +309,10 @@ export class Lease implements AsyncDisposable {
  * Runs work under a lease, and releases the lease, however the work ends.
  *
  * The work's own error comes first. If the release then meets a mistake in the program, only an `error` event reports
- * it. Work that releases the lease itself leaves its slot open, and its result is given. Gives a result only if the lease protected it to its end, which completes the lease's slot, or was revoked;
- * else rejects with LeaseLostError. A release that fails, or whose reply was lost, does not hide a result: the lock
- * frees itself when the lease ends.
+ * it. Work that releases the lease itself leaves its slot open, and its result is returned. Otherwise it resolves only
+ * if the lease protected the work to its end, which completes the lease's slot, or was revoked; else it rejects with
+ * LeaseLostError. A release that fails, or whose reply was lost, does not hide a result: the lock frees itself when the
+ * lease ends.
  */
 export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
   let isComplete = false;
@@ -323,12 +324,12 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
     isComplete = loss === undefined;
     if (isComplete) {
       const ended = await lease.end(lease.slot !== undefined).catch(ifOperational(undefined));
-      // Broken or taken while it had time left, and nothing has told the work.
+      // The lease was broken or taken while it had time left, and the work has not noticed.
       if (ended?.wasOurs === false) throw new LeaseLostError(lease.key, "taken");
     }
     return result;
   } finally {
-    // Ignored: the work's own error comes first, and the `error` event tells of a mistake.
+    // Ignored: the work's own error comes first, and the `error` event reports a mistake.
     if (!isComplete) await lease.release().catch(() => undefined);
   }
 }

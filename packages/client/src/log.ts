@@ -22,7 +22,7 @@ export interface LogEntry {
   readonly [field: string]: unknown;
 }
 
-/** Where entries go: Powertools' Logger, pino, winston, the console, or an object of yours. */
+/** The receiver of entries: Powertools' Logger, pino, winston, the console, or your own object. */
 export interface Logger {
   debug(entry: LogEntry): unknown;
   info(entry: LogEntry): unknown;
@@ -30,7 +30,7 @@ export interface Logger {
   error(entry: LogEntry): unknown;
 }
 
-/** The level of each event. One that tells of an error, or of a release that nothing confirmed, is `warn` at least. */
+/** The level of each event. An event with an error, or of an unconfirmed release, is at least `warn`. */
 export const logLevels: Readonly<Record<LoggedEvent["type"], LogLevel>> = {
   acquired: "info",
   takeover: "warn",
@@ -52,14 +52,14 @@ export const logLevels: Readonly<Record<LoggedEvent["type"], LogLevel>> = {
 /** Options of {@link logListener}. */
 export interface LogListenerOptions {
   /**
-   * Receives an entry for each event, by the method that is named like the entry's level. A console gets a line of JSON;
-   * under Lambda's JSON log format, the object that Lambda writes as JSON.
+   * Receives an entry for each event, by the method of the entry's level. A console gets a line of JSON; under Lambda's
+   * JSON log format, the object that Lambda writes as JSON.
    * @default console
    */
   readonly logger?: Logger;
   /**
-   * The least level that is logged.
-   * @default - "info" for a console; a logger of yours gets every event, for it has a level of its own
+   * The lowest level that is logged.
+   * @default - "info" for a console; your own logger gets every event, because it has its own level
    */
   readonly level?: LogLevel;
 }
@@ -72,7 +72,7 @@ const rules: Rules<LogListenerOptions> = {
 };
 
 /**
- * Makes a listener that logs every event of a client or of a SingleFlight, beside other listeners. Throws
+ * Returns a listener that logs every event of a client or of a SingleFlight, beside other listeners. Throws
  * InvalidOptionsError.
  *
  * ```ts
@@ -105,11 +105,11 @@ function entryOf(event: LoggedEvent): LogEntry {
   const { type, ...fields } = event;
   const error = "error" in event && event.error !== undefined ? { error: readable(event.error) } : {};
   const head = { message: `leasehold: ${sentenceOf(event)}`, event: type };
-  // What people read comes first; a message of the event's own is a part of the sentence.
+  // The readable fields come first; an event's own message is a part of the sentence.
   return { ...head, ...fields, ...error, ...head };
 }
 
-/** An error as plain values: it has no JSON of its own, and loggers differ in what they make of it. */
+/** An error as plain values: an error has no JSON form, and loggers differ in how they show it. */
 function readable(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack, code } = error as Error & { readonly code?: unknown };
@@ -159,7 +159,7 @@ function sentenceOf(event: LoggedEvent): string {
   }
 }
 
-/** The lock's key, and the sort key where it is another than that of a lock. */
+/** The lock's key, and the sort key if it is not a lock's. */
 function subjectOf({
   key,
   sortKey = leaseSortKey,

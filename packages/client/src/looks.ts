@@ -7,8 +7,8 @@ import { isPauseAlone, seatsIn } from "./seats/seat.ts";
 import type { Item } from "./store.ts";
 
 /**
- * Gives the leases that an item shows: one, or every seat of an item of seats; of seats that are there for a pause alone,
- * none, for the lock shows the pause. Throws LeaseItemError.
+ * Returns the leases of an item: one, or every seat of an item of seats. For seats that exist only for a pause it
+ * returns none, because the lock shows the pause. Throws LeaseItemError.
  */
 export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
   if (item !== undefined && isSeatSortKey(item[attributeNames.sortKey]))
@@ -17,7 +17,7 @@ export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
   return record === undefined ? [] : [record];
 }
 
-/** Reads the leases among items; reports an item that cannot be read, and leaves it out. */
+/** Reads the leases among items. Reports an unreadable item, and leaves it out. */
 export function* recordsIn(
   items: readonly Item[],
   onUnreadable: (error: LeaseItemError) => void,
@@ -25,7 +25,7 @@ export function* recordsIn(
   for (const item of items) yield* unlessUnreadable(() => leasesIn(item), onUnreadable) ?? [];
 }
 
-/** Reads an item; gives undefined for one that cannot be read, and reports it. */
+/** Reads an item. Reports an unreadable item, and returns undefined. */
 export function unlessUnreadable<T>(
   read: () => T,
   onUnreadable: (error: LeaseItemError) => void,
@@ -39,7 +39,7 @@ export function unlessUnreadable<T>(
   }
 }
 
-/** Makes what publishes that an item was passed over. */
+/** Returns a function that publishes `unreadable` for an item that was left out. */
 export function unreadableIn({ publish }: Pick<ProtocolContext, "publish">): (error: LeaseItemError) => void {
   return ({ key, sortKey, attribute, message }) =>
     publish({ type: "unreadable", key, sortKey, attribute, message });

@@ -1,6 +1,6 @@
 /**
- * What is measured, under which names, and how a Lambda function says so: a log line in CloudWatch's embedded
- * metric format, which costs no request. Shared with the alarms and the dashboard, which look for these very names.
+ * The measured values, their names, and how a Lambda function reports them: a log line in CloudWatch's embedded metric
+ * format, which costs no request. The alarms and the dashboard use these same names.
  */
 import type { LeaseEvent, LeaseEventListener } from "./events.ts";
 
@@ -21,9 +21,9 @@ export const metricNames = {
   waitTime: "WaitTime",
   /** Milliseconds from the grant to the release or the loss. */
   holdTime: "HoldTime",
-  /** Milliseconds by which this machine's clock and the service's differ at least, where that is too much. */
+  /** The least difference between this machine's clock and the service's, in milliseconds, if it is too large. */
   clockSkew: "ClockSkew",
-  /** A slot's work was done and could not be recorded, so that it will run again. */
+  /** A slot's work was done and could not be recorded, so it will run again. */
   completionFailed: "CompletionFailed",
   jobSucceeded: "JobSucceeded",
   jobFailed: "JobFailed",
@@ -36,29 +36,29 @@ export const metricNames = {
 export type MetricName = (typeof metricNames)[keyof typeof metricNames];
 
 /**
- * Dimensions of the metrics. Each value appears once by table, again by table and job where there is a job, and again by
- * table and key where that was asked for.
+ * Dimensions of the metrics. Each value appears by table, again by table and job if there is a job, and again by table
+ * and key if the caller asked for that.
  */
 export const dimensionNames = { table: "Table", job: "Job", key: "Key" } as const;
 
-/** Whom a measurement is about. */
+/** The subject of a measurement. */
 export interface MetricSubject {
   readonly tableName: string;
   /** @default - only the table's metrics are written */
   readonly job?: string | undefined;
-  /** The lock's key, or the group that it belongs to. @default - no metric says which lock it is about */
+  /** The lock's key, or the group that it belongs to. @default - no metric names its lock */
   readonly key?: string | undefined;
 }
 
-/** Gives the value of the dimension `Key` for a lock: a group of keys, or undefined for none. */
+/** Returns the value of the dimension `Key` for a lock: a group of keys, or undefined for none. */
 export type KeyDimension = (key: string) => string | undefined;
 
-/** What {@link metricsListener} measures. */
+/** Options of {@link metricsListener}. */
 export interface MetricsListenerOptions extends Omit<MetricSubject, "key"> {
   /**
-   * Measures each lock by itself, too, with the dimension `Key`. CloudWatch bills each value of it as further metrics, 9 of
-   * them at most. So give a function that groups the keys, such as `(key) => key.split("/")[0]`; `true` is
-   * for tables with few keys. Characters that CloudWatch does not take are percent-encoded, and long keys are cut.
+   * Also measures each lock by itself, with the dimension `Key`. CloudWatch bills each value of it as up to 9 further
+   * metrics. So give a function that groups the keys, such as `(key) => key.split("/")[0]`; `true` is for tables with
+   * few keys. Characters that CloudWatch refuses are percent-encoded, and long keys are cut.
    * @default false
    */
   readonly keyDimension?: boolean | KeyDimension | undefined;
@@ -74,7 +74,7 @@ export const inMilliseconds: readonly string[] = [
   metricNames.clockSkew,
 ];
 
-/** Gives the log line that CloudWatch turns into metrics. No token and no payload is in it. */
+/** Returns the log line that CloudWatch turns into metrics. It contains no token and no payload. */
 export function metricsLine(subject: MetricSubject, measurements: Measurements, nowMs: number): string {
   const { table, job, key } = dimensionNames;
   const narrower = {
@@ -103,7 +103,7 @@ export function metricsLine(subject: MetricSubject, measurements: Measurements, 
 
 const longestDimension = 1024;
 
-/** CloudWatch takes printable ASCII alone, no colon at the beginning, and a limited length. */
+/** CloudWatch accepts only printable ASCII, no colon at the beginning, and a limited length. */
 function dimensionValue(key: string): string {
   return key
     .toWellFormed()
@@ -111,13 +111,13 @@ function dimensionValue(key: string): string {
     .slice(0, longestDimension);
 }
 
-/** The metric that counts each event; those that are only for people have none. */
+/** The metric that counts each event. Events that are only for people have none. */
 const counted: Readonly<Partial<Record<LeaseEvent["type"], MetricName>>> = {
   ...metricNames,
   takeover: metricNames.takenOver,
 };
 
-/** Gives an event in numbers. */
+/** Returns the measurements of an event. */
 export function measurementsOf(event: LeaseEvent): Measurements {
   const name = counted[event.type];
   return {
@@ -139,7 +139,7 @@ export function writeLine(line: string): void {
 }
 
 /**
- * Makes a listener that writes every event of a client as metrics.
+ * Returns a listener that writes every event of a client as metrics.
  *
  * ```ts
  * const measured = new LeaseClient({ tableName, onEvent: metricsListener({ tableName }) });

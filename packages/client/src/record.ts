@@ -34,8 +34,8 @@ export interface LeaseRecord {
   /** Epoch milliseconds of the service's clock; of the holder's, with `ownClock`. */
   readonly expiresAt: number;
   /**
-   * True where the service had not told its holder the time: then `expiresAt` tells other machines nothing, and
-   * callers take the lease over only when it has stayed unchanged for `leaseDurationMs` and a little more.
+   * True if the service had not told the holder its time. Then `expiresAt` means nothing to other machines, and callers
+   * take the lease over only after they have observed it unchanged for `leaseDurationMs` and a little more.
    */
   readonly ownClock?: boolean | undefined;
   readonly leaseDurationMs: number;
@@ -43,39 +43,39 @@ export interface LeaseRecord {
   readonly inCooldown: boolean;
   /** Whether it was acquired with `reentrant`: then the same owner can acquire it again. */
   readonly reentrant: boolean;
-  /** The holder's payload, if it stored one; undefined also where `invalidData` is there in its place. */
+  /** The holder's payload, if it stored one; also undefined if `invalidData` is present. */
   readonly data: unknown;
   /**
-   * The text in the place of the payload, where it is no JSON: another program or a person has written it. The lease
+   * The stored text in place of a payload, if it is not JSON: another program or a person has written it. The lease
    * itself is valid.
    */
   readonly invalidData?: string;
   /** Why the holder was asked to stop, if it was. */
   readonly revocation: string | undefined;
-  /** What it takes of an item that several leases share: a permit or more, a read lock or a write lock. */
+  /** What the lease takes of an item that several leases share: one or more permits, a read lock or a write lock. */
   readonly seat?: Seat;
   /** Present while an operator keeps the lock closed on purpose, until `expiresAt`: nothing is stuck. */
   readonly pause?: Pause;
 }
 
-/** Who keeps a lock closed on purpose, and why. */
+/** The operator who keeps a lock closed on purpose, and the reason. */
 export interface Pause {
   readonly by: string;
   readonly reason: string;
 }
 
-/** Who had a lock before its present holder, or before it became free. */
+/** The last holder before the present one, or before the lock became free. */
 export interface LastHolder {
   readonly owner: string;
   /** Epoch milliseconds of that holder's clock. */
   readonly acquiredAt: number;
-  /** Epoch milliseconds: when it was released or broken; of a lease that had expired, when another caller took it over. */
+  /** Epoch milliseconds: when it was released or broken; for an expired lease, when another caller took it over. */
   readonly endedAt: number;
   /** `completed`: released, and its slot is done. `takenOver`: it was not released, and another caller took it over. */
   readonly end: LeaseEnd;
 }
 
-/** Reads who had a lock last; undefined where the item does not say so, or another program has spoilt it. */
+/** Reads the last holder of a lock; undefined if the item does not have it, or if another program has spoilt it. */
 export function lastHolderIn(item: Item = {}): LastHolder | undefined {
   const [end, ending] = String(item[attributeNames.lastEnd]).split(" ");
   const [acquiredAt, endedAt] = [item[attributeNames.lastAcquiredAt], Number(ending)];
@@ -86,8 +86,8 @@ export function lastHolderIn(item: Item = {}): LastHolder | undefined {
 /**
  * Reads a lease item; undefined for a missing item and for the tombstone of a released lock.
  *
- * Throws LeaseItemError for an item that cannot be judged: one of its holder, its times or its numbers is of another
- * form. A payload that cannot be read is no reason not to judge it.
+ * Throws LeaseItemError for an item that cannot be judged: its holder, a time or a number has another form. An item
+ * with an unreadable payload can still be judged.
  */
 export function readRecord(item: Item | undefined): LeaseRecord | undefined {
   if (item?.[attributeNames.token] === undefined) return undefined;
@@ -108,7 +108,7 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
     ...(item[attributeNames.ownClock] === item[attributeNames.version] && { ownClock: true }),
     ...payload,
     revocation: revocationOf(item[attributeNames.revocation]),
-    // The payload of a pause is the operator's own.
+    // An operator's client has written a pause's payload.
     ...(item[attributeNames.pauseToken] === token && { pause: Object(payload.data) as Pause }),
   };
 }
@@ -120,18 +120,20 @@ function payloadOf(stored: unknown): Pick<LeaseRecord, "data" | "invalidData"> {
   return { data: undefined, invalidData: typeof stored === "string" ? stored : "neither text nor JSON" };
 }
 
-/** Whatever is there is meant as a request to stop. */
+/** Any value of the attribute counts as a request to stop. */
 function revocationOf(stored: unknown): string | undefined {
   return stored === undefined || typeof stored === "string" ? stored : "revocation requested";
 }
 
-/** What tells one acquisition from every other, a clone of its process with the same random numbers included. */
+/**
+ * What distinguishes one acquisition from every other, even from a clone of its process with the same random numbers.
+ */
 export interface GrantIdentity {
   readonly token: string;
   readonly owner: string;
 }
 
-/** Whether a reentrant caller of this owner may have this lease too: it was acquired reentrantly as well. */
+/** Whether a reentrant caller of this owner may share this lease: it was acquired reentrantly as well. */
 export function isOpenTo(
   record: Pick<LeaseRecord, "reentrant" | "owner" | "inCooldown">,
   owner: string,
@@ -139,12 +141,12 @@ export function isOpenTo(
   return record.reentrant && record.owner === owner && !record.inCooldown;
 }
 
-/** Whether an item shows that this very acquisition holds the lock: then a write whose answer was lost has landed. */
+/** Whether an item shows that this acquisition holds the lock: then a write whose answer was lost has landed. */
 export function isHeldBy(item: Item | undefined, { token, owner }: GrantIdentity): boolean {
   return item?.[attributeNames.token] === token && item[attributeNames.owner] === owner;
 }
 
-/** Whether a token's own release has landed, whatever has happened to the lock since. */
+/** Whether a token's own release has landed, whatever happened to the lock afterwards. */
 export function wasReleasedByHolder(item: Item | undefined, token: string): boolean {
   return lastReleasedToken(item) === token && !wasBroken(item, token);
 }
@@ -159,7 +161,7 @@ export function lastDoneSlot(item: Item | undefined): string | undefined {
   return item && optionalTextIn(item, attributeNames.doneSlot);
 }
 
-/** The token that was released last, whatever has happened to the lock since. */
+/** The last released token, whatever happened to the lock afterwards. */
 export function lastReleasedToken(item: Item | undefined): string | undefined {
   const token = item?.[attributeNames.releasedToken];
   return typeof token === "string" ? token : undefined;

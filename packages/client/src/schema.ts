@@ -3,7 +3,7 @@
  * so that infrastructure code can read them too.
  */
 
-/** Attribute names of the table. An item under a key is told apart by its sort key. */
+/** Attribute names of the table. The sort key distinguishes the items under a key. */
 export const attributeNames = {
   /** Partition key (S): the lock's key, as the user wrote it. */
   partitionKey: "pk",
@@ -11,7 +11,7 @@ export const attributeNames = {
   sortKey: "sk",
   /** S: unique id of the acquisition that holds the lock; absent while the lock is free. */
   token: "token",
-  /** N: grows with every write of one token, so that writes that arrive late are told from newer ones. */
+  /** N: grows with every write of one token, so that a late write can be distinguished from a newer one. */
   version: "version",
   /** N: the fencing token; grows with every acquisition and survives a release. */
   fence: "fence",
@@ -22,25 +22,25 @@ export const attributeNames = {
   /** N: when the lease ends, in epoch milliseconds of the service's clock; see `ownClock`. */
   expiresAt: "expiresAt",
   /**
-   * N: the version whose `expiresAt` is of its writer's own clock, for the service had not told it the time: then the
-   * lease is judged by observation alone. It says nothing beside another version.
+   * N: the version whose `expiresAt` comes from its writer's own clock, because the service had not told it the time.
+   * Then only observation judges the lease. It applies to no other version.
    */
   ownClock: "ownClock",
-  /** N: how long an observer has to watch an unchanged record before it may call the holder dead. */
+  /** N: how long an observer has to see an unchanged record until it may judge the holder dead. */
   leaseDurationMs: "leaseDurationMs",
-  /** N: 1 where the lease was acquired with `reentrant`; its owner alone may take it over before its end. */
+  /** N: 1 if the lease was acquired with `reentrant`; its owner alone may take it over before its end. */
   reentrant: "reentrant",
   /** S: the user's payload, as JSON text. */
   data: "data",
   /** S: why the holder is asked to stop; absent without such a request. */
   revocation: "revocation",
-  /** S: the token that was released last; by it a release whose answer was lost is recognised. */
+  /** S: the last released token; it identifies a release whose answer was lost. */
   releasedToken: "releasedToken",
   /** S: the token whose lease was broken last (`forceRelease`): its holder has not released it. */
   brokenToken: "brokenToken",
   /** S: the token of a pause: while it holds the lock, an operator keeps the lock closed on purpose. */
   pauseToken: "pauseToken",
-  /** S: the owner of the last lease that has ended; kept while another holds the lock. */
+  /** S: the owner of the last lease that has ended; kept while another owner holds the lock. */
   lastOwner: "lastOwner",
   /** N: when that lease was acquired, in epoch milliseconds of its holder's clock. */
   lastAcquiredAt: "lastAcquiredAt",
@@ -48,9 +48,15 @@ export const attributeNames = {
   lastEnd: "lastEnd",
   /** S: the latest slot that was completed; survives every release, so that a slot is done once. */
   doneSlot: "doneSlot",
-  /** S: of a parked waiter, what Step Functions wants back to let it go on. Of no use without permission to send it. */
+  /**
+   * S: for a parked waiter, the token that resumes the waiting Step Functions execution. Useless without the permission
+   * to send it.
+   */
   taskToken: "taskToken",
-  /** S: of a parked waiter, what Lambda wants back to let a durable function go on. Of no use without permission to send it. */
+  /**
+   * S: for a parked waiter, the id that resumes the waiting durable function in Lambda. Useless without the permission
+   * to send it.
+   */
   callbackId: "callbackId",
   /** N: epoch seconds after which DynamoDB may collect the item. Never the lock's expiry. */
   timeToLive: "ttl",
@@ -59,18 +65,21 @@ export const attributeNames = {
 /** The sort key of a lease item. */
 export const leaseSortKey = "lease";
 
-/** Sort keys of workflows and durable functions that wait for the lock begin with this; then comes since when, and who. */
+/**
+ * The sort keys of workflows and durable functions that wait for the lock begin with this; then come the time since
+ * which they wait, and the waiter.
+ */
 export const waiterSortKeyPrefix = "waiter#";
 
-/** The sort key of the mark that calls are under way of a function that knows nothing of the lock. */
+/** The sort key of the mark that calls of a function without its own locking code are under way. */
 export const callSortKey = "call";
 
-/** Sort keys of the traces that operators leave begin with this; then come an ISO time and an id. */
+/** The sort keys of operators' traces begin with this; then come an ISO time and an id. */
 export const auditSortKeyPrefix = "audit#";
 
 /**
- * Sort keys of a key's history begin with this; then come an ISO time, a fencing token and what happened. They sort
- * behind all others: a read of the other items under a key ends before them, for there may be many.
+ * The sort keys of a key's history begin with this; then come an ISO time, a fencing token and the kind of the change.
+ * They sort behind all others, because there may be many: a read of a key's other items ends before them.
  */
 export const historySortKeyPrefix = "~history#";
 
@@ -80,7 +89,7 @@ export interface ItemKey {
   readonly sk: string;
 }
 
-/** Gives the primary key of a lock's lease item, or of a lease that has another sort key under its key. */
+/** Returns the primary key of a lock's lease item, or of a lease with another sort key under its key. */
 export function leaseItemKey(key: string, sortKey: string = leaseSortKey): ItemKey {
   return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: sortKey } as unknown as ItemKey;
 }
@@ -88,20 +97,20 @@ export function leaseItemKey(key: string, sortKey: string = leaseSortKey): ItemK
 const cooldownPrefix = "closed:";
 
 /**
- * Gives the token of a lock that was released early and is in its cooldown (`lockAtLeastForMs`).
+ * Returns the token of a lock that was released early and is in its cooldown (`lockAtLeastForMs`).
  *
- * It differs from the holder's token, so that nothing the former holder still sends can match it.
+ * It differs from the holder's token, so that no late request of the former holder can match it.
  */
 export function cooldownToken(token: string): string {
   return cooldownPrefix + token;
 }
 
-/** Tells whether a token stands for a lock that has no holder, but is in its cooldown. */
+/** Whether a token stands for a lock in its cooldown, which has no holder. */
 export function isCooldownToken(token: string): boolean {
   return token.startsWith(cooldownPrefix);
 }
 
-/** Gives the ttl attribute's value: whole epoch seconds, never earlier than the retention asks. */
+/** Returns the ttl attribute's value: whole epoch seconds, never earlier than the retention requires. */
 export function timeToLive(expiresAtMs: number, retentionMs: number): number {
   return Math.ceil((expiresAtMs + retentionMs) / 1000);
 }
@@ -129,7 +138,9 @@ export const limits: {
   revocationBytes: 1024,
   /** Ours: a slot is a time or a number. */
   slotBytes: 255,
-  /** Ours: how far ahead of its reader's clock a slot that is a time may lie. Clocks that are kept differ by less. */
+  /**
+   * Our own limit: how far a slot that is a time may lie ahead of its reader's clock. Well-kept clocks differ by less.
+   */
   slotAheadMs: 60_000,
   /** DynamoDB's 400 KB less 8 KiB for the key, the owner, the revocation and every other attribute. */
   dataBytes: 400 * 1024 - 8 * 1024,
@@ -137,7 +148,10 @@ export const limits: {
   dataDepth: 100,
   /** A year: far above any use, and every sum of times stays an exact integer. */
   durationMs: 366 * 24 * 60 * 60 * 1000,
-  /** Ours: the versions of a durable execution's lease begin with the time, and it is this many milliseconds in 2286. */
+  /**
+   * Our own limit: the versions of a durable execution's lease begin with the time, and the time has this many
+   * milliseconds in 2286.
+   */
   handleVersion: 10_000_000_000_000,
 };
 

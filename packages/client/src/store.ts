@@ -7,7 +7,7 @@ export type { CallOptions };
 /** An item's attributes as plain values; a lease table holds no other kinds. */
 export type Item = Readonly<Record<string, string | number>>;
 
-/** What an expression refers to: attribute names by `#`, the caller's values by `:`. */
+/** The placeholders of an expression: attribute names by `#`, the caller's values by `:`. */
 interface Expression {
   readonly names: Readonly<Record<string, string>>;
   readonly values: Item;
@@ -18,7 +18,7 @@ export interface UpdateRequest extends Expression {
   readonly key: ItemKey;
   readonly update: string;
   readonly condition: string;
-  /** Whether the item is wanted after a success too; it costs the service a little time. */
+  /** Whether the caller also needs the item after a success; this costs the service a little time. */
   readonly returnsItem: boolean;
 }
 
@@ -31,9 +31,10 @@ export interface TransactionEntry extends Expression {
 }
 
 /**
- * What became of a transaction: all of it, or nothing.
+ * The outcome of a transaction: all of it, or nothing.
  *
- * `refusals` has an entry for each of the transaction's: the item that refused, or undefined where its condition held.
+ * `refusals` has an entry for each entry of the transaction: the item that refused it, or undefined if its condition
+ * held.
  */
 export interface TransactionResult extends Pick<UpdateResult, "applied" | "retried"> {
   readonly refusals: readonly ({ readonly item: Item | undefined } | undefined)[];
@@ -44,7 +45,7 @@ export interface QueryRequest extends Expression {
   readonly keyCondition: string;
   /** A consistent read sees every earlier write and costs twice as much as one that may lag. */
   readonly consistent: boolean;
-  /** @default - as many as fit into a page of DynamoDB's */
+  /** @default - as many as fit into a page of DynamoDB */
   readonly limit?: number;
   /** Whether the last sort keys come first. @default false */
   readonly descending?: boolean;
@@ -59,7 +60,7 @@ export interface GetRequest {
   readonly consistent: boolean;
 }
 
-/** One page of a walk over the table: of as many items, before the filter, as fit into a page of the store's. */
+/** One page of a walk over the table: as many items, before the filter, as fit into a page of the store. */
 export interface ScanRequest extends Expression {
   readonly filter: string;
   /** Where the previous page ended. */
@@ -73,10 +74,9 @@ export interface ScanPage {
 }
 
 /**
- * What became of a conditional write.
+ * The outcome of a conditional write.
  *
- * `item` is the item as it stood when a write was refused, and as it stands after a write that was applied and that
- * asked for it.
+ * `item` is the item that refused the write, or the item after an applied write with `returnsItem`.
  */
 export interface UpdateResult {
   readonly applied: boolean;
@@ -85,26 +85,26 @@ export interface UpdateResult {
   readonly retried: boolean;
 }
 
-/** How many writes travel in one request at most: DynamoDB's limit for BatchExecuteStatement. */
+/** The most writes in one request: DynamoDB's limit for BatchExecuteStatement. */
 export const mostUpdatesTogether = 25;
 
 /**
- * Where leases are kept: DynamoDB, or memory in tests.
+ * The storage of leases: DynamoDB, or memory in tests.
  *
- * Every method rejects with a {@link LeaseError}; a condition that does not hold is a result, not an error.
- * A store executes expressions and knows nothing of leases. `@leasehold/client/conformance` checks a store of your own.
+ * Every method rejects with a {@link LeaseError}; a condition that does not hold is a result, not an error. A store
+ * executes expressions and knows nothing of leases. `@leasehold/client/conformance` checks your own store.
  */
 export interface LeaseStore {
   readonly tableName: string;
-  /** Whether it is in the caller's own process: then its time is that of the caller's clock. @default false */
+  /** Whether the store is in the caller's own process: then its time is the caller's clock. @default false */
   readonly isLocal?: boolean;
   /** One conditional write. */
   update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult>;
   /**
    * Several independent conditional writes, each of another item, in as few requests as the store has.
    *
-   * Gives, in the order of the requests, each result, or the error that `update` would reject with; undefined where only
-   * a call to `update` can tell what becomes of the write.
+   * Returns, in the order of the requests, each result, or the error that `update` would reject with; undefined if only
+   * a call to `update` can settle the write.
    */
   updateMany(
     requests: readonly UpdateRequest[],

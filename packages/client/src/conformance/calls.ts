@@ -1,4 +1,4 @@
-/** How calls must end: when they are cut off, too old, or wrong; and what they tell of the service's time. */
+/** How aborted, outdated and wrong calls must end, and what answers tell of the service's time. */
 import assert from "node:assert/strict";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
@@ -7,9 +7,9 @@ import type { ServiceTime } from "../time/service-clock.ts";
 import { always, type CheckTable, type ConformanceCheck, check } from "./check.ts";
 import { render, renderEntry } from "./write.ts";
 
-/** A call that was cut off ends within this time. */
+/** An aborted call ends within this time. */
 const promptMs = 2_000;
-/** A store tells the service's time at least as exactly. */
+/** A store tells the service's time at least this precisely. */
 const widestMs = 5_000;
 /** The hosts of a service may differ by this much. */
 const hostsDifferMs = 2_000;
@@ -113,7 +113,7 @@ export const callChecks: readonly ConformanceCheck[] = [
   }),
 ];
 
-/** A call of each method, on an item of the check's. */
+/** A call of each method, on an item of the check. */
 function attemptsOf(
   table: CheckTable,
   call: CallOptions,
@@ -132,7 +132,7 @@ function attemptsOf(
   ];
 }
 
-/** A denied call may be refused as such before it notices its signal. */
+/** A denied call may be refused as denied before it notices its signal. */
 function isCutOff(error: unknown): boolean {
   const isDenied = error instanceof LeaseError && error.code === "LEASE_ACCESS_DENIED";
   return error instanceof LeaseServiceError || isDenied;

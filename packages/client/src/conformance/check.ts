@@ -6,7 +6,7 @@ import { systemClock } from "../time/clock.ts";
 import { RecordingStore } from "./recording-store.ts";
 import { render, type Write } from "./write.ts";
 
-/** What a check is about. */
+/** The subject of a check. */
 export type ConformanceGroup =
   | "writes"
   | "conditions"
@@ -19,35 +19,35 @@ export type ConformanceGroup =
 
 /** Options of a {@link ConformanceCheck}. */
 export interface ConformanceOptions {
-  /** What the keys of the check begin with; a random text follows. @default "leasehold-conformance/" */
+  /** The prefix of the check's keys; a random text follows. @default "leasehold-conformance/" */
   readonly keyPrefix?: string;
-  /** Gets the keys of items that could not be removed after the check. @default - they are left without a word */
+  /** Gets the keys of items that could not be removed after the check. @default - they are left silently */
   readonly onLeftBehind?: (keys: readonly ItemKey[]) => void;
 }
 
-/** One thing that must hold of every store of leases. */
+/** One property that every store of leases must have. */
 export interface ConformanceCheck {
   readonly group: ConformanceGroup;
-  /** What must hold, as a sentence. */
+  /** The property, as a sentence. */
   readonly name: string;
   /**
-   * Looks whether it holds of a store. Writes items under a key of its own, and removes them afterwards.
+   * Checks the property of a store. Writes items under its own key, and removes them afterwards.
    *
-   * Resolves to undefined where it holds, and to the reason where it cannot be looked at in this store. Rejects with an
-   * AssertionError of node:assert where it does not hold, and with what the store rejects with where a call fails that
-   * has to succeed. Takes two minutes at most.
+   * Resolves to undefined if the store has the property, and to the reason if this store does not allow the check.
+   * Rejects with an AssertionError of node:assert if the store lacks the property, and with the store's error if a call
+   * fails that must succeed. Takes two minutes at most.
    */
   run(store: LeaseStore, options?: ConformanceOptions): Promise<string | undefined>;
 }
 
-/** What the keys of checks begin with, unless the caller names something else. */
+/** The default prefix of the checks' keys. */
 export const defaultKeyPrefix = "leasehold-conformance/";
 
 const longestCheckMs = 120_000;
-/** As many items go in one transaction, whatever their size. */
+/** The items of one transaction, whatever their size. */
 const removedTogether = 8;
 
-/** Makes a check of its sentence and what it does; that gives a reason where it cannot look. */
+/** Returns a check by its sentence and its function. The function returns a reason if it cannot check. */
 export function check(
   group: ConformanceGroup,
   name: string,
@@ -90,13 +90,13 @@ async function inTime<T>(look: Promise<T>): Promise<T> {
   }
 }
 
-/** The part of a table that is a check's own: one partition key, whose items are removed afterwards. */
+/** A check's own part of a table: one partition key, whose items are removed afterwards. */
 export class CheckTable {
-  /** The store itself; it remembers what was written. */
+  /** The store; it remembers what was written. */
   readonly store: LeaseStore;
   /** The check's own key. */
   readonly pk: string;
-  /** For calls without a bound of their own. */
+  /** For calls without their own limit. */
   readonly call: CallOptions = { signal: new AbortController().signal, isCurrent: () => true };
   readonly #recording: RecordingStore;
 
@@ -106,12 +106,12 @@ export class CheckTable {
     this.pk = `${keyPrefix}${randomUUID()}`;
   }
 
-  /** The key of an item of the check's. */
+  /** The key of an item of the check. */
   key(sk: string): ItemKey {
     return { pk: this.pk, sk };
   }
 
-  /** Sends one write of an item of the check's. */
+  /** Sends one write of an item of the check. */
   write(sk: string, write: Omit<Write, "key">, call: CallOptions = this.call): Promise<UpdateResult> {
     return this.store.update(render({ key: this.key(sk), ...write }), call);
   }
@@ -127,13 +127,13 @@ export class CheckTable {
     return this.store.get({ key: this.key(sk), consistent: true }, this.call);
   }
 
-  /** What an item holds besides its key; undefined where there is no item. */
+  /** An item's attributes besides its key; undefined without an item. */
   async contents(sk: string): Promise<Item | undefined> {
     const item = await this.item(sk);
     return item && contentsOf(item);
   }
 
-  /** Removes what was written; gives the keys of what may still be there. */
+  /** Removes what was written; returns the keys of items that may still be there. */
   async clean(): Promise<readonly ItemKey[]> {
     const keys = this.#recording.written;
     const left: ItemKey[] = [];
@@ -150,16 +150,17 @@ export class CheckTable {
       const entries = keys.map((key) => ({ key, ...holds, action: "delete" as const }));
       return (await this.store.transact(entries, this.call)).applied;
     } catch {
-      // Ignored: the caller is told of what is left, and the check itself has said what is wrong with the store.
+      // Ignored: the caller gets the keys that are left, and the check itself has reported what is wrong with the
+      // store.
       return false;
     }
   }
 }
 
-/** A condition that holds of every item of a check's, and where there is no item. */
+/** A condition that holds for every item of a check, and for a missing item. */
 export const always: Write["insist"] = [["never", "missing"]];
 
-/** What an item holds besides its key. */
+/** An item's attributes besides its key. */
 export function contentsOf(item: Item): Item {
   const { [attributeNames.partitionKey]: _, [attributeNames.sortKey]: __, ...contents } = item;
   return contents;

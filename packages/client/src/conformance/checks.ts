@@ -9,7 +9,7 @@ import { transactionChecks } from "./transactions.ts";
 import { writeChecks } from "./writes.ts";
 
 /**
- * All that must hold of a store of leases, whatever keeps it. Independent of each other, and of any test runner:
+ * All checks of a store of leases, whatever the store is. They are independent of each other, and of any test runner:
  *
  * ```ts
  * for (const { name, run } of conformanceChecks) {

@@ -1,10 +1,10 @@
-/** Each form that a condition can have: when it must hold, and when not. */
+/** Each form of a condition: when it must hold, and when not. */
 import assert from "node:assert/strict";
 import type { Item } from "../store.ts";
 import { type ConformanceCheck, check } from "./check.ts";
 import type { Condition } from "./write.ts";
 
-/** What the conditions are about. */
+/** The item of the conditions. */
 const item: Item = { n: 9, m: 10, text: "b", other: "b", digits: "9" };
 
 export const conditionChecks: readonly ConformanceCheck[] = [
@@ -184,7 +184,7 @@ export const conditionChecks: readonly ConformanceCheck[] = [
   }),
 ];
 
-/** A check of conditions that stand alone: each is asked of one item. */
+/** A check of single conditions: each is tested on one item. */
 function condition(
   name: string,
   { holding, failing }: { readonly holding: readonly Condition[]; readonly failing: readonly Condition[] },

@@ -80,7 +80,7 @@ export const contentionChecks: readonly ConformanceCheck[] = [
   ),
 ];
 
-/** One of the transactions; undefined where it met another one and gave up. */
+/** One of the transactions; undefined if it met another one and gave up. */
 async function together(table: CheckTable, writer: number): Promise<TransactionResult | undefined> {
   const write = { set: { version: 1, writer }, insist: [["version", "=", 0]] } as const;
   const entries = ["a", "b"].map((sk) => renderEntry({ key: table.key(sk), ...write }));

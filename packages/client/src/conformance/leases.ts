@@ -1,5 +1,5 @@
 /**
- * What a lock must do on the store. Time is a clock of the checks' own, so nothing waits; the store is taken for one that
+ * The behaviour of a lock on the store. Time is the checks' own clock, so nothing waits; the store counts as one that
  * tells no time.
  */
 import assert from "node:assert/strict";
@@ -15,12 +15,12 @@ const clockSkewMs = 1_000;
 const retentionMs = 86_400_000;
 const contenders = 12;
 
-/** What the checks of leases work with. */
+/** The parts that the checks of leases use. */
 interface Lock {
   readonly table: CheckTable;
   readonly key: string;
   readonly clock: ManualClock;
-  /** A client of its own, as of another process. */
+  /** A separate client, as of another process. */
   readonly client: (owner: string) => LeaseClient;
 }
 
@@ -174,7 +174,7 @@ function lock(name: string, look: (lock: Lock) => Promise<void>): ConformanceChe
   });
 }
 
-/** The same store, whose time is that of the checks' clock. */
+/** The same store, with the time of the checks' clock. */
 function inClockTime(store: LeaseStore): LeaseStore {
   const untimed = ({ signal, isCurrent }: CallOptions): CallOptions => ({ signal, isCurrent });
   return {

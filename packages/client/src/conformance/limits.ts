@@ -1,11 +1,11 @@
-/** How large keys and items may be at least, and what must become of larger ones. */
+/** The least sizes of keys and items that must be possible, and the refusal of larger ones. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import { limits } from "../schema.ts";
 import { type CheckTable, type ConformanceCheck, check } from "./check.ts";
 import { render } from "./write.ts";
 
-/** More than an item may have in DynamoDB, with its names. */
+/** Larger than an item in DynamoDB may be, with its names. */
 const tooLarge = "x".repeat(400 * 1024);
 
 export const limitChecks: readonly ConformanceCheck[] = [
@@ -35,7 +35,7 @@ export const limitChecks: readonly ConformanceCheck[] = [
   }),
 ];
 
-/** Whether a write is applied; false where it is refused as an error of this package's. */
+/** Whether a write is applied; false if it is refused with an error of this package. */
 async function writes(table: CheckTable, sk: string, data: string): Promise<boolean> {
   try {
     return (await table.write(sk, { set: { data }, insist: [["data", "exists"]] })).applied;

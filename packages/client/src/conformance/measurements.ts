@@ -1,4 +1,4 @@
-/** What is measured on a store besides its conformance: latency, the throughput of one item, the largest batch. */
+/** The measurements of a store besides its conformance: latency, the throughput of one item, the largest batch. */
 import { LeaseError } from "../errors/errors.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
@@ -10,19 +10,19 @@ const writesInTurn = 100;
 const writesAtOnce = 200;
 const writers = 10;
 
-/** What was measured on a store. */
+/** The measurements of a store. */
 export interface ConformanceMeasurements {
   /** How long one conditional write of one item took, in milliseconds. */
   readonly writeMs: { readonly p50: number; readonly p99: number; readonly of: number };
   /** Conditional writes of one item a second, by 10 writers at the same time. */
   readonly writesPerSecond: number;
-  /** How many writes of different items one request took; 1 where they are sent one by one. */
+  /** How many writes of different items one request took; 1 if they are sent one by one. */
   readonly largestBatch: number;
   /** How far the service's clock is ahead of this machine's; undefined where the answers tell no time. */
   readonly clockOffset: ClockOffset | undefined;
 }
 
-/** Measures on items of a table's own. */
+/** Measures on the table's own items. */
 export async function measure(
   table: CheckTable,
   signal: AbortSignal | undefined,
@@ -52,7 +52,7 @@ export async function measure(
 
 async function largestBatch(table: CheckTable): Promise<number> {
   const names = Array.from({ length: mostUpdatesTogether }, (_, index) => `batch${index}`);
-  // A batch changes items that are there; what it would make is left to a write of its own.
+  // A batch changes existing items; a new item needs a separate write.
   for (const sk of names) await table.put(sk, { n: 1 });
   const requests = names.map((sk) => render({ key: table.key(sk), set: { n: 2 }, insist: [["n", "=", 1]] }));
   const results = await table.store.updateMany(requests, table.call);

@@ -15,7 +15,7 @@ const bytesPerWriteUnit = 1_024;
 const bytesPerReadUnit = 4_096;
 const bytesOfNumber = 8;
 
-/** Calls of a store, and about what they cost in DynamoDB's capacity units. */
+/** The calls of a store, and their approximate cost in DynamoDB's capacity units. */
 export interface ConformanceCost {
   /** Calls of the store. Many writes in one call can be several requests. */
   readonly calls: number;
@@ -31,12 +31,12 @@ export interface ClockOffset {
   readonly mostMs: number;
 }
 
-/** A store that counts what is sent, estimates what it costs, and notes what answers tell of the time. */
+/** A store that counts its requests, estimates their cost, and notes the time in answers. */
 export class MeteredStore implements LeaseStore {
   readonly tableName: string;
   readonly isLocal: boolean;
   readonly #store: LeaseStore;
-  /** The bytes that an item has had at most: DynamoDB counts a write by the larger of both states. */
+  /** The largest size of each item in bytes: DynamoDB counts a write by the larger of both states. */
   readonly #bytes = new Map<string, number>();
   #cost: ConformanceCost = { calls: 0, writeUnits: 0, readUnits: 0 };
   #offset: ClockOffset | undefined;
@@ -47,12 +47,12 @@ export class MeteredStore implements LeaseStore {
     this.#store = store;
   }
 
-  /** What was sent until now. */
+  /** The requests so far. */
   get cost(): ConformanceCost {
     return this.#cost;
   }
 
-  /** What the answers have told; undefined where they told no time. */
+  /** The service's time by the answers; undefined if they told no time. */
   get clockOffset(): ClockOffset | undefined {
     return this.#offset;
   }
@@ -106,7 +106,7 @@ export class MeteredStore implements LeaseStore {
     return Math.ceil(bytes / bytesPerWriteUnit);
   }
 
-  /** Every answer narrows the bounds. Where they cross, the service has clocks that differ: the last answer counts. */
+  /** Every answer narrows the bounds. If the bounds cross, the service's clocks differ: then the last answer counts. */
   #timed(call: CallOptions): CallOptions {
     return {
       signal: call.signal,

@@ -1,4 +1,4 @@
-/** What reads must show: of one item, of the items under a key, and of the whole table. */
+/** The results of reads: of one item, of the items under a key, and of the whole table. */
 import assert from "node:assert/strict";
 import type { ItemKey } from "../schema.ts";
 import { pagesOf } from "../store/pages.ts";
@@ -12,9 +12,9 @@ const shuffled = [
   ...inOrder.filter((_, index) => index % 2 === 0).reverse(),
   ...inOrder.filter((_, index) => index % 2 === 1),
 ];
-/** A walk over a table ends after as many pages. */
+/** The most pages of a walk over a table. */
 const mostPages = 50;
-/** As large a text makes four items exceed DynamoDB's page of a megabyte. */
+/** Four items with a text of this length exceed DynamoDB's page of a megabyte. */
 const largeText = "x".repeat(300_000);
 
 export const readChecks: readonly ConformanceCheck[] = [
@@ -148,7 +148,7 @@ function queryOf({ pk }: CheckTable): QueryRequest {
   };
 }
 
-/** Reads page after page; throws where a page leads to itself. */
+/** Reads page after page; throws if a page leads to itself. */
 async function readAll(
   read: (from: { readonly after?: ItemKey }) => Promise<ScanPage>,
   most = Number.POSITIVE_INFINITY,

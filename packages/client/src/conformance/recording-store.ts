@@ -9,7 +9,7 @@ import type {
   UpdateRequest,
 } from "../store.ts";
 
-/** A store that remembers which items were to be written, so that they can be removed. */
+/** A store that remembers the written items, so that they can be removed. */
 export class RecordingStore implements LeaseStore {
   readonly tableName: string;
   readonly isLocal: boolean;

@@ -18,24 +18,24 @@ import { conformanceChecks } from "./checks.ts";
 import { type ConformanceMeasurements, measure } from "./measurements.ts";
 import { type ConformanceCost, MeteredStore } from "./metered-store.ts";
 
-/** What became of one check. */
+/** The result of one check. */
 export interface ConformanceResult extends Pick<ConformanceCheck, "group" | "name"> {
   readonly outcome: "ok" | "failed" | "skipped";
-  /** Why it has failed, or was skipped. */
+  /** Why it failed, or was skipped. */
   readonly reason?: string;
   readonly tookMs: number;
 }
 
 /** Options of {@link runConformance}. */
 export interface ConformanceRunOptions {
-  /** The store to look at. */
+  /** The store to check. */
   readonly store: LeaseStore;
   /**
-   * What all keys begin with that are written; a random text follows. At most 1024 bytes.
+   * The prefix of all written keys; a random text follows. At most 1024 bytes.
    * @default "leasehold-conformance/"
    */
   readonly keyPrefix?: string;
-  /** Which checks are made. @default - all of {@link conformanceChecks} */
+  /** The checks to run. @default - all of {@link conformanceChecks} */
   readonly checks?: readonly ConformanceCheck[];
   /** Ends the run between two checks; what was written is removed. */
   readonly signal?: AbortSignal;
@@ -43,13 +43,13 @@ export interface ConformanceRunOptions {
   readonly onResult?: (result: ConformanceResult) => void;
 }
 
-/** What a run has found. */
+/** The result of a run. */
 export interface ConformanceReport {
   /** In the order of the checks. */
   readonly results: readonly ConformanceResult[];
   /** Whether no check has failed. */
   readonly conforms: boolean;
-  /** Undefined where a check has failed: the figures of a wrong store say nothing. */
+  /** Undefined if a check has failed: measurements of a wrong store mean nothing. */
   readonly measured: ConformanceMeasurements | undefined;
   readonly cost: ConformanceCost;
   /** Keys of items that could not be removed. */
@@ -77,9 +77,9 @@ const rules: Rules<ConformanceRunOptions> = {
  * for (const { name, outcome, reason } of report.results) console.log(outcome, name, reason ?? "");
  * ```
  *
- * It first writes one item and removes it: rejects with what the store rejects with where that fails, such as a table that
- * is missing or a permission. A check whose calls are denied is skipped. One that fails in a way that may pass is made once
- * more. Rejects with InvalidOptionsError, and with the signal's reason once it aborts.
+ * It first writes one item and removes it. If that fails, it rejects with the store's error, such as a missing table or
+ * permission. It skips a check whose calls are denied, and repeats a check once if its failure may pass. Rejects with
+ * InvalidOptionsError, and with the signal's reason once it aborts.
  *
  * On DynamoDB it takes about 1,100 calls, 8,000 write units and 1,000 read units: about half a cent.
  */
@@ -119,7 +119,7 @@ type Outcome = Pick<ConformanceResult, "outcome" | "reason">;
 
 async function outcomeOf(run: () => Promise<string | undefined>): Promise<Outcome> {
   try {
-    // A service that throttles does not conform less.
+    // A throttling service can still conform.
     const reason = await run().catch((error: unknown) => (mayPass(error) ? run() : Promise.reject(error)));
     return reason === undefined ? { outcome: "ok" } : { outcome: "skipped", reason };
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What several writes in one transaction must do: all of them, or nothing. */
+/** Several writes in one transaction: all of them, or nothing. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import type { TransactionResult } from "../store.ts";
@@ -113,7 +113,7 @@ function transact(table: CheckTable, entries: Entries): Promise<TransactionResul
   );
 }
 
-/** What refused, without the keys. */
+/** The refusals, without the keys. */
 async function refusalsOf(table: CheckTable, entries: Entries): Promise<TransactionResult["refusals"]> {
   const { applied, refusals } = await transact(table, entries);
   assert.equal(applied, false, "a condition does not hold");

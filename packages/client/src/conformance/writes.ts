@@ -1,4 +1,4 @@
-/** What a single conditional write must do, and several that are sent together. */
+/** A single conditional write, and several that are sent together. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import type { UpdateResult } from "../store.ts";
@@ -112,7 +112,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
       const results = await table.store.updateMany(requests, table.call);
       assert.equal(results.length, manyWrites, "each write has a result");
       for (const [index, result] of results.entries()) {
-        // An error tells nothing of what became of the write.
+        // An error does not show the outcome of the write.
         if (result instanceof LeaseError) continue;
         await checkTogether(table, index, isDue(index), result);
       }
@@ -120,7 +120,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
   ),
 ];
 
-/** Where only a call to `update` can tell what becomes of a write, it is made. */
+/** Makes the write by `update` if only that can settle it. */
 async function checkTogether(
   table: CheckTable,
   index: number,

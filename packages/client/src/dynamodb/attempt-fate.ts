@@ -1,42 +1,42 @@
 /**
- * What becomes of an attempt to send a request: the one place that decides whether a write may have landed, for every
+ * The fate of an attempt to send a request: this file alone decides whether a write may have landed, for every
  * transport.
  */
 
 /**
- * - `notSent`: no byte of the request has left: no connection came about.
+ * - `notSent`: no byte of the request has left, because there was no connection.
  * - `answered`: the service, or something before it, has refused it. Nothing was written.
- * - `sent`: it has left, and nobody has said what became of it.
+ * - `sent`: it has left, and no answer shows its result.
  */
 export type AttemptFate = "notSent" | "answered" | "sent";
 
-/** The parts of an error that tell whether a request has left. */
+/** The parts of an error that show whether a request has left. */
 interface AttemptError {
   readonly code?: unknown;
   readonly message?: unknown;
   readonly syscall?: unknown;
-  /** Of several addresses, each one's. */
+  /** The error of each address, if there are several. */
   readonly errors?: readonly unknown[];
   readonly $metadata?: { readonly httpStatusCode?: number };
-  /** Set by a transport that knows. */
+  /** Set by a transport that knows whether it has sent the request. */
   readonly $wasSent?: boolean;
 }
 
-/** No name, no route, no port that listens. */
+/** No name, no route, no listening port. */
 const noConnection =
   /^E(CONNREFUSED|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|HOSTDOWN|NETDOWN|ADDRNOTAVAIL)$/;
-/** A certificate that is not trusted: then the connection ends before the request is written. */
+/** An untrusted certificate: then the connection ends before the request is written. */
 const noTrust =
   /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH|ERR_TLS_)/;
-/** What Node, OpenSSL and the SDK say of a connection, or of a handshake, that did not come about. */
+/** Messages of Node, OpenSSL and the SDK about a failed connection or handshake. */
 const noHandshake =
   /before secure TLS connection was established|(did not establish|without establishing) a connection|SSL routines:[^:]*:.*(wrong version number|packet length too long|http request|(unsupported|unknown) protocol|no protocols available|handshake failure|alert protocol version)/;
 
-/** Tells what has become of an attempt that failed. What cannot be told counts as sent. */
+/** Returns the fate of a failed attempt. An unclear fate counts as sent. */
 export function fateOf(error: unknown): AttemptFate {
   const { $metadata, $wasSent } = Object(error) as AttemptError;
   const status = $metadata?.httpStatusCode;
-  // Behind a success that cannot be read, and behind a failure of the service, a write may have landed.
+  // After an unreadable success, or a failure of the service, a write may have landed.
   if (status !== undefined) return status >= 300 && status < 500 ? "answered" : "sent";
   if ($wasSent !== undefined) return $wasSent ? "sent" : "notSent";
   return isUnconnected(error) ? "notSent" : "sent";

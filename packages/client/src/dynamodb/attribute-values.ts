@@ -17,7 +17,7 @@ export function toAttributeValues(values: Item | ItemKey): Record<string, PlainA
   return attributes;
 }
 
-/** The values that an expression refers to; undefined for none: DynamoDB refuses an empty map. */
+/** The values that an expression refers to; undefined for none, because DynamoDB refuses an empty map. */
 export function expressionValues(values: Item): Record<string, PlainAttributeValue> | undefined {
   return Object.keys(values).length === 0 ? undefined : toAttributeValues(values);
 }
@@ -25,8 +25,8 @@ export function expressionValues(values: Item): Record<string, PlainAttributeVal
 /**
  * Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds.
  *
- * A value of another kind, which another program or a person has written, is given as NaN: it is there, which a
- * condition on the item sees too, and every reader refuses it.
+ * A value of another kind, which another program or a person has written, becomes NaN. So it counts as present, as in a
+ * condition on the item, and every reader refuses it.
  */
 export function fromAttributeValues(
   attributes: Record<string, AttributeValue> | undefined,

@@ -4,10 +4,10 @@ const firstPauseMs = 60_000;
 const longestPauseMs = 60 * 60_000;
 
 /**
- * When batches are not worth sending, because the service or a policy has just refused one.
+ * A pause in sending batches, because the service or a policy has just refused one.
  *
- * Policies and credentials change, and one refusal may be a passing one: a batch is tried again after a pause that
- * doubles with each refusal, from a minute up to an hour.
+ * Policies and credentials change, and a refusal may be temporary. So a batch is tried again after a pause that doubles
+ * with each refusal, from a minute up to an hour.
  */
 export class BatchPause {
   readonly #clock: Clock;
@@ -23,7 +23,7 @@ export class BatchPause {
     return this.#clock.monotonic() < this.#until;
   }
 
-  /** A batch has been refused. Batches that were sent beside it tell nothing new. */
+  /** A batch has been refused. The results of concurrent batches show nothing new. */
   begin(): void {
     if (this.isOn) return;
     this.#until = this.#clock.monotonic() + this.#nextMs;

@@ -2,17 +2,17 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { InvalidOptionsError } from "../errors/errors.ts";
 
 /**
- * Makes the client that is used where the user brings none.
+ * Creates the client for users who do not bring their own.
  *
- * DynamoDB answers in milliseconds: an answer that takes seconds is taken for lost, and the SDK tries again on
- * another connection. The SDK alone would wait for ever. Connections are kept alive. Throws InvalidOptionsError where the
- * SDK is too old.
+ * DynamoDB answers in milliseconds. So an answer that takes seconds counts as lost, and the SDK tries again on another
+ * connection. By default the SDK would wait for ever. Connections are kept alive. Throws InvalidOptionsError if the SDK
+ * is too old.
  */
 export function createDynamoDBClient(): DynamoDBClient {
   const client = new DynamoDBClient({
     requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
   });
-  // An older SDK takes the settings for the handler itself.
+  // An older SDK takes the settings themselves for the handler.
   if (typeof client.config.requestHandler.handle !== "function") throw tooOldSdk();
   return client;
 }

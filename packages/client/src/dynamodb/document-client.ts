@@ -1,7 +1,8 @@
 import type { DynamoDBSender } from "../options/options.ts";
 
-/** Tells in which form the commands of a user's client take values. */
+/** Whether the commands of a user's client take plain values. */
 export function isDocumentClient(dynamodb: DynamoDBSender): boolean {
-  // Only the document client is made by a static method from another client; it marks that client's config, too.
+  // Only the document client's class has a static method that makes it from another client. It also marks that client's
+  // config.
   return typeof (dynamodb.constructor as Partial<{ from: unknown }>).from === "function";
 }

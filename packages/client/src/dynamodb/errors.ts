@@ -1,6 +1,6 @@
 /**
- * Turns what the SDK and the service say of a request that failed into errors of this package. A mistake in the program
- * stays as it is: it is no failure of the service's, and would come again with every repetition.
+ * Turns the SDK's and the service's errors into errors of this package. A mistake in the program stays as it is: it is
+ * no failure of the service, and every repetition would fail again.
  */
 import {
   LeaseConfigurationError,
@@ -19,7 +19,7 @@ import type { UpdateRequest } from "../store.ts";
 import { fateOf } from "./attempt-fate.ts";
 import { locationOf } from "./location.ts";
 
-/** The parts of the SDK's errors that tell them apart. */
+/** The parts by which the SDK's errors are distinguished. */
 interface SdkError {
   readonly name?: string | undefined;
   readonly message?: string | undefined;
@@ -32,13 +32,13 @@ const throttling =
 const conflictErrors = /^(Transaction(Conflict|Canceled|InProgress)|ReplicatedWriteConflict)Exception\b/;
 const batchRefusals = /^(AccessDenied|UnknownOperation|Validation)(Exception|Error)?$/;
 
-/** Tells whether an error says that the service has too many requests at the moment. */
+/** Whether an error says that the service has too many requests at the moment. */
 export function isThrottling(error: unknown): boolean {
   return throttling.test(signOf(error));
 }
 
 /**
- * Tells whether a write met another on the same item: a transaction, its own repetition, or another region's write.
+ * Whether a write has met another write of the same item: a transaction, its own repetition, or another region's write.
  *
  * A transaction that was cancelled for a condition is no conflict: it would be refused again.
  */
@@ -47,30 +47,31 @@ export function isConflict(error: unknown): boolean {
   return conflictErrors.test(name) && !reasons?.some(({ Code }) => Code === "ConditionalCheckFailed");
 }
 
-/** Tells whether an error's code says that the service, or a policy, does not take writes in batches. */
+/** Whether an error's code says that the service, or a policy, does not accept writes in batches. */
 export function isBatchRefusal(code: string | undefined): boolean {
   return batchRefusals.test(code ?? "");
 }
 
-/** The table that was asked, and through which client. */
+/** The table of a call, and the client that sends to it. */
 export interface AskedTable {
   readonly tableName: string;
   readonly dynamodb: DynamoDBSender;
 }
 
-/** What a call's attempts on the wire have shown; by default there was one, which met that error. */
+/** What a call's attempts on the wire have shown; by default one attempt, which failed with that error. */
 export interface Attempts {
-  /** Whether one of them may have landed, or may still land. */
+  /** Whether an attempt may have landed, or may still land. */
   readonly mayHaveLanded: boolean;
-  /** The error of the last attempt that failed. */
+  /** The error of the last failed attempt. */
   readonly lastError: unknown;
 }
 
 /**
- * Gives what a call is to reject with: an error of ours; one that is ours already, or a mistake in the program, as it is.
+ * Returns the error that a call rejects with: an error of this package. One that is such an error already, or a mistake
+ * in the program, stays as it is.
  *
- * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whether it may have
- * landed is what all of its attempts say.
+ * If a call was aborted while it waited to try again, its cause is the error of its last attempt. Whether it may have
+ * landed depends on all of its attempts.
  */
 export async function rejectionFor(
   error: unknown,
@@ -81,7 +82,7 @@ export async function rejectionFor(
   if (error instanceof LeaseError || isMistake(error)) return error;
   const cause = signal.aborted ? attempts.lastError : error;
   const { mayHaveLanded } = attempts;
-  // The SDK tells of a request that was cut off as of one that has failed.
+  // The SDK reports an aborted request as a failed one.
   if (cause === undefined || (signal.aborted && (cause as SdkError).name === "AbortError")) {
     const text = `the table ${quoted(tableName)} ${silence} (${saying(signal.reason)})`;
     return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error, tableName, mayHaveLanded });
@@ -92,8 +93,8 @@ export async function rejectionFor(
 }
 
 /**
- * Turns what DynamoDB said of a write that counts up something that is no number into an error that names the item;
- * undefined for every other error.
+ * Returns an error that names the item if DynamoDB refused to count up an attribute that is no number; undefined for
+ * every other error.
  */
 export function toItemError(error: unknown, { key, update }: UpdateRequest): LeaseItemError | undefined {
   const { name, message = "" } = error as SdkError;
@@ -106,8 +107,8 @@ export function toItemError(error: unknown, { key, update }: UpdateRequest): Lea
 }
 
 /**
- * Turns what a batch says of one statement into the error of its write; undefined where a write of its own says more,
- * or can succeed at once.
+ * Turns a batch's error of one statement into the error of its write; undefined if a separate write would say more, or
+ * could succeed at once.
  */
 export function statementError(
   error: { readonly Code?: string | undefined; readonly Message?: string | undefined } | undefined,
@@ -118,7 +119,7 @@ export function statementError(
   return failure.code === "LEASE_THROTTLED" || failure.code === "LEASE_SERVICE_FAILED" ? failure : undefined;
 }
 
-/** Makes an error of ours; `table` is what its message begins with. */
+/** Creates an error of this package; its message begins with `table`. */
 function failureOf(said: unknown, table: string, properties: LeaseErrorProperties): LeaseError {
   const { name = "", message = String(said) } = said as SdkError;
   const sign = signOf(said);
@@ -126,13 +127,13 @@ function failureOf(said: unknown, table: string, properties: LeaseErrorPropertie
   return new type(code as never, `${table} ${finding} (${name}: ${message})`, properties);
 }
 
-/** An error's name, status and message, by which the ways to fail are told apart. */
+/** An error's name, status and message, which distinguish the kinds of failure. */
 function signOf(said: unknown): string {
   const { name = "", message = String(said), $metadata } = said as SdkError;
   return `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
 }
 
-/** A way to fail: its sign, class and code, what the table did or what is wrong with it, and what to do. */
+/** A kind of failure: its sign, class and code, what the table did or what is wrong with it, and what to do. */
 type Failure = readonly [
   /** Matches an error's name, status (0 without an answer) and message, as `ThrottlingException 400: slow down`. */
   sign: RegExp,
@@ -145,7 +146,7 @@ const silence = "gave no answer: check the endpoint and the network, or try agai
 
 const rejection: Failure = [/./, LeaseServiceError, "LEASE_REQUEST_REJECTED", "rejected the request"];
 
-/** The first that fits counts. The statements of a batch name errors without "Exception", or with "Error". */
+/** The first match counts. The statements of a batch name errors without "Exception", or with "Error". */
 const failures: readonly Failure[] = [
   [
     /^ResourceNotFoundException /,
@@ -191,14 +192,14 @@ const failures: readonly Failure[] = [
     "failed to serve the request: try again later",
   ],
   [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", silence],
-  // A success that cannot be read: a write may have landed behind it.
+  // An unreadable success: a write may have landed.
   [
     /^\S* 2\d\d:/,
     LeaseServiceError,
     "LEASE_NO_ANSWER",
     "gave an answer that cannot be read: check the endpoint and proxies, or try again later",
   ],
-  // A refusal that is no error of DynamoDB's, as the light store and the SDK name it.
+  // A refusal that does not come from DynamoDB, as the light store and the SDK name it.
   [
     /^(Unanswered|Syntax|Unknown)\S* [34]\d\d:/,
     LeaseServiceError,

@@ -1,16 +1,16 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { DynamoDBSender } from "../options/options.ts";
 
-/** The parts of a client's settings that say where it sends its requests; a test double may have none of them. */
+/** The settings that determine where a client sends its requests; a test double may have none of them. */
 type Settings = Partial<Pick<DynamoDBClient["config"], "region" | "endpoint">>;
 
 /**
- * Says which region and endpoint a client asks, for a message. Ask only after an answer has come: then the client has
- * looked both up already.
+ * Describes the region and the endpoint of a client, for a message. Call it only after an answer: then the client has
+ * looked up both.
  */
 export async function locationOf(dynamodb: DynamoDBSender): Promise<string> {
   const { region, endpoint }: Settings = (dynamodb as Partial<DynamoDBClient>).config ?? {};
-  // Ignored: what keeps them from being told is in the message that this one is a part of.
+  // Ignored: the surrounding message already has the reason.
   const name = typeof region === "function" ? await region().catch(() => undefined) : undefined;
   const parts = typeof endpoint === "function" ? await endpoint().catch(() => undefined) : undefined;
   const port = parts?.port === undefined ? "" : `:${parts.port}`;

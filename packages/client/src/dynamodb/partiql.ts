@@ -4,10 +4,10 @@ import type { Item, UpdateRequest } from "../store.ts";
 import { toAttributeValue } from "./attribute-values.ts";
 
 /**
- * Writes a conditional update as a PartiQL statement, so that several can travel in one BatchExecuteStatement.
+ * Writes a conditional update as a PartiQL statement, so that one BatchExecuteStatement can carry several.
  *
- * Serves updates that only SET plain values: the words of both languages are the same there, and only names,
- * values and commas are spelt differently.
+ * It supports updates that only SET plain values: both languages use the same words there, and differ only in the
+ * spelling of names, values and commas.
  */
 export function toStatement(tableName: string, request: UpdateRequest): BatchStatementRequest {
   const parameters: Item[string][] = [];

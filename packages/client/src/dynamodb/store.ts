@@ -29,7 +29,7 @@ const commands = {
   Scan: ScanCommand,
 };
 
-/** As much of an SDK's command as is used here; the types of the two SDK packages differ. */
+/** The part of an SDK's command that is used here; the types of the two SDK packages differ. */
 interface Command {
   readonly middlewareStack: {
     add(
@@ -65,8 +65,8 @@ class SdkTransport implements Transport {
     attempts: CallAttempts,
   ): Promise<Operations[Operation][1]> {
     const command = new (commands[operation] as unknown as new (input: object) => Command)(input);
-    // In front of the deserializer and behind the retries, a middleware sees every attempt with its error parsed. Behind
-    // the signing too: what is frozen from there on, DynamoDB refuses for the age of its signature.
+    // A middleware before the deserializer and after the retries sees every attempt with its parsed error. It also
+    // comes after the signing: DynamoDB refuses a request that was frozen after that, because its signature is too old.
     command.middlewareStack.add((next) => (args) => attempt(attempts, args, () => next(args)), {
       name: "leaseholdTrace",
       step: "deserialize",
@@ -87,7 +87,7 @@ async function attempt(attempts: CallAttempts, sent: Sent, send: () => Promise<A
     attempts.lastError = error;
     attempts.end(error);
     if (isWithoutItem(error, sent)) throw tooOldSdk();
-    // It passes in milliseconds, but the SDK repeats only what is marked so.
+    // A conflict passes in milliseconds, but the SDK repeats only errors with this mark.
     if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
     const { $response } = error as { readonly $response?: WithHeaders };
     if ($response !== undefined) answered($response.headers ?? {});
@@ -96,8 +96,8 @@ async function attempt(attempts: CallAttempts, sent: Sent, send: () => Promise<A
 }
 
 /**
- * Whether a write was refused without the item that refused it, because the SDK is from before July 2023 and has dropped
- * the wish for it. A lock would look free and never be taken over.
+ * Whether a refusal lacks the refusing item, because an SDK from before July 2023 has dropped the parameter for it.
+ * Without the item, a lock would look free and never be taken over.
  */
 function isWithoutItem(error: unknown, { request }: Sent): boolean {
   const { name, Item } = error as { readonly name?: unknown; readonly Item?: unknown };

@@ -25,11 +25,11 @@ import { toStatement } from "./partiql.ts";
 import { refusalsOf, toTransactItem } from "./transactions.ts";
 import { CallAttempts, type Operations, type Transport } from "./transport.ts";
 
-/** Keeps leases in a DynamoDB table, whatever its requests travel through. */
+/** Keeps leases in a DynamoDB table, over any transport. */
 export class TableStore implements LeaseStore {
   readonly tableName: string;
   readonly #transport: Transport;
-  /** While it is on, writes are sent one by one. */
+  /** During the pause, writes are sent one by one. */
   readonly #batchPause: BatchPause;
 
   constructor(tableName: string, transport: Transport, clock: Clock) {
@@ -54,7 +54,7 @@ export class TableStore implements LeaseStore {
       const { Attributes } = await this.#transport.send("UpdateItem", input, attempts);
       return resultOf(true, Attributes, attempts);
     } catch (error) {
-      // By name: the user's client may come from another copy of the SDK, and the light store has none.
+      // By name: the user's client may use another copy of the SDK, and the light store has none.
       const { name, Item } = error as ConditionalCheckFailedException;
       if (name === "ConditionalCheckFailedException") return resultOf(false, Item, attempts);
       throw toItemError(error, request) ?? (await this.#rejection(error, attempts));
@@ -77,17 +77,17 @@ export class TableStore implements LeaseStore {
     options: CallOptions,
   ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
     const unsettled = requests.map(() => undefined);
-    // A statement names its table by name alone, which would be another table where this one is of another account.
+    // A statement identifies its table by name alone. With an ARN of another account, that would be another table.
     if (this.#batchPause.isOn || this.tableName.startsWith("arn:")) return unsettled;
     const input = { Statements: requests.map((request) => toStatement(this.tableName, request)) };
     const attempts = new CallAttempts(options);
     try {
       const { Responses = [] } = await this.#transport.send("BatchExecuteStatement", input, attempts);
-      // One statement can be refused for its key alone; a policy or an engine without batches refuses them all.
+      // A single statement can be refused only for its key. A policy or an engine without batches refuses all of them.
       const areAllRefused = requests.every((_, index) => isBatchRefusal(Responses[index]?.Error?.Code));
       if (areAllRefused) this.#batchPause.begin();
       else this.#batchPause.end();
-      // A statement that was refused is left to a write of its own, whose answer brings the item that refused it.
+      // A refused statement is repeated as a separate write, whose answer brings the item that refused it.
       return requests.map((_, index) => {
         const { Item, Error: error } = Responses[index] ?? {};
         if (Item !== undefined) return resultOf(true, Item, attempts);
@@ -106,7 +106,7 @@ export class TableStore implements LeaseStore {
 
   async transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult> {
     const input: Operations["TransactWriteItems"][0] = {
-      // The same in every copy of the request, so that one that landed is not refused by itself.
+      // The same token in every copy of the request, so that a copy that has landed does not refuse the next.
       ClientRequestToken: systemRandomness.token(),
       TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
     };

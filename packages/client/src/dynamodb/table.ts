@@ -34,7 +34,7 @@ const rules: Rules<CreateLeaseTableOptions> = { ...tableRules, waitMs: duration(
 const pollMs = 500;
 
 /**
- * Creates the lease table where there is none: on demand, with ttl, and waits until it is active.
+ * Creates the lease table if there is none: on demand, with ttl, and waits until it is active.
  *
  * Calling it again, or from several processes at once, changes nothing. Needs the permissions CreateTable,
  * DescribeTable, DescribeTimeToLive and UpdateTimeToLive. In production prefer infrastructure as code, which also
@@ -62,7 +62,7 @@ export async function createLeaseTable(options: CreateLeaseTableOptions): Promis
   }
 }
 
-/** The table that is being set up, and the signal that bounds it. */
+/** The new table, and the signal that limits the call. */
 interface Setup {
   readonly dynamodb: DynamoDBSender;
   readonly tableName: string;
@@ -106,7 +106,7 @@ async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<
 
 async function untilActive(setup: Setup, clock: Clock): Promise<void> {
   for (;;) {
-    // A table that was created a moment ago may not be found yet.
+    // A table may not be found right after its creation.
     const table = await describe(setup);
     if (table !== undefined) await checkKeySchema(table, setup);
     if (table?.TableStatus === "ACTIVE" || table?.TableStatus === "UPDATING") return;
@@ -147,12 +147,12 @@ async function enableTimeToLive(setup: Setup): Promise<void> {
   try {
     await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
-    // Another caller was quicker, perhaps with another attribute.
+    // A concurrent caller was faster, perhaps with another attribute.
     if (!/already enabled/i.test((error as Error).message) || !(await hasTimeToLive(setup))) throw error;
   }
 }
 
-/** Whether the table's ttl is on. Throws LeaseTableError where it is on another attribute than a lease table's. */
+/** Whether the table's ttl is on. Throws LeaseTableError if its ttl attribute is not the lease table's. */
 async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<boolean> {
   const command = new DescribeTimeToLiveCommand({ TableName: tableName });
   const { TimeToLiveDescription: current } = await dynamodb.send(command, { abortSignal: signal });

@@ -2,7 +2,7 @@ import type { TransactionCanceledException, TransactWriteItem } from "@aws-sdk/c
 import type { TransactionEntry, TransactionResult } from "../store.ts";
 import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
 
-/** Writes an entry as DynamoDB takes it; a refusal brings the item that refused. */
+/** Converts an entry to DynamoDB's form; a refusal brings the item that refused. */
 export function toTransactItem(tableName: string, entry: TransactionEntry): TransactWriteItem {
   const { key, condition, names, values, action } = entry;
   const common = {
@@ -19,9 +19,9 @@ export function toTransactItem(tableName: string, entry: TransactionEntry): Tran
 }
 
 /**
- * Reads why a transaction was cancelled: which entries were refused, and by what.
+ * Reads why a transaction was cancelled: the refused entries, and the items that refused them.
  *
- * Gives undefined where it was not for a condition: it met another write of the same item, or the service's limits.
+ * Returns undefined if no condition refused it: it met another write of the same item, or the service's limits.
  */
 export function refusalsOf(error: unknown): TransactionResult["refusals"] | undefined {
   const { name, CancellationReasons: reasons = [] } = error as TransactionCanceledException;

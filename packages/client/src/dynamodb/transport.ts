@@ -1,5 +1,5 @@
 /**
- * How a store's requests travel to DynamoDB, whichever client sends them: what a transport is asked, and what it tells of
+ * The transport of a store's requests to DynamoDB, whichever client sends them: its interface, and what it reports of
  * its attempts. A request is counted before it is sent, so that no copy on the wire is ever forgotten.
  */
 import type {
@@ -22,7 +22,7 @@ import type { ServiceTime } from "../time/service-clock.ts";
 import { fateOf } from "./attempt-fate.ts";
 import type { Attempts } from "./errors.ts";
 
-/** The operations of DynamoDB's API that a lease table needs, with what is sent and what comes back. */
+/** The operations of DynamoDB's API that a lease table needs, with their input and output. */
 export interface Operations {
   UpdateItem: [UpdateItemCommandInput, UpdateItemCommandOutput];
   BatchExecuteStatement: [BatchExecuteStatementCommandInput, BatchExecuteStatementCommandOutput];
@@ -32,13 +32,13 @@ export interface Operations {
   Scan: [ScanCommandInput, ScanCommandOutput];
 }
 
-/** Sends requests to DynamoDB, and again where that can help. */
+/** Sends requests to DynamoDB, and repeats them if that can help. */
 export interface Transport {
   /** What {@link locationOf} asks for the region and the endpoint. */
   readonly sender: DynamoDBSender;
   /**
-   * Sends one request. Rejects with what the last attempt said: an error of the service's has its `name`, and its other
-   * members beside it. Rejects promptly once the call's signal aborts.
+   * Sends one request. Rejects with the last attempt's error; a service error has the service's `name` and its other
+   * members. Rejects promptly once the call's signal aborts.
    */
   send<Operation extends keyof Operations>(
     operation: Operation,
@@ -47,7 +47,7 @@ export interface Transport {
   ): Promise<Operations[Operation][1]>;
 }
 
-/** The Date header's resolution: it names the second in which the answer was made. */
+/** The Date header's resolution: it names the second in which the service made the answer. */
 const dateResolutionMs = 1000;
 
 /** What one call's attempts on the wire have shown. */
@@ -55,7 +55,7 @@ export class CallAttempts implements Attempts {
   readonly call: CallOptions;
   count = 0;
   lastError: unknown;
-  /** How many attempts were sent without an answer, the one under way included. */
+  /** How many attempts were sent without an answer, including the one under way. */
   #unanswered = 0;
   #isUnderWay = false;
 
@@ -64,8 +64,8 @@ export class CallAttempts implements Attempts {
   }
 
   /**
-   * Counts an attempt that is about to be sent; throws where the request has become too old for that. Gives what is to be
-   * called with the headers of its answer. An answer that is not DynamoDB's, as a proxy's page is, tells nothing.
+   * Counts an attempt that is about to be sent. Throws if the request has become too old. Call the returned function
+   * with the headers of the answer. An answer that is not DynamoDB's, such as a proxy's page, tells no time.
    */
   begin(): (headers: AnswerHeaders) => void {
     if (!this.call.isCurrent()) throw new Error("the request was too old to be sent");
@@ -78,34 +78,34 @@ export class CallAttempts implements Attempts {
     };
   }
 
-  /** Takes note of what has become of the attempt under way, if there is one: it was answered, or has met an error. */
+  /** Notes the end of the attempt under way, if there is one: it was answered, or it has failed. */
   end(error?: unknown): void {
     const isKnown = error === undefined || fateOf(error) !== "sent";
     if (this.#isUnderWay && isKnown) this.#unanswered -= 1;
     this.#isUnderWay = false;
   }
 
-  /** Whether an attempt may have landed, or may still land, that no answer tells of. */
+  /** Whether an attempt may have landed, or may still land, without an answer. */
   get mayHaveLanded(): boolean {
     return this.#unanswered > 0;
   }
 }
 
-/** The headers of an answer that are read here. */
+/** The headers that are read here. */
 export interface AnswerHeaders {
   readonly date?: string | undefined;
   readonly "content-type"?: string | undefined;
 }
 
-/** Reads the service's time from an answer's Date header; undefined where there is none that is valid. */
+/** Reads the service's time from an answer's Date header; undefined without a valid one. */
 function timeIn(date: string | undefined): ServiceTime | undefined {
   const earliest = parseHttpDate(date);
   return earliest === undefined ? undefined : { earliest, latest: earliest + dateResolutionMs };
 }
 
 /**
- * Reads a date in the one form that HTTP has for it, such as "Sun, 22 Nov 2026 12:00:00 GMT", in epoch milliseconds;
- * undefined for any other text. Date.parse alone takes "5" for a year, and a time without a zone for a local one.
+ * Reads a date in HTTP's only form, such as "Sun, 22 Nov 2026 12:00:00 GMT", in epoch milliseconds; undefined for any
+ * other text. Date.parse alone would read "5" as a year, and a time without a zone as a local time.
  */
 export function parseHttpDate(date: string | undefined): number | undefined {
   const time = Date.parse(date ?? "");

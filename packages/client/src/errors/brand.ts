@@ -3,15 +3,15 @@ type AnyClass = abstract new (...args: never[]) => object;
 const ordinary = Function.prototype[Symbol.hasInstance];
 
 /**
- * Makes `instanceof` recognise a class's objects from every copy of its package that is loaded, by a registered symbol on
- * the class's prototype. Errors get their `name` with it: the part of the name here behind its last dot.
+ * Makes `instanceof` recognise a class's objects from every loaded copy of its package, by a registered symbol on the
+ * class's prototype. Errors get their `name` with it: the part of the name here behind its last dot.
  *
  * Two copies are in one process where a bundle holds one and a Lambda layer the other, or where two versions are
  * installed. Objects of a subclass are recognised as those of the class. A subclass that is not branded itself keeps
  * the ordinary `instanceof`. A copy of an object's fields, such as an error's JSON, is no object of the class.
  *
- * The name stands for what the class's objects can do and say: a class that breaks with it needs another name. Call it
- * from a static block, so that no object can be older.
+ * The name stands for the class's interface: an incompatible class needs another name. Call it from a static block, so
+ * that no object can be older.
  *
  * ```ts
  * class ShopClosedError extends Error {
@@ -39,7 +39,7 @@ export function brandClass(type: AnyClass, name: string): void {
   });
 }
 
-/** Tells whether a value is an object of the class that was branded with this name, in whatever copy. */
+/** Whether a value is an object of the class that was branded with this name, in any copy. */
 export function isBranded(value: unknown, name: string): boolean {
   return Symbol.for(`leasehold:${name}`) in (Object.getPrototypeOf(Object(value)) ?? {});
 }

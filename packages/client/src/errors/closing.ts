@@ -35,7 +35,7 @@ export class CloseIncompleteError extends LeaseError {
     brandClass(CloseIncompleteError, "CloseIncompleteError");
   }
   declare readonly left: readonly Leftover[];
-  /** How many calls have not ended yet. What they still acquire is released at once, if the process still runs. */
+  /** How many calls have not ended yet. The process still releases at once what they acquire later. */
   declare readonly callsUnderWay: number;
 
   constructor(left: readonly Leftover[], callsUnderWay: number) {

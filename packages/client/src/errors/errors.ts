@@ -51,7 +51,7 @@ export class LeaseError extends Error {
     brandClass(LeaseError, "LeaseError");
   }
   declare readonly code: LeaseErrorCode;
-  /** Where the documentation says what the code means, when it comes and what to do. */
+  /** The documentation's section on the code: what it means, when it occurs and what to do. */
   declare readonly docs: string;
   /** Whether a write that ended with this error may have taken effect. */
   declare readonly mayHaveLanded: boolean;
@@ -63,13 +63,13 @@ export class LeaseError extends Error {
   }
 }
 
-/** What a refusal's message says, besides the holder of the lock. */
+/** Parts of a refusal's message besides the holder of the lock. */
 export interface RefusalDetails {
-  /** The subject of the message, where it is not one lock. @default - the lock of that key */
+  /** The subject of the message, if it is not one lock. @default - the lock of that key */
   readonly what?: string;
   /** For how long the call has waited. @default 0 */
   readonly waitedMs?: number;
-  /** How many wait in the lock's queue before this caller. @default 0 */
+  /** How many callers wait in the lock's queue before this caller. @default 0 */
   readonly waiting?: number;
   /** Whether the holder and the caller have the same owner. @default false */
   readonly isOwn?: boolean;
@@ -83,7 +83,9 @@ export class LeaseUnavailableError extends LeaseError {
     brandClass(LeaseUnavailableError, "LeaseUnavailableError");
   }
   declare readonly key: string;
-  /** Whether it is not held but in its cooldown: its last holder released it before `lockAtLeastForMs` was over. */
+  /**
+   * Whether the lock is not held but in its cooldown: its last holder released it before `lockAtLeastForMs` was over.
+   */
   declare readonly inCooldown: boolean;
   /**
    * The holder's owner label, in a cooldown the last holder's. Undefined when the lock was released at the moment of
@@ -92,11 +94,13 @@ export class LeaseUnavailableError extends LeaseError {
   declare readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   declare readonly expiresAt: number | undefined;
-  /** Who keeps the lock closed on purpose, and why; undefined where it is no pause. Then nothing is stuck. */
+  /**
+   * The operator's pause that keeps the lock closed on purpose; undefined without one. During a pause nothing is stuck.
+   */
   declare readonly pause: Pause | undefined;
-  /** In how many milliseconds another attempt can first hope to take the lock over. At least 0. */
+  /** Milliseconds until another attempt can first take the lock over. At least 0. */
   declare readonly retryAfterMs: number;
-  /** Locked: what an HTTP API answers, where a handler of errors such as middy's http-error-handler asks the error. */
+  /** Locked: the HTTP status of an API whose error handler, such as middy's http-error-handler, asks the error. */
   declare readonly statusCode: 423;
   /** The same in whole seconds, at least 1, for such a handler. */
   declare readonly headers: { readonly "Retry-After": string };
@@ -134,7 +138,7 @@ export class LeaseUnavailableError extends LeaseError {
   }
 }
 
-/** This slot is done already, or a later one is. Nothing is held, and there is nothing to do. */
+/** This slot, or a later one, is done already. Nothing is held, and there is nothing to do. */
 export class SlotDoneError extends LeaseError {
   static {
     brandClass(SlotDoneError, "SlotDoneError");
@@ -377,12 +381,12 @@ export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** What was thrown, or given as a reason, says. */
+/** The text of a thrown value, or of a reason. */
 export function saying(reason: unknown): string {
   try {
     return reason instanceof Error ? reason.message : String(reason);
   } catch {
-    // Ignored: it has no text, or is a proxy that refuses to show it.
+    // Ignored: the value has no text, or is a proxy that refuses to show it.
     return describe(reason);
   }
 }

@@ -69,20 +69,20 @@ export function ifOperational<T>(value: T): (error: unknown) => T {
   };
 }
 
-/** Tells whether an error is one of the service's that may pass: the same call can succeed when it is repeated. */
+/** Whether an error comes from the service and may pass: the same call can succeed later. */
 export function mayPass(error: unknown): error is LeaseServiceError {
   return error instanceof LeaseServiceError && error.retryable;
 }
 
-/** Gives an error of the service's that may pass; throws every other one. */
+/** Returns an error of the service that may pass; throws every other one. */
 export function passing(error: unknown): LeaseServiceError {
   if (mayPass(error)) return error;
   throw error;
 }
 
 /**
- * Makes a look that the next one makes good: gives undefined where the service failed in a way that may pass. Rejects with
- * the reason of a signal that has aborted.
+ * Makes a look that may fail, because the next look can replace it: returns undefined if the service's failure may
+ * pass. Rejects with the reason of a signal that has aborted.
  */
 export async function unlessPassing<T>(look: () => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
   try {
@@ -94,7 +94,7 @@ export async function unlessPassing<T>(look: () => Promise<T>, signal?: AbortSig
   }
 }
 
-/** Gives what was thrown as an error. Any value can be thrown. */
+/** Returns the thrown value as an error. A program can throw any value. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
 }

@@ -17,39 +17,40 @@ import type { QueueEstimate } from "./queue-estimate.ts";
 import type { NewTicket, QueueTicket } from "./queue-ticket.ts";
 import { removeTickets, renewTickets } from "./queue-writes.ts";
 
-/** How many writes one check-in may take: each refusal shows what the next write has to be. */
+/** The most writes of one check-in: each refusal shows what the next write has to be. */
 const mostSteps = 5;
 
 const idLength = 16;
 
-/** Its owner may have checked in again since it was seen. */
+/** The owner may have checked in again since the look. */
 const leaseAsSeen: Part = { when: "#version = :seenVersion" };
 
-/** The lease, or where in line the owner stands; neither for an owner that is not there and does not join. */
+/** The lease, or the owner's position in line; undefined for an owner that has neither and does not join. */
 export type CheckInOutcome = { readonly lease: HeldLease } | { readonly waiting: QueueEstimate } | undefined;
 
 /**
- * One owner's check-in, or check-out, at one lock: the next step of a waiter's or a holder's life.
+ * One owner's check-in, or check-out, at one lock: the next step of a waiter or a holder.
  *
- * A check-in is a read and the write that follows from it. Only the table keeps anything from one to the next: so an owner
- * may check in at any process, and a repeated check-in finds what the first has done.
+ * A check-in is a read and the write that follows from it. Only the table keeps state from one check-in to the next. So
+ * an owner may check in at any process, and a repeated check-in finds what the first has done.
  */
 export class CheckInCaller extends QueueCaller {
   readonly #owner: string;
-  /** How long the owner's ticket, or its lease, lasts without another check-in. */
+  /** How long the owner's ticket or lease lasts without another check-in. */
   readonly #leaseMs: number;
-  /** Both are what the last answer has shown; each call begins with a look. */
+  /** Both are from the last answer; each call begins with a look. */
   #prospect!: Prospect;
   #holder: LeaseRecord | undefined;
 
   constructor(context: ProtocolContext, queue: Queue, owner: string, leaseMs: number) {
-    // The next check-in carries the lease on, in any process: that it was not renewed here does not mean that it is lost.
+    // Any process may carry the lease on at the next check-in: a missing renewal here does not mean that the lease is
+    // lost.
     const publish: ProtocolContext["publish"] = (event) => event.type !== "lost" && context.publish(event);
     const inner = new LockForm(queue.key, queue.sortKey);
     super({ ...context, publish, hold: () => undefined }, inner, queue, false);
     this.#owner = owner;
     this.#leaseMs = leaseMs;
-    // One owner has one ticket, however often and wherever it checks in.
+    // An owner has one ticket, however often and wherever it checks in.
     this.ticketId = createHash("sha256").update(owner).digest("hex").slice(0, idLength);
   }
 
@@ -67,7 +68,7 @@ export class CheckInCaller extends QueueCaller {
       } else if (isNext() && (this.own !== undefined || join)) {
         const lease = await this.#takeTurn();
         if (lease !== undefined) return { lease };
-        // Refused for another holder: another try would be refused, too.
+        // Another holder has caused the refusal, and would cause the next one, too.
         mayTry = this.#holder === undefined || this.#mine !== undefined;
       } else if (this.own === undefined && !join) return undefined;
       else {
@@ -79,16 +80,16 @@ export class CheckInCaller extends QueueCaller {
   }
 
   /**
-   * Gives up what the owner has: the lock, or its ticket. Tells whether there was anything.
+   * Gives up what the owner has: the lock, or its ticket. Returns whether it had any.
    *
-   * Ends only what its look has shown: a copy that arrives late does not end what the owner has got since.
+   * Ends only what its look has shown: a late copy does not end what the owner has got since.
    */
   async checkOut(): Promise<boolean> {
     await this.#look();
     const { own } = this;
     const mine = this.#mine;
     if (own !== undefined) await this.#leave(own);
-    // A check-in of the same owner has taken its turn in the meantime: to end that, the owner checks out again.
+    // A concurrent check-in of the same owner has taken its turn. To end that, the owner checks out again.
     if (this.#mine !== undefined && this.#mine.token !== mine?.token) throw this.#tooBusy();
     if (mine !== undefined) await this.#release(mine);
     return own !== undefined || mine !== undefined;
@@ -104,7 +105,7 @@ export class CheckInCaller extends QueueCaller {
     return this.ticket({ since, leaseMs: this.#leaseMs, isWatching: false, owner: this.#owner });
   }
 
-  /** Ends a lease only as it was seen. */
+  /** Ends a lease only if it is unchanged since the look. */
   override release(ending: Ending): Write {
     return super.release(ending).and(leaseAsSeen, { ":seenVersion": ending.shown.version });
   }
@@ -119,7 +120,7 @@ export class CheckInCaller extends QueueCaller {
     this.learn(await this.queue.look({}, true));
   }
 
-  /** Renews the lease that the owner has; undefined where it is gone by now. */
+  /** Renews the owner's lease; undefined if it has ended by now. */
   async #renewed(mine: LeaseRecord): Promise<HeldLease | undefined> {
     const lease = this.#held(mine, this.#leaseMs);
     try {
@@ -127,15 +128,15 @@ export class CheckInCaller extends QueueCaller {
       return lease;
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;
-      // Asked to stop: the owner sees that by the lease's signal, and checks out.
+      // The holder was asked to stop: the owner sees that by the lease's signal, and checks out.
       return error.reason === "revoked" ? lease : undefined;
     }
   }
 
   async #takeTurn(): Promise<HeldLease | undefined> {
     const { key, sortKey } = this.queue;
-    // Reentrant, for the owner may check in next at any process. A lease that another copy of this check-in has got in the
-    // meantime is renewed under its token, and not taken over: `resumes` is false.
+    // Reentrant, because the owner may check in next at any process. If a concurrent copy of this check-in has got the
+    // lease, it is renewed under its token and not taken over: `resumes` is false.
     const asked = { reentrant: true, resumes: false, data: undefined, slot: undefined };
     const terms = { key, sortKey, owner: this.#owner, leaseDurationMs: this.#leaseMs, ...asked };
     const since = this.own?.since;
@@ -157,7 +158,7 @@ export class CheckInCaller extends QueueCaller {
     return this.joining(maxWaiters);
   }
 
-  /** Removes a ticket, unless it is gone already. A ticket that was joined anew is another one. */
+  /** Removes a ticket if it is still there. After a new join, the owner has another ticket. */
   async #leave({ number }: QueueTicket): Promise<void> {
     for (let step = 0; step < mostSteps; step += 1) {
       const { own } = this;
@@ -167,7 +168,7 @@ export class CheckInCaller extends QueueCaller {
     if (this.own?.number === number) throw this.#tooBusy();
   }
 
-  /** Lets the lock go, and notes how long it was held. Rejects where its owner has renewed it since it was seen. */
+  /** Releases the lock, and notes how long it was held. Rejects if its owner has renewed it since the look. */
   async #release(mine: LeaseRecord): Promise<void> {
     const { clock } = this.context;
     this.grantedAt = clock.monotonic() - Math.max(0, clock.now() - mine.acquiredAt);

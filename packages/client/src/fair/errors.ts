@@ -7,9 +7,9 @@ export class QueueFullError extends LeaseError {
     brandClass(QueueFullError, "QueueFullError");
   }
   declare readonly key: string;
-  /** How many wait. */
+  /** How many callers wait. */
   declare readonly waiting: number;
-  /** How many may wait. */
+  /** How many callers may wait. */
   declare readonly maxWaiters: number;
 
   constructor(key: string, waiting: number, maxWaiters: number) {

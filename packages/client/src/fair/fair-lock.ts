@@ -15,7 +15,7 @@ import type { WaitingCaller } from "./queue-ticket.ts";
 /** Options of a {@link FairLock}. */
 export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 
-/** Options of one acquisition: a lease's, without `retry`, for the line has its own rhythm of waiting. */
+/** Options of one acquisition: those of a lease, without `retry`, because the line has its own rhythm of waiting. */
 export interface FairAcquireOptions
   extends Omit<AcquireOptions, "order" | "retry">,
     Pick<FairOptions, "onPosition"> {}
@@ -25,20 +25,22 @@ const acquireOptionNames: readonly (keyof FairAcquireOptions | "order")[] = [
   "slot",
   "waitMs",
   "onPosition",
-  // Refused with a reason of its own.
+  // Refused with its own error message.
   "order",
 ];
 
 /** Options of a caller without a process of its own, which checks in now and then. */
 export interface CheckInOptions {
-  /** The caller's identity, which no other caller has. At most 1024 bytes; `inspect` shows the first 64 of a waiter's. */
+  /**
+   * The caller's identity; no other caller may have it. At most 1024 bytes; `inspect` shows the first 64 of a waiter's.
+   */
   readonly owner: string;
   /**
-   * How long its ticket, or its lease, lasts without another check-in. At most the client's `retentionMs`.
+   * How long the owner's ticket or lease lasts without another check-in. At most the client's `retentionMs`.
    * @default - the client's
    */
   readonly leaseDurationMs?: number;
-  /** Whether an owner that has neither joins the line. If false, its state is `absent`. @default true */
+  /** Whether an owner without a lease or a ticket joins the line. If false, its state is `absent`. @default true */
   readonly join?: boolean;
 }
 
@@ -47,26 +49,26 @@ export type CheckIn =
   /** It has the lock, for as long as the lease lasts. If the lease's signal has aborted, it was asked to stop: check out. */
   | { readonly state: "held"; readonly lease: Lease }
   | ({ readonly state: "waiting" } & QueuePosition)
-  /** It has nothing: it checked out, checked in too late, or has never joined. */
+  /** It has neither: it has checked out, has checked in too late, or has never joined. */
   | { readonly state: "absent" };
 
 /** What a look at a fair lock shows. */
 export interface FairLockState {
-  /** Who holds it; undefined when nobody does. A lease that expired and was not released is shown. */
+  /** The holder; undefined when the lock is free. An expired lease that was not released is shown. */
   readonly holder: LeaseRecord | undefined;
-  /** The callers that wait, in the order of their turns. */
+  /** The waiting callers, in the order of their turns. */
   readonly waiting: readonly WaitingCaller[];
 }
 
 /**
- * One key's lock, acquired in the order of {@link fair}: first come, first served. It also shows who waits, and it serves
- * callers without a process of their own, which check in now and then.
+ * One key's lock, acquired in the order of {@link fair}: first come, first served. It also shows the waiting callers,
+ * and serves callers without a process of their own, which check in now and then.
  *
- * A caller that finds the lock held, or others waiting, gets a ticket in the lock's own item. DynamoDB numbers the tickets
- * as they arrive, so no clock decides the order. Promised, while clocks differ by no more than `clockSkewMs`: everything
- * that a lease promises; and a caller that joins later never overtakes a ticket that has not expired. A waiter renews its
- * ticket. When a waiter has died, the next ones pass its ticket some seconds after the lock was released. A waiter that was
- * frozen for as long joins again, at the end. A release that is slow to arrive shortens the time that waiters
+ * A caller that finds the lock held, or others waiting, gets a ticket in the lock's own item. DynamoDB numbers the
+ * tickets as they arrive, so no clock decides the order. Promised, while clocks differ by no more than `clockSkewMs`:
+ * everything that a lease promises. And a caller that joins later never overtakes an unexpired ticket. A waiter renews
+ * its ticket. When a waiter has died, the next waiters pass its ticket some seconds after the release. A waiter that
+ * was frozen for that long joins again, at the end. A release that is slow to arrive shortens the time that waiters
  * have to show that they are alive. Mutual exclusion rests on the lease alone.
  *
  * It is the same lock that `client.acquire` of its key takes. Callers without the order do not wait in line: they overtake it.
@@ -84,7 +86,7 @@ export interface FairLockState {
 export class FairLock {
   /** The lock's key. */
   readonly key: string;
-  /** How many may wait, as this object sees it. */
+  /** How many callers may wait, as this object enforces it. */
   readonly maxWaiters: number;
   readonly #client: LeaseClient;
   readonly #internals: ClientInternals;
@@ -101,11 +103,11 @@ export class FairLock {
   /**
    * Acquires the lock, waiting up to `waitMs` for its turn.
    *
-   * 1 request while nobody holds the lock or waits for it, 2 to take over from a holder whose lease has expired. Otherwise
-   * 1 more to join the line, then looks: about eight within a typical hold for the head of the line, a few in all for the
-   * callers behind it. The request that acquires the lock removes the ticket, too.
+   * 1 request while nobody holds the lock or waits for it, 2 to take over from a holder whose lease has expired.
+   * Otherwise 1 more to join the line, then looks: about eight within a typical hold for the head of the line, a few in
+   * all for the callers behind it. The acquiring request also removes the ticket.
    *
-   * Rejects with {@link LeaseUnavailableError} when its turn has not come in time, and at once where `waitMs` is 0; with
+   * Rejects with {@link LeaseUnavailableError} when its turn has not come in time, and at once if `waitMs` is 0; with
    * {@link QueueFullError} when the line is full; and with LeaseAbortedError when the signal aborts. In every case of
    * failure nothing stays held, and the ticket is given up in the background.
    */
@@ -119,13 +121,13 @@ export class FairLock {
   }
 
   /**
-   * Waits and holds without a process: does the next step for this owner. It joins the line, renews the ticket, takes the
-   * lock when the owner's turn has come, or renews the lease. For Lambda functions between two invocations, for workflows,
-   * for people at a desk. Call it several times within `leaseDurationMs`, from any process.
+   * Waits and holds without a process: each call does the owner's next step. It joins the line, renews the ticket,
+   * takes the lock when the owner's turn has come, or renews the lease. For Lambda functions between two invocations,
+   * for workflows, for people at a desk. Call it several times within `leaseDurationMs`, from any process.
    *
-   * 2 requests, a consistent read and a write. 1 more each time that the lock has changed in between, and to take over from
-   * a holder whose lease has expired. After a lost answer, call it again: it finds what the owner has. When an owner's turn
-   * has come, the lock stays free for it until it checks in or its ticket expires.
+   * 2 requests, a consistent read and a write. 1 more each time the lock has changed in between, and 1 more to take
+   * over an expired lease. After a lost answer, call it again: it finds what the owner has. When an owner's turn has
+   * come, the lock stays free for it until it checks in or its ticket expires.
    *
    * Rejects with {@link QueueFullError} when the line is full.
    *
@@ -140,7 +142,7 @@ export class FairLock {
     const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
     const { context, format, times } = this.#internals;
     const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
-    // A longer one could outlive the item: ttl removes it, if nobody else writes it.
+    // A longer lease could outlive the item: ttl removes the item if nobody else writes it.
     checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
     const caller = this.#caller(given, leaseDurationMs);
@@ -156,16 +158,16 @@ export class FairLock {
   /**
    * Gives up what an owner has by its check-ins: the lock, or its ticket.
    *
-   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was anything. Rejects with LeaseServiceError
-   * (`LEASE_CONFLICT`) where the same owner has checked in at the same time and has got or renewed the lock: call it again
-   * to give that up, too. After a check-out without an answer, repeat it before the owner checks in again: the first one
-   * may arrive late, and end what the owner has got since.
+   * 2 requests; 1 if the owner has neither. Resolves to whether it had any. Rejects with LeaseServiceError
+   * (`LEASE_CONFLICT`) if a concurrent check-in of the same owner has got or renewed the lock: call it again to give
+   * that up, too. If a check-out gets no answer, repeat it before the owner checks in again: the first one may arrive
+   * late, and end what the owner has got since.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
     return await this.#caller(checkKnown(options, ["owner"], "options"), 0).checkOut();
   }
 
-  /** Reads who holds the lock, and who waits for it. 1 consistent read. */
+  /** Reads the holder and the waiting callers. 1 consistent read. */
   async inspect(): Promise<FairLockState> {
     const queue = this.#queue;
     const item = await queue.look({}, true);

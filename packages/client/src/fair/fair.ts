@@ -3,13 +3,13 @@ import type { WaitOrder } from "../protocol/wait-order.ts";
 import { queueLimits } from "./queue-ticket.ts";
 import { QueueWaiter } from "./queue-waiter.ts";
 
-/** Where a waiter stands in line. */
+/** A waiter's position in line. */
 export interface QueuePosition {
   /** 1 for the waiter whose turn comes next. */
   readonly position: number;
   /**
-   * When its turn comes, about, in milliseconds: how long the lease is typically held, times the position; undefined before
-   * the first release.
+   * About when its turn comes, in milliseconds: the typical duration of a hold times the position; undefined before the
+   * first release.
    */
   readonly estimatedWaitMs: number | undefined;
 }
@@ -17,13 +17,14 @@ export interface QueuePosition {
 /** Options of {@link fair}. */
 export interface FairOptions {
   /**
-   * How many may wait, in all processes together, before QueueFullError refuses more. From 1 to 500. Callers with different
-   * numbers: each goes by its own. @default 100
+   * How many callers may wait, in all processes together, before QueueFullError refuses more. From 1 to 500. Callers
+   * may have different limits: each applies its own.
+   * @default 100
    */
   readonly maxWaiters?: number;
   /**
-   * Called when the caller has joined the line, and whenever one of its looks shows another position. What it throws ends
-   * the wait.
+   * Called when the caller has joined the line, and whenever a look shows another position. If it throws, the wait
+   * ends.
    */
   readonly onPosition?: (position: QueuePosition) => void;
 }
@@ -40,8 +41,8 @@ const defaultMaxWaiters = 100;
  * First come, first served: an order for the callers that wait for a lease. If your request to join the line was confirmed
  * before another caller started, you go first, as long as your ticket has not expired.
  *
- * 1 request while nobody holds the lease or waits for it. Otherwise 1 more to join the line, and looks. Callers that do not
- * ask for this order do not wait in line. The order has its own rhythm of waiting: it takes no `retry`.
+ * 1 request while nobody holds the lease or waits for it. Otherwise 1 more to join the line, and looks. Callers without
+ * this order do not wait in line. The order has its own rhythm of waiting: it takes no `retry`.
  *
  * Throws InvalidOptionsError. Sends nothing.
  *
@@ -57,7 +58,7 @@ export function fair(options: FairOptions = {}): WaitOrder {
   return { begin: (context, form, call) => new QueueWaiter(context, form, call, terms) };
 }
 
-/** Validates how many may wait. */
+/** Validates `maxWaiters`. */
 export function checkMaxWaiters(maxWaiters: number = defaultMaxWaiters): number {
   const { mostWaiters } = queueLimits;
   const isInRange = isWhole(maxWaiters) && maxWaiters >= 1 && maxWaiters <= mostWaiters;

@@ -23,28 +23,28 @@ import { holdsNoted, inTurn, joinIfRoom, removable, removeTickets } from "./queu
 const { removalsPerWrite } = queueLimits;
 
 /**
- * A caller that acquires a lease in its turn: its position by the last answer, the lease's form with what the line adds, and
- * the steps that lead to the lease.
+ * A caller that acquires a lease in its turn: its position by the last answer, the form of the lease with the line's
+ * additions, and the steps to the lease.
  *
- * Taking the lease, leaving the line and passing expired tickets are one write. So everything that the protocol does about
- * lost and late answers holds for the line, too.
+ * One write takes the lease, leaves the line and passes expired tickets. So the protocol's rules for lost and late
+ * answers hold for the line, too.
  */
 export abstract class QueueCaller {
-  /** The lease's own form, but for what the line adds. */
+  /** The form of the lease, with the line's additions. */
   readonly form: LeaseForm;
   protected readonly context: ProtocolContext;
   protected readonly queue: Queue;
-  /** The id of the caller's ticket, whether it has one or not. To be set before the first judgement. */
+  /** The id of the caller's ticket, even before it has one. Set before the first judgement. */
   protected ticketId!: string;
   /** When the caller got the lease, on the monotonic clock. */
   protected grantedAt: number | undefined;
   readonly #inner: LeaseForm;
   readonly #resumes: boolean;
   #snapshot: QueueSnapshot = unseen;
-  /** Whether, by the last judgement, no living waiter in front is kept out when the caller gets the lease. */
+  /** Whether, by the last judgement, the lease keeps no living waiter in front out. */
   #isTurn!: boolean;
 
-  /** `resumes`: whether the caller may come back to a lease of its own owner without waiting for its turn. */
+  /** `resumes`: whether the caller may share its own owner's lease without waiting for its turn. */
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
     const own: Partial<LeaseForm> = {
       acquire: (grant, passed) => this.acquire(grant, passed),
@@ -63,10 +63,10 @@ export abstract class QueueCaller {
     this.#resumes = resumes;
   }
 
-  /** Takes on what an answer has shown. */
+  /** Takes over what an answer shows. */
   protected abstract learn(item: Item | undefined): void;
 
-  /** The caller's ticket as it is to be, with a lease that begins now. */
+  /** The caller's next ticket, whose lease begins now. */
   protected abstract newTicket(): NewTicket;
 
   /** The caller's ticket; undefined while it has none. */
@@ -74,7 +74,7 @@ export abstract class QueueCaller {
     return this.#snapshot.tickets.find(({ id }) => id === this.ticketId);
   }
 
-  /** The tickets in front of the caller's own, or all while it has none. */
+  /** The tickets in front of the caller's own; all tickets while it has none. */
   protected get ahead(): readonly QueueTicket[] {
     const number = this.own?.number ?? Number.POSITIVE_INFINITY;
     return this.#snapshot.tickets.filter((ticket) => ticket.number < number);
@@ -87,14 +87,17 @@ export abstract class QueueCaller {
     return ahead.filter((_, index) => passableIn[index] === 0);
   }
 
-  /** Whether the caller's lease and that of the first living waiter in front could stand side by side. */
+  /** Whether the caller and the first living waiter in front could have leases at the same time. */
   protected get mayJoinFirst(): boolean {
     const [first] = this.queue.living(this.ahead);
     const shapes = [first?.shape ?? "", this.form.shape ?? ""];
     return first !== undefined && this.#inner.mayJoin?.(undefined, shapes, this.context.detector) === true;
   }
 
-  /** The caller's position, and what the snapshot lets it expect: leases side by side end as they began, one after the other. */
+  /**
+   * The caller's position and its expected wait. Leases that share an item end one after the other, in the order in
+   * which they began.
+   */
   protected get estimate(): QueueEstimate {
     const { item } = this.#snapshot;
     const position = 1 + this.ahead.length - this.passable.length;
@@ -108,12 +111,12 @@ export abstract class QueueCaller {
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
-    // A try that is only to recognise our own write may land late: it takes no turn that is another waiter's.
+    // A try that only recognises an own write may land late: it must not take another waiter's turn.
     const tickets = removable(this.passable);
     return inTurn(write, this.#isTurn ? this.own : undefined, tickets, this.queue.passingOver(tickets));
   }
 
-  /** Removes the expired tickets that an acquisition cannot take along. */
+  /** Removes the expired tickets that the acquiring write cannot remove. */
   clear(passed: readonly LeaseRecord[]): readonly Write[] {
     const { passable } = this;
     const writes = [...(this.#inner.clear?.(passed) ?? [])];
@@ -124,7 +127,7 @@ export abstract class QueueCaller {
     return writes;
   }
 
-  /** Notes how long holders keep the lease. */
+  /** Also notes how long holders keep the lease. */
   release(ending: Ending): Write {
     const write = this.#inner.release(ending);
     if (this.grantedAt === undefined) return write;
@@ -148,7 +151,7 @@ export abstract class QueueCaller {
     const snapshot = queue.see(item);
     this.#snapshot = snapshot;
     const prospect = this.#inner.judge(item, asking, detector);
-    // An owner that comes back to a lease of its own, which nobody else could have, does not wait for its turn.
+    // An owner that shares its own lease does not wait for its turn: nobody else could have that lease.
     if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
 
     const first = snapshot.tickets.slice(0, 1);
@@ -187,7 +190,7 @@ export abstract class QueueCaller {
     this.learn((await this.context.table.update(write, bounds)).item);
   }
 
-  /** Whether the given waiters could have leases at once, the caller among them if `withCaller`. */
+  /** Whether the given waiters could have leases at the same time; including the caller if `withCaller`. */
   #mayJoin(
     { claimableInMs }: Prospect,
     item: Item | undefined,
@@ -200,7 +203,9 @@ export abstract class QueueCaller {
     return this.#inner.mayJoin(item, asked, this.context.detector);
   }
 
-  /** Whether an owner comes back to its own lease while that lasts. One that has expired is taken in turn, as by everybody. */
+  /**
+   * Whether an owner shares its own unexpired lease. It takes over an expired one in its turn, as every caller does.
+   */
   #isReturn(lease: LeaseRecord, { owner }: { readonly owner: string }): boolean {
     return this.#resumes && isOpenTo(lease, owner) && this.context.clock.now() < lease.expiresAt;
   }

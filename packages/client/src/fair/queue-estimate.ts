@@ -1,24 +1,24 @@
-/** How long a waiter has to wait by what is known, and how long it sleeps before it looks again. */
+/** How long a waiter expects to wait, and how long it sleeps between looks. */
 import { type HoldEstimate, longestLookMs, lookStepMs, nextLookMs } from "../protocol/hold-estimate.ts";
 
-/** What a waiter goes by. */
+/** What a waiter's estimates are based on. */
 export interface QueueEstimate {
   /** 1 for the head of the line. */
   readonly position: number;
-  /** 1 for a waiter whose turn comes when the lease ends that is looked at, 2 for the next one after that. */
+  /** Number of hand-overs until this waiter's turn; 1 if the next one is its own. */
   readonly round: number;
   readonly holds: HoldEstimate | undefined;
-  /** For how long the lease that is looked at has been held; undefined while there is none. */
+  /** How long the current lease has been held; undefined while the lock is free. */
   readonly heldMs: number | undefined;
 }
 
 /**
- * A waiter behind the head sleeps until its turn comes near where holds are all alike, and for half of that time where they
- * differ as much as they last: a larger share leaves the lease idle for longer, a smaller one costs reads.
+ * A waiter behind the head sleeps until its turn is near if all holds take equally long. It sleeps half of that time if
+ * holds vary by as much as they last. A larger share leaves the lease idle for longer, and a smaller one costs reads.
  */
 const shareForSpread = 0.6;
 
-/** When its turn comes, about, in milliseconds; undefined while nothing is known of the holds. */
+/** About when its turn comes, in milliseconds; undefined while no hold is known. */
 export function estimatedWaitMs(estimate: QueueEstimate): number | undefined {
   const { round, holds } = estimate;
   return holds && Math.round(remainingMs(estimate, holds) + (round - 1) * holds.typicalMs);
@@ -33,7 +33,7 @@ export function pollIntervalMs(estimate: QueueEstimate): number {
   const longest = longestLookMs(heldMs);
   if (holds === undefined) return Math.min(soonest * 2 * ahead, longest);
   const step = lookStepMs(holds);
-  // Between two holds passes half a step of the head's, on average; the last one need not be watched from its beginning.
+  // On average, half a step of the head passes between two holds. The last hold need not be watched from its beginning.
   const headInMs = remainingMs(estimate, holds) + (ahead - 1) * (holds.typicalMs + step / 2);
   const calmMs = Math.max(0, holds.typicalMs - 2 * holds.spreadMs);
   const share = 1 - shareForSpread * Math.min(1, holds.spreadMs / Math.max(1, holds.typicalMs));
@@ -41,7 +41,7 @@ export function pollIntervalMs(estimate: QueueEstimate): number {
   return Math.min(Math.max(wakeInMs, 2 * step), longest);
 }
 
-/** Between two uses nothing remains of a hold. */
+/** The rest of the current hold; 0 while the lock is free. */
 function remainingMs({ heldMs }: QueueEstimate, { typicalMs }: HoldEstimate): number {
   return heldMs === undefined ? 0 : Math.max(0, typicalMs - heldMs);
 }

@@ -1,65 +1,68 @@
 /**
- * The callers that wait for a lease, as the lease's own item shows them. So a newcomer, the head of the line and the holder
- * meet at one item, and every rule about them is a condition of one write. What another program has written in a ticket's
- * place is no ticket, or one that has expired.
+ * The callers that wait for a lease, as the lease's own item shows them. A newcomer, the head of the line and the
+ * holder all use one item, so every rule about them is a condition of one write. Another program's value in place of a
+ * ticket counts as no ticket, or as an expired one.
  */
 import { isWhole } from "../options/check-values.ts";
 import type { HoldEstimate } from "../protocol/hold-estimate.ts";
 import type { Item } from "../store.ts";
 
-/** Attributes that a line adds to those of the lease. */
+/** The attributes that a line adds to those of the lease. */
 export const queueAttributeNames = {
-  /** N: the number that was given to a waiter last; grows by one with every waiter that joins. */
+  /** N: the last number that was given to a waiter; grows by one with every waiter that joins. */
   lastTicket: "lastTicket",
-  /** N: how many tickets the item has; each write that adds or removes some counts them. */
+  /** N: how many tickets the item has; each write that adds or removes tickets updates it. */
   waiting: "waiting",
-  /** S: how long holders keep the lease, which use ended last, and when. */
+  /** S: how long holders keep the lease, which hold ended last, and when. */
   holds: "holds",
 } as const;
 
 /** N: the number of a ticket. The rest of the name is the ticket's id. */
 export const numberPrefix = "q:";
 
-/** S: what a ticket says of its waiter. The rest of the name is its id. */
+/** S: a ticket's description of its waiter. The rest of the name is the ticket's id. */
 export const ticketPrefix = "w:";
 
 /** Bounds of a line. */
 export const queueLimits = {
   /** A ticket takes up to 150 bytes of the item; this many leave most of an item's 400 KB to the holder's payload. */
   mostWaiters: 500,
-  /** A waiter's owner is cut to this, for every write of the item is billed for it. */
+  /** A waiter's owner is cut to this length, because every write of the item is billed for it. */
   ownerBytes: 64,
-  /** What is left to a fair holder's payload. Beside a larger one of another holder, DynamoDB refuses joinings. */
+  /** The limit for a fair holder's payload. Beside a larger payload of another holder, DynamoDB refuses new tickets. */
   dataBytes: 262_144,
   /** DynamoDB's limit for an expression is 4 KB; each removal takes some 30 bytes of the longest one. */
   removalsPerWrite: 40,
 } as const;
 
-/** A ticket as it was seen, or as it is to be. */
+/** A ticket as it was read, or as it will be written. */
 export interface WrittenTicket {
   readonly id: string;
   readonly text: string;
 }
 
-/** What a ticket says of its waiter. */
+/** A ticket's description of its waiter. */
 export interface TicketTerms {
   /** When the waiter came, in epoch milliseconds of its own clock. */
   readonly since: number;
   /** When the ticket expires unless it is renewed, in epoch milliseconds. */
   readonly until: number;
-  /** Whether that is of the waiter's own clock alone, for it did not know the service's time: observers go by their own. */
+  /**
+   * Whether `until` comes from the waiter's own clock, because it did not know the service's time: observers go by
+   * their own observation.
+   */
   readonly ownClock: boolean;
-  /** How long an observer has to see it unchanged before it has expired for that observer. */
+  /** How long an observer has to see the ticket unchanged until it counts as expired for that observer. */
   readonly leaseMs: number;
-  /** Whether the waiter looks at the line all the time, so that it shows soon that it is alive; false where it checks in. */
+  /** Whether the waiter looks at the line all the time, so that it soon shows that it is alive; false for check-ins. */
   readonly isWatching: boolean;
-  /** What the waiter asks for, by its form's own word; undefined where a lease excludes every other. */
+  /** What the waiter asks for, as an opaque label such as `permit:2`; undefined for an exclusive lease. */
   readonly shape: string | undefined;
-  /** Its label, cut to 64 bytes. */
+  /** The waiter's label, cut to 64 bytes. */
   readonly owner: string;
 }
 
-/** A ticket that is to be written. */
+/** A ticket that will be written. */
 export type NewTicket = WrittenTicket & Pick<TicketTerms, "until">;
 
 /** One waiter's ticket. */
@@ -68,23 +71,23 @@ export interface QueueTicket extends WrittenTicket, TicketTerms {
   readonly number: number;
 }
 
-/** One waiter, as a look shows it. */
+/** One waiter, as `inspect` shows it. */
 export interface WaitingCaller extends Pick<TicketTerms, "owner" | "since"> {
   /** 1 for the waiter whose turn comes next. */
   readonly position: number;
 }
 
-/** How long holders keep the lease, which of its uses ended last, and when. */
+/** How long holders keep the lease, which hold ended last, and when. */
 export interface HoldNote extends HoldEstimate {
   readonly fencingToken: number;
-  /** In epoch milliseconds; undefined where the last holder did not know the service's time. */
+  /** Epoch milliseconds; undefined if the last holder did not know the service's time. */
   readonly endedAt: number | undefined;
 }
 
-/** How many characters of a token tell waiters apart: 62 random bits of a UUID. */
+/** How many characters of a token distinguish waiters: 62 random bits of a UUID. */
 const idLength = 16;
 
-/** Gives the id of the ticket of a caller that acquires under a token. Tokens have to differ in their last 16 characters. */
+/** Returns the ticket id of a caller that acquires under a token. Tokens have to differ in their last 16 characters. */
 export function ticketIdOf(token: string): string {
   return token.replaceAll("-", "").slice(-idLength);
 }
@@ -128,12 +131,12 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
   return tickets.sort((one, other) => one.number - other.number);
 }
 
-/** Writes what a release notes. */
+/** Writes a release's note of how long the lease was held. */
 export function holdText({ typicalMs, spreadMs, fencingToken, endedAt }: HoldNote): string {
   return textOf(typicalMs, spreadMs, fencingToken, ...(endedAt === undefined ? [] : [endedAt]));
 }
 
-/** Reads what the last release has noted; undefined where it cannot be read, for it only helps. */
+/** Reads the note of the last release; undefined if it is unreadable, because it is only a help. */
 export function holdNoteIn(item: Item | undefined): HoldNote | undefined {
   const text = item?.[queueAttributeNames.holds];
   if (typeof text !== "string") return undefined;

@@ -22,32 +22,32 @@ import { leave } from "./queue-writes.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
 const jitterShare = 0.05;
-/** A look that is not answered within this time is made again. */
+/** A look without an answer is repeated after this time. */
 const lookBudgetMs = 2_000;
-/** A ticket lasts at least as long, and at most... */
+/** The shortest and the longest lease of a ticket... */
 export const shortestTicketMs = 60_000;
 const longestTicketMs = 300_000;
-/** ...but not much beyond the end of its waiter's patience. */
+/** ...but not much beyond the end of its waiter's wait. */
 export const ticketGraceMs = 10_000;
-/** A ticket is renewed by a look that leaves it no more than this beyond the next one. */
+/** A look renews a ticket that would end less than this after the next look. */
 const renewAheadMs = 15_000;
-/** A lease that has stayed free for this long has a head that may be dead: then living waiters look so often. */
+/** If a lease has stayed free for this long, the head may be dead: then living waiters look this often. */
 const freeLookMs = 1_000;
 /**
- * The first living waiter writes its ticket when that proves its life for no longer than this. Those behind leave it the time
- * of a look: then they write theirs.
+ * The first living waiter writes its ticket when the ticket proves its life for at most this long. The waiters behind
+ * it wait for one more look before they write theirs.
  */
 const respondAheadMs = 7_000;
-/** Where several leases stand side by side, a waiter looks again so soon after one of them could be had. */
+/** If several leases share an item, a waiter looks again this soon after one of them could be had. */
 const sharedLookMs = 25;
-/** How often a waiter tries to join while others change the line, before its next look. */
+/** How often a waiter tries to join before its next look while others change the line. */
 const joinTries = 3;
 
 /**
- * One caller's way to a lease in its turn: straight to it while nobody waits, else by a ticket.
+ * One caller's way to a lease in its turn: directly while nobody waits, otherwise with a ticket.
  *
- * The token, and with it the ticket's id, stays the same all the way: so whatever has landed unknown to the caller is
- * recognised by its next request.
+ * The token and the ticket's id stay the same all the way. So the next request recognises every write that has landed
+ * without an answer.
  */
 export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter {
   readonly #call: AcquireCall;
@@ -57,19 +57,22 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   readonly #since: number;
   /** What the last answer has shown; undefined before the first. */
   #seen: { readonly item: Item | undefined } | undefined;
-  /** No try before this, on the monotonic clock: the last one failed, or was refused for what a look cannot show. */
+  /**
+   * No try before this time, on the monotonic clock: the last try failed, or was refused for a reason that a look
+   * cannot show.
+   */
   #notBefore = 0;
   #failure: LeaseServiceError | undefined;
-  /** Whether a holder of this process has let the lease go since the last answer. */
+  /** Whether a holder of this process has released the lease since the last answer. */
   #isReleased = false;
   #mayHaveTicket = false;
   #lastPosition: number | undefined;
   #pass: () => void = () => undefined;
-  /** Both are set by `grant`, which begins everything. */
+  /** `grant` sets both, and comes first. */
   #attempt!: AcquireAttempt;
   #onContended!: (record: LeaseRecord) => void;
 
-  /** Throws InvalidOptionsError for a payload that leaves the line no room. */
+  /** Throws InvalidOptionsError if the payload leaves no room for the line. */
   constructor(context: ProtocolContext, inner: LeaseForm, call: AcquireCall, terms: FairTerms) {
     super(context, inner, queues.of(context, inner.key, inner.sortKey), call.resumes);
     checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");
@@ -81,10 +84,10 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   /**
-   * Gives the grant.
+   * Returns the grant.
    *
-   * Rejects with LeaseUnavailableError, QueueFullError, the service's error if that is what the last try ended with, or the
-   * signal's reason. Then its ticket is given up in the background, and the caller abandons the attempt.
+   * Rejects with LeaseUnavailableError, with QueueFullError, with the service's error if the last try failed with it,
+   * or with the signal's reason. Then it gives up its ticket in the background, and the caller abandons the attempt.
    */
   async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     this.#attempt = attempt;
@@ -97,7 +100,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       if (this.#call.waitMs > 0 && latest !== undefined) this.#seen = { item: latest };
       const granted = await this.#waitForTurn();
       this.grantedAt = granted.belief.since.monotonic;
-      // An owner that came back to a lease of its own has not taken its ticket along.
+      // An owner that shared its own lease has not removed its ticket.
       if (this.own !== undefined) this.#leave();
       return granted;
     } catch (error) {
@@ -114,7 +117,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     return own && { ...this.newTicket(), number: own.number };
   }
 
-  /** The line shows nothing that is older than what it has shown before. */
+  /** The line never shows an older item than before. */
   onItem(item: Item | undefined): void {
     this.#seen = { item };
     this.#sleep.wake();
@@ -126,7 +129,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     this.#sleep.wake();
   }
 
-  /** Waits until the callers of this process that came before have a ticket, or have given up. */
+  /** Waits until the earlier callers of this process have a ticket, or have given up. */
   async #passGate(): Promise<void> {
     const { before, pass } = this.queue.enter();
     this.#pass = pass;
@@ -147,7 +150,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     }
   }
 
-  /** What the last answer promises now; undefined before the first, and where a release has made it obsolete. */
+  /** What the last answer promises now; undefined before the first answer, and after a release has made it obsolete. */
   #prospect(): Prospect | undefined {
     const prospect = this.#seen && this.#attempt.judge(this.#seen.item);
     return this.#isReleased ? undefined : prospect;
@@ -156,12 +159,12 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   #isTurn(): boolean {
     const prospect = this.#prospect();
     if (this.#now() < this.#notBefore) return false;
-    // Where nothing is known, a try tells most; and our own write may have landed unknown to us.
+    // Without an answer, a try tells most. And an own write may have landed without an answer.
     const isOwn = prospect?.blocker?.token === this.#attempt.token;
     return prospect === undefined || prospect.claimableInMs <= 0 || isOwn;
   }
 
-  /** Tries as long as it is our turn: at once where nobody waits, otherwise as the first living waiter. */
+  /** Tries while it is this caller's turn: at once if nobody waits, otherwise as the first living waiter. */
   async #tryInTurn(): Promise<Granted | undefined> {
     let granted: Granted | undefined;
     while (granted === undefined && this.#isTurn()) granted = await this.#tolerating(() => this.#tryOnce());
@@ -174,7 +177,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const isFirst = this.#seen === undefined;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
-    // Another's seat that cannot be read takes nothing from a lease that was granted; a refusal has been read before.
+    // Another caller's unreadable seat does not harm a granted lease. A refusal has been read before.
     unlessUnreadable(() => this.learn(outcome.item), unreadableIn(this.context));
     if (outcome.granted) return outcome;
     this.#failure = undefined;
@@ -184,7 +187,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     return undefined;
   }
 
-  /** Joins the line if our ticket is not there: for the first time, or because it was passed. */
+  /** Joins the line if this caller's ticket is not there: for the first time, or because others passed it. */
   async #join(): Promise<void> {
     for (let tries = 0; tries < joinTries && this.#seen !== undefined; tries += 1) {
       if (this.own !== undefined || this.#isTurn()) return;
@@ -198,7 +201,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     }
   }
 
-  /** Sleeps as long as our position allows, then looks; ends early when another waiter of this process has news. */
+  /** Sleeps as long as the position allows, then looks. Ends early when another waiter of this process has news. */
   async #rest(): Promise<void> {
     const mustRespond = this.#mustRespond();
     if (!mustRespond) {
@@ -214,7 +217,9 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     });
   }
 
-  /** Whether a ticket ends soon, and could last longer: near the end of the waiter's patience a renewal would win no time. */
+  /**
+   * Whether a ticket ends soon and could last longer. Near the end of the waiter's wait, a renewal would gain no time.
+   */
   #isDue({ until }: QueueTicket): boolean {
     const pollMs = pollIntervalMs(this.estimate);
     const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;
@@ -222,8 +227,8 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   /**
-   * Whether to show that we are alive: the lease stays free, so the head may be dead, and neither we nor a waiter in front of us
-   * has shown it lately.
+   * Whether this waiter has to show that it is alive. The lease stays free, so the head may be dead, and neither this
+   * waiter nor one in front of it has shown life lately.
    */
   #mustRespond(): boolean {
     const { own, ahead, queue } = this;
@@ -241,18 +246,19 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const pollMs = pollIntervalMs(this.estimate) * (1 - jitterShare * fraction);
     const { freeForMs } = this.queue;
     let longestMs = pollMs;
-    // While nobody takes a lease that is free, somebody in front may be dead; of several leases, the next one may be ours.
+    // While a lease is free and nobody takes it, a waiter in front may be dead. If several leases share the item, the
+    // next one may be this waiter's.
     if (freeForMs !== undefined) {
       longestMs = this.mayJoinFirst
         ? Math.min(Math.max(sharedLookMs, freeForMs / 8), freeLookMs)
         : freeLookMs;
     }
-    // When nobody else can have the lease, however long our own sleep would be.
+    // The time when no other caller can have the lease, however long this waiter's own sleep would be.
     const turnInMs = Math.max(this.#prospect()?.claimableInMs ?? 0, this.#notBefore - this.#now());
     return Math.min(pollMs, longestMs, turnInMs);
   }
 
-  /** Takes on what an answer has shown. */
+  /** Takes over what an answer shows. */
   protected learn(item: Item | undefined): void {
     this.#seen = { item };
     this.#isReleased = false;
@@ -260,7 +266,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     this.queue.broadcast(item, this);
   }
 
-  /** Makes a request that a later one can make good: after an error that may pass, the next try waits a little. */
+  /** Makes a request that a later one can repeat: after an error that may pass, the next try waits a little. */
   async #tolerating<T>(request: () => Promise<T>): Promise<T | undefined> {
     try {
       return await request();
@@ -295,7 +301,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     this.#terms.onPosition?.({ position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) });
   }
 
-  /** Gives our ticket up in the background, if there may be one. */
+  /** Gives up this caller's ticket in the background, if it may have one. */
   #leave(): void {
     if (!this.#mayHaveTicket) return;
     const { key, sortKey, owner } = this.#call;

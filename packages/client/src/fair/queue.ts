@@ -15,59 +15,59 @@ import {
 import { type FreeAsJudged, renewTickets } from "./queue-writes.ts";
 
 /**
- * Every waiter writes its ticket again within this time while the lease is free: it sleeps for 9 s at most, and a look takes
- * 2 s at most. Otherwise it is unresponsive. The time counts from when the release was sent: a release that is slow to
- * arrive shortens it.
+ * While the lease is free, every waiter writes its ticket again within this time: it sleeps for 9 s at most, and a look
+ * takes 2 s at most. Otherwise the waiter is unresponsive. The time counts from when the holder sent the release, so a
+ * slow release shortens it.
  */
 export const unresponsiveAfterMs = 11_000;
 
-/** What one answer shows of a line: its tickets in the order of their numbers, those that have expired included. */
+/** A line as one answer shows it: its tickets in the order of their numbers, including expired ones. */
 export interface QueueSnapshot {
   readonly item: Item | undefined;
   readonly tickets: readonly QueueTicket[];
 }
 
-/** What is known of a line before the first answer. */
+/** A line before the first answer. */
 export const unseen: QueueSnapshot = { item: undefined, tickets: [] };
 
-/** Something that other processes have written, and that has not changed since. */
+/** A value that another process has written, and that has not changed since. */
 interface Unchanged {
-  /** When this client saw it first, on the monotonic clock. */
+  /** When this client first observed it, on the monotonic clock. */
   readonly seenAt: number;
-  /** When it was written, in epoch milliseconds; undefined where its writer did not know the service's time. */
+  /** When it was written, in epoch milliseconds; undefined if its writer did not know the service's time. */
   readonly writtenAt: number | undefined;
 }
 
-/** A lease that the first in line could have. It was written when its last use ended. */
+/** A lease that the first waiter could have. It was written when its last hold ended. */
 type FreeLease = Unchanged & FreeAsJudged;
 
-/** A waiter of this process, as the others see it. */
+/** A waiter of this process, as the other waiters see it. */
 export interface LocalWaiter {
   /** Its ticket with a longer lease; undefined while it has none. */
   renewal(): (WrittenTicket & Pick<QueueTicket, "number">) | undefined;
-  /** Called with what another waiter's request has shown. */
+  /** Called with the item that another waiter's request has shown. */
   onItem(item: Item | undefined): void;
-  /** Called when a holder of this process has let the lease go. */
+  /** Called when a holder of this process has released the lease. */
   onReleased(): void;
 }
 
 /**
- * What one client knows of the line of one lease: for how long things have stayed as they are, and which of its own callers
- * wait. Only the order depends on it, never the exclusion.
+ * What one client knows of the line of one lease: how long each ticket has stayed unchanged, and which of its own
+ * callers wait. Only the order depends on it, never the exclusion.
  *
- * A ticket may be passed when it has expired, or when its waiter is unresponsive: the lease is free, and for
- * {@link unresponsiveAfterMs} neither this waiter nor one in front of it has taken the lease or written its ticket. So
- * tickets can last for minutes, and still dead waiters keep a living one out for no longer than that.
+ * A ticket may be passed when it has expired, or when its waiter is unresponsive: the lease is free, and for {@link
+ * unresponsiveAfterMs} neither this waiter nor one in front of it has taken the lease or written its ticket. So tickets
+ * can last for minutes, but dead waiters keep a living waiter out no longer than that.
  *
- * Each waiter has a ticket of its own, so that the order is kept among all callers, in all processes. Those of one process
- * share what they see: one look serves all of them, and one write renews the tickets of all.
+ * Each waiter has its own ticket, so all callers in all processes keep the order. The waiters of one process share
+ * their answers: one look serves all of them, and one write renews all their tickets.
  */
 export class Queue {
   readonly key: string;
   readonly sortKey: string;
   readonly #context: ProtocolContext;
   #snapshot = unseen;
-  /** Since when each ticket has stayed the same, on the monotonic clock. */
+  /** Since when each ticket has stayed unchanged, on the monotonic clock. */
   #seen = new Map<string, { readonly text: string; readonly since: number }>();
   #free: FreeLease | undefined;
   readonly #waiters = new Set<LocalWaiter>();
@@ -80,7 +80,7 @@ export class Queue {
     this.sortKey = sortKey;
   }
 
-  /** Reads an item. Tickets that are not there any more are forgotten. */
+  /** Reads an item, and forgets the tickets that it no longer has. */
   see(item: Item | undefined): QueueSnapshot {
     if (item === this.#snapshot.item) return this.#snapshot;
     const since = this.#context.clock.monotonic();
@@ -94,7 +94,7 @@ export class Queue {
     return this.#snapshot;
   }
 
-  /** Takes note of whether the first in line could have the lease; `endedAt` where the end of its last use is known. */
+  /** Notes whether the first waiter could have the lease; `endedAt` if the end of its last hold is known. */
   seeFree(isFree: boolean, item: Item | undefined, endedAt: number | undefined): void {
     const fence = fenceOf(item);
     const expiresAt = item?.[attributeNames.expiresAt];
@@ -107,19 +107,19 @@ export class Queue {
     }
   }
 
-  /** For how long the lease has been free, about, in milliseconds; undefined while it is not. */
+  /** About how long the lease has been free, in milliseconds; undefined while it is held. */
   get freeForMs(): number | undefined {
     return this.#free && this.#unchangedFor(this.#free, this.#context.clock.now());
   }
 
-  /** In how many milliseconds each of these tickets, the first ones in line, may be passed if nothing changes; 0 for at once. */
+  /** Milliseconds until each of these tickets, the first in line, may be passed if nothing changes; 0 for now. */
   passableIn(tickets: readonly QueueTicket[]): readonly number[] {
     const surelyNow = this.#surelyNow;
     let allUnresponsiveIn = Number.NEGATIVE_INFINITY;
     return tickets.map((ticket) => {
       const unchangedMs = this.#ticketUnchangedFor(ticket, surelyNow);
       const expiresIn = ticket.leaseMs - unchangedMs;
-      // Behind a living waiter nobody has to show that it is alive.
+      // Waiters behind a living one need not show that they are alive.
       allUnresponsiveIn = Math.max(
         allUnresponsiveIn,
         Math.min(expiresIn, this.#unresponsiveIn(ticket, unchangedMs, surelyNow)),
@@ -128,15 +128,15 @@ export class Queue {
     });
   }
 
-  /** Those of the first tickets in line that may not be passed. */
+  /** Returns the first tickets in line that may not be passed. */
   living(tickets: readonly QueueTicket[]): readonly QueueTicket[] {
     const passableIn = this.passableIn(tickets);
     return tickets.filter((_, index) => (passableIn[index] ?? 0) > 0);
   }
 
   /**
-   * What a write insists on that passes these tickets. An expired ticket stays expired. But a waiter is unresponsive only
-   * while the lease is free: each use of the lease gives it its time again. So the lease has to be as it was judged.
+   * The condition of a write that passes these tickets. An expired ticket stays expired. But a waiter is unresponsive
+   * only while the lease is free, and each hold gives it new time. So the lease must be unchanged since it was judged.
    */
   passingOver(tickets: readonly QueueTicket[]): FreeAsJudged | undefined {
     const surelyNow = this.#surelyNow;
@@ -145,25 +145,28 @@ export class Queue {
     return tickets.every(isExpired) ? undefined : this.#free;
   }
 
-  /** For how long a ticket still shows, about, that its waiter is alive while the lease is free. */
+  /** About how long a ticket still shows that its waiter is alive while the lease is free. */
   provesLifeFor(ticket: QueueTicket): number {
     const { isWatching, leaseMs } = ticket;
     const longestMs = isWatching ? Math.min(leaseMs, unresponsiveAfterMs) : leaseMs;
     return longestMs - this.#ticketUnchangedFor(ticket, this.#context.clock.now());
   }
 
-  /** Whether nobody of this process waits. */
+  /** Whether no caller of this process waits. */
   get isEmpty(): boolean {
     return this.#waiters.size === 0;
   }
 
-  /** What the last answer has shown, while a waiter of this process has a ticket; undefined otherwise. */
+  /** The last answer, while a waiter of this process has a ticket; undefined otherwise. */
   get latest(): Item | undefined {
     const isQueueing = [...this.#waiters].some((waiter) => waiter.renewal() !== undefined);
     return isQueueing ? this.#latest : undefined;
   }
 
-  /** Callers of one process join one after the other: `before` resolves when it is this one's turn; `pass` lets the next one in. */
+  /**
+   * Callers of one process join one after the other: `before` resolves when it is this caller's turn; `pass` admits the
+   * next.
+   */
   enter(): { readonly before: Promise<void>; readonly pass: () => void } {
     const before = this.#entered;
     const { promise, resolve } = deferred<void>();
@@ -180,19 +183,19 @@ export class Queue {
     if (this.isEmpty) this.#latest = undefined;
   }
 
-  /** Shows the others what an answer has shown one of them. */
+  /** Gives one waiter's answer to the others. */
   broadcast(item: Item | undefined, from: LocalWaiter): void {
     if (isOlder(item, this.#latest)) return;
     this.#latest = item;
     for (const waiter of this.#waiters) if (waiter !== from) waiter.onItem(item);
   }
 
-  /** Tells the waiters that a holder of this process has let the lease go: the head need not look first. */
+  /** Tells the waiters that a holder of this process has released the lease: the head need not look first. */
   released(): void {
     for (const waiter of this.#waiters) waiter.onReleased();
   }
 
-  /** Looks: 1 read, which may lag unless it is to be consistent. */
+  /** Looks: 1 read, which may lag unless `consistent`. */
   look(bounds?: Bounds, consistent = false): Promise<Item | undefined> {
     return this.#context.table.get({ key: leaseItemKey(this.key, this.sortKey), consistent }, bounds);
   }
@@ -200,8 +203,8 @@ export class Queue {
   /**
    * Looks, and renews the tickets of all waiters of this process: 1 write for each 40 of them.
    *
-   * The waiter's own ticket comes last: where a write before it is refused or fails, its ticket stays due, and with it all of
-   * them. Waiters far behind seldom look themselves.
+   * The waiter's own ticket comes last. If an earlier write is refused or fails, its own ticket stays due, and so do
+   * all the others. Waiters far behind seldom look themselves.
    */
   async lookAndRenew(own: LocalWaiter, bounds: Bounds): Promise<Item | undefined> {
     const others = [...this.#waiters].filter((waiter) => waiter !== own);
@@ -225,14 +228,14 @@ export class Queue {
     return this.#unchangedFor({ seenAt, writtenAt: ownClock ? undefined : until - leaseMs }, now);
   }
 
-  /** By this client's own monotonic clock, or by what another process has written, whichever is longer. */
+  /** By this client's monotonic clock, or by the writer's time, whichever gives the longer duration. */
   #unchangedFor({ seenAt, writtenAt = Number.POSITIVE_INFINITY }: Unchanged, now: number): number {
     return Math.max(this.#context.clock.monotonic() - seenAt, now - writtenAt);
   }
 
   /**
-   * A time that has surely passed, in epoch milliseconds of any other process: by the service's time at its earliest, as
-   * leases are judged. Where that is not known, none has: what others have written is then judged by observation alone.
+   * A time that has surely passed, in epoch milliseconds of any other process: the service's earliest possible time, as
+   * for leases. If it is not known, only observation decides how old another process's write is.
    */
   get #surelyNow(): number {
     const { clock, clockSkewMs } = this.#context;
@@ -240,7 +243,7 @@ export class Queue {
   }
 }
 
-/** The lines that each client knows; those in which one of its callers waits are in use. */
+/** The lines that each client knows; a line is in use while one of the client's callers waits in it. */
 export const queues: LeaseMemory<Queue> = new LeaseMemory(
   (context, key, sortKey) => new Queue(context, key, sortKey),
   (queue) => !queue.isEmpty,
@@ -257,7 +260,7 @@ function fenceOf(item: Item | undefined): number {
   return Number(item?.[attributeNames.fence] ?? 0);
 }
 
-/** The number that was given last; 0 for an item that has never had a line. */
+/** The last number that was given; 0 for an item that has never had a line. */
 function lastNumberIn(item: Item): number {
   const number = item[queueAttributeNames.lastTicket];
   return typeof number === "number" ? number : 0;

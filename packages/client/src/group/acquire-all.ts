@@ -45,10 +45,10 @@ const itemBytes = 8 * 1024;
  * reentrant locks from elsewhere are taken over with the rest. In that case it does hold some locks while it waits
  * for others. Two owners that do so in opposite order wait for each other until one of them gives up.
  *
- * Rejects with GroupUnavailableError, which names the locks that are held and their holders; with LeaseLostError when
- * a lease of a reentrant owner has ended while the others were waited for; with InvalidOptionsError before it sends
- * anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with LeaseAbortedError when the
- * signal aborts, which names the first lock. In every case of failure nothing stays held.
+ * Rejects with GroupUnavailableError, which names the held locks and their holders; with LeaseLostError when a lease of
+ * a reentrant owner has ended during the wait for the others; with InvalidOptionsError before it sends anything; with
+ * LeaseServiceError, LeaseTableError and LeaseConfigurationError; with LeaseAbortedError when the signal aborts, which
+ * names the first lock. In every case of failure nothing stays held.
  *
  * ```ts
  * await using group = await acquireAll(client, ["stock/7", "order/42"], { waitMs: 5_000, heartbeat: true });
@@ -160,7 +160,7 @@ function checkKeys(keys: unknown): readonly string[] {
   const allowed = `an array of 1 to ${mostKeys} different keys`;
   const wanted = readable("keys", keys, () => {
     check(Array.isArray(keys), "keys", keys, allowed);
-    // A copy: what was left out of it is a key that is missing.
+    // A copy: a hole in the array counts as a missing key.
     return [...keys].map(checkKey);
   });
   const { length } = wanted;

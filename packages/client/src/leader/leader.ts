@@ -144,15 +144,15 @@ export class Leader implements AsyncDisposable {
   }
 
   /**
-   * Reads who leads; undefined when there is no leader. 1 read, which may lag a moment behind and costs half a
-   * consistent one.
+   * Reads the leader; undefined when there is none. 1 read, which may lag a moment behind and costs half a consistent
+   * one.
    */
   async current(): Promise<LeaderRecord | undefined> {
     return await readLeader(this.#context, this.key);
   }
 
   /**
-   * Gives who leads now, and then every change.
+   * Yields the present leader, and then every change.
    *
    * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time, up
    * to `everyMs`. Each pause is between a half and one and a half of that. It does not see a leader that begins and

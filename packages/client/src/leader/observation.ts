@@ -6,7 +6,7 @@ import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 
-/** Who leads, as the table shows it. */
+/** The leader, as the table shows it. */
 export interface LeaderRecord {
   /** Readable label of the leader. */
   readonly owner: string;
@@ -14,7 +14,7 @@ export interface LeaderRecord {
   readonly fencingToken: number;
   /** When it was elected, in epoch milliseconds of the leader's clock. */
   readonly since: number;
-  /** What the leader wants others to know, such as its address. */
+  /** The leader's data for others, such as its address. */
   readonly data: unknown;
 }
 
@@ -29,15 +29,15 @@ export interface ObserveOptions {
 const firstLookMs = 500;
 const defaultEveryMs = 10_000;
 
-/** What one look shows. */
+/** The result of one look. */
 interface Snapshot {
   readonly leader: LeaderRecord | undefined;
-  /** Of the latest leader, also when it does not lead any more; 0 when the table shows none. */
+  /** The latest leader's token, even if that leader does not lead any more; 0 when the table shows none. */
   readonly fencingToken: number;
 }
 
 /**
- * Reads who leads. May lag a moment behind.
+ * Reads the leader. May lag a moment behind.
  *
  * A candidate does not lead any more when its lease has been over for longer than clocks may differ.
  */
@@ -62,7 +62,7 @@ function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): Le
 }
 
 /**
- * Gives who leads at first, and then every change that its looks notice.
+ * Yields the present leader, and then every change that its looks notice.
  *
  * One look may lag more than the one before it. A record that is older than an earlier look's is ignored.
  */

@@ -1,7 +1,7 @@
 import type { Answer } from "./exchange.ts";
 import { unanswered } from "./exchange.ts";
 
-/** An answer of DynamoDB's: an object in JSON, whose members have the forms that a store reads. */
+/** An answer of DynamoDB: an object in JSON, with the members that a store reads. */
 export interface Said {
   readonly __type?: unknown;
   readonly message?: unknown;
@@ -11,7 +11,7 @@ export interface Said {
   readonly CancellationReasons?: unknown;
 }
 
-/** Reads what DynamoDB says; undefined where an answer is not DynamoDB's. */
+/** Reads DynamoDB's answer; undefined if the answer is not DynamoDB's. */
 export function readAnswer({ status, body }: Answer): Said | undefined {
   try {
     const said: Said = JSON.parse(body);
@@ -34,7 +34,7 @@ export function serviceError({ status }: Answer, said: Said): Error {
   });
 }
 
-/** What an answer is taken for that is not DynamoDB's: of a proxy, or of an endpoint that is another service's. */
+/** The error of an answer that is not DynamoDB's, but a proxy's, or that of another service's endpoint. */
 export function foreignAnswer({ status, headers, body }: Answer): Error {
   const { location, "content-type": type = "no content type", "content-encoding": encoding } = headers;
   const parts = [
@@ -45,7 +45,7 @@ export function foreignAnswer({ status, headers, body }: Answer): Error {
     `${body.length} characters that begin with ${JSON.stringify(body.slice(0, 60))}`,
   ];
   const error = unanswered(`the answer is not DynamoDB's: ${parts.join(", ")}`);
-  // A write may have landed behind a success that cannot be read.
+  // After an unreadable success, a write may have landed.
   return status < 300 ? error : Object.assign(error, { $metadata: { httpStatusCode: status } });
 }
 

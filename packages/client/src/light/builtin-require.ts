@@ -1,6 +1,6 @@
 /**
- * A `require` for the modules of Node's that aws4 asks for while it is loaded. aws4 is CommonJS: in a bundle that is an ES
- * module nobody else would answer it, and the bundle would throw at its start.
+ * A `require` for the Node modules that aws4 needs while it is loaded. aws4 is CommonJS. In a bundle that is an ES
+ * module, nothing else would provide `require`, and the bundle would throw at its start.
  */
 import crypto from "node:crypto";
 import querystring from "node:querystring";
@@ -12,7 +12,7 @@ const isNeeded = scope.require === undefined;
 
 if (isNeeded) scope.require = (name) => modules[name];
 
-/** Takes it away again; to be called in the same turn, when aws4 has been loaded. */
+/** Removes it again; call it in the same turn, after aws4 has been loaded. */
 export function removeRequire(): void {
   if (isNeeded) delete scope.require;
 }

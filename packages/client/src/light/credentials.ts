@@ -9,20 +9,20 @@ export interface LightCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
-  /** When they end. @default - they do not */
+  /** When they end. @default - never */
   readonly expiration?: Date | undefined;
 }
 
-/** So long before their end new ones are fetched, beside the requests that the present ones still sign. */
+/** This long before their end new ones are fetched, while the present ones still sign requests. */
 const aheadMs = 5 * 60_000;
-/** A fetch that takes longer is given up, and the next call begins another one. */
+/** The longest fetch. Then it is given up, and the next call begins another. */
 const longestFetchMs = 5_000;
-/** After a failure to fetch new ones while the present ones are valid. */
+/** The pause after a failed fetch while the present credentials are valid. */
 const againMs = 15_000;
 
 /**
- * The credentials of one store. All that need new ones at the same time share one fetch; while a fetch fails, valid ones
- * go on being used. A fetch that hangs is given up after 5 s.
+ * The credentials of one store. All calls that need new ones at the same time share one fetch. While a fetch fails,
+ * valid ones stay in use. A hanging fetch is given up after 5 s.
  */
 export class CredentialsCache {
   readonly #load: () => Promise<LightCredentials>;
@@ -32,27 +32,27 @@ export class CredentialsCache {
   #loading: Promise<LightCredentials> | undefined;
   #notBefore = Number.NEGATIVE_INFINITY;
 
-  /** `now` tells the time by which credentials end. */
+  /** `now` returns the time to compare with the credentials' end. */
   constructor(load: () => Promise<LightCredentials>, now: () => number, clock: Clock) {
     this.#load = load;
     this.#now = now;
     this.#clock = clock;
   }
 
-  /** Credentials that are valid now, at once where they are at hand. Rejects with LeaseConfigurationError. */
+  /** Returns credentials that are valid now, without a wait if it has them. Rejects with LeaseConfigurationError. */
   get(): Signer | Promise<Signer> {
     const { expiration } = this.#current ?? {};
     const leftMs = expiration === undefined ? Number.POSITIVE_INFINITY : expiration.getTime() - this.#now();
     if (this.#current === undefined || leftMs <= 0) return this.#renew();
     if (leftMs < aheadMs && this.#now() >= this.#notBefore) {
       this.#notBefore = this.#now() + againMs;
-      // Ignored: the present ones serve, and the next call tries again.
+      // Ignored: the present ones are valid, and the next call tries again.
       this.#renew().catch(() => undefined);
     }
     return this.#current;
   }
 
-  /** The service has refused these: sees to it that `get` gives others. Tells whether there are any. */
+  /** The service has refused these credentials: makes `get` return others. Returns whether there are any. */
   async replace(refused: Signer): Promise<boolean> {
     const other = this.#current === refused ? await this.#renew() : this.#current;
     return other?.accessKeyId !== refused.accessKeyId || other.sessionToken !== refused.sessionToken;
@@ -96,13 +96,13 @@ function missing(finding: string, cause?: unknown): LeaseConfigurationError {
   return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, { cause });
 }
 
-/** What a header may hold, without spaces at its ends. The text of a file often ends with a line break. */
+/** The characters of a header, without spaces at its ends. A file's text often ends with a line break. */
 const isPrintable = /^[!-~]([ -~]*[!-~])?$/;
 
-/** What the environment can have that only the SDK reads. */
+/** Variables of the environment that only the SDK reads. */
 const onlyForSdk = ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
 
-/** Reads credentials from the environment's variables, or from the endpoint of a container (ECS, EKS) that they name. */
+/** Reads credentials from the environment's variables, or from the container endpoint (ECS, EKS) that they name. */
 export async function environmentCredentials(
   env: NodeJS.ProcessEnv,
   clock: Clock,
@@ -142,7 +142,7 @@ async function containerCredentials(
   }
 }
 
-/** Read each time: the file's token changes. */
+/** Read for each fetch: the token in the file changes. */
 async function authorization(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const file = env.AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE;
   if (!file) return env.AWS_CONTAINER_AUTHORIZATION_TOKEN?.trim();
@@ -175,7 +175,7 @@ function parsed(body: string): Readonly<Record<string, string | undefined>> {
   try {
     return JSON.parse(body) ?? {};
   } catch {
-    // Ignored: the parser's message would show what may be a part of a secret.
+    // Ignored: the parser's message could show a part of a secret.
     throw new Error("the answer is no JSON");
   }
 }

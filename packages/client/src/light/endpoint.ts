@@ -1,19 +1,22 @@
 import { LeaseConfigurationError } from "../errors/errors.ts";
 
-/** Where requests go, and for which region they are signed. */
+/** The destination of requests, and the region that they are signed for. */
 export interface Endpoint {
   readonly region: string;
   readonly url: URL;
 }
 
-/** What decides where requests go, beside the environment. */
+/** The options that determine the destination, besides the environment. */
 export interface EndpointOptions {
   readonly tableName: string;
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;
 }
 
-/** Finds out where requests go. Throws LeaseConfigurationError where the environment has no region or a wrong one. */
+/**
+ * Determines the destination of requests. Throws LeaseConfigurationError if the environment has no region or a wrong
+ * one.
+ */
 export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv): Endpoint {
   const region = resolveRegion(options, env);
   const configured =
@@ -30,24 +33,24 @@ export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv
   );
 }
 
-/** Gives an endpoint's URL; undefined where it is none. */
+/** Returns an endpoint's URL; undefined if the text is no URL. */
 export function endpointUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" ? url : undefined;
 }
 
-/** An endpoint as a message may show it: a user's name and password in a URL are left out. */
+/** An endpoint as a message may show it: without the user name and password of a URL. */
 export function withoutUser(endpoint: string): string {
   return endpoint.replace(/\/\/[^/]*@/, "//…@");
 }
 
-/** Tells whether a text can be a region's name, which becomes a part of a host's. */
+/** Whether a text can be a region's name, which becomes a part of the host's name. */
 export function isRegion(region: unknown): region is string {
   return typeof region === "string" && /^[a-z0-9-]{1,63}$/.test(region);
 }
 
 function resolveRegion({ region, tableName }: EndpointOptions, env: NodeJS.ProcessEnv): string {
-  // A table's ARN says where the table is.
+  // A table's ARN has the table's region.
   const found = region ?? regionIn(tableName) ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
   if (isRegion(found)) return found;
   const finding = found === undefined ? "no AWS region" : `${JSON.stringify(found)} is no AWS region`;

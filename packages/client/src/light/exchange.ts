@@ -6,7 +6,7 @@ import { onAbort } from "../time/on-abort.ts";
 /** Sends requests by HTTP or by HTTPS. */
 export type SendRequest = (options: RequestOptions) => ClientRequest;
 
-/** As much of node:http or node:https as is used here. */
+/** The part of node:http or node:https that is used here. */
 interface HttpModule {
   readonly request: SendRequest;
   readonly Agent: new (options: AgentOptions) => Agent;
@@ -19,20 +19,21 @@ export interface Answer {
   readonly body: string;
 }
 
-/** No answer of DynamoDB's is longer. */
+/** Every answer of DynamoDB is shorter. */
 const mostCharacters = 16 * 1024 * 1024;
 
-/** Gives Node's module for a URL's protocol. */
+/** Returns Node's module for a URL's protocol. */
 export async function httpModule(protocol: string): Promise<HttpModule> {
   if (protocol === "https:") return https;
-  // An `import` loads all of undici with it, for the WebSocket that it exports too: 40 ms. Node 22.3 is the first with another way.
+  // An `import` also loads all of undici, because the module exports its WebSocket: 40 ms. Node 22.3 is the first
+  // version with another way.
   return process.getBuiltinModule?.("node:http") ?? (await import("node:http"));
 }
 
 /**
- * Sends one request and reads its answer. Rejects where none comes to its end: the connection fails, or is silent for
- * `timeout` milliseconds, or the signal aborts, or the answer has no end. The error's `$wasSent` tells whether the
- * connection stood: without one, no byte of the request has left.
+ * Sends one request and reads its answer. Rejects without a complete answer: the connection fails, or is silent for
+ * `timeout` milliseconds, or the signal aborts, or the answer has no end. The error's `$wasSent` says whether there was
+ * a connection: without one, no byte of the request has left.
  */
 export function exchange(
   send: SendRequest,
@@ -72,7 +73,7 @@ export function exchange(
         if (text.length > mostCharacters)
           fail(unanswered(`an answer of more than ${mostCharacters} characters`));
       });
-      // Of a connection that ends before its answer does.
+      // The connection has ended before its answer.
       response.on("error", fail);
       response.on("end", () => {
         const { statusCode = 0, headers } = response;
@@ -89,7 +90,7 @@ export function aborted(): Error {
   return Object.assign(new Error("it was not awaited any longer"), { name: "AbortError" });
 }
 
-/** An error of an attempt without an answer that can be read; another attempt may have one. */
+/** The error of an attempt without a readable answer; another attempt may get one. */
 export function unanswered(message: string): Error {
   return Object.assign(new Error(message), { name: "UnansweredError" });
 }

@@ -12,9 +12,9 @@ import { aborted, exchange, httpModule, type SendRequest, unanswered } from "./e
 import { type Destination, type Signer, signedHeaders } from "./signing.ts";
 import type { SigningTime } from "./signing-time.ts";
 
-/** What a transport is made of. */
+/** The parts of a transport. */
 export interface HttpTransportParts {
-  /** Finds out where requests go, when the first one does. */
+  /** Determines the destination, at the first request. */
   readonly endpoint: () => Endpoint;
   readonly credentials: CredentialsCache;
   readonly time: SigningTime;
@@ -24,14 +24,14 @@ export interface HttpTransportParts {
   readonly randomness: Randomness;
 }
 
-/** What all requests have in common. */
+/** The common properties of all requests. */
 interface Route {
   readonly destination: Destination;
   readonly send: SendRequest;
   readonly options: RequestOptions & { readonly agent: Agent };
 }
 
-/** DynamoDB answers in milliseconds: an answer that takes longer is taken for lost. */
+/** DynamoDB answers in milliseconds, so a slower answer counts as lost. */
 const attemptMs = 2_000;
 const mostConnections = 50;
 
@@ -43,7 +43,7 @@ export class HttpTransport implements Transport {
 
   constructor(parts: HttpTransportParts) {
     this.#parts = parts;
-    // As an SDK client says where it sends its requests, for messages.
+    // Reports the endpoint as an SDK client does, for messages.
     const endpoint = async (): Promise<object> => {
       const { protocol, hostname, port } = parts.endpoint().url;
       return { protocol, hostname, port: port || undefined };
@@ -136,24 +136,24 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** What an answer cannot lack. */
+/** The member that an answer must have. */
 const wantedOf: { readonly [Operation in keyof Operations]?: string } = {
   BatchExecuteStatement: "Responses",
   Query: "Items",
   Scan: "Items",
 };
 
-/** What DynamoDB says where the time of a signature is too far from its own. */
+/** DynamoDB's errors for a signature whose time is too far from its own. */
 const timeRefusals =
   /^(InvalidSignature|SignatureDoesNotMatch|RequestExpired|RequestInTheFuture|RequestTimeTooSkewed)/;
 
-/** What it says of credentials that have ended. */
+/** Its errors for expired credentials. */
 const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException"]);
 
 /** Errors of a connection that another attempt may not meet. */
 const passingCodes = /^E(CONNRESET|CONNREFUSED|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)$/;
 
-/** How long to wait at most before the next attempt; undefined where it would fail likewise. */
+/** The longest wait before the next attempt; undefined if that attempt would fail, too. */
 function backoffMs(error: unknown, count: number): number | undefined {
   const {
     name,

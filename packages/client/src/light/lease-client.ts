@@ -8,9 +8,9 @@ import { lightStore } from "./light-store.ts";
 export type LightClientOptions = Omit<LeaseClientOptions, "dynamodb">;
 
 /**
- * The LeaseClient of `@leasehold/client`, without the AWS SDK in the bundle: the two differ in nothing but the store that
- * they make for a `tableName`, which is {@link lightStore} here. Each is an `instanceof` the other, and all that takes one
- * takes both.
+ * The LeaseClient of `@leasehold/client`, without the AWS SDK in the bundle. The two differ only in the store that they
+ * make for a `tableName`, which is {@link lightStore} here. Each is an `instanceof` the other, and every function that
+ * takes one takes both.
  *
  * ```ts
  * import { LeaseClient } from "@leasehold/client/light";
@@ -23,7 +23,7 @@ export class LeaseClient extends StoreClient {
     brandClass(LeaseClient, "LeaseClient");
   }
 
-  /** Throws InvalidOptionsError. Sends nothing, and reads nothing of the environment. */
+  /** Throws InvalidOptionsError. Sends nothing, and does not read the environment. */
   constructor(options: LightClientOptions) {
     super(options, (tableName, { clock, randomness, dynamodb }) => {
       check(

@@ -17,22 +17,22 @@ export interface LightStoreOptions {
   /** @default - that of the table's ARN, else of the variables AWS_REGION or AWS_DEFAULT_REGION */
   readonly region?: string;
   /**
-   * Where DynamoDB is, as a URL.
+   * DynamoDB's URL.
    * @default - that of the variables AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL, else the region's own, with
    * AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT
    */
   readonly endpoint?: string;
   /**
-   * Credentials, or a function that fetches them, as the SDK's credential providers do. It is called again shortly before
-   * the `expiration` of those that it gave, and when the service says that they have expired. What does not come within 5 s is
-   * given up, and the next request asks again.
+   * Credentials, or a function that fetches them, as the SDK's credential providers do. It is called again shortly
+   * before the `expiration` of the last ones, and when the service says that they have expired. A fetch that takes
+   * longer than 5 s is given up, and the next request calls it again.
    * @default - of the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, else of the endpoint that
    * ECS and EKS give a container
    */
   readonly credentials?: LightCredentials | (() => Promise<LightCredentials>);
   /** Certificates to trust in place of Node's own, in PEM. @default - Node's own */
   readonly ca?: string | Buffer;
-  /** How often one request is sent at most, from 1 to 10, where the first answers are lost or refused in passing. @default 4 */
+  /** The most attempts of one request, from 1 to 10, when answers are lost or refusals are temporary. @default 4 */
   readonly maxAttempts?: number;
   /** @default - the machine's own */
   readonly clock?: Clock;
@@ -49,12 +49,12 @@ export interface LightStore extends LeaseStore {
 /**
  * DynamoDB without the AWS SDK: the `store` of a {@link LeaseClient} for functions that have to start fast.
  *
- * It signs and sends requests by itself, over HTTPS connections that it keeps alive, and repeats them within the caller's
- * time, as the SDK does. It reads no profiles, no SSO, no web identity and no instance metadata of EC2, and knows no
- * proxies: for those use the SDK's store. Until the first call it reads nothing of the environment and sends nothing.
+ * It signs and sends requests itself, over HTTPS connections that it keeps alive, and repeats them within the caller's
+ * time, as the SDK does. It does not support profiles, SSO, web identity, EC2 instance metadata or proxies: for those
+ * use the SDK's store. Until the first call it does not read the environment and sends nothing.
  *
- * Throws InvalidOptionsError. The client's calls reject with LeaseConfigurationError where there is no region, or where
- * there are no credentials.
+ * Throws InvalidOptionsError. The client's calls reject with LeaseConfigurationError if there is no region, or if there
+ * are no credentials.
  *
  * ```ts
  * import { LeaseClient, lightStore } from "@leasehold/client/light";
@@ -99,7 +99,7 @@ const rules: Rules<LightStoreOptions> = {
     const { accessKeyId, secretAccessKey } = (value ?? {}) as Partial<LightCredentials>;
     if (typeof value === "function" || (accessKeyId && secretAccessKey)) return value as LightCredentials;
     const allowed = "an object with accessKeyId and secretAccessKey, or a function that gives one";
-    // No part of it is shown.
+    // The message shows no part of them.
     throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
   },
   ca: rule("certificates in PEM", (value) => typeof value === "string" || Buffer.isBuffer(value)),

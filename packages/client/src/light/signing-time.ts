@@ -1,10 +1,12 @@
 import { parseHttpDate } from "../dynamodb/transport.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** A difference from the service's time that no signature is refused for: DynamoDB takes those of five minutes. */
+/** A harmless difference from the service's time: DynamoDB accepts signatures within five minutes. */
 const harmlessMs = 60_000;
 
-/** The time that requests are signed for: the wall clock's, corrected where the Date of an answer shows that it is wrong. */
+/**
+ * The time that requests are signed for: the wall clock's, corrected if the Date of an answer shows that it is wrong.
+ */
 export class SigningTime {
   readonly #clock: Clock;
   /** How far the service is ahead of the wall clock. */

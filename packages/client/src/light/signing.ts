@@ -7,14 +7,14 @@ import aws4 from "aws4";
 
 removeRequire();
 
-/** Who signs. */
+/** The credentials of a signature. */
 export interface Signer {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
 }
 
-/** What is signed besides the body. */
+/** The signed parts besides the body. */
 export interface Destination {
   readonly region: string;
   /** The host, with its port if that is not the protocol's own. */
@@ -22,13 +22,13 @@ export interface Destination {
   readonly path: string;
 }
 
-/** Keys by what they are made of; each is good for a day. */
+/** Cache of signing keys, by their ingredients; each is good for a day. */
 const keys = new Map<string, KeyObject>();
 const mostKeys = 100;
 
 /**
- * Signs as aws4 does, with a key that is kept as Node's own object. aws4 keeps its bytes, of which Node would make such an
- * object for each signature: two thirds of what a signature costs.
+ * Signs as aws4 does, but keeps the key as Node's own object. aws4 keeps the key's bytes, and Node would make such an
+ * object for each signature: two thirds of a signature's cost.
  */
 class RequestSigner extends aws4.RequestSigner {
   override signature(): string {
@@ -49,7 +49,7 @@ class RequestSigner extends aws4.RequestSigner {
   }
 }
 
-/** A request that is to be signed. */
+/** A request to sign. */
 export interface Unsigned {
   readonly service: string;
   readonly region: string;
@@ -58,18 +58,18 @@ export interface Unsigned {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Headers that aws4 would sign beside those that are given. @default - none is left out */
+  /** Headers that aws4 would otherwise sign, besides the given ones. @default - none is left out */
   readonly extraHeadersToIgnore?: Readonly<Record<string, boolean>>;
 }
 
-/** Gives a request's headers with its signature, for the moment that its `X-Amz-Date` names. */
+/** Returns a request's headers with its signature, for the time in its `X-Amz-Date`. */
 export function signed(request: Unsigned, signer: Signer): Record<string, string> {
   const { accessKeyId, secretAccessKey } = signer;
   const { headers = {} } = new RequestSigner({ ...request }, { accessKeyId, secretAccessKey }).sign();
   return headers as Record<string, string>;
 }
 
-/** Gives the headers of a request to DynamoDB that is signed for a moment, in epoch milliseconds. Sends nothing. */
+/** Returns the headers of a request to DynamoDB, signed for a moment in epoch milliseconds. Sends nothing. */
 export function signedHeaders(
   { region, host, path }: Destination,
   operation: string,

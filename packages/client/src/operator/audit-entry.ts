@@ -1,6 +1,6 @@
 /**
- * The trace that an operator's action leaves: an item of its own under the key, written in the same transaction as the
- * action. So there is no action without its trace, and no trace of what was not done.
+ * The trace of an operator's action: an item of its own under the key, written in the same transaction as the action.
+ * So no action is without its trace, and no trace is without its action.
  */
 
 import type { ProtocolContext } from "../protocol/context.ts";
@@ -10,23 +10,25 @@ import { type Part, say, Write } from "../statements/statement.ts";
 import { parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 
-/** What an operator can do: to leases, to a slot of a job (`skip`), and to tasks (`requeue`, `cancel`). */
+/** The actions of an operator: on leases, on a slot of a job (`skip`), and on tasks (`requeue`, `cancel`). */
 export type OperatorAction = "stop" | "break" | "pause" | "resume" | "skip" | "requeue" | "cancel";
 
-/** For how long traces are kept unless the caller says so. */
+/** How long traces are kept by default. */
 export const usualAuditRetentionMs: number = 30 * 24 * 60 * 60 * 1000;
 
-/** What an operator has done, to which lease, and why. It holds no token and no payload. */
+/** One action of an operator: what, to which lease, and why. It holds no token and no payload. */
 export interface AuditEntry {
   readonly key: string;
-  /** Which lease under the key; of `skip`, `requeue` and `cancel`, the item of the run or of the task. */
+  /**
+   * The sort key of the lease under the key; for `skip`, `requeue` and `cancel`, that of the run's or the task's item.
+   */
   readonly sortKey: string;
   /** Epoch milliseconds. */
   readonly at: number;
   readonly action: OperatorAction;
   readonly by: string;
   readonly reason: string | undefined;
-  /** Whose lease it was; of a pause, the dead holder that it was taken over from, if there was one. */
+  /** The holder of the lease; for a pause, the dead holder that it took the lock over from, if any. */
   readonly holder: Pick<LeaseRecord, "owner" | "acquiredAt" | "fencingToken"> | undefined;
   /** When a pause ends by itself, in epoch milliseconds; undefined for other actions. */
   readonly until: number | undefined;
@@ -35,7 +37,7 @@ export interface AuditEntry {
 const traceKept: Part = { set: "#ttl = :ttl", when: "attribute_not_exists(#ttl)" };
 const leavesTrace = say(traceKept, { set: "#data = :data" });
 
-/** Leaves a trace. Refused where the very same trace is there: then an earlier copy of its transaction has landed. */
+/** Writes a trace. Refused if the same trace is there: then an earlier copy of its transaction has landed. */
 export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): Write {
   const { key, at, ...content } = entry;
   const values = { ":ttl": timeToLive(at, retentionMs), ":data": JSON.stringify(content) };
@@ -46,12 +48,12 @@ export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): 
   );
 }
 
-/** Takes the place of a trace, with nothing in it: no copy of that trace lands any more. */
+/** Occupies the place of a trace with an empty item: no copy of that trace can land any more. */
 export function occupyTrace(trace: Write): Write {
   return new Write(trace.key, say(traceKept), { ":ttl": trace.values[":ttl"] as number });
 }
 
-/** Leaves a trace of what was done to an item that nobody holds. */
+/** Writes the trace of an action on an item that nobody holds. */
 export function traceNow(
   { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
   what: Pick<AuditEntry, "key" | "sortKey" | "action" | "by" | "reason">,
@@ -60,7 +62,7 @@ export function traceNow(
   return leaveTrace(entry, randomness.token().slice(-12), usualAuditRetentionMs);
 }
 
-/** Reads a trace; undefined for what another program has written in its place. */
+/** Reads a trace; undefined if another program has written the item. */
 export function auditEntryIn(item: Item): AuditEntry | undefined {
   const content = Object(parsedJson(String(item[attributeNames.data]))?.value) as AuditEntry;
   const [, time] = String(item[attributeNames.sortKey]).split("#");

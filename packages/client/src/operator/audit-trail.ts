@@ -10,11 +10,11 @@ import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
 
 /** Options of {@link LeaseOperator.audit}. */
 export interface AuditOptions {
-  /** The one key to look at. @default - all keys */
+  /** Reads only this key. @default - all keys */
   readonly key?: string;
-  /** The text that keys begin with; not beside `key`. @default - all keys */
+  /** Reads only keys with this prefix; not together with `key`. @default - all keys */
   readonly prefix?: string;
-  /** Only what was done in the last so many milliseconds. @default - all that is kept */
+  /** Only actions of the last so many milliseconds. @default - all that are kept */
   readonly sinceMs?: number;
 }
 
@@ -42,7 +42,7 @@ export async function* auditTrail(
   for await (const { items } of pagesOf(read)) yield* items.flatMap((item) => auditEntryIn(item) ?? []);
 }
 
-/** Sort keys that are a prefix and a time. */
+/** A range of sort keys that are a prefix and a time. */
 export interface TimeRange {
   readonly from: string;
   readonly to: string;
@@ -58,7 +58,7 @@ export function timesSince(
   return { from: prefix + from, to: `${prefix}~` };
 }
 
-/** Finds the items of a time under a key. */
+/** The key condition for the items of a time range under a key. */
 export function under(
   { key }: LeaseAddress,
   { from, to }: TimeRange,

@@ -1,6 +1,6 @@
 /**
- * A key's history: an item for each thing that has happened to its lock. Its sort key follows from the change alone, so
- * that a change that is told twice is one item.
+ * A key's history: an item for each change of its lock. The change alone determines the item's sort key, so a change
+ * that is reported twice is one item.
  */
 import {
   checkKey,
@@ -20,11 +20,11 @@ import type { LeaseChange } from "./lease-changes.ts";
 
 /** Options of {@link LeaseOperator.history}. */
 export interface HistoryOptions {
-  /** Only what has happened in the last so many milliseconds. @default - all that is kept */
+  /** Only changes of the last so many milliseconds. @default - all that are kept */
   readonly sinceMs?: number;
   /** Whether the last change comes first. @default false */
   readonly newestFirst?: boolean;
-  /** How many changes at most. From 1 to 1,000,000. @default - all */
+  /** The most changes. From 1 to 1,000,000. @default - all */
   readonly limit?: number;
 }
 
@@ -34,7 +34,7 @@ const rules: Rules<HistoryOptions> = {
   limit: countTo(1_000_000),
 };
 
-/** Gives the item of a change. */
+/** Returns the item of a change. */
 export function historyItemOf(change: LeaseChange, retentionMs: number): Item {
   const { key, at, ...content } = change;
   const sortKey = `${historySortKeyPrefix}${new Date(at).toISOString()}#${change.fencingToken}#${change.what}`;
@@ -45,7 +45,7 @@ export function historyItemOf(change: LeaseChange, retentionMs: number): Item {
   };
 }
 
-/** Reads a change; undefined for what another program has written in its place. */
+/** Reads a change; undefined if another program has written the item. */
 export function changeIn(item: Item): LeaseChange | undefined {
   const content = Object(parsedJson(String(item[attributeNames.data]))?.value) as LeaseChange;
   if (typeof content.what !== "string" || typeof content.owner !== "string") return undefined;
@@ -55,7 +55,7 @@ export function changeIn(item: Item): LeaseChange | undefined {
   return { key, sortKey, owner, fencingToken, acquiredAt, what, at: Date.parse(String(at)), reason };
 }
 
-/** Goes through a key's history. Throws InvalidOptionsError. */
+/** Reads a key's history. Throws InvalidOptionsError. */
 export async function* historyOf(
   context: ProtocolContext,
   key: string,

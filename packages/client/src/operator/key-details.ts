@@ -15,7 +15,7 @@ import { pagesOf } from "../store/pages.ts";
 import type { Item } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
 
-/** A lease, and what it is worth at the time of the read. */
+/** A lease, and its state at the time of the read. */
 export interface DescribedLease extends LeaseRecord {
   readonly state: LeaseState;
 }
@@ -32,25 +32,27 @@ export interface DescribedTicket {
   readonly expiresAt: number;
   /** 1 for the caller that comes next. Tickets that have ended are counted. */
   readonly position: number;
-  /** In about how many milliseconds its turn comes, by how long holders keep the lock; undefined while that is not known. */
+  /**
+   * About how many milliseconds until its turn, by how long holders keep the lock; undefined while that is not known.
+   */
   readonly estimatedWaitMs: number | undefined;
 }
 
-/** How an item of seats is taken: a semaphore's permits, or the readers and writers of a read-write lock. */
+/** How much of an item of seats is taken: a semaphore's permits, or the readers and writers of a read-write lock. */
 export interface DescribedSeats {
   /** `semaphore` or `read-write`. */
   readonly sortKey: string;
-  /** How many permits the semaphore had for the caller that was let in last; undefined where the item does not say. */
+  /** The last caller's `permits`; undefined if the item does not have it. */
   readonly permits: number | undefined;
-  /** What all seats take, those of expired leases included, a pause not. An `intent` is a writer that waits. */
+  /** What all seats take, including those of expired leases but not a pause. An `intent` is a waiting writer. */
   readonly taken: Readonly<Record<SeatKind, number>>;
 }
 
-/** Everything under a key, but for its history. No task token and no callback id is in it. */
+/** Everything under a key except its history. It holds no task token and no callback id. */
 export interface KeyDetails extends KeyDescription<DescribedLease> {
-  /** The callers that wait in line, in the order of their turns. Callers without an order leave no trace. */
+  /** The callers that wait in line, in the order of their turns. Callers without an order are not stored. */
   readonly waiting: readonly DescribedTicket[];
-  /** Workflows and durable functions that wait for the lock, and since when the first of them does. */
+  /** Workflows and durable functions that wait for the lock, and since when the first of them waits. */
   readonly parked: { readonly count: number; readonly since: number | undefined };
   readonly seats: readonly DescribedSeats[];
   /**
@@ -58,11 +60,11 @@ export interface KeyDetails extends KeyDescription<DescribedLease> {
    * `read-write`, `run`, `task` (open), `done` (ended tasks), `cache`, `call`, `waiter`, `audit`.
    */
   readonly items: Readonly<Record<string, number>>;
-  /** What operators have done, the oldest first. */
+  /** The operators' actions, the oldest first. */
   readonly audit: readonly AuditEntry[];
 }
 
-/** Reads a key, as `client.describe` does, and takes along what only operators want to know. */
+/** Reads a key as `client.describe` does, and what only operators need. */
 export async function detailsOf(context: ProtocolContext, key: string): Promise<KeyDetails> {
   const { table, clock, clockSkewMs } = context;
   const query = { ...leasesOf(checkKey(key)), consistent: true };
@@ -73,7 +75,7 @@ export async function detailsOf(context: ProtocolContext, key: string): Promise<
   return reader.details({ nowMs: clock.now(), clockSkewMs });
 }
 
-/** Puts together what the items under a key show, by whatever request they were read. */
+/** Puts together the items under a key, whatever request has read them. */
 export class KeyDetailsReader {
   readonly #key: string;
   readonly #onUnreadable: (error: LeaseItemError) => void;
@@ -85,13 +87,13 @@ export class KeyDetailsReader {
   readonly #items: Record<string, number> = {};
   #lock: Item | undefined;
 
-  /** `onUnreadable` is told of items that cannot be read. Their leases are left out. */
+  /** `onUnreadable` gets the errors of unreadable items. Their leases are left out. */
   constructor(key: string, onUnreadable: (error: LeaseItemError) => void) {
     this.#key = key;
     this.#onUnreadable = onUnreadable;
   }
 
-  /** Takes one item along. */
+  /** Reads one item. */
   read(item: Item): void {
     const sortKey = String(item[attributeNames.sortKey]);
     if (isSeatSortKey(sortKey) && isPauseAlone(item)) return;
@@ -108,14 +110,14 @@ export class KeyDetailsReader {
     }
   }
 
-  /** What has been read, with each lease's state at a moment. */
+  /** Returns what was read, with each lease's state at a moment. */
   details(moment: LeaseStateOptions): KeyDetails {
     const read = { key: this.#key, readAt: moment.nowMs, leases: this.#leases, lock: this.#lock };
     return {
       ...descriptionOf(read, this.#onUnreadable),
       leases: this.#leases.map((lease) => ({ ...lease, state: leaseState(lease, moment) })),
       waiting: this.#waiting(moment.nowMs),
-      // Their sort keys have the time first.
+      // Their sort keys begin with the time.
       parked: { count: this.#parkedSince.length, since: this.#parkedSince[0] },
       seats: this.#seats,
       items: this.#items,
@@ -123,7 +125,7 @@ export class KeyDetailsReader {
     };
   }
 
-  /** How long a lock is held is noted by fair callers; of several holders nobody knows which one ends next. */
+  /** Only fair callers note how long a lock is held. Of several holders, it is not known who ends next. */
   #waiting(nowMs: number): readonly DescribedTicket[] {
     const holds = holdNoteIn(this.#lock);
     const holder = this.#leases.find(({ sortKey }) => sortKey === leaseSortKey);

@@ -1,6 +1,6 @@
 /**
- * What has happened to leases between two looks at their item: pure, for the table's stream, which shows an item before
- * and after each write, and for tools that look now and then.
+ * The changes of leases between two looks at their item. Pure: for the table's stream, which shows an item before and
+ * after each write, and for tools that look now and then.
  */
 import { leasesIn } from "../looks.ts";
 import { type LastHolder, type LeaseRecord, lastHolderIn, lastReleasedToken } from "../record.ts";
@@ -8,15 +8,16 @@ import { attributeNames, cooldownToken } from "../schema.ts";
 import type { Item } from "../store.ts";
 
 /**
- * What can happen to a lease.
+ * The changes of a lease.
  *
  * - `acquired`, `paused`: it began, as a holder's or as an operator's pause.
  * - `stopping`: its holder was asked to stop.
- * - `released`, `completed`, `resumed`: its holder, or of a pause an operator, has ended it. `completed`: its slot is done.
- * - `broken`: it was ended by force.
+ * - `released`, `completed`, `resumed`: its holder has ended it, or for a pause an operator. `completed`: its slot is
+ *   done.
+ * - `broken`: another caller has ended it by force.
  * - `takenOver`: it had expired, and another caller took its place.
  * - `expired`: it had expired, and ttl has removed it.
- * - `gone`: it is not there any more, and the looks do not show how it ended.
+ * - `gone`: it has disappeared, and the looks do not show how it ended.
  */
 export type LeaseChangeKind =
   | "acquired"
@@ -30,17 +31,17 @@ export type LeaseChangeKind =
   | "expired"
   | "gone";
 
-/** One thing that has happened to one lease. It holds no token and no payload. */
+/** One change of one lease. It holds no token and no payload. */
 export interface LeaseChange
   extends Pick<LeaseRecord, "key" | "sortKey" | "owner" | "fencingToken" | "acquiredAt"> {
   readonly what: LeaseChangeKind;
-  /** Epoch milliseconds: as the table tells it, or else when it was seen. */
+  /** Epoch milliseconds: the time in the table, or else the time of the look. */
   readonly at: number;
-  /** Of a pause, and of a holder that was asked to stop. */
+  /** For a pause, and for a holder that was asked to stop. */
   readonly reason: string | undefined;
 }
 
-/** What one look at an item shows. A tool that has records and no item gives only `leases`. */
+/** An item as one look shows it. A tool that has records and no item sets only `leases`. */
 export interface LeaseSnapshot {
   readonly leases: readonly LeaseRecord[];
   readonly lastHolder?: LastHolder | undefined;
@@ -48,7 +49,7 @@ export interface LeaseSnapshot {
   readonly brokenToken?: string | undefined;
 }
 
-/** Gives what an item shows; undefined for no item. Throws LeaseItemError. */
+/** Returns the snapshot of an item; undefined without an item. Throws LeaseItemError. */
 export function snapshotOf(item: Item | undefined): LeaseSnapshot | undefined {
   if (item === undefined) return undefined;
   const broken = item[attributeNames.brokenToken];
@@ -61,10 +62,10 @@ export function snapshotOf(item: Item | undefined): LeaseSnapshot | undefined {
 }
 
 /**
- * Tells what has happened between two looks at one item, ends before beginnings. `undefined` is an item that is not
- * there: a look that merely shows no lease is `{ leases: [] }`. A lease that came and went in between is not seen.
+ * Returns the changes between two looks at one item, ends before beginnings. `undefined` means that there is no item; a
+ * look that only shows no lease is `{ leases: [] }`. A lease that begins and ends between the looks is not seen.
  *
- * `seenAt`: when the second look was, in epoch milliseconds.
+ * `seenAt`: the time of the second look, in epoch milliseconds.
  */
 export function leaseChanges(
   before: LeaseSnapshot | undefined,
@@ -88,7 +89,7 @@ export function leaseChanges(
   ];
 }
 
-/** Neither a cooldown nor the intent of a writer that waits is a hold. A pause is told once, by the lock. */
+/** A cooldown and the intent of a waiting writer are no holders. A pause is reported once, for the lock. */
 function holdersIn(snapshot: LeaseSnapshot | undefined): readonly LeaseRecord[] {
   return (snapshot?.leases ?? []).filter(
     ({ inCooldown, seat, pause }) =>
@@ -111,7 +112,7 @@ function endOf(
   const isCooling = leases.some(({ token }) => token === cooldownToken(lease.token));
   if (isCooling || releasedToken === lease.token) return ["released", seenAt];
   const [next] = begun;
-  // A write that takes a seat removes the seats that it takes the place of.
+  // A write that takes a seat removes the seats that it takes over.
   if (next !== undefined && lease.seat !== undefined && lease.expiresAt < next.acquiredAt) {
     return ["takenOver", next.acquiredAt];
   }

@@ -22,19 +22,19 @@ import { TracedWrite } from "./traced-write.ts";
 
 /** Options of a {@link LeaseOperator}. */
 export interface LeaseOperatorOptions {
-  /** Who acts: a person or a tool. At most 1000 bytes. */
+  /** The person or tool that acts. At most 1000 bytes. */
   readonly by: string;
-  /** For how long traces are kept. From a minute to 366 days. @default 30 days */
+  /** How long traces are kept. From a minute to 366 days. @default 30 days */
   readonly auditRetentionMs?: number;
 }
 
-/** Which lease an action is about. */
+/** Selects the lease of an action. */
 export interface StopOptions {
-  /** The lease's token, as `describe`, `inspectAll` and `list` show it, so that no later holder is hit. */
+  /** The lease's token, as `describe`, `inspectAll` and `list` show it. So the action cannot hit a later holder. */
   readonly token: string;
   /** The lease's sort key, as `LeaseRecord.sortKey` has it. @default "lease", the lock's own */
   readonly sortKey?: string;
-  /** Told to the holder, and kept in the trace. At most 1024 bytes. @default - "revocation requested" */
+  /** Shown to the holder, and kept in the trace. At most 1024 bytes. @default - "revocation requested" */
   readonly reason?: string;
 }
 
@@ -46,25 +46,25 @@ export interface BreakOptions extends StopOptions {
 
 /** Options of {@link LeaseOperator.resume}. */
 export interface ResumeOptions {
-  /** The token of the pause, as it was seen. @default - whichever pause is there */
+  /** The token of the pause, as a read has shown it. @default - any pause */
   readonly token?: string;
   /** Kept in the trace. At most 1024 bytes. @default - none */
   readonly reason?: string;
 }
 
-/** What became of an action. Only `done` has changed anything and has left a trace. */
+/** The outcome of an action. Only `done` has changed anything and has left a trace. */
 export type OperatorResult =
-  /** It is done. `lease` is the lease that it was done to, as it was seen; of a pause, the pause itself. */
+  /** It is done. `lease` is the lease of the action, as the look has shown it; for a pause, the pause itself. */
   | {
       readonly outcome: "done";
       readonly lease: LeaseRecord;
       readonly entry: AuditEntry;
-      /** Of a pause: what it leaves as it is. */
+      /** For a pause: what it does not close. */
       readonly leaves?: PauseLeaves;
     }
   /** Nobody holds it: it was released or broken meanwhile, or ttl has removed it. */
   | { readonly outcome: "free"; readonly lastHolder: LastHolder | undefined }
-  /** Another lease is there than the one that was meant; for `resume`, one that is no pause. */
+  /** Another lease is there than the given one; for `resume`, a lease that is no pause. */
   | { readonly outcome: "heldByAnother"; readonly holder: LeaseRecord };
 
 const operatorRules: Rules<LeaseOperatorOptions> = {
@@ -78,13 +78,14 @@ const resumeRules: Rules<ResumeOptions> = { token: label, reason };
 /**
  * Acts on the leases of others, for people and tools, and leaves a trace of each action: who, what, why.
  *
- * An action and its trace are one transaction: 1 consistent GetItem and 1 TransactWriteItems (4 write units). It acts on
- * the lease of the given token alone, and says what it has found instead. When an answer is lost, it sends the same
- * transaction again, and recognises its own trace. Two operators at once: one of them has done it, the other finds the
- * lock free.
+ * An action and its trace are one transaction: 1 consistent GetItem and 1 TransactWriteItems (4 write units). It acts
+ * only on the lease of the given token, and otherwise returns what it has found. When an answer is lost, it sends the
+ * same transaction again, and recognises its own trace. If two operators act at once, one of them has done it, and the
+ * other finds the lock free.
  *
- * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError, LeaseConfigurationError,
- * LeaseItemError, and with LeaseServiceError. After one with `mayHaveLanded`, look again: the action may be done.
+ * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
+ * LeaseConfigurationError, LeaseItemError, and with LeaseServiceError. After an error with `mayHaveLanded`, look again:
+ * the action may be done.
  *
  * ```ts
  * const operator = new LeaseOperator(client, { by: "alice@laptop" });
@@ -96,7 +97,7 @@ const resumeRules: Rules<ResumeOptions> = { token: label, reason };
  * ```
  */
 export class LeaseOperator {
-  /** Who acts. */
+  /** The person or tool that acts. */
   readonly by: string;
   readonly #context: ProtocolContext;
   readonly #retentionMs: number;
@@ -109,15 +110,17 @@ export class LeaseOperator {
     this.#retentionMs = given.auditRetentionMs ?? usualAuditRetentionMs;
   }
 
-  /** The moment for `leaseState`, by the service's clock as the client's answers have told it. Sends nothing. */
+  /**
+   * Returns the moment for `leaseState`, by the service's clock as the client's answers have told it. Sends nothing.
+   */
   moment(): LeaseStateOptions {
     return { nowMs: this.#context.clock.now(), clockSkewMs: this.#context.clockSkewMs };
   }
 
   /**
    * Reads everything under a key but its history: what `client.describe` shows, the line, permits, and what operators
-   * have done. 1 consistent query for each megabyte of the items under the key. An item that cannot be read is left
-   * out, and the client's `unreadable` event names it.
+   * have done. 1 consistent query for each megabyte of the items under the key. An unreadable item is left out, and the
+   * client's `unreadable` event names it.
    */
   async describe(key: string): Promise<KeyDetails> {
     return await detailsOf(this.#context, key);
@@ -125,7 +128,7 @@ export class LeaseOperator {
 
   /**
    * Asks the holder of a lease to stop: its signal aborts at its next renewal. A holder that does not renew does not
-   * hear of it. The lock stays held until the holder releases it or its lease ends.
+   * notice. The lock stays held until the holder releases it or its lease ends.
    */
   async stop(key: string, options: StopOptions): Promise<OperatorResult> {
     const { reason = "revocation requested", ...lease } = checkOptions(options ?? {}, stopRules, "options", [
@@ -137,8 +140,8 @@ export class LeaseOperator {
   }
 
   /**
-   * Breaks a lease. BE CAREFUL: its holder works on until its next renewal or its deadline, and until then two may be
-   * at work.
+   * Breaks a lease. BE CAREFUL: its holder works on until its next renewal or its deadline. Until then two holders may
+   * work at the same time.
    */
   async break(key: string, options: BreakOptions): Promise<OperatorResult> {
     const { reason, ...lease } = checkOptions(options ?? {}, stopRules, "options", ["token", "reason"]);
@@ -150,19 +153,19 @@ export class LeaseOperator {
   }
 
   /**
-   * Keeps a key closed on purpose, until `forMs` is over or {@link LeaseOperator.resume}: its lock (fair locks, groups and
-   * leadership are the lock's), its semaphore and its read-write lock, in one transaction, whether they have been used or
-   * not. Callers are refused as by any holder, with the owner `paused by …`; `LeaseUnavailableError.pause` and
+   * Keeps a key closed on purpose, until `forMs` is over or {@link LeaseOperator.resume}. One transaction closes its
+   * lock (which fair locks, groups and leadership use), its semaphore and its read-write lock, even if they were never
+   * used. Callers are refused as by any holder, with the owner `paused by …`; `LeaseUnavailableError.pause` and
    * `LeaseRecord.pause` tell them that nothing is stuck.
    *
-   * Waits up to `waitMs` for the present holder of the lock, as any caller does, and does not ask it to stop.
-   * `heldByAnother` when that time is over, or when the key is paused already; then nothing is closed. Permits, readers and
-   * writers that are there keep theirs until they end, and `leaves.finishing` names them. A key's runs, tasks and
-   * computations go on, and `leaves.notPaused` names those that are there.
+   * Waits up to `waitMs` for the present holder of the lock, as any caller does, and does not ask it to stop. The
+   * outcome is `heldByAnother` when that time is over, or when the key is paused already; then nothing is closed.
+   * Present holders of permits, read locks and write locks keep them until they end, and `leaves.finishing` names them.
+   * A key's runs, tasks and computations go on, and `leaves.notPaused` names them.
    *
-   * 3 consistent GetItems, 3 Querys of one item, and 1 TransactWriteItems (8 write units). A pause whose answer was lost is
-   * recognised. One that ends without an answer, as when the signal aborts, is taken back before the call rejects: 1
-   * request, or 5. Where that fails too, it rejects with LeaseServiceError with `mayHaveLanded`.
+   * 3 consistent GetItems, 3 Querys of one item, and 1 TransactWriteItems (8 write units). The call recognises a pause
+   * whose answer was lost. If it ends without an answer, as when the signal aborts, it takes the pause back before it
+   * rejects: 1 request, or 5. If that fails too, it rejects with LeaseServiceError with `mayHaveLanded`.
    */
   async pause(key: string, options: PauseOptions): Promise<OperatorResult> {
     const terms = checkPause(checkKey(key), options, this.by);
@@ -170,7 +173,7 @@ export class LeaseOperator {
   }
 
   /**
-   * Ends a pause early, and opens all that it has closed. It never ends the lease of a holder: that one is
+   * Ends a pause early, and opens everything that it has closed. It never ends a holder's lease: then the outcome is
    * `heldByAnother`. 3 consistent GetItems and 1 TransactWriteItems (8 write units).
    */
   async resume(key: string, options: ResumeOptions = {}): Promise<OperatorResult> {
@@ -181,24 +184,23 @@ export class LeaseOperator {
   }
 
   /**
-   * Reads what operators have done: with `key`, to one key, the oldest first, 1 consistent query for each megabyte;
-   * otherwise to all keys, or to those with a `prefix`, in no order. That reads the whole table, 1 request for each
-   * megabyte.
+   * Reads the operators' actions. With `key`: those on one key, the oldest first, 1 consistent query for each megabyte.
+   * Otherwise those on all keys, or on keys with a `prefix`, in no order; that reads the whole table, 1 request for
+   * each megabyte.
    */
   async *audit(options: AuditOptions = {}): AsyncGenerator<AuditEntry, void, undefined> {
     yield* auditTrail(this.#context, options);
   }
 
   /**
-   * Reads what has happened to a key's lock, the oldest first: who acquired it, and how each hold ended. It is kept where
-   * the table is made with `LeaseTable({ history })`; otherwise there is nothing. 1 consistent query for each megabyte,
-   * or for each `limit` changes.
+   * Reads the changes of a key's lock, the oldest first: who acquired it, and how each hold ended. Only a table made
+   * with `LeaseTable({ history })` keeps a history. 1 consistent query for each megabyte, or for each `limit` changes.
    */
   async *history(key: string, options: HistoryOptions = {}): AsyncGenerator<LeaseChange, void, undefined> {
     yield* historyOf(this.#context, key, options);
   }
 
-  /** Looks for the lease that is meant, and does something to it, with a trace. */
+  /** Reads the given lease, and acts on it, with a trace. */
   async #act(
     action: OperatorAction,
     meant: LeaseAddress & { readonly token: string },
@@ -220,7 +222,7 @@ export class LeaseOperator {
   }
 }
 
-/** Of several leases in one item the first speaks for all. */
+/** If several leases share the item, the first one is reported. */
 function refusalBy(item: Item | undefined): OperatorResult {
   const [holder] = leasesIn(item);
   if (holder === undefined) return { outcome: "free", lastHolder: lastHolderIn(item) };

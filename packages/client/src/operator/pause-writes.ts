@@ -1,6 +1,6 @@
 /**
- * The writes of a pause: the lock's own lease, and a seat in each item of seats that is larger than any caller may find
- * taken. They are one transaction. So clients of every version respect it: for them it is a holder like any other.
+ * The writes of a pause: the lock's own lease, and a seat in each item of seats that exceeds every caller's bounds.
+ * They are one transaction. Clients of every version respect it, because for them it is a holder like any other.
  *
  *     close   the lock as an acquisition does; a seat item where the token has no seat and was not revoked. Seats that
  *             others hold stay: their holders finish
@@ -17,22 +17,22 @@ import { optionalTextIn } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 
 const pausing: Part = { set: "#pauseToken = :pauseToken" };
-/** Of an earlier pause nothing is left to say; the lock still refuses a late copy of it. */
+/** An ended pause has left nothing else in the item. The lock still refuses a late copy of it. */
 const earlierPauseGone: Part = { remove: "#releasedToken", when: "#releasedToken = :earlierPause" };
 
-/** What a pause takes of each item of seats: beside it no permit, no reader and no writer fits. */
+/** What a pause takes of each item of seats: no permit, reader or writer fits beside it. */
 const pausingSeats: Readonly<Record<string, Seat>> = {
   [seatSortKeys.readWrite]: { kind: "write", permits: 1 },
   [seatSortKeys.semaphore]: { kind: "permit", permits: seatLimits.mostSeats },
 };
 
-/** The sort keys of all that a pause closes, the lock first. */
+/** The sort keys of everything that a pause closes, the lock first. */
 export const closedSortKeys: readonly string[] = [leaseSortKey, ...Object.keys(pausingSeats)];
 
-/** The items that a pause closes, as they were seen: the lock's first, in the order of {@link closedSortKeys}. */
+/** The items that a pause closes, as they were read: the lock's first, in the order of {@link closedSortKeys}. */
 export type SeenItems = readonly (Item | undefined)[];
 
-/** Closes everything under a key. `judged`: the lock's record that it takes the place of. */
+/** Closes everything under a key. `judged`: the lock's record that it takes over. */
 export function close(
   lease: LeaseRecord,
   judged: LeaseRecord | undefined,
@@ -54,14 +54,14 @@ export function close(
   ];
 }
 
-/** The token of a pause that is over, where nobody but pauses has used the item. */
+/** The token of an ended pause, if only pauses have used the item. */
 function pauseAlone(item: Item | undefined): string | undefined {
   return item !== undefined && isPauseAlone(item)
     ? optionalTextIn(item, attributeNames.releasedToken)
     : undefined;
 }
 
-/** Opens what a pause has closed, as it was seen. */
+/** Opens what a pause has closed, if it is unchanged since the look. */
 export function open(pauses: readonly LeaseRecord[], now: number, retentionMs: number): Write[] {
   return pauses.map((shown) =>
     shown.seat === undefined

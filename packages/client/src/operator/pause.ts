@@ -23,9 +23,9 @@ import { TracedWrite } from "./traced-write.ts";
 
 /** Options of {@link LeaseOperator.pause}. */
 export interface PauseOptions {
-  /** For how long, from when the lock is had. From 1 s to 366 days. */
+  /** How long the pause lasts, from when it has the lock. From 1 s to 366 days. */
   readonly forMs: number;
-  /** Shown to everybody who looks, and kept in the trace. At most 1024 bytes. */
+  /** Shown to everyone who looks, and kept in the trace. At most 1024 bytes. */
   readonly reason: string;
   /** How long to wait for the present holder of the lock. From 0 to 366 days. @default 0 */
   readonly waitMs?: number;
@@ -33,18 +33,18 @@ export interface PauseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What is under a key that a pause does not close. */
+/** The kinds of items under a key that a pause does not close. */
 export type NotPaused = "runs" | "tasks" | "computations";
 
-/** What a pause leaves as it is. */
+/** What a pause does not close. */
 export interface PauseLeaves {
-  /** Permits, readers and writers that were there before, as they were seen: their holders finish. */
+  /** Earlier permits, readers and writers, as they were read: their holders finish. */
   readonly finishing: readonly LeaseRecord[];
-  /** What is under the key and goes on: slots of a job with a run history, tasks, computations of a single flight. */
+  /** What goes on under the key: slots of a job with a run history, tasks, computations of a single flight. */
   readonly notPaused: readonly NotPaused[];
 }
 
-/** A pause that is asked for, validated. */
+/** The terms of a wanted pause, validated. */
 interface PauseTerms extends PauseOptions {
   readonly key: string;
   readonly by: string;
@@ -57,7 +57,7 @@ const rules: Rules<PauseOptions> = {
   signal: checkSignal,
 };
 
-/** Sort keys of what a pause does not close begin so. */
+/** The prefixes of the sort keys of items that a pause does not close. */
 const prefixes: Readonly<Record<NotPaused, string>> = {
   runs: "run#",
   tasks: "task#",
@@ -69,19 +69,19 @@ export function checkPause(key: string, options: PauseOptions, by: string): Paus
   return { ...checkOptions(options ?? {}, rules, "options", ["forMs", "reason"]), key, by };
 }
 
-/** A pause that was had. */
+/** The pause has the key. */
 interface Paused {
   readonly granted: true;
   readonly lease: LeaseRecord;
   readonly entry: AuditEntry;
 }
 
-/** Others win this often in a row at most before the wait begins again. */
+/** The most times in a row that other callers may win before the wait begins again. */
 const mostRounds = 3;
 
 /**
- * One pause, from its first look to its end, under one token: the lock's own lease, a seat in each item of seats, and its
- * trace, in one transaction. A pause that ends without an answer is taken back.
+ * One pause, from its first look to its end, under one token: the lock's own lease, a seat in each item of seats, and
+ * its trace, in one transaction. It takes back a pause that ends without an answer.
  */
 export class PauseAttempt {
   readonly #context: ProtocolContext;
@@ -92,11 +92,14 @@ export class PauseAttempt {
   readonly #form: LockForm;
   /** The trace of the last try. */
   #entry: AuditEntry | undefined;
-  /** The largest fencing number of a try: a later try's is larger, so that no copy of an earlier one can land after it. */
+  /**
+   * The largest fencing number of a try. A later try's number is larger, so no copy of an earlier try can land after
+   * it.
+   */
   #fence = 0;
-  /** Tries that may have landed, or may still land, unknown to us. One of them has at most. */
+  /** Tries that may have landed, or may still land, without an answer. At most one of them has landed. */
   readonly #doubtful: TracedWrite[] = [];
-  /** Who is in the way, as the last answer has shown it. */
+  /** The lease that is in the way, by the last answer. */
   #blocker: LeaseRecord | undefined;
   #finishing: readonly LeaseRecord[] = [];
 
@@ -113,7 +116,7 @@ export class PauseAttempt {
     const { key, signal } = this.#terms;
     try {
       const [notPaused, { lease, entry }] = await untilAborted(key, signal, async () => {
-        // Not `whileOpen`: what has landed is done, although the client has been closed since.
+        // Not `whileOpen`: a write that has landed counts, even if the client has been closed since.
         const call = this.#context.lifecycle.begin(signal);
         try {
           return [await this.#notPaused(call.signal), await this.#takeOrLeave(call.signal)] as const;
@@ -124,14 +127,14 @@ export class PauseAttempt {
       return { outcome: "done", lease, entry, leaves: { finishing: this.#finishing, notPaused } };
     } catch (error) {
       if (!(error instanceof LeaseUnavailableError)) throw error;
-      // Released at the very end of the wait, it is free.
+      // The lock was released at the very end of the wait, and is free.
       const holder = this.#blocker;
       if (holder === undefined) return { outcome: "free", lastHolder: undefined };
       return { outcome: "heldByAnother", holder };
     }
   }
 
-  /** Has the pause, or leaves nothing of it behind. */
+  /** Gets the pause, or leaves nothing of it behind. */
   async #takeOrLeave(signal: AbortSignal): Promise<Paused> {
     const { key, waitMs = 0 } = this.#terms;
     const call = { key, sortKey: leaseSortKey, owner: this.#owner, reentrant: false, waitMs };
@@ -196,7 +199,7 @@ export class PauseAttempt {
     const { key, by, reason, forMs } = this.#terms;
     const since = clock.moment();
     const acquiredAt = clock.timeOf(since);
-    // A transaction answers without its items: the number is chosen beforehand.
+    // A transaction's answer has no items, so the number is chosen beforehand.
     const [lock] = seen;
     const shown = (lock && optionalWholeIn(lock, attributeNames.fence)) ?? 0;
     this.#fence = Math.max(acquiredAt, shown, this.#fence) + 1;
@@ -228,7 +231,7 @@ export class PauseAttempt {
     }
   }
 
-  /** Takes back a pause that was not had, before its caller hears of that. Rejects where the service does not confirm. */
+  /** Takes back a failed pause before its caller gets the error. Rejects if the service does not confirm. */
   async #takeBackAfter(error: unknown): Promise<void> {
     const { clock, lifecycle } = this.#context;
     const { key, forMs } = this.#terms;
@@ -245,7 +248,7 @@ export class PauseAttempt {
     }
   }
 
-  /** Revokes it where it has not landed, and else resumes it: 1 request for each try, or 4 more. */
+  /** Revokes the pause if it has not landed, otherwise resumes it: 1 request for each try, or 4 more. */
   async #takeBack(): Promise<void> {
     const { key, by } = this.#terms;
     const areRevoked = await Promise.all(this.#doubtful.map((traced) => traced.revoke()));
@@ -268,17 +271,20 @@ export class PauseAttempt {
   }
 }
 
-/** What ends a pause. */
+/** What a resume ends. */
 interface ResumeTerms {
   readonly key: string;
-  /** The pause's own token; undefined for whichever is there. */
+  /** The pause's own token; undefined for any pause. */
   readonly token: string | undefined;
   readonly by: string;
   readonly reason: string | undefined;
   readonly auditRetentionMs: number;
 }
 
-/** Opens everything that a pause has closed: 3 reads and 1 transaction, again where others change the items meanwhile. */
+/**
+ * Opens everything that a pause has closed: 3 reads and 1 transaction. Repeats this if others change the items
+ * meanwhile.
+ */
 export async function resume(
   context: ProtocolContext,
   { key, token, by, reason, auditRetentionMs }: ResumeTerms,
@@ -293,7 +299,7 @@ export async function resume(
         return isSeatSortKey(item?.[attributeNames.sortKey]) ? seatsIn(item) : leasesIn(item);
       })
       .filter((one) => one.pause !== undefined && (token === undefined || one.token === token))
-      // What is left in an item of seats of a pause that is over keeps nobody out.
+      // The rest of an ended pause in an item of seats keeps nobody out.
       .filter((one) => one.seat === undefined || leaseState(one, moment) === "paused");
     const [lease] = pauses;
     if (lease === undefined || round > mostRounds) return { refusedBy: lock };

@@ -8,20 +8,20 @@ import { sleep } from "../time/clock.ts";
 import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace, occupyTrace } from "./audit-entry.ts";
 
-/** One that hangs leaves time for others. */
+/** The longest try: a hanging try leaves time for others. */
 const longestTryMs = 3_000;
 const pauses = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 } as const;
 
 /**
- * Writes and the trace of them, in one transaction. The trace has an id of its own: by it an earlier copy whose answer was
- * lost is recognised, however often the transaction is sent.
+ * Writes together with their trace, in one transaction. The trace has its own id, which identifies an earlier copy
+ * whose answer was lost, however often the transaction is sent.
  */
 export class TracedWrite {
   readonly #context: ProtocolContext;
   readonly #trace: Write;
   readonly #budget: WaitBudget;
   readonly #nextPauseMs: () => number;
-  /** Whether a copy may have landed, or may still land, that no answer tells of. */
+  /** Whether a copy may have landed, or may still land, without an answer. */
   mayHaveLanded = false;
 
   constructor(context: ProtocolContext, entry: AuditEntry, retentionMs: number) {
@@ -32,8 +32,8 @@ export class TracedWrite {
   }
 
   /**
-   * Sees to it that no copy lands any more: takes the place of the trace. 1 request. Tells whether that is so; false where
-   * one has landed already.
+   * Prevents every further copy from landing: it occupies the place of the trace. 1 request. Returns whether that
+   * succeeded; false if a copy has landed already.
    */
   async revoke(): Promise<boolean> {
     const write = occupyTrace(this.#trace);
@@ -41,11 +41,11 @@ export class TracedWrite {
   }
 
   /**
-   * Sends it, and again after a conflict, a throttle or a lost answer, for up to 10 s; on a closed client, too. Gives what
-   * has refused it.
+   * Sends it, and repeats it after a conflict, a throttle or a lost answer, for up to 10 s; also on a closed client.
+   * Returns what has refused it.
    *
-   * Rejects when the service fails for longer, and with the signal's reason. An error of the service's says whether any
-   * copy may have landed.
+   * Rejects when the service fails for longer, and with the signal's reason. A LeaseServiceError says whether any copy
+   * may have landed.
    */
   async send(
     writes: readonly Write[],
@@ -59,7 +59,7 @@ export class TracedWrite {
         const bounds = { withinMs: longestTryMs, signal };
         const { applied, refusals, retried } = await table.transact([...writes, this.#trace], bounds);
         const isDone = applied || refusals[writes.length] !== undefined;
-        // An answer that shows no trace of it does not tell of a copy that is still under way.
+        // An answer without its trace does not rule out a copy that is still under way.
         this.mayHaveLanded = !isDone && (retried || this.mayHaveLanded);
         return isDone ? { applied: true } : { applied: false, refusals };
       } catch (error) {

@@ -42,7 +42,7 @@ const seatRules: Rules<SeatHandle> = {
   },
 };
 
-/** What every handle has. */
+/** The members that every handle has. */
 const requiredRules = {
   key: text(limits.keyBytes),
   owner: label,
@@ -53,7 +53,7 @@ const requiredRules = {
   expiresAt: whole,
   leaseDurationMs: duration(1),
 };
-/** What a later version adds can be ignored; what changes the meaning of the rest gets another number. */
+/** A later version may add members, which are ignored; a change of meaning gets another number. */
 const format = 1;
 
 const handleRules: Rules<LeaseHandle> = {
@@ -71,8 +71,8 @@ const handleRules: Rules<LeaseHandle> = {
 };
 
 /**
- * Checks a handle that came from elsewhere, and gives what it says of its lease. Members that are not known here are
- * ignored, so that processes of two versions can hand leases over; a handle of another format is refused by name.
+ * Checks a handle that came from elsewhere, and returns its lease's terms. It ignores unknown members, so that
+ * processes of two versions can hand leases over. It refuses a handle of another format by name.
  */
 export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
   const required = Object.keys(requiredRules) as (keyof LeaseHandle)[];

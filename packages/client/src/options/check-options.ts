@@ -1,4 +1,4 @@
-/** The options of a client and of an acquisition: a rule for each, and then what has to fit together. */
+/** The options of a client and of an acquisition: a rule for each, then the rules between options. */
 import { environmentNames } from "../environment.ts";
 import { InvalidOptionsError, SlotNotDueError } from "../errors/errors.ts";
 import type { Randomness } from "../protocol/context.ts";
@@ -50,7 +50,7 @@ const tableName: Rule<string> = (option, value) => {
   throw new InvalidOptionsError(option, value, allowed, { advice });
 };
 
-/** Rules of the options that reach a table. */
+/** Rules of the options that select a table. */
 export const tableRules: {
   readonly tableName: Rule<string>;
   readonly dynamodb: Rule<DynamoDBSender>;
@@ -66,7 +66,7 @@ export const tableRules: {
   randomness: withMethods<Randomness>("token", "fraction"),
 };
 
-/** The rule of a store of the caller's own. */
+/** The rule of the caller's own store. */
 export const checkStore: Rule<LeaseStore> = (option, value) => {
   const store = withMethods<LeaseStore>(
     "update",
@@ -99,7 +99,7 @@ export interface ClientTimes {
   readonly retentionMs: number;
 }
 
-/** A client's options as they were given, each read once, and its times. */
+/** A client's options as the caller gave them, each read once, and its times. */
 export interface CheckedClientOptions {
   readonly given: LeaseClientOptions;
   readonly times: ClientTimes;
@@ -121,13 +121,13 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
   const skews = `a whole number of milliseconds from 0 to the lease's duration of ${leaseDurationMs}, or Infinity`;
   check(isWhole(finiteSkewMs) && finiteSkewMs <= leaseDurationMs, "clockSkewMs", clockSkewMs, skews);
   checkDuration("retentionMs", retentionMs, finiteSkewMs);
-  // A default allowance binds nobody: a caller who asks for a very short lease has not asked for the allowance.
+  // A default allowance is no lower limit: a caller with a very short lease has not asked for the allowance.
   const shortestLeaseMs = given.clockSkewMs === undefined ? 1 : Math.max(1, finiteSkewMs);
   return { given, times: { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs } };
 }
 
 const pauseBounds = ["delayMs", "maxDelayMs", "maxRetries"];
-/** Which bounds of its pauses each strategy takes. */
+/** The pause bounds that each strategy takes. */
 const boundsTaken: Record<RetryStrategy["strategy"], readonly string[]> = {
   untilExpiry: [],
   fixed: ["delayMs", "maxRetries"],
@@ -158,7 +158,7 @@ export function checkRetry(_: string, retry: unknown): RetryStrategy {
   return given;
 }
 
-/** The rules of any lease, but for its slot; the ranges of some depend on the client, or on one another. */
+/** The rules of any lease, except for its slot. Some ranges depend on the client, or on one another. */
 const slotlessRules: Rules<Omit<HoldOptions, "slot">> = {
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
@@ -168,9 +168,9 @@ const slotlessRules: Rules<Omit<HoldOptions, "slot">> = {
   lockAtLeastForMs: unchecked,
   reentrant: trueOrFalse,
 };
-/** The rule of an order of waiting, which is made by `fair()`. */
+/** The rule of an order of waiting, as `fair()` returns it. */
 export const checkOrder: Rule<WaitOrder> = withMethods<WaitOrder>("begin");
-/** A Date is a time, which may be too far ahead; a text need not be one. */
+/** A Date is a time, which may be too far ahead. A text need not be a time. */
 const textOrTime: Rule<string | Date> = (option, value) => {
   const slot = checkSlot(option, value);
   return value instanceof Date ? new Date(slot) : slot;
@@ -182,7 +182,7 @@ const waitRules: Rules<WaitOptions> = {
   retry: checkRetry,
 };
 
-/** Names of the options of any lease, but for the slot that a single one may stand for. */
+/** The option names of any lease, except for the slot. */
 export const slotlessOptionNames: readonly Exclude<keyof HoldOptions, "slot">[] = /* @__PURE__ */ Object.keys(
   slotlessRules,
 ) as never;
@@ -191,7 +191,7 @@ export const slotlessOptionNames: readonly Exclude<keyof HoldOptions, "slot">[] 
 export interface AcquisitionTerms {
   readonly owner: string;
   readonly leaseDurationMs: number;
-  /** The duration that the call itself names. */
+  /** The duration that the call itself has named. */
   readonly askedDurationMs: number | undefined;
   readonly waitMs: number;
   readonly retry: RetryStrategy;
@@ -202,7 +202,7 @@ export interface AcquisitionTerms {
   readonly reentrant: boolean;
   readonly order: WaitOrder | undefined;
   readonly slot: string | undefined;
-  /** The slot's time in epoch milliseconds, where it was given as a Date. */
+  /** The slot's time in epoch milliseconds, if the slot was a Date. */
   readonly slotTime: number | undefined;
 }
 
@@ -246,8 +246,8 @@ export function checkAcquireOptions(
 }
 
 /**
- * Refuses a Date as slot that is to come: done, it would keep out every run until then. It can be ahead of this clock by
- * the difference of two clocks. Throws SlotNotDueError.
+ * Refuses a Date as slot that lies in the future: once done, it would refuse every run until then. It may be ahead of
+ * this clock by the difference of two clocks. Throws SlotNotDueError.
  */
 export function checkDue(key: string, { slot, slotTime }: AcquisitionTerms, clock: Pick<Clock, "now">): void {
   if (slotTime === undefined) return;
@@ -255,7 +255,7 @@ export function checkDue(key: string, { slot, slotTime }: AcquisitionTerms, cloc
   if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(key, String(slot), dueInMs);
 }
 
-/** Gives the interval of a heartbeat; undefined for none. */
+/** Returns the interval of a heartbeat; undefined without one. */
 export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): number | undefined {
   if (heartbeat === undefined || heartbeat === false) return undefined;
   const intervalMs = heartbeat === true ? Math.max(1, Math.floor(leaseDurationMs / 3)) : heartbeat;

@@ -1,18 +1,18 @@
 /**
- * Checks the values that callers give. Options are checked by tables, from each option's name to its rule: the names
- * that are known, what is read and what is refused follow from one table.
+ * Checks the values that callers give. Options are checked by tables, from each option's name to its rule: the known
+ * names, the values that are read and the values that are refused follow from one table.
  */
 import { InvalidOptionsError, saying } from "../errors/errors.ts";
 import { limits, utf8Bytes } from "../schema.ts";
 import { adviceFor } from "./suggestions.ts";
 
-/** Refuses an option's value, or gives what is used in its place. Throws InvalidOptionsError. */
+/** Refuses an option's value, or returns the value to use. Throws InvalidOptionsError. */
 export type Rule<Value> = (option: string, value: unknown) => Value;
 
-/** A rule for each option of an object; those of options that are left out are not asked. */
+/** A rule for each option of an object. The rule of an omitted option is not called. */
 export type Rules<Options> = { readonly [Name in keyof Options]-?: Rule<Options[Name]> };
 
-/** Makes a rule of a test, and of what it lets through in words. */
+/** Returns a rule by a test and a description of the allowed values. */
 export function rule<Value>(allowed: string, isAllowed: (value: unknown) => boolean): Rule<Value> {
   return (option, value) => {
     check(isAllowed(value), option, value, allowed);
@@ -20,22 +20,22 @@ export function rule<Value>(allowed: string, isAllowed: (value: unknown) => bool
   };
 }
 
-/** Makes the rule of a word out of several. */
+/** Returns the rule of a word out of several. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Rule<Word> {
   return rule(words.join(", "), (value) => words.includes(value as Word));
 }
 
-/** The rule of an option that is checked elsewhere, beside others. */
+/** The rule of an option that is checked elsewhere, together with others. */
 export const unchecked: Rule<never> = (_, value) => value as never;
 export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
 const isFunction = (value: unknown): boolean => typeof value === "function";
 export const aFunction: Rule<never> = rule("a function", isFunction);
 const listener: Rule<never> = rule("a function, or an array of functions", isFunction);
-/** One listener, or several: they are copied, so that what was checked is what is called. */
+/** One listener, or several. They are copied, so that the checked listeners are the called ones. */
 export const listeners: Rule<never> = (option, value) =>
   [value].flat().map((each) => listener(option, each)) as never;
 
-/** Refuses a value that is not as it has to be. */
+/** Refuses a value that is not allowed. */
 export function check(
   isAllowed: boolean,
   option: string,
@@ -45,12 +45,12 @@ export function check(
   if (!isAllowed) throw new InvalidOptionsError(option, value, allowed);
 }
 
-/** What calls take: an option of one goes by its own name alone. */
+/** Names of parameters: messages show their options without a prefix. */
 const isParameter = /^(options|query)$/;
 
 /**
- * Checks options by their rules, and gives them as they are from now on: each one is read once, so that what was checked
- * is what is used. An option that is undefined counts as left out; the required ones may not be.
+ * Checks options by their rules, and returns the values to use. Each option is read once, so that the checked value is
+ * the used one. An undefined option counts as omitted, except for required options.
  */
 export function checkOptions<Options extends object>(
   options: Options,
@@ -59,7 +59,7 @@ export function checkOptions<Options extends object>(
   required: readonly (keyof Options)[] = [],
 ): Options {
   const given: { [Name in keyof Options]?: unknown } = checkKnown(options, Object.keys(rules), where);
-  // A required one that is missing is checked as undefined.
+  // A missing required option is checked as undefined.
   for (const name of required) given[name] ??= undefined;
   const prefix = isParameter.test(where) ? "" : `${where}.`;
   for (const name in given) {
@@ -74,9 +74,9 @@ export function checkOptions<Options extends object>(
 }
 
 /**
- * Refuses unknown options, which are nearly always misspelt ones, wherever in the prototype chain they are. What a program
- * of another version has written may have more members: those are ignored. Gives the others that have a value, each read
- * once.
+ * Refuses unknown options, which are nearly always misspelt, wherever in the prototype chain they are. In data from a
+ * program of another version, unknown members are ignored instead. Returns the known options that have a value, each
+ * read once.
  */
 export function checkKnown<Options extends object>(
   options: Options,
@@ -103,24 +103,24 @@ export function checkKnown<Options extends object>(
   return given as Options;
 }
 
-/** A text in the place of an object may be one: a handle as JSON, with its token. */
+/** A text in place of an object may be a handle as JSON, with its token. */
 function unshown(value: unknown): { readonly finding?: string } {
   return typeof value === "string" ? { finding: "is a text" } : {};
 }
 
-/** The names of an object's members, also of its class, but without the methods of a class. */
+/** The names of an object's members, also of its class, but without the class's methods. */
 function namesOf(options: object): ReadonlySet<string> {
   const names = new Set<string>();
   for (let holder = options; holder && holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
     for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
-      // The getter of this name is every object's own.
+      // Every object has the getter of this name.
       if (enumerable || (get && name !== "__proto__")) names.add(name);
     }
   }
   return names;
 }
 
-/** Reads what may be a getter or a proxy, and may throw. A refusal of a part of it stays as it is. */
+/** Reads a value that may be a getter or a proxy, and may throw. A refusal of one of its parts stays as it is. */
 export function readable<Value>(path: string, value: unknown, read: () => Value): Value {
   try {
     return read();
@@ -139,7 +139,7 @@ function memberOf(holder: object, name: string, path: string): unknown {
   return readable(path, undefined, () => (holder as Readonly<Record<string, unknown>>)[name]);
 }
 
-/** Makes the rule of an object with methods that will be called. */
+/** Returns the rule of an object with methods that will be called. */
 export function withMethods<Value>(...methods: string[]): Rule<Value> {
   const allowed = `an object with the methods ${methods.join(", ")}`;
   return (option, value) => {
@@ -152,14 +152,14 @@ export function withMethods<Value>(...methods: string[]): Rule<Value> {
   };
 }
 
-/** Refuses what cannot end a call. */
+/** Refuses a value that is not an AbortSignal. */
 export const checkSignal: Rule<AbortSignal> = (option, value) => {
   if (value instanceof AbortSignal) return value;
   const advice = value instanceof AbortController ? "pass controller.signal" : undefined;
   throw new InvalidOptionsError(option, value, "an AbortSignal", { advice });
 };
 
-/** Tells whether a value is a whole number that is not negative, and exact. */
+/** Whether a value is a whole number, not negative, and exact. */
 export function isWhole(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
@@ -176,17 +176,17 @@ export function checkDuration(
   return value;
 }
 
-/** Makes the rule of a duration. */
+/** Returns the rule of a duration. */
 export function duration(min: number, max?: number): Rule<number> {
   return (option, value) => checkDuration(option, value, min, max);
 }
 
-/** Makes the rule of a number of things. */
+/** Returns the rule of a count. */
 export function countTo(most: number): Rule<number> {
   return rule(`a whole number from 1 to ${most}`, (value) => isWhole(value) && value >= 1 && value <= most);
 }
 
-/** A text that is well-formed, not empty and not longer than DynamoDB, or we, can take. */
+/** A text that is well-formed, not empty and not longer than DynamoDB's limit or ours. */
 export function checkText(option: string, value: unknown, maxBytes: number): string {
   // A lone surrogate would be stored as a replacement character, and two keys could become one.
   const isText =
@@ -200,12 +200,12 @@ export function checkKey(key: unknown): string {
   return checkText("key", key, limits.keyBytes);
 }
 
-/** Makes the rule of a text. */
+/** Returns the rule of a text. */
 export function text(maxBytes: number): Rule<string> {
   return (option, value) => checkText(option, value, maxBytes);
 }
 
-/** Who holds a lease, or the token of one. */
+/** An owner of a lease, or its token. */
 export const label: Rule<string> = text(limits.ownerBytes);
 
 /** A slot: its characters sort the same in every language and in DynamoDB. A Date is written as an ISO time in UTC. */
@@ -219,7 +219,7 @@ export function checkSlot(option: string, slot: unknown): string {
   throw new InvalidOptionsError(option, slot, allowed, isDate ? { finding: "is an invalid Date" } : {});
 }
 
-/** Checks the work that is to run under a lease. */
+/** Checks the work that will run under a lease. */
 export function checkWork<Work>(work: Work | undefined): asserts work is Work {
   check(typeof work === "function", "work", work, "a function of the lease");
 }

@@ -4,21 +4,21 @@ import { limits } from "../schema.ts";
 import type { Clock } from "../time/clock.ts";
 import { checkText } from "./check-values.ts";
 
-/** By so much the wall clock and the monotonic one move apart in a process that was stored, and begun again later. */
+/** A larger step between the wall clock and the monotonic clock means that the process was stored and resumed later. */
 const stepMs = 1_000;
 
 /**
- * The owner of a client that is given none: names this process as its logs do, and this client within it.
+ * The owner of a client without an `owner`: it names this process as the process's logs do, and this client within it.
  *
- * It is drawn at its first use, so that the clones of a snapshot that was taken before (SnapStart) have owners of their own.
- * It is drawn anew when the wall clock has jumped, for then the process may be a clone of one that has used it.
+ * It is drawn at its first use. So clones of a snapshot that was taken before (SnapStart) have their own owners. It is
+ * drawn anew when the wall clock has jumped: then the process may be a clone of one that has used it.
  */
 export class DefaultOwner {
   readonly #randomness: Randomness;
   readonly #clock: Clock;
   #drawn: { readonly owner: string; readonly offsetMs: number } | undefined;
 
-  /** Throws InvalidOptionsError where the source of tokens gives none. */
+  /** Throws InvalidOptionsError if the source of tokens returns none. */
   constructor(randomness: Randomness, clock: Clock) {
     this.#randomness = randomness;
     this.#clock = clock;

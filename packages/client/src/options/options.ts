@@ -6,7 +6,7 @@ import type { LeaseStore } from "../store.ts";
 import type { Clock } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 
-/** What a DynamoDBClient and a DynamoDBDocumentClient have in common, as far as leases need it. */
+/** What leases need of a DynamoDBClient or a DynamoDBDocumentClient. */
 export type DynamoDBSender = Pick<DynamoDBClient, "send">;
 
 /** Options of a {@link LeaseClient}. */
@@ -14,19 +14,20 @@ export interface LeaseClientOptions {
   /** The lease table's name or ARN. Needed unless `store` is given. */
   readonly tableName?: string;
   /**
-   * A DynamoDBClient or a DynamoDBDocumentClient of yours; it is used as it is and never destroyed. Every call that
-   * a lease makes through it is bounded in time, whatever its own timeouts.
+   * Your own DynamoDBClient or DynamoDBDocumentClient; Leasehold uses it as it is and never destroys it. Every call of
+   * a lease through it has a time limit, whatever the client's own timeouts.
    * @default - a client with region and credentials from the environment, short timeouts and keep-alive
    */
   readonly dynamodb?: DynamoDBSender;
   /**
-   * Where leases are kept: `lightStore()` of `@leasehold/client/light` for DynamoDB without the AWS SDK (import
-   * `LeaseClient` from there too, or the SDK stays in the bundle), `MemoryLeaseStore` of `@leasehold/client/testing` for tests.
+   * The storage of leases: `lightStore()` of `@leasehold/client/light` for DynamoDB without the AWS SDK (import
+   * `LeaseClient` from there too, or the SDK stays in the bundle), `MemoryLeaseStore` of `@leasehold/client/testing`
+   * for tests.
    * @default - the table `tableName` of DynamoDB
    */
   readonly store?: LeaseStore;
   /**
-   * Readable label of who holds a lock, at most 1024 bytes. For reentrancy it is also an identity.
+   * Readable label of the holder, at most 1024 bytes. For reentrancy it is also an identity.
    * @default - the Lambda function and its log stream, or host name and process id; unique for each client, and for each
    * clone of a snapshot that was taken before its first use, or more than a second before it went on
    */
@@ -34,23 +35,23 @@ export interface LeaseClientOptions {
   /** How long a lease lasts unless it is renewed. From 1 ms to 366 days. @default 30000 */
   readonly leaseDurationMs?: number;
   /**
-   * How far the clocks of the service's own hosts may differ; the clocks of clients do not matter. By the service's clock,
-   * a lease is taken over only this long after its expiry. Infinity turns that off: then a caller has to watch a dead
-   * holder, and a lock in its cooldown, for a whole lease and a little more. At most `leaseDurationMs`. Clients of one table
-   * may have different values.
+   * How far the clocks of the service's own hosts may differ; the clocks of clients do not matter. By the service's
+   * clock, callers take a lease over only this long after its expiry. Infinity turns that off: then a caller has to
+   * observe a dead holder, and a lock in its cooldown, for a whole lease and a little more. At most `leaseDurationMs`.
+   * Clients of one table may have different values.
    * @default 1000, or the lease's duration if that is shorter
    */
   readonly clockSkewMs?: number;
   /**
-   * For how long DynamoDB's ttl keeps a lock that nobody uses any more. At least `clockSkewMs`; below an hour, a
-   * request that is delayed for that long could make the fencing tokens start again.
+   * How long DynamoDB's ttl keeps an unused lock. At least `clockSkewMs`; below an hour, a request that is delayed that
+   * long could restart the fencing tokens.
    * @default 604800000 (7 days)
    */
   readonly retentionMs?: number;
   /**
    * Receives every event of this client. Several listeners, such as `metricsListener` of `@leasehold/client/metrics` and
    * `logListener` of `@leasehold/client/log`, get them side by side. See also the diagnostics channels `leasehold:*`.
-   * @default - nobody
+   * @default - none
    */
   readonly onEvent?: LeaseEventListener | readonly LeaseEventListener[];
   /** Clocks and timers. @default - the machine's own */
@@ -62,7 +63,7 @@ export interface LeaseClientOptions {
 /** Options of {@link LeaseClient.close}. */
 export interface CloseOptions {
   /**
-   * How long to wait for the service at most, in milliseconds. 0 waits for nothing.
+   * The longest wait for the service, in milliseconds. 0 does not wait.
    * @default - until everything is confirmed, or the service has confirmed nothing for ten seconds
    */
   readonly timeoutMs?: number;
@@ -80,11 +81,11 @@ export interface HoldOptions {
   /** @default - the client's owner */
   readonly owner?: string;
   /**
-   * Plain JSON values that all readers of the table can see. Every renewal is billed for their size too.
+   * Plain JSON values that all readers of the table can see. DynamoDB bills every renewal for their size too.
    * @default - none
    */
   readonly data?: unknown;
-  /** Ends the acquisition; a request under way is taken back. A lease that is held is not changed. @default - none */
+  /** Ends the acquisition; a request under way is taken back. It does not change a held lease. @default - none */
   readonly signal?: AbortSignal;
   /**
    * After an earlier release, the lock stays in its cooldown until this much time has passed since the acquisition. So a
@@ -92,22 +93,22 @@ export interface HoldOptions {
    */
   readonly lockAtLeastForMs?: number;
   /**
-   * Gives the same owner the lock again. Within a client, the callers share the lease, and it is counted. A lease of the
-   * same owner in another process, such as a Lambda invocation that is retried, is taken over at once. Only leases that
-   * were acquired with `reentrant` are shared or taken over. A shared lease lasts at least as long from then on as this call's
-   * own `leaseDurationMs` says, by a renewal where it was acquired for less, and its cooldown as `lockAtLeastForMs` says. It
-   * keeps its payload: other `data` is refused with InvalidOptionsError.
+   * Gives the same owner the lock again. Within a client, the callers share the lease, and the client counts them. A
+   * call takes over the same owner's lease in another process at once, such as that of a retried Lambda invocation. It
+   * shares or takes over only leases that were acquired with `reentrant`. From then on, a shared lease lasts at least
+   * as long as this call's own `leaseDurationMs`, and its cooldown as long as `lockAtLeastForMs`; a shorter lease is
+   * renewed for that. It keeps its payload: other `data` is refused with InvalidOptionsError.
    *
-   * Needs an `owner`: an identity that no two workers share. The client's own owner is not one, because all its callers
-   * have it. @default false
+   * Needs an `owner`: an identity that no two workers share. The client's own owner does not count, because all its
+   * callers have it. @default false
    */
   readonly reentrant?: boolean;
   /**
-   * The run that this acquisition is for, such as a schedule's own time in ISO format. It is refused with SlotDoneError
-   * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text: 1 to
-   * 255 printable ASCII characters. A Date means its `toISOString()`; one that is more than a minute ahead is refused with
-   * SlotNotDueError, for once it is done it would refuse every run until then. The record is kept for `retentionMs` after the last
-   * use of the lock.
+   * The run that this acquisition is for, such as a schedule's own time in ISO format. The call rejects with
+   * SlotDoneError once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as
+   * text: 1 to 255 printable ASCII characters. A Date means its `toISOString()`. A Date more than a minute ahead is
+   * refused with SlotNotDueError, because once done it would refuse every run until then. The record is kept for
+   * `retentionMs` after the last use of the lock.
    * @default - any number of runs
    */
   readonly slot?: string | Date;
@@ -115,14 +116,14 @@ export interface HoldOptions {
 
 /** Options of any lease that a caller can wait for. */
 export interface WaitOptions extends HoldOptions {
-  /** How long to wait for a lock that is held. Infinity needs a `signal`, which can end the wait. @default 0 */
+  /** How long to wait for a held lock. Infinity needs a `signal`, which can end the wait. @default 0 */
   readonly waitMs?: number;
   /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;
   /**
-   * In which order waiting callers get the lock: `fair()` of `@leasehold/client/fair` for first come, first served. An order
-   * has its own rhythm, without `retry`. While others wait, a caller with an order that does not wait is refused. Callers
-   * without an order do not wait for callers with one.
+   * The order in which waiting callers get the lock: `fair()` of `@leasehold/client/fair` for first come, first served.
+   * An order has its own rhythm, without `retry`. While others wait, a caller with an order that does not wait is
+   * refused. Callers without an order do not wait for callers with one.
    * @default - the first caller that tries after a release gets it
    */
   readonly order?: WaitOrder;

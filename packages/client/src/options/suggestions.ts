@@ -1,4 +1,7 @@
-/** What callers of other libraries, or of another call, write for an option of ours: small letters, without "ms". */
+/**
+ * What callers of other libraries, or of another call, write for an option of this package: lower-case letters, without
+ * "ms".
+ */
 const otherNames: Readonly<Record<string, string>> = {
   leaseDurationMs: "ttl duration lease leaseduration expiresin expiry lockatmostfor",
   lockAtMostForMs: "lockatmostfor",
@@ -14,10 +17,10 @@ const otherNames: Readonly<Record<string, string>> = {
   permits: "limit max",
 };
 
-/** The most letters that may be wrong in a name that is taken for a misspelt one; less in a short one. */
+/** The most wrong letters in a name that counts as misspelt; fewer in a short name. */
 const mostMistakes = 2;
 
-/** Says what to write in place of an option that is not known; undefined where nothing comes to mind. */
+/** What to write in place of an unknown option; undefined without a suggestion. */
 export function adviceFor(option: string, known: readonly string[]): string | undefined {
   const takes = (name: string): boolean => known.includes(name);
   if (
@@ -44,7 +47,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Whether so few letters have to be added, left out or changed to make one word of the other. */
+/** Whether at most this many letters have to be added, removed or changed to make one word of the other. */
 function isWithin(mistakes: number, one: string, other: string): boolean {
   if (one === other) return true;
   if (mistakes === 0) return false;

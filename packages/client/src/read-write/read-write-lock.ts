@@ -18,17 +18,18 @@ export const mostReaders: number = seatLimits.mostSeats;
 /** Options of a {@link ReadWriteLock}. */
 export interface ReadWriteOptions {
   /**
-   * In which order readers and writers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers
-   * whose objects have no order overtake the callers that wait in one. @default - none
+   * The order in which waiting readers and writers get the lock: `fair()` of `@leasehold/client/fair`, or none. Callers
+   * whose objects have no order overtake callers that wait in one.
+   * @default - none
    */
   readonly order?: WaitOrder;
 }
 
-/** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+/** Options of a read lock without a wait: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;
 /** Options of a read lock: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type ReadOptions = Omit<WaitOptions, "slot" | "lockAtLeastForMs">;
-/** Options of a write lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+/** Options of a write lock without a wait: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type TryWriteOptions = TryReadOptions;
 /** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type WriteOptions = ReadOptions;
@@ -37,7 +38,7 @@ const lockOptionNames = slotlessOptionNames.filter((name) => name !== "lockAtLea
 
 const mostIntents = 100;
 
-/** How many of each kind may be there already; an intent is what a writer that waits keeps new readers out by. */
+/** The most seats of each kind that may be there already. By an intent, a waiting writer keeps new readers out. */
 const capacities: Readonly<Partial<Record<SeatKind, Bounds>>> = {
   read: { write: 0, intent: 0, read: mostReaders - 1 },
   write: { write: 0, read: 0 },
@@ -51,24 +52,24 @@ export const readRule: SeatRule = { kind: "read", permits: 1, bounds, exemptBy: 
 const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
 const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };
 
-/** What a look at a read-write lock shows: leases that have not been released, also those that have expired. */
+/** The state of a read-write lock: its unreleased leases, including expired ones. */
 export interface ReadWriteState {
-  /** The writer; where there is none, the one that has waited longest and keeps new readers out meanwhile. */
+  /** The writer. If there is none: the writer that has waited longest, and keeps new readers out meanwhile. */
   readonly writer: LeaseRecord | undefined;
-  /** In the order in which they came. */
+  /** In the order of their acquisition. */
   readonly readers: readonly LeaseRecord[];
 }
 
 /**
- * Lets many readers in at once, or one writer alone.
+ * Admits many readers at once, or one writer alone.
  *
  * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a waiting
  * writer keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and writers. Not
- * promised: that work stops when its lease is lost. Without an `order`, two more things are not promised: an order among
- * the callers that wait, and that readers get in while writers follow one another without a pause.
+ * promised: that work stops when its lease is lost. Without an `order`, two more things are not promised: an order
+ * among the waiting callers, and that readers get the lock while writers follow one another without a pause.
  *
- * A lock or a Semaphore of the same key does not exclude readers and writers: use a key for one kind. An operator's pause of
- * the key keeps both out, and those that are there finish.
+ * A lock or a Semaphore of the same key does not exclude readers and writers: use a key for one kind. An operator's
+ * pause of the key keeps both out, and the present holders finish.
  *
  * Fence what writers write with `lease.fence()`. Check what readers write with `lease.conditionCheck()`.
  *
@@ -85,7 +86,7 @@ export interface ReadWriteState {
  * ```
  */
 export class ReadWriteLock {
-  /** The key that its item is under. */
+  /** The key of its item. */
   readonly key: string;
   readonly #item: SeatItem;
   readonly #writeOrder: WaitOrder;
@@ -101,37 +102,40 @@ export class ReadWriteLock {
   /**
    * Acquires the lock for reading, waiting up to `waitMs` while another owner writes or waits to write.
    *
-   * 1 request, 2 where a dead writer is in the way; while it waits, reads.
+   * 1 request, 2 if a dead writer is in the way; while it waits, reads.
    *
-   * `reentrant` lets the same owner in again: without a request where this client holds its read lock; by a takeover where
-   * another one does; and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the writer,
-   * and with LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
+   * `reentrant` admits the same owner again: without a request if this client holds its read lock; by a takeover if
+   * another client does; and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which names the
+   * writer, and with LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
    */
   async read(options: ReadOptions = {}): Promise<Lease> {
     return await this.#read(options, true);
   }
 
-  /** Like {@link ReadWriteLock.read}, but never waits, and gives undefined when somebody writes or waits to write. */
+  /**
+   * Like {@link ReadWriteLock.read}, but never waits, and returns undefined when another owner writes or waits to
+   * write.
+   */
   async tryRead(options: TryReadOptions = {}): Promise<Lease | undefined> {
     return await orUndefined(this.#read(options, false));
   }
 
   /**
-   * Acquires the lock for writing, waiting up to `waitMs` for all holders to end.
+   * Acquires the lock for writing, waiting up to `waitMs` until all holders have ended.
    *
-   * 1 request where nobody else is there, 2 where all others are dead. While it waits, reads; and without an `order`
-   * the writes of an intent, which keeps new readers out: 1 to take it, 1 each 3.3 s, 1 to give it up.
+   * 1 request if there is no other holder, 2 if all other holders are dead. While it waits, reads; and without an
+   * `order` the writes of an intent, which keeps new readers out: 1 to take it, 1 each 3.3 s, 1 to give it up.
    *
-   * `reentrant` lets the same owner in again: without a request where this client holds its write lock, and by a takeover
-   * where another one does. Rejects with {@link LeaseUnavailableError}, which tells of the writer or of the reader that may
-   * stay longest; with {@link LeaseUpgradeError}; and with LeaseAbortedError when the signal aborts. In every case of
+   * `reentrant` admits the same owner again: without a request if this client holds its write lock, or by a takeover if
+   * another client does. Rejects with {@link LeaseUnavailableError}, which names the writer or the reader that may stay
+   * longest; with {@link LeaseUpgradeError}; and with LeaseAbortedError when the signal aborts. In every case of
    * failure nothing stays held, and readers get in again.
    */
   async write(options: WriteOptions = {}): Promise<Lease> {
     return await this.#write(options, true);
   }
 
-  /** Like {@link ReadWriteLock.write}, but never waits, and gives undefined when anybody reads or writes. */
+  /** Like {@link ReadWriteLock.write}, but never waits, and returns undefined when another owner reads or writes. */
   async tryWrite(options: TryWriteOptions = {}): Promise<Lease | undefined> {
     return await orUndefined(this.#write(options, false));
   }
@@ -139,9 +143,9 @@ export class ReadWriteLock {
   /**
    * Acquires the lock for reading, runs the work, and releases the lock whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise a writer may have been at
-   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
-   * error comes first. A release that fails does not hide the result: the lease then ends by itself.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise a writer may have worked
+   * at the same time, and it rejects with LeaseLostError; also if only the release shows that the lease was broken. The
+   * work's own error comes first. A release that fails does not hide the result: the lease then ends by itself.
    */
   async withRead<T>(options: ReadOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -158,7 +162,7 @@ export class ReadWriteLock {
     return await runUnder(await this.write(options), work);
   }
 
-  /** Reads who holds the lock, and how. 1 consistent read. */
+  /** Reads the holders of the lock, and their kinds. 1 consistent read. */
   async inspect(): Promise<ReadWriteState> {
     const { seats } = await this.#item.look();
     const writers = seats.filter(({ seat }) => seat.kind === "write" || seat.kind === "intent");
@@ -172,7 +176,7 @@ export class ReadWriteLock {
 
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
     const call = this.#item.checkCall(options, lockOptionNames, mayWait);
-    // An owner that reads in this client, and does not write, would wait for itself.
+    // An owner that reads in this client and does not write would wait for its own read lock.
     const kinds = call.reentrant ? this.#item.heldHere(call.owner) : new Set();
     if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, call.owner);
     return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writeOrder : undefined);

@@ -8,17 +8,17 @@ import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { SeatForm } from "../seats/seat-form.ts";
 
-/** A writer that dies while it waits keeps new readers out for no longer than this, and the allowance for skew. */
+/** A writer that dies while it waits keeps new readers out for at most this time, and the allowance for skew. */
 const intentLeaseMs = 10_000;
 
 /**
- * How a writer without an order waits: when it meets a holder, it takes an intent, which keeps new readers out.
+ * The wait of a writer without an order: when it meets a holder, it takes an intent, which keeps new readers out.
  *
- * So it waits for the readers that were there before it, and readers that come later cannot starve it. That alone
- * rests on the intent; that a writer is alone rests on the bounds of its own seat.
+ * So it waits only for earlier readers, and later readers cannot starve it. Only that depends on the intent; a writer
+ * is alone because of its own seat's bounds.
  */
 export function writerFirst({ context, times }: ClientInternals, intent: SeatForm): WaitOrder {
-  // No event and no trace tells of an intent: nobody holds the lock by it.
+  // An intent publishes no event and no trace: nobody holds the lock by it.
   const acquirer = new Acquirer({
     ...context,
     publish: (event) => event.type === "error" && context.publish(event),
@@ -37,14 +37,14 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
         const over = new AbortController();
         const wanted = { ...call, ...plain, signal: over.signal };
         let held: HeldLease | undefined;
-        // In the background, for the writer does not depend on it.
+        // In the background: the writer does not depend on it.
         const take = async (): Promise<void> => {
           const before = held;
           held = await acquirer.acquire(wanted, intent, false);
-          // It has ended here, but a renewal without an answer may have prolonged it in the table.
+          // The intent has ended here, but an unanswered renewal may have prolonged it in the table.
           before?.letGo();
           if (over.signal.aborted) held.letGo();
-          // A process that was frozen for longer has lost it.
+          // A process that was frozen for longer than the lease has lost it.
           else held.onEnd(begin);
         };
         const begin = (): void => {

@@ -6,20 +6,21 @@ import type { Item } from "../store.ts";
 import { type SeatRecord, seatOf, seatsIn, seatText } from "./seat.ts";
 import { closeSeat, removeSeat, renewSeat, seatHeld, unlessAskedToStop } from "./seat-writes.ts";
 
-/** A renewal lets a ttl stand that leaves this share of the retention beyond the seat's end. */
+/** A renewal keeps the ttl if it leaves this share of the retention beyond the seat's end. */
 export const keptShare = 0.8;
 
 /**
- * A lease as a seat in an item that several share, as far as its holder needs it.
+ * A held lease as a seat: several leases share one item.
  *
- * A write that removes seats insists that they are there, and counts them: so the counters always equal the seats. Only
- * what takes or prolongs a seat sets the ttl, which then outlasts all seats: none lasts as long as the retention.
- * A seat proves itself by its own fencing number, under its token: a late copy of its acquire has another number.
+ * A write that removes seats checks that they are there, and counts them. So the counters always equal the seats. Only
+ * a write that takes or prolongs a seat sets the ttl. The ttl outlasts all seats, because none lasts as long as the
+ * retention. A seat proves itself by its own fencing number, under its token: a late copy of its acquire has another
+ * number.
  */
 export class HeldSeat implements HeldForm {
   readonly key: string;
   readonly sortKey: string;
-  /** The item's ttl by the last answer; 0 before the first. Not private: lines make forms of it. */
+  /** The item's ttl by the last answer; 0 before the first. Not private, because lines use forms as prototypes. */
   protected shownTimeToLive = 0;
 
   constructor(key: string, sortKey: string) {
@@ -31,7 +32,9 @@ export class HeldSeat implements HeldForm {
     this.shownTimeToLive = Number(item?.[attributeNames.timeToLive] ?? 0);
   }
 
-  /** Adds to the ttl that it has seen, and only when that is near: a pause, which may last longer, has set a later one. */
+  /**
+   * Adds to the ttl that it has seen, and only when that end is near. A pause may last longer, and has set a later ttl.
+   */
   renew({ shown, version, expiresAt, ownClock, leaseDurationMs, retentionMs }: Renewal): Write {
     const seen = this.shownTimeToLive;
     const isNear = seen < timeToLive(expiresAt, keptShare * retentionMs);
@@ -41,7 +44,7 @@ export class HeldSeat implements HeldForm {
     return renewSeat(this, shown, version, seatText(renewed, data), ttl);
   }
 
-  /** A cooldown replaces the seat, under another token that nobody holds. */
+  /** A cooldown replaces the seat, under a token that nobody holds. */
   release({ shown, cooldown }: Ending): Write {
     const seat = shown as SeatRecord;
     if (cooldown === undefined) return removeSeat(seat);
@@ -49,7 +52,7 @@ export class HeldSeat implements HeldForm {
     return closeSeat(seat, { ...seat, expiresAt, ownClock, leaseDurationMs, reentrant: false });
   }
 
-  /** Unlike `leasesIn`, it accepts an item in which another holder's seat cannot be read. */
+  /** Unlike `leasesIn`, it accepts an item with another holder's unreadable seat. */
   leaseIn(item: Item | undefined, token: string): SeatRecord | undefined {
     return seatOf(item, token);
   }
@@ -63,7 +66,7 @@ export class HeldSeat implements HeldForm {
   }
 }
 
-/** Prolongs a seat whose holder was not asked to stop: for a renewer that reads only what it has written. */
+/** Prolongs a seat whose holder was not asked to stop. For a renewer that reads only what it has written. */
 export function renewSeatUnlessRevoked(form: HeldSeat, renewal: Renewal): Write {
   return unlessAskedToStop(form.renew(renewal), renewal.shown.token);
 }

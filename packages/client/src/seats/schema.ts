@@ -1,17 +1,18 @@
 /**
- * What an item of seats holds. Several leases share one item, so that one condition can bound their number: each has a
- * seat, and the item counts what the seats take. A counter always equals the sum over the seats of its kind.
+ * The content of an item of seats. Several leases share one item, so that one condition can limit their number. Each
+ * lease has a seat, and the item counts what the seats take. A counter always equals the sum over the seats of its
+ * kind.
  */
 
 /** Sort keys of the items of seats: a semaphore's permits, and a read-write lock's readers and writers. */
 export const seatSortKeys = { semaphore: "semaphore", readWrite: "read-write" } as const;
 
-/** Tells whether the leases at a sort key are seats of one item. */
+/** Whether the leases at a sort key are seats of one item. */
 export function isSeatSortKey(sortKey: unknown): boolean {
   return sortKey === seatSortKeys.semaphore || sortKey === seatSortKeys.readWrite;
 }
 
-/** What a seat is for; a writer that waits for readers to leave has an `intent`, which keeps new readers out. */
+/** The kind of a seat. A writer that waits for readers to leave has an `intent`, which keeps new readers out. */
 export type SeatKind = "permit" | "read" | "write" | "intent";
 
 /** N: how much the seats of each kind take together. */
@@ -22,7 +23,7 @@ export const seatCounters: Readonly<Record<SeatKind, string>> = {
   intent: "intents",
 };
 
-/** N: how many permits the semaphore had for the caller that was let in last; it only informs. */
+/** N: the last caller's `permits`; informational. */
 export const permitsOfAttribute = "permitsOf";
 
 /** What a seat takes of its item. */
@@ -36,9 +37,9 @@ export interface Seat {
 export const seatLimits = {
   /** A seat takes about 200 bytes of the item's 400 KB, and more with a long owner or a payload. */
   mostSeats: 1000,
-  /** Ours: every write of the item is billed for the payloads of all seats. */
+  /** Our own limit: every write of the item is billed for the payloads of all seats. */
   dataBytes: 4096,
-  /** A renewal a second for 31 years, and a tenth of what the text of a seat has room for. */
+  /** Enough for one renewal a second for 31 years, and a tenth of what a seat's text has room for. */
   handleVersion: 1_000_000_000,
   /** DynamoDB allows 300 operators and 4 KB in an expression. */
   passedPerWrite: 60,

@@ -22,40 +22,40 @@ import {
 
 const { passedPerWrite } = seatLimits;
 
-/** No item shows when a pause ends: a caller that waits tries again after so long. */
+/** No item shows when a pause ends, so a waiting caller tries again after this time. */
 const pausedRetryMs = 60_000;
 
-/** By kind, how much may be taken already. */
+/** By kind, how much may already be taken. */
 export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
 
-/** A seat that a caller asks for. */
+/** The seat that a caller asks for. */
 export interface WantedSeat extends Seat {
-  /** How many permits the semaphore has, for this caller; undefined for every other kind. */
+  /** How many permits the semaphore has for this caller; undefined for every other kind. */
   readonly capacity?: number | undefined;
 }
 
-/** Which seat is asked for, and beside which others it may be: that table is all that a primitive adds. */
+/** The wanted seat, and the seats that may be beside it. A primitive adds nothing else. */
 export interface SeatTerms extends WantedSeat {
   readonly key: string;
   readonly sortKey: string;
   readonly bounds: (seat: WantedSeat) => Bounds;
-  /** The owner that has one seat of this kind at most, which it may take over; undefined without `reentrant`. */
+  /** The owner, which has at most one seat of this kind and may take that over; undefined without `reentrant`. */
   readonly reentrantOwner?: string | undefined;
-  /** While that owner has a seat of this kind, no bound counts: a writer may read. */
+  /** While the owner has a seat of this kind, no bound applies: a writer may read. */
   readonly exemptBy?: SeatKind;
 }
 
 /**
- * A seat that is asked for.
+ * A wanted seat.
  *
- * The bounds are conditions on the counters of the very write that takes the seat, and the counters always equal the
- * seats: nothing else has to hold for the promise.
+ * The write that takes the seat also checks the bounds, as conditions on the counters. The counters always equal the
+ * seats, so the promise depends on nothing else.
  */
 export class SeatForm extends HeldSeat implements LeaseForm {
-  /** Seats of different kinds are no leases to share. */
+  /** Seats of different kinds cannot be shared. */
   readonly shareKey: SeatKind;
   readonly shape: string;
-  // Not private, as OrderedWait asks.
+  // Not private, because OrderedWait requires it.
   readonly terms: SeatTerms;
 
   constructor(terms: SeatTerms) {
@@ -68,7 +68,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { kind, permits, capacity } = this.terms;
     const seat = { kind, permits };
-    // An earlier try of this token may have landed: then this one is refused by the seat that is there.
+    // An earlier try of this token may have landed: then its seat refuses this try.
     const others = passed.slice(-passedPerWrite).filter(({ token }) => token !== grant.token);
     const gone = others as readonly SeatRecord[];
     const own = this.markOf(kind);
@@ -77,7 +77,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     passSeats(write, gone, seat, own);
     for (const [of, most] of boundsOf(this.terms, this.terms))
       bind(write, of, most, takenBy(gone, of), this.exemption);
-    // A reentrant owner's earlier seat is taken over, or there is none.
+    // This write takes over a reentrant owner's earlier seat if there is one.
     if (own !== undefined) mark(write, own, gone.flatMap(attributesOf).includes(own));
     return capacity === undefined ? write : notePermits(write, capacity);
   }
@@ -91,7 +91,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     return revokeSeat(this, token, timeToLive(now, retentionMs));
   }
 
-  /** All but those that `acquire` takes along. */
+  /** Removes all passed seats except those that `acquire` removes. */
   clear(passed: readonly LeaseRecord[]): readonly Write[] {
     const writes: Write[] = [];
     for (let end = passed.length - passedPerWrite; end > 0; end -= passedPerWrite) {
@@ -113,7 +113,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     return `too few of the ${capacity} permits of the semaphore ${name} are free, and the next to end is`;
   }
 
-  /** The seats that end first make room; the last of them is what the caller waits for. */
+  /** The seats that end first make room. The caller waits for the last of these. */
   judge(
     item: Item | undefined,
     { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
@@ -143,11 +143,11 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const [blocker] = [...gone].sort((one, other) => endsIn(other) - endsIn(one));
     const claimableInMs = isPaused ? pausedRetryMs : blocker === undefined ? 0 : endsIn(blocker);
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
-    // What is claimable now is so for a reason.
+    // A claimable seat always has a reason.
     const reasonOf = (seat: SeatRecord): TakeoverReason => expiryOf(seat).reason as TakeoverReason;
     const takeovers = gone.map((from): Takeover => ({ from, reason: reasonOf(from) }));
     const resumed: Takeover[] = own === undefined ? [] : [{ from: own, reason: "sameOwner" }];
-    // The own one comes last: then it goes with the very write that takes its place, however many have to go before.
+    // The own seat comes last. So the write that replaces it removes it, however many other seats go before.
     return { blocker: undefined, claimableInMs: 0, takeovers: [...takeovers, ...resumed] };
   }
 
@@ -161,13 +161,13 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     });
   }
 
-  /** The mark of the owner's own seat that exempts it from all bounds. */
+  /** The mark of the owner's own seat that lifts all bounds. */
   protected get exemption(): string | undefined {
     const { exemptBy } = this.terms;
     return exemptBy === undefined ? undefined : this.markOf(exemptBy);
   }
 
-  /** What shows that the reentrant owner has a seat of a kind; nothing does without one. */
+  /** The mark that the reentrant owner has a seat of a kind; undefined without a reentrant owner. */
   protected markOf(kind: SeatKind): string | undefined {
     const { reentrantOwner } = this.terms;
     return reentrantOwner === undefined ? undefined : ownerAttribute(kind, reentrantOwner);
@@ -178,7 +178,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 }
 
-/** What a waiter's ticket says of the seat that it asks for: by its own number of permits the others judge when it may go. */
+/** The wanted seat as a ticket's label. Others judge by the waiter's own number of permits when it may go. */
 function shapeOf({ kind, permits, capacity }: WantedSeat): string {
   return [kind, permits, ...(capacity === undefined ? [] : [capacity])].join(":");
 }

@@ -19,18 +19,18 @@ import { SeatForm, type SeatTerms } from "./seat-form.ts";
 /** A caller that asks for no seat of its own. */
 const nobody = { owner: "", resumes: false, reentrant: false } as const;
 
-/** Which seat is asked for, and beside which others it may be. */
+/** The wanted seat, and the seats that may be beside it. */
 export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "capacity" | "bounds" | "exemptBy">;
 
 type SeatOptions = WaitOptions & { readonly permits?: number };
 
-/** What one call asks for, validated; the payload as JSON text. How many permits is its primitive's to check. */
+/** The options of one call, validated; the payload as JSON text. The primitive itself checks the number of permits. */
 export interface SeatCall extends Omit<AcquisitionTerms, "data"> {
   readonly data: string | undefined;
   readonly permits: number;
 }
 
-/** One item of seats, as the primitive that it belongs to uses it. */
+/** One item of seats, for the primitive that it belongs to. */
 export class SeatItem {
   readonly client: ClientInternals;
   readonly key: string;
@@ -45,19 +45,20 @@ export class SeatItem {
     this.#order = order === undefined ? undefined : checkOrder("order", order);
   }
 
-  /** Validates the options of one call, the payload included; `names` are those that its primitive has. */
+  /** Validates the options of one call, including the payload; `names` are the primitive's own options. */
   checkCall(options: SeatOptions, names: readonly string[], mayWait: boolean): SeatCall {
     const { owner, times } = this.client;
     const given = checkKnown(options, mayWait ? [...names, "waitMs", "retry"] : names, "options");
     const { permits = 1, ...others } = given;
     const terms = checkAcquireOptions(others, mayWait, owner, times);
-    // Each lease sets the item's ttl by its own end, which has to outlast the others: a quarter is for writes under way.
+    // Each lease sets the item's ttl by its own end, and that ttl has to outlast the other leases. A quarter is for
+    // writes under way.
     const longestMs = Math.floor(0.75 * times.retentionMs);
     checkDuration("leaseDurationMs", terms.leaseDurationMs, times.shortestLeaseMs, longestMs);
     return { ...terms, permits, data: checkData(terms.data, "data", seatLimits.dataBytes) };
   }
 
-  /** Acquires a seat, or shares the same owner's. Rejects as every acquisition does; nothing stays held then. */
+  /** Acquires a seat, or shares the same owner's seat. Rejects as every acquisition does; then nothing stays held. */
   async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined = this.#order): Promise<Lease> {
     const { acquirer, context, format } = this.client;
     const { key } = this;
@@ -72,15 +73,15 @@ export class SeatItem {
     return new SeatForm({ ...terms, key: this.key, sortKey: this.#sortKey });
   }
 
-  /** Reads all seats, and which of them are not over: 1 consistent read. Rejects with LeaseItemError. */
+  /** Reads all seats, and which of them are unexpired: 1 consistent read. Rejects with LeaseItemError. */
   async look(): Promise<{ readonly seats: readonly SeatRecord[]; readonly standing: readonly SeatRecord[] }> {
     const seats = seatsIn(await this.#read());
     return { seats, standing: this.client.context.detector.standing(seats) };
   }
 
   /**
-   * Waits until a consistent read shows that nobody is in the way of a rule; an operator's pause is nobody. Reads in between
-   * may lag.
+   * Waits until a consistent read shows that no seat is in the way of a rule. An operator's pause is not in the way.
+   * Reads in between may lag.
    */
   async untilFree(rule: SeatRule, options: WaitOptions): Promise<void> {
     const { context } = this.client;
@@ -106,10 +107,10 @@ export class SeatItem {
     );
   }
 
-  /** Which kinds of seats an owner holds under this key in this client; no two items of a key have the same kind. */
+  /** The kinds of seats that an owner holds under this key in this client. No two items of a key have the same kind. */
   heldHere(owner: string): ReadonlySet<SeatKind | undefined> {
     const held = this.client.context.lifecycle.held.filter(({ terms: { record }, deadline }) => {
-      // A timer that ends it may be late in a process that was frozen.
+      // In a process that was frozen, the timer that ends the lease may be late.
       return record.key === this.key && record.owner === owner && deadline.remainingMs() > 0;
     });
     return new Set(held.map(({ terms }) => terms.record.seat?.kind));
@@ -121,7 +122,7 @@ export class SeatItem {
   }
 }
 
-/** Gives undefined in place of LeaseUnavailableError. */
+/** Returns undefined in place of LeaseUnavailableError. */
 export async function orUndefined(acquired: Promise<Lease>): Promise<Lease | undefined> {
   try {
     return await acquired;

@@ -1,6 +1,6 @@
 /**
- * Seats as leases: reads those of an item, and writes a lease as a seat's text. An item whose counters do not equal
- * its seats, or with a seat that cannot be read, is refused: nothing could be judged by it.
+ * Seats as leases: reads the seats of an item, and writes a lease as a seat's text. An item is refused if its counters
+ * do not equal its seats, or if a seat is unreadable: nothing could be judged by it.
  */
 import { LeaseItemError } from "../errors/errors.ts";
 import type { LeaseRecord, Pause } from "../record.ts";
@@ -12,25 +12,30 @@ import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 /** A lease that has a seat. */
 export type SeatRecord = LeaseRecord & { readonly seat: Seat };
 
-/** S: what the seat is, see {@link seatText}. The rest of the name is the seat's token, as in the next two. */
+/**
+ * S: the seat's text, see {@link seatText}. The rest of the name is the seat's token, as in the next two attributes.
+ */
 export const textPrefix = "s:";
-/** N: its fencing token. It proves the seat: the name holds the token, and no copy of a write can repeat the number. */
+/**
+ * N: the seat's fencing token. It proves the seat: the name has the token, and no copy of a write can repeat the
+ * number.
+ */
 export const fencePrefix = "f:";
-/** S: why its holder is asked to stop; absent while nobody asks. */
+/** S: why the holder is asked to stop; absent while nobody asks. */
 export const revocationPrefix = "r:";
 
-/** N: there while this owner has a seat of this kind that it took reentrantly. So an owner has one of them at most. */
+/** N: present while this owner has a reentrant seat of this kind. So an owner has at most one of them. */
 export function ownerAttribute(kind: SeatKind, owner: string): string {
   return `o:${kind}:${owner}`;
 }
 
-/** Gives every attribute of a seat: all of them go with it. */
+/** Returns every attribute of a seat: all of them are removed with it. */
 export function attributesOf({ token, owner, reentrant, seat }: SeatRecord): string[] {
   const own = tokenAttributes(token);
   return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;
 }
 
-/** Gives those attributes of a seat whose names hold its token. */
+/** Returns the attributes of a seat whose names have its token. */
 export function tokenAttributes(token: string): string[] {
   return [textPrefix + token, fencePrefix + token, revocationPrefix + token];
 }
@@ -59,19 +64,19 @@ export function seatText(
   return `${versionText(version)} ${data === undefined ? json : `${json.slice(0, -1)},${data}]`}`;
 }
 
-/** What is true or false of a seat, as bits. */
+/** The boolean properties of a seat, as bits. */
 export const seatFlags = { reentrant: 1, ownClock: 2 } as const;
 
 function flagsOf(lease: Pick<LeaseRecord, "reentrant" | "ownClock">): number {
   return (lease.reentrant ? seatFlags.reentrant : 0) | (lease.ownClock ? seatFlags.ownClock : 0);
 }
 
-/** Gives a token's own seat; undefined where it has none. Other seats are not looked at. Throws LeaseItemError. */
+/** Returns a token's own seat; undefined if it has none. Other seats are not read. Throws LeaseItemError. */
 export function seatOf(item: Item | undefined, token: string): SeatRecord | undefined {
   return item?.[textPrefix + token] === undefined ? undefined : readSeat(item, token);
 }
 
-/** Gives all seats of an item, in the order in which they were taken. Throws LeaseItemError. */
+/** Returns all seats of an item, in the order in which they were taken. Throws LeaseItemError. */
 export function seatsIn(item: Item = {}): readonly SeatRecord[] {
   const texts = Object.keys(item).filter((attribute) => attribute.startsWith(textPrefix));
   const seats = texts.map((attribute) => readSeat(item, attribute.slice(textPrefix.length)));
@@ -83,7 +88,7 @@ export function seatsIn(item: Item = {}): readonly SeatRecord[] {
   return seats.sort((one, other) => one.fencingToken - other.fencingToken);
 }
 
-/** Tells whether an item of seats is there for a pause alone: nobody else has had a seat in it. */
+/** Whether an item of seats exists only for a pause: no other caller has had a seat in it. */
 export function isPauseAlone(item: Item): boolean {
   const { partitionKey, sortKey, fence, releasedToken, pauseToken, timeToLive } = attributeNames;
   const token = item[pauseToken];
@@ -93,7 +98,7 @@ export function isPauseAlone(item: Item): boolean {
   return Object.keys(item).every((attribute) => known.has(attribute));
 }
 
-/** Counts what seats of a kind take. */
+/** Counts what the seats of a kind take. */
 export function takenBy(seats: readonly { readonly seat: Seat }[], kind: SeatKind): number {
   return seats.reduce((sum, { seat }) => sum + (seat.kind === kind ? seat.permits : 0), 0);
 }
@@ -108,7 +113,7 @@ function readSeat(item: Item, token: string): SeatRecord {
     : [];
   const numbers = [version, fencingToken, permits, acquiredAt, expiresAt, leaseDurationMs, bits];
   const isSeat = typeof kind === "string" && Object.hasOwn(seatCounters, kind) && typeof owner === "string";
-  // Without the token, which lets its bearer end the lease.
+  // Without the token, which allows its bearer to end the lease.
   if (!isSeat || !numbers.every(isCount))
     throw refusal(item, `${textPrefix}…`, "is not a seat's", "what this package writes");
   const revocation = item[revocationPrefix + token];
@@ -129,7 +134,7 @@ function readSeat(item: Item, token: string): SeatRecord {
     reentrant: (bits & seatFlags.reentrant) !== 0,
     ...((bits & seatFlags.ownClock) !== 0 && { ownClock: true }),
     revocation: revocation === undefined ? undefined : String(revocation),
-    // The payload of a pause is the operator's own.
+    // An operator's client has written a pause's payload.
     ...(item[attributeNames.pauseToken] === token && { pause: Object(data) as Pause }),
   };
 }

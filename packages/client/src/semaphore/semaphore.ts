@@ -17,13 +17,14 @@ export const mostPermits: number = seatLimits.mostSeats;
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {
   /**
-   * How many permits may be held at once. From 0 to 1000; with 0 nobody gets in by this object, and the holders finish.
-   * Its callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
+   * How many permits may be held at once. From 0 to 1000. With 0 this object admits nobody, and the holders finish; its
+   * callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
    */
   readonly permits: number;
   /**
-   * In which order callers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers whose objects
-   * have no order overtake the callers that wait in one. @default - none
+   * The order in which waiting callers get permits: `fair()` of `@leasehold/client/fair`, or none. Callers whose
+   * objects have no order overtake callers that wait in one.
+   * @default - none
    */
   readonly order?: WaitOrder;
 }
@@ -31,8 +32,8 @@ export interface SemaphoreOptions {
 /** Options of one acquisition that does not wait: a lease's, without `slot`. */
 export interface TryPermitOptions extends Omit<HoldOptions, "slot"> {
   /**
-   * How many permits the lease takes, all of them or none. From 1 to the semaphore's number. A `reentrant` owner
-   * takes 1. @default 1
+   * How many permits the lease takes, all or none. From 1 to the semaphore's number. A `reentrant` owner takes 1.
+   * @default 1
    */
   readonly permits?: number;
 }
@@ -45,38 +46,37 @@ export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
 
 const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
 
-/** How many permits others may have for a caller to be let in. */
+/** The most permits that others may hold if this caller is to be admitted. */
 export const permitBounds: SeatRule["bounds"] = ({ permits, capacity = mostPermits }) => ({
   permit: capacity - permits,
 });
 
-/** What a look at a semaphore shows. */
+/** The state of a semaphore. */
 export interface SemaphoreState {
   /** How many permits this object gives. */
   readonly permits: number;
   /**
-   * Every lease that has not been released, in the order in which they were acquired: also one that has expired, one that
-   * is in its cooldown (`lockAtLeastForMs`), and an operator's pause (`pause`). `seat.permits` tells how many permits it
+   * Every unreleased lease, in the order of acquisition. These include expired leases, leases in their cooldown
+   * (`lockAtLeastForMs`), and an operator's pause (`pause`). `seat.permits` is the number of permits that a lease
    * takes.
    */
   readonly held: readonly LeaseRecord[];
-  /** How many permits can be taken now: the permits that no lease takes, and those of expired leases. */
+  /** How many permits can be taken now: those that no lease takes, and those of expired leases. */
   readonly free: number;
 }
 
 /**
  * Lets callers hold at most N permits at once.
  *
- * One item counts all permits of a key. Each lease takes one or more of them; it has its own token, deadline, heartbeat
- * and fencing token, and is taken over when it has expired. Promised, while clocks differ by
- * no more than `clockSkewMs`: after every acquisition at most N permits are held by unexpired leases, N being that
- * caller's number; fencing tokens grow over all holders. Not promised, unless it has an `order`: an order among the
- * callers that wait.
+ * One item counts all permits of a key. Each lease takes one or more of them. It has its own token, deadline, heartbeat
+ * and fencing token, and others take it over after its expiry. Promised, while clocks differ by no more than
+ * `clockSkewMs`: after every acquisition at most N permits are held by unexpired leases, N being that caller's number;
+ * fencing tokens grow over all holders. Not promised without an `order`: an order among the waiting callers.
  *
- * N may differ between callers, as while it is being changed: each acquisition counts all that is held. After N was
- * lowered from 5 to 3 while 5 are held, callers with 3 get nothing until 3 have been released.
- * An operator's pause of the key keeps everybody out, whatever their N; {@link Semaphore.drain} waits until the holders
- * have finished. A lock or a ReadWriteLock of the same key does not exclude permits: use a key for one kind.
+ * N may differ between callers, for example during a change: each acquisition counts all held permits. After N was
+ * lowered from 5 to 3 while 5 are held, callers with 3 get nothing until 3 have been released. An operator's pause of
+ * the key keeps all callers out, whatever their N; {@link Semaphore.drain} waits until the holders have finished. A
+ * lock or a ReadWriteLock of the same key does not exclude permits: use a key for one kind.
  *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
  * LeaseConfigurationError, LeaseServiceError, and with LeaseItemError where another program has written the item.
@@ -89,7 +89,7 @@ export interface SemaphoreState {
  * ```
  */
 export class Semaphore {
-  /** The key that its item is under. */
+  /** The key of its item. */
   readonly key: string;
   /** How many permits may be held at once, as this object sees it. */
   readonly permits: number;
@@ -106,13 +106,13 @@ export class Semaphore {
   }
 
   /**
-   * Acquires `permits` of them, 1 by default, waiting up to `waitMs` until so many are free.
+   * Acquires `permits` permits, 1 by default, waiting up to `waitMs` until that many are free.
    *
-   * 1 request where they are free, 2 where expired leases take them; while it waits, reads. `reentrant` lets the same owner
-   * in again: without a request where this client holds its lease, and by a takeover where another one does.
+   * 1 request if they are free, 2 if expired leases take them; while it waits, reads. `reentrant` admits the same owner
+   * again: without a request if this client holds its lease, or by a takeover if another client does.
    *
-   * Rejects with {@link LeaseUnavailableError}, which tells of the lease whose end would have let it in, and with
-   * LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
+   * Rejects with {@link LeaseUnavailableError}, which names the lease whose end would have admitted the caller, and
+   * with LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
    */
   async acquire(options: PermitOptions = {}): Promise<Lease> {
     return await this.#acquire(options, true);
@@ -126,9 +126,10 @@ export class Semaphore {
   /**
    * Acquires permits, runs the work, and releases them whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise more than N may have been at
-   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
-   * error comes first. A release that fails does not hide the result: the permits become free when the lease ends.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise more than N holders may
+   * have worked at the same time, and it rejects with LeaseLostError; also if only the release shows that the lease was
+   * broken. The work's own error comes first. A release that fails does not hide the result: the permits become free
+   * when the lease ends.
    */
   async withPermit<T>(options: PermitOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -137,17 +138,17 @@ export class Semaphore {
 
   /**
    * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
-   * keeps nobody out: callers that come in the meantime get in, unless an operator has paused the key.
+   * does not keep callers out: new callers get permits meanwhile, unless an operator has paused the key.
    *
-   * Consistent reads at first and at last, in between reads that may lag, in the rhythm of `retry`. Rejects with
-   * {@link LeaseUnavailableError}, which tells of the lease that may last longest, when it is not empty within `waitMs`;
-   * and with LeaseAbortedError.
+   * The first and the last read are consistent; reads in between may lag, in the rhythm of `retry`. Rejects with {@link
+   * LeaseUnavailableError}, which names the lease that may last longest, when it is not empty within `waitMs`; and with
+   * LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
     await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds: permitBounds }, options);
   }
 
-  /** Reads who holds permits. 1 consistent read. */
+  /** Reads the holders of permits. 1 consistent read. */
   async inspect(): Promise<SemaphoreState> {
     const { seats, standing } = await this.#item.look();
     const free = Math.max(0, this.permits - takenBy(standing, "permit"));
@@ -157,12 +158,12 @@ export class Semaphore {
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
     const call = this.#item.checkCall(options, permitOptionNames, mayWait);
     const { permits, reentrant } = call;
-    // While it is paused, any number is refused in the same way.
+    // A semaphore with 0 permits refuses any number in the same way.
     const most = reentrant ? 1 : this.permits || mostPermits;
     const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
     check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
     const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, bounds: permitBounds };
-    // No turn of a paused caller ever comes: in line it would only keep the others out.
+    // A caller of a semaphore with 0 permits never gets a turn: in line it would only keep the others out.
     return await this.#item.acquire(call, rule, this.permits === 0 ? unordered : undefined);
   }
 }

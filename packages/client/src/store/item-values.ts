@@ -1,15 +1,15 @@
 /**
- * Reads the values of an item's attributes.
- * A value that another program must have written is refused with LeaseItemError, and never guessed.
+ * Reads the values of an item's attributes. If another program must have written a value, it throws LeaseItemError and
+ * never guesses.
  */
 import { describe, LeaseItemError } from "../errors/errors.ts";
 import { attributeNames } from "../schema.ts";
 import type { Item } from "../store.ts";
 
-/** The latest time that a Date can have. Another program has written a later one. */
+/** The latest time that a Date can have. A later time comes from another program. */
 export const latestTime = 8_640_000_000_000_000;
 
-/** Reads a text that has to be there. Throws LeaseItemError. */
+/** Reads a required text. Throws LeaseItemError. */
 export function textIn(item: Item, attribute: string): string {
   const value = item[attribute];
   return typeof value === "string" ? value : refuse(item, attribute, text);
@@ -20,7 +20,7 @@ export function optionalTextIn(item: Item, attribute: string): string | undefine
   return item[attribute] === undefined ? undefined : textIn(item, attribute);
 }
 
-/** Reads a whole number that has to be there. Throws LeaseItemError. */
+/** Reads a required whole number. Throws LeaseItemError. */
 export function wholeIn(item: Item, attribute: string, most: number = Number.MAX_SAFE_INTEGER): number {
   const value = item[attribute];
   return isWhole(value, most) ? value : refuse(item, attribute, `a whole number (N) from 0 to ${most}`);
@@ -40,7 +40,7 @@ export function optionalWholeIn(
   return item[attribute] === undefined ? undefined : wholeIn(item, attribute, most);
 }
 
-/** Reads a time that has to be there, in epoch milliseconds. Throws LeaseItemError. */
+/** Reads a required time, in epoch milliseconds. Throws LeaseItemError. */
 export function timeIn(item: Item, attribute: string): number {
   return wholeIn(item, attribute, latestTime);
 }
@@ -50,7 +50,7 @@ export function optionalTimeIn(item: Item, attribute: string): number | undefine
   return optionalWholeIn(item, attribute, latestTime);
 }
 
-/** Reads a text that is one of several, or absent. Throws LeaseItemError. */
+/** Reads an optional text that is one of several words. Throws LeaseItemError. */
 export function optionalWordIn<Word extends string>(
   item: Item,
   attribute: string,
@@ -90,7 +90,7 @@ function refuse(item: Item, attribute: string, allowed: string): never {
 function findingOf(attribute: string, value: unknown): string {
   if (value === undefined) return "is missing";
   if (Number.isNaN(value)) return "is neither a string nor a number";
-  // A token is not shown: it is enough to end the lease.
+  // A token is not shown: its bearer could end the lease.
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
 }
 

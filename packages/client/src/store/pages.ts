@@ -1,7 +1,7 @@
 import type { ItemKey } from "../schema.ts";
 import type { ScanPage } from "../store.ts";
 
-/** Goes through a walk page by page, from its beginning or from behind an item. */
+/** Reads a walk page by page, from its beginning or from behind an item. */
 export async function* pagesOf(
   read: (from: { readonly after?: ItemKey }) => Promise<ScanPage>,
   after?: ItemKey,

@@ -15,14 +15,14 @@ import { onAbort } from "../time/on-abort.ts";
 import type { ServiceClock, ServiceTime } from "../time/service-clock.ts";
 
 /**
- * The table, as the protocol calls it: every call ends in time, is not sent when it has become too old, and tells the
- * service's clock what its answer says of the time.
+ * The table, as the protocol calls it: every call has a time limit, a request that has become too old is not sent, and
+ * the service's clock learns the time from each answer.
  *
- * A call that was not answered in time rejects with LeaseServiceError; its write may have landed.
+ * A call without an answer in time rejects with LeaseServiceError; its write may have landed.
  */
 export class TimedStore {
   readonly tableName: string;
-  /** For calls whose caller keeps their time. */
+  /** For callers that limit the time themselves. */
   readonly store: LeaseStore;
   readonly #clock: ServiceClock;
 
@@ -42,7 +42,7 @@ export class TimedStore {
     }
   }
 
-  /** One call's time, for a call to the `store` itself; `end` it when the call has settled. */
+  /** Starts the time limit of a call to the `store` itself; `end` it when the call has settled. */
   begin(bounds: Bounds): CallBudget {
     return new CallBudget(this.#clock, bounds);
   }
@@ -82,46 +82,48 @@ export class TimedStore {
   }
 }
 
-/** What bounds one call to a store. */
+/** The limits of one call to a store. */
 export interface CallOptions {
   /** Once it aborts, the call rejects promptly with a {@link LeaseServiceError}; its write may have landed. */
   readonly signal: AbortSignal;
   /**
-   * To be asked before every attempt is sent: a request that is too old must not be sent any more.
+   * Call it before every attempt: a request that is too old must not be sent any more.
    *
    * A process that was frozen for days wakes with its retry due. By then ttl may have removed the item, and the
    * fencing tokens with it.
    */
   readonly isCurrent: () => boolean;
   /**
-   * To be called when an attempt is sent; what it gives, when its answer has arrived, with what the answer says of the
-   * service's time, or undefined. @default - the caller does not want to know the time
+   * Call it when an attempt is sent. When the answer has arrived, call the returned function with the service's time in
+   * the answer, or undefined.
+   * @default - the caller does not need the time
    */
   readonly timed?: () => (time: ServiceTime | undefined) => void;
 }
 
-/** What bounds one call. */
+/** The limits of one call. */
 export interface Bounds {
   /** How long it may take, in milliseconds, retries included. @default 10000 */
   readonly withinMs?: number;
   /** Ends it early; it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** From which moment its time counts. @default - now */
+  /** The moment from which its time counts. @default - now */
   readonly since?: Moment;
 }
 
-/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
+/** How long one call waits for its answer, retries included, unless its caller sets a nearer limit. */
 export const callBudgetMs = 10_000;
 
-/** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
+/** The least time for an answer: if an answer comes too late for its lease, a renewal corrects that. */
 export const shortestBudgetMs = 1_000;
 
-/** A wall clock may be set by this much within a call without making its request too old. */
+/** Within a call, the wall clock may be set by this much without making the request too old. */
 const wallToleranceMs = 1_000;
 
 /**
- * One call's time: its signal aborts when the time is over, or when the caller's signal does, and its request is current
- * until then by both clocks, whichever timer fires first after a freeze. `end` it when the call has settled.
+ * The time limit of one call. Its signal aborts when the time is over, or when the caller's signal aborts. Until then
+ * its request is current by both clocks, whichever timer fires first after a freeze. `end` it when the call has
+ * settled.
  */
 export class CallBudget implements CallOptions {
   readonly #clock: ServiceClock;
@@ -129,7 +131,7 @@ export class CallBudget implements CallOptions {
   readonly #since: Moment;
   #lookedAt: Moment;
   readonly #controller = new AbortController();
-  // Own properties, for stores that take the call apart.
+  // Own properties, because a store may destructure the call.
   readonly signal: AbortSignal = this.#controller.signal;
   readonly #cancelTimer: () => void;
   readonly #ignoreOuter: () => void;
@@ -158,7 +160,7 @@ export class CallBudget implements CallOptions {
   };
 
   readonly timed = (): ((time: ServiceTime | undefined) => void) => {
-    // Sent after that look: an earlier moment only widens what the answer tells.
+    // The attempt is sent after that reading: an earlier moment only widens the bounds that the answer gives.
     const sentAt = this.#lookedAt;
     return (time) => this.#clock.note(time, sentAt);
   };

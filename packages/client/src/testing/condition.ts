@@ -16,7 +16,7 @@ type Operand = (scope: Scope) => Scalar;
 
 const comparisons = ["<=", ">=", "<>", "=", "<", ">"] as const;
 
-/** Reads a condition, which tells of an item whether it holds. */
+/** Reads a condition, and returns whether an item meets it. */
 export const readCondition: (text: string) => Expression<boolean> = remembering(readOr);
 
 function readOr(reader: ExpressionReader): Predicate {
@@ -82,7 +82,7 @@ function readComparison(reader: ExpressionReader): Predicate {
   return (scope) => holds(left(scope), right(scope));
 }
 
-/** An attribute that is not there differs from every value, and compares with none. */
+/** A missing attribute differs from every value, and no comparison with it holds. */
 const comparers: Readonly<Record<(typeof comparisons)[number], (left: Scalar, right: Scalar) => boolean>> = {
   "=": (left, right) => left !== undefined && left === right,
   "<>": (left, right) => left !== right,

@@ -6,25 +6,25 @@ export interface Placeholders {
   readonly values: Item;
 }
 
-/** What an expression is evaluated with: an item, and the meaning of every placeholder. */
+/** The input of an expression: an item, and the meaning of every placeholder. */
 export interface Scope extends Placeholders {
   readonly item: Item;
 }
 
-/** An expression that was read: what it gives, and which placeholders it uses. */
+/** A parsed expression: its result, and the placeholders that it uses. */
 export interface Expression<Result> {
   readonly placeholders: ReadonlySet<string>;
   /** All placeholders must be defined: {@link checkDefined}. */
   readonly evaluate: (scope: Scope) => Result;
 }
 
-/** An expression that DynamoDB would reject, or that uses a part of the language which is not executed here. */
+/** An expression that DynamoDB would reject, or that uses an unsupported part of the language. */
 export class ExpressionError extends Error {}
 
-/** As many expressions are remembered; then all are forgotten. */
+/** The most expressions that are remembered; then all are forgotten. */
 const mostRemembered = 1_000;
 
-/** Makes a reader of expressions that reads each text once: a program sends the same few over and over. */
+/** Returns a parser that parses each text once: a program sends the same few expressions over and over. */
 export function remembering<Result>(
   read: (reader: ExpressionReader) => Expression<Result>["evaluate"],
 ): (text: string) => Expression<Result> {
@@ -44,7 +44,7 @@ export function remembering<Result>(
 
 /** Reads one expression of DynamoDB's language, token by token. */
 export class ExpressionReader {
-  /** The placeholders that were read so far. */
+  /** The placeholders so far. */
   readonly placeholders: Set<string> = new Set();
   readonly #tokens: readonly string[];
   #position = 0;
@@ -57,7 +57,7 @@ export class ExpressionReader {
     return this.#position >= this.#tokens.length;
   }
 
-  /** Takes the next token if it is this one; words are compared without regard to case. */
+  /** Takes the next token if it is this one; letter case does not matter. */
   take(token: string): boolean {
     if (this.#tokens[this.#position]?.toUpperCase() !== token.toUpperCase()) return false;
     this.#position += 1;
@@ -73,12 +73,12 @@ export class ExpressionReader {
     if (!this.take(token)) throw this.unexpected(token);
   }
 
-  /** Takes `#name`, which stands for an attribute; undefined if something else comes. */
+  /** Takes `#name`, which stands for an attribute; undefined for any other token. */
   takeName(): string | undefined {
     return this.#takePlaceholder("#");
   }
 
-  /** Takes `:value`, which stands for a value of the caller's; undefined if something else comes. */
+  /** Takes `:value`, which stands for a caller's value; undefined for any other token. */
   takeValue(): string | undefined {
     return this.#takePlaceholder(":");
   }
@@ -97,12 +97,12 @@ export class ExpressionReader {
   }
 }
 
-/** The attribute's value that a `#name` stands for; undefined where the item has none. */
+/** The value of the attribute that a `#name` stands for; undefined if the item has none. */
 export function attributeIn({ item, names }: Scope, name: string): string | number | undefined {
   return item[names[name] as string];
 }
 
-/** Throws where a name or value is used but not defined. */
+/** Throws if a name or value is used but not defined. */
 export function checkDefined(
   { names, values }: Placeholders,
   { placeholders }: Pick<Expression<unknown>, "placeholders">,
@@ -113,7 +113,7 @@ export function checkDefined(
   }
 }
 
-/** Throws where a name or value is used but not defined, or the other way round, as DynamoDB does. */
+/** Throws if a name or value is used but not defined, or defined but not used, as DynamoDB does. */
 export function checkPlaceholders(
   { names, values }: Placeholders,
   expressions: readonly Pick<Expression<unknown>, "placeholders">[],

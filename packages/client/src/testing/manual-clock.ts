@@ -6,7 +6,7 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until it is told to move on.
+ * A clock that stands still until a test moves it on.
  *
  * ```ts
  * const clock = new ManualClock();
@@ -59,7 +59,7 @@ export class ManualClock implements Clock {
     await this.settle();
   }
 
-  /** What time waits for before it goes on: promises. Override it where answers from outside are to be awaited, too. */
+  /** Settles promises before time goes on. Override it if outside answers have to be awaited, too. */
   protected settle(): Promise<void> {
     return settled();
   }

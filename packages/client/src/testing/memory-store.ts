@@ -17,16 +17,16 @@ import { readCondition } from "./condition.ts";
 import { checkDefined, checkPlaceholders, ExpressionError, type Placeholders } from "./expression-parser.ts";
 import { readUpdate } from "./update.ts";
 
-/** As many items make a page of a walk over the table. */
+/** The items of one page of a walk over the table. */
 const itemsPerPage = 500;
 
-/** A write, or an entry of a transaction: what it is about, and what has to hold. */
+/** A write, or an entry of a transaction: its item, and its condition. */
 interface Conditional extends Placeholders {
   readonly key: ItemKey;
   readonly condition: string;
 }
 
-/** What would become of a write: the item as it is, whether the condition holds, and the item after the write. */
+/** The possible outcome of a write: the item before it, whether the condition holds, and the item after it. */
 interface Outcome {
   readonly before: Item | undefined;
   readonly holds: boolean;
@@ -36,7 +36,7 @@ interface Outcome {
 /**
  * A lease table in memory, for your unit tests.
  *
- * It executes the very expressions that are sent to DynamoDB, one after the other, and its clock is the caller's.
+ * It executes the same expressions that are sent to DynamoDB, one after the other, and its clock is the caller's.
  *
  * ```ts
  * const clock = new ManualClock();
@@ -78,14 +78,14 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.queryNow(request);
   }
 
-  /** What `query` does, at once. */
+  /** Does what `query` does, at once. */
   queryNow(request: QueryRequest): ScanPage {
     const { keyCondition, descending = false, after, limit } = request;
     const direction = descending ? -1 : 1;
     const found = [...this.#items.values()]
       .filter(selection(keyCondition, request))
       .sort((one, other) => direction * compare(sortKeyOf(one), sortKeyOf(other)))
-      // As DynamoDB does: behind a sort key, whether there is still an item of that key or not.
+      // As DynamoDB does: after a sort key, whether or not an item still has that key.
       .filter((item) => after === undefined || direction * compare(sortKeyOf(item), after.sk) > 0);
     const items = found.slice(0, limit);
     const last = items.at(-1);
@@ -110,7 +110,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return isLast ? { items } : { items, next: keyOf(last) };
   }
 
-  /** What `update` does, at once. */
+  /** Does what `update` does, at once. */
   updateNow(request: UpdateRequest): UpdateResult {
     const { before, holds, after } = this.#outcome(request, request.update);
     if (holds) this.#items.set(idOf(request.key), after);
@@ -118,7 +118,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return { applied: holds, item: request.returnsItem || !holds ? item : undefined, retried: false };
   }
 
-  /** What `transact` does, at once. */
+  /** Does what `transact` does, at once. */
   transactNow(entries: readonly TransactionEntry[]): TransactionResult {
     const ids = entries.map(({ key }) => idOf(key));
     if (new Set(ids).size < entries.length || entries.length > 100) {
@@ -127,7 +127,7 @@ export class MemoryLeaseStore implements LeaseStore {
         "a transaction takes at most 100 entries, each about an item of its own",
       );
     }
-    // Conditions are looked at before anything is written, on the items as they were.
+    // Conditions are checked before anything is written, on the unchanged items.
     const outcomes = entries.map((entry) =>
       this.#outcome(entry, typeof entry.action === "object" ? entry.action.update : ""),
     );
@@ -144,7 +144,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return { applied: true, refusals: [], retried: false };
   }
 
-  /** What would become of a write; nothing is written. */
+  /** The possible outcome of a write; nothing is written. */
   #outcome(request: Conditional, update: string): Outcome {
     const before = this.peek(request.key);
     const { names, values } = request;
@@ -166,7 +166,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.#items.get(idOf(key));
   }
 
-  /** Removes what DynamoDB's ttl could have removed by now; gives the number of items removed. */
+  /** Removes the items that DynamoDB's ttl could have removed by now; returns their number. */
   collectGarbage(nowMs: number): number {
     const dead = [...this.#items].filter(
       ([, item]) => Number(item[attributeNames.timeToLive]) * 1000 < nowMs,
@@ -176,7 +176,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 }
 
-/** Tells of items whether an expression holds for them. */
+/** Returns a function that tells whether an expression holds for an item. */
 function selection(expression: string, placeholders: Placeholders): (item: Item) => boolean {
   const condition = readCondition(expression);
   checkDefined(placeholders, condition);
@@ -184,7 +184,7 @@ function selection(expression: string, placeholders: Placeholders): (item: Item)
   return (item) => condition.evaluate({ item, names, values });
 }
 
-/** Another text for every other key, whatever is in it. */
+/** Different keys have different texts, whatever they contain. */
 function idOf({ pk, sk }: ItemKey): string {
   return `${pk.length} ${pk}${sk}`;
 }
@@ -197,7 +197,7 @@ function sortKeyOf(item: Item): string {
   return String(item[attributeNames.sortKey]);
 }
 
-/** As DynamoDB compares texts: by their bytes. */
+/** Compares texts by their bytes, as DynamoDB does. */
 function compare(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

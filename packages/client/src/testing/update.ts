@@ -15,7 +15,7 @@ import {
 type Scalar = string | number;
 type Operand = (scope: Scope) => Scalar;
 
-/** Reads an update, which gives what becomes of an item. */
+/** Parses an update, and returns the changed item. */
 export const readUpdate: (text: string) => Expression<Item> = remembering((reader) => {
   const settings: { readonly name: string; readonly value: Operand }[] = [];
   const removals: string[] = [];
@@ -37,7 +37,7 @@ export const readUpdate: (text: string) => Expression<Item> = remembering((reade
     const removed = removals.map((name) => names[name] as string);
     const changed = new Set(removed);
     const after: Record<string, Scalar> = {};
-    // A copy without them: an object that loses a property becomes a slow one.
+    // A copy without them: JavaScript engines make an object slow when it loses a property.
     for (const attribute in item) {
       if (!removed.includes(attribute)) after[attribute] = item[attribute] as Scalar;
     }

@@ -1,6 +1,6 @@
 import type { Randomness } from "../protocol/context.ts";
 
-/** How long something waits that has failed: a task, or a computation. */
+/** How long a failed task or computation waits before its next attempt. */
 export interface BackoffOptions {
   /** The wait after the first attempt, in milliseconds; it doubles with each attempt. 0 for none. @default 10000 */
   readonly delayMs?: number;
@@ -9,8 +9,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Gives the wait after an attempt, in whole milliseconds: at least half of what its number asks, and the rest by chance,
- * so that tasks that have failed together do not come back together.
+ * Returns the wait after an attempt, in whole milliseconds: at least half of the full wait, and a random part of the
+ * rest. So tasks that have failed together do not return together.
  */
 export function backoffMs(
   { delayMs, maxDelayMs }: Required<BackoffOptions>,

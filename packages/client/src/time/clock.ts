@@ -12,12 +12,12 @@ export interface Clock {
   /** Milliseconds since an arbitrary point. Never runs backwards. */
   monotonic(): number;
   /**
-   * Milliseconds since the machine's start, the time that it was suspended included, where the machine can tell. It gets
-   * what the other two clocks have shown just now.
+   * Milliseconds since the machine's start, including suspended time, if the machine can tell. It gets what the other
+   * two clocks have just shown.
    */
   uptime?(monotonic: number, now: number): number;
   /**
-   * Calls back once after `delayMs`, unless the function that it returns is called before.
+   * Calls back once after `delayMs`, unless the returned function is called before.
    *
    * A `background` timer does not keep the process alive.
    */
@@ -27,14 +27,14 @@ export interface Clock {
 /** The longest delay that Node's timers take; a longer one would fire at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** For how long the other clocks may go on from one reading of the uptime: a reading takes 2 to 50 µs. */
+/** How long the other clocks may extend one reading of the uptime: a reading takes 2 to 50 µs. */
 const uptimeLastsMs = 1_000;
-/** A suspension moves the wall clock against the monotonic one; a shorter one than this may be missed. */
+/** A suspension moves the wall clock against the monotonic clock. A suspension shorter than this may be missed. */
 const agreementMs = 5;
 
 /**
- * Makes an uptime that is read now and then and goes on with the other clocks in between. It is read again as soon as
- * these do not agree, so that no suspension is missed.
+ * Returns an uptime that is read now and then, and follows the other clocks in between. It is read again as soon as
+ * these disagree, so that no suspension is missed.
  */
 export function sparingUptime(readMs: () => number): (monotonic: number, wall: number) => number {
   let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };
@@ -51,7 +51,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   // Not performance.now(): the first look at `performance` loads nine modules of Node's, 1 ms.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
-  // Elsewhere it does not count suspension, or follows the wall clock.
+  // On other platforms the uptime does not count suspension, or follows the wall clock.
   ...(process.platform === "linux" ? { uptime: sparingUptime(() => uptime() * 1000) } : {}),
   schedule(callback, delayMs, options) {
     // Node cuts fractions off, and a timer that fires early finds nothing due.
@@ -89,8 +89,8 @@ export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal)
 }
 
 /**
- * Waits until a promise has settled, in whatever way, but no longer than a time; tells whether it has. Rejects with the
- * signal's reason as soon as it aborts.
+ * Waits until a promise has settled, in whatever way, but no longer than a time. Returns whether it has settled.
+ * Rejects with the signal's reason as soon as it aborts.
  */
 export async function settles(
   clock: Clock,
@@ -104,7 +104,7 @@ export async function settles(
     hasSettled = true;
     over.abort();
   };
-  // Ignored: whose promise it is has the error.
+  // Ignored: the promise's owner gets the error.
   void promise.then(settle, settle);
   const ignore = onAbort(signal, () => over.abort());
   await pause(clock, withinMs, over.signal);
@@ -121,8 +121,8 @@ export interface Deferred<T> {
 }
 
 /**
- * Makes what `Promise.withResolvers` makes. Node 20 lacks that; it is not supported any more, but it is what many have at
- * hand when they try Leasehold.
+ * Like `Promise.withResolvers`, which Node 20 lacks. Node 20 is not supported any more, but many people have it when
+ * they try Leasehold.
  */
 export function deferred<T>(): Deferred<T> {
   const ends = {} as { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void };

@@ -1,6 +1,6 @@
 /**
- * Calls back with the reason when a signal aborts, at once where it has; returns what ends that. Who forgets to end it
- * keeps a listener.
+ * Calls the listener with the reason when a signal aborts; at once if it has aborted. The returned function removes the
+ * listener. A caller that does not call it leaks the listener.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => undefined;

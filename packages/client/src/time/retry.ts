@@ -15,8 +15,8 @@ import type { HoldWatch } from "../protocol/hold-estimate.ts";
  *
  * `maxDelayMs` limits `linear`, `exponential` and `fullJitter`. @default 30000
  *
- * `maxRetries` says after how many pauses the wait is over, even if `waitMs` is not: from 1 to 1000000. The caller gets
- * what it gets when `waitMs` is over. Beside `waitMs: 0` nothing is waited for. @default - no limit
+ * `maxRetries` ends the wait after this many pauses, even before `waitMs` is over: from 1 to 1000000. The caller gets
+ * the same error as at the end of `waitMs`. With `waitMs: 0` there is no wait. @default - no limit
  */
 export type RetryStrategy =
   | { readonly strategy: "untilExpiry" }
@@ -34,7 +34,7 @@ export type RetryStrategy =
       readonly maxRetries?: number;
     };
 
-/** What a strategy can go by. */
+/** The state that a strategy depends on. */
 export interface RetryState {
   /** 1 for the first wait. */
   readonly attempt: number;
@@ -44,20 +44,20 @@ export interface RetryState {
   readonly releaseInMs?: number | undefined;
   /** A number from 0 to 1. */
   readonly fraction: number;
-  /** How many callers look for one another: one look serves them all, so it may come that much sooner. @default 1 */
+  /** How many callers share their looks: one look serves them all, so it may come that much sooner. @default 1 */
   readonly crowd?: number;
 }
 
 const defaultMaxDelayMs = 30_000;
 const firstProbeMs = 250;
 const slowestProbeMs = 5_000;
-/** Waiters of one lock wake at the same expiry; spread over this time, they do not all write at once. */
+/** The waiters of one lock wake at the same expiry. Spread over this time, they do not all write at once. */
 const wakeSpreadMs = 50;
 
 /**
- * Makes what gives one caller's pauses between its tries and looks: the next one, in milliseconds, where what is waited
- * for can be had at `claimableAt` on the monotonic clock; Infinity when there is no more of them. `holds`: what is known
- * of how long holders keep it; `crowdNow`: how many callers share their looks.
+ * Returns a function that returns one caller's next pause between its tries and looks, in milliseconds; Infinity when
+ * no pause is left. `claimableAt`: when the lock can be had, on the monotonic clock. `holds`: what is known of how long
+ * holders keep it. `crowdNow`: how many callers share their looks.
  */
 export function retryPauses(
   { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
@@ -82,7 +82,7 @@ export function retryPauses(
   };
 }
 
-/** Gives the time to wait before the next look, in milliseconds. */
+/** Returns the pause before the next look, in milliseconds. */
 export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {
   if (retry.strategy === "untilExpiry") {
     const probe = Math.min(firstProbeMs * 2 ** (state.attempt - 1), slowestProbeMs) * (0.5 + state.fraction);

@@ -4,25 +4,27 @@ import type { Clock, Moment } from "./clock.ts";
  * How far a clock may run fast or slow: 1/1000. Quartz is better than 1/10000, and NTP slews by at most 1/2000.
  */
 const rateError = 0.001;
-/** How much longer than its duration a lease may last in the service's time, for its holder's clock may run slow. */
+/**
+ * How much longer than its duration a lease may last in the service's time, because its holder's clock may run slow.
+ */
 const lastingShare = 1 / (1 - rateError);
 
-/** Local clocks that move apart by no more than this were neither set nor stopped. */
+/** Local clocks that move apart by no more than this were neither set nor suspended. */
 const steadyMs = 100;
-/** A holder that may believe in less than this share of its lease renews it at once. */
+/** A holder that may believe in less than this share of its lease renews at once. */
 const usefulShare = 1 / 3;
-/** By so much the bounds come closer after a client's first answers. */
+/** The bounds tighten by up to this much after a client's first answers. */
 const settlingMs = 1_000;
-/** An expiry that is too late by more than this would keep others from a dead lock for too long. */
+/** An expiry that is later than needed by more than this would keep others from a dead lock for too long. */
 const harmlessExcessMs = 5_000;
 
-/** Between what the service's time was when it made an answer, in epoch milliseconds. */
+/** The bounds of the service's time when it made an answer, in epoch milliseconds. */
 export interface ServiceTime {
   readonly earliest: number;
   readonly latest: number;
 }
 
-/** A moment before, or after, which the service's clock is known to have shown a time. */
+/** A moment before or after which the service's clock has shown a known time. */
 interface Anchor {
   readonly at: Moment;
   readonly time: number;
@@ -30,13 +32,13 @@ interface Anchor {
 
 /** How an expiry in the table compares with the service's time. */
 export interface ExpiryCheck {
-  /** For how long after the moment of the request its holder may believe in the lease; 0 for not at all. */
+  /** How long after the moment of the request its holder may believe in the lease; 0 if it may not. */
   readonly believedMs: number;
-  /** False where the expiry is much too early for the holder, or so late that a dead holder would keep others out. */
+  /** False if the expiry is much too early for the holder, or so late that a dead holder would keep others out. */
   readonly isSound: boolean;
 }
 
-/** What answers that agree tell of the service's time: it is not before the lower bound, and before the upper one. */
+/** The service's time by answers that agree: not before the lower bound, and before the upper bound. */
 interface ClockBounds {
   readonly lower: Anchor;
   readonly upper: Anchor;
@@ -60,14 +62,14 @@ export class ServiceClock implements Clock {
   readonly #clock: Clock;
   readonly #isLocal: boolean;
   readonly #onAnswer: (now: Moment) => void;
-  /** The bounds of the answers that agree; of two groups, where they contradict one another. */
+  /** The bounds of the answers that agree; two groups if answers contradict one another. */
   #told: readonly ClockBounds[] = [];
-  /** Whether an answer has come, and none so far has told the time. */
+  /** Whether answers have come, and none of them has told the time. */
   #isUntold = false;
 
   /**
-   * With `isLocal`, the store is in this process, and its time is the clock's own. `onAnswer` is called when an answer
-   * has come.
+   * With `isLocal`, the store is in this process, and its time is the clock's own. `onAnswer` is called for each
+   * answer.
    */
   constructor(clock: Clock, isLocal: boolean, onAnswer: (now: Moment) => void) {
     this.#clock = clock;
@@ -83,7 +85,7 @@ export class ServiceClock implements Clock {
     return this.#clock.schedule(callback, delayMs, options);
   }
 
-  /** The wall clock's time, or the nearest that the service's answers allow; in whole milliseconds. */
+  /** The wall clock's time, or the nearest time that the service's answers allow; in whole milliseconds. */
   now(): number {
     return this.timeOf(this.moment());
   }
@@ -91,7 +93,7 @@ export class ServiceClock implements Clock {
   /**
    * Reads all local clocks.
    *
-   * The monotonic clock is read first: should the process freeze in between, whatever is counted from it ends early,
+   * The monotonic clock is read first. If the process freezes in between, every duration from this moment ends early,
    * and never late.
    */
   moment(): Moment {
@@ -107,7 +109,9 @@ export class ServiceClock implements Clock {
     return elapsedBetween(since, now);
   }
 
-  /** Whether the service's time is known. Where it is not, an expiry that is written here is of the wall clock alone. */
+  /**
+   * Whether the service's time is known. If it is not, an expiry that is written here comes from the wall clock alone.
+   */
   get isTold(): boolean {
     return this.#isLocal || this.#told.length > 0;
   }
@@ -117,12 +121,12 @@ export class ServiceClock implements Clock {
     return this.#isUntold && !this.isTold;
   }
 
-  /** Before this time the service's clock cannot be now; undefined where the service has not told its time. */
+  /** The earliest time that the service's clock can show now; undefined if the service has not told its time. */
   earliest(now: Moment = this.moment()): number | undefined {
     return this.#isLocal ? now.wall : this.#lowerAt(now);
   }
 
-  /** The service's time is before this now; undefined where the service has not told its time. */
+  /** The service's clock shows a time before this now; undefined if the service has not told its time. */
   latest(now: Moment = this.moment()): number | undefined {
     return this.#isLocal ? now.wall : this.#upperAt(now);
   }
@@ -133,12 +137,12 @@ export class ServiceClock implements Clock {
   }
 
   /**
-   * When a lease that lasts from a moment on ends, in epoch milliseconds: so late that its holder may believe in the whole
-   * lease, by the service's time. Where that is not known, by the wall clock: `checkExpiry` looks again when the answer
-   * has told it.
+   * The end of a lease that begins at a moment, in epoch milliseconds: late enough that its holder may believe in the
+   * whole lease, by the service's time. If the service's time is not known, the wall clock counts: `checkExpiry`
+   * corrects that when an answer has told it.
    *
-   * A renewal gives the end that the table shows: it stays where the new one would be earlier by less than a second, which
-   * comes of bounds that have become tighter, and where the service's time is not known.
+   * A renewal passes the end that the table shows. That end stays if the new one would be earlier by less than a
+   * second, because the bounds have become tighter. It also stays if the service's time is not known.
    */
   expiryOf(since: Moment, leaseDurationMs: number, shown = 0): number {
     const upper = this.#upperAt(since);
@@ -149,8 +153,8 @@ export class ServiceClock implements Clock {
   }
 
   /**
-   * The time of a moment, for people, for garbage collection and for first fencing tokens; in whole milliseconds. One answer
-   * that contradicts those before does not move it: tokens could not grow until that time has come.
+   * The time of a moment, for people, for garbage collection and for first fencing tokens; in whole milliseconds. One
+   * contradicting answer does not move it: otherwise tokens could not grow until that time has come.
    */
   timeOf(since: Moment): number {
     const [first] = this.#told;
@@ -159,10 +163,10 @@ export class ServiceClock implements Clock {
   }
 
   /**
-   * Compares the expiry of a lease that was asked for at a moment with what the service's answers have told since: its
-   * holder believes no longer than until that expiry, for others may take it over from then on.
+   * Compares a lease's expiry with what the service's answers have told since the request. The holder believes in the
+   * lease at most until that expiry, because others may take it over from then on.
    *
-   * An expiry that says to be of its holder's own clock (`ownClock`) is judged by nobody: others watch the lease for
+   * With `ownClock`, the expiry is marked as the holder's own, and no caller judges by it: others observe the lease for
    * its whole duration.
    */
   checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number, ownClock = false): ExpiryCheck {
@@ -175,14 +179,14 @@ export class ServiceClock implements Clock {
     return { believedMs, isSound: believedMs > leaseDurationMs * usefulShare && !isTooLate };
   }
 
-  /** How far the service's clock is ahead of the wall clock, at least and at most; undefined where it is not known. */
+  /** The least and the most that the service's clock is ahead of the wall clock; undefined if that is not known. */
   ahead(now: Moment = this.moment()): { readonly minMs: number; readonly maxMs: number } | undefined {
     const [lower, upper] = [this.#lowerAt(now), this.#upperAt(now)];
     if (lower === undefined || upper === undefined) return undefined;
     return { minMs: Math.floor(lower - now.wall), maxMs: Math.ceil(upper - now.wall) };
   }
 
-  /** Takes note of what an answer, to a request that was sent at a moment, says of the service's time. */
+  /** Takes note of the service's time in an answer, and of the moment when its request was sent. */
   note(time: ServiceTime | undefined, sentAt: Moment): void {
     if (this.#isLocal) return;
     const now = this.moment();
@@ -214,7 +218,7 @@ export class ServiceClock implements Clock {
   }
 }
 
-/** Whether the wall clock lies between bounds, and was not set since. */
+/** Whether the wall clock lies between bounds, and has not been set since. */
 function agreesWith(bounds: ClockBounds, at: Moment): boolean {
   const { upper } = bounds;
   const elapsed = at.monotonic - upper.at.monotonic;
@@ -227,8 +231,8 @@ function agreesWith(bounds: ClockBounds, at: Moment): boolean {
 }
 
 /**
- * Whether two answers can both be right, by the monotonic clock alone. A step of the wall clock makes an upper bound so high
- * that an answer of any proxy would lie below it.
+ * Whether two answers can both be right, by the monotonic clock alone. A step of the wall clock would raise the upper
+ * bound so far that any proxy's answer would lie below it.
  */
 function agree(one: ClockBounds, other: ClockBounds, now: Moment): boolean {
   return lowerAt(one, now) <= steadyUpperAt(other, now) && lowerAt(other, now) <= steadyUpperAt(one, now);

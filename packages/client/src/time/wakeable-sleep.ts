@@ -15,7 +15,7 @@ export class WakeableSleep {
     this.#wake();
   }
 
-  /** Sleeps; tells whether it was woken. Rejects with the signal's reason as soon as it aborts. */
+  /** Sleeps; returns whether it was woken. Rejects with the signal's reason as soon as it aborts. */
   async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<boolean> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
