@@ -28,7 +28,8 @@ function setting(name: string): string {
  * Reads the lease table's stream (new and old images, ReportBatchItemFailures), and writes a history of each lock: who
  * acquired it, and how each hold ended.
  *
- * Dies before the write: the stream brings the batch again. After it: the same items are written once more.
+ * If it dies before the write, the stream delivers the batch again. If it dies after the write, it writes the same
+ * items once more.
  */
 export const handler = (event: DynamoDBStreamEvent): Promise<DynamoDBBatchResponse> =>
   recordHistory(connected(), event);

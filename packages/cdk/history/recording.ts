@@ -9,18 +9,18 @@ import {
 } from "@leasehold/client/internal";
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
 
-/** Where the history goes. */
+/** The destination of the history. */
 export interface Recording {
-  /** Writes an item, in the place of an equal one. */
+  /** Writes an item; it replaces an equal item. */
   readonly put: (item: Item) => Promise<void>;
   readonly retentionMs: number;
 }
 
 /**
- * Writes down what the records of the table's stream show, each change as an item under its key.
+ * Writes the changes in the records of the table's stream, each as an item under its key.
  *
- * A record that comes twice writes the same items again. Its own items are no leases: they show no change. Records that
- * failed come again, and all records after them.
+ * A record that is delivered twice writes the same items again. History items are no leases, so they show no change.
+ * The stream delivers failed records again, and all records after them.
  */
 export async function recordHistory(
   { put, retentionMs }: Recording,
@@ -40,7 +40,7 @@ export async function recordHistory(
   return { batchItemFailures: failed.flat() };
 }
 
-/** An item that another program has spoilt has no history: to try it again would hold up all others. */
+/** An item that another program has spoilt has no history: a retry would block all other items. */
 function changesIn({ dynamodb }: DynamoDBRecord): readonly LeaseChange[] {
   const { OldImage: before, NewImage: after, ApproximateCreationDateTime: seconds = 0 } = dynamodb ?? {};
   const [was, is] = [before, after].map((image) => fromAttributeValues(image as never));

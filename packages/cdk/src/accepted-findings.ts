@@ -1,8 +1,8 @@
 /**
- * Findings of cdk-nag about what the constructs make, accepted with a reason, so that users need not.
+ * Findings of cdk-nag about the constructs' resources, accepted here with a reason, so that users need not accept them.
  *
- * Written as the metadata by which the library's `Validations.of(scope).acknowledge()` does it, since older versions of the
- * library have no such method. cdk-nag 3 reads it from the resource and from each construct above it.
+ * Written as the same metadata that the library's `Validations.of(scope).acknowledge()` writes, because older versions
+ * of the library have no such method. cdk-nag 3 reads it from the resource and from each construct above it.
  */
 import { Stack } from "aws-cdk-lib";
 import type { IConstruct } from "constructs";

@@ -3,7 +3,7 @@ import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import { acceptFinding } from "./accepted-findings.ts";
 
-/** Makes a queue of what could not be delivered: encrypted, closed to plain HTTP, and kept for 14 days. */
+/** Creates a queue for undelivered messages: encrypted, closed to plain HTTP, with a retention of 14 days. */
 export function deadLetterQueueOf(scope: Construct, id: string = "DeadLetters"): Queue {
   const queue = new Queue(scope, id, {
     encryption: QueueEncryption.SQS_MANAGED,

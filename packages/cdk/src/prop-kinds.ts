@@ -1,12 +1,12 @@
 /**
- * What kind of value each prop takes, for callers without a type checker. A prop of another kind is refused by its name when the
- * construct is made, and not by a TypeError of whatever uses it first.
+ * The kind of value of each prop, for callers without a type checker. The construct refuses a prop of another kind by
+ * its name. Otherwise its first use would throw a TypeError.
  */
 import { Token } from "aws-cdk-lib";
 
 /** One kind of value. */
 export interface Kind {
-  /** As it is asked for in an error. */
+  /** The kind's name in an error message. */
   readonly name: string;
   readonly accepts: (value: unknown) => boolean;
 }
@@ -27,7 +27,7 @@ export const aDate: Kind = {
 };
 export const anything: Kind = { name: "any value", accepts: () => true };
 
-/** A value by members that it has, since it may come from another copy of the library. */
+/** A kind of value by its members, because the value may come from another copy of the library. */
 export function having(name: string, ...members: readonly string[]): Kind {
   return {
     name,
@@ -66,14 +66,14 @@ export const aQueue: Kind = having("a queue", "queueArn", "node");
 export const aMetric: Kind = having("a metric", "toMetricConfig");
 export const alarmActions: Kind = aListOf(having("an alarm action", "bind"));
 
-/** Gives one value, or refuses it by name. */
+/** Returns the value, or refuses it by name. */
 export function checkKind<Value>(name: string, value: Value, kind: Kind): Value {
   if (isOf(kind, value)) return value;
   throw new Error(`${name} is ${shown(value)}: give ${kind.name}`);
 }
 
 /**
- * Gives the props that have a value, each read once; others than the known ones are left out.
+ * Returns the known props that have a value, each read once.
  *
  * Throws an Error that names the first prop of a wrong kind, or a required one that is missing.
  */
@@ -101,7 +101,7 @@ function memberOf(props: object, name: string): unknown {
   try {
     return (props as Record<string, unknown>)[name];
   } catch {
-    // Ignored: it is a getter's own, and this error says whose.
+    // Ignored: the getter threw the error, and this error names the prop.
     throw new Error(`${name} does not let itself be read: give a plain object of props`);
   }
 }
@@ -110,7 +110,7 @@ function isOf(kind: Kind, value: unknown): boolean {
   try {
     return kind.accepts(value);
   } catch {
-    // Ignored: what does not let itself be looked at is refused like any other value of a wrong kind.
+    // Ignored: a value that cannot be inspected is refused like any other value of a wrong kind.
     return false;
   }
 }

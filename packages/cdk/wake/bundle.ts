@@ -1,20 +1,20 @@
 /**
  * Bundles the handlers of LeaseWakeup and of a table's history into modules of the package: `npm run bundle`.
  *
- * Each bundle is text in a source file, so that it is there in every format and for every bundler, from the sources and
- * in the published package, without looking for a file. A test tells when one is out of date.
+ * Each bundle is text in a source file. So every format and every bundler has it, from the sources and in the published
+ * package, without a search for a file. A test fails when a bundle is out of date.
  */
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** One handler that comes with the package. */
+/** A handler in the package. */
 export interface BundledHandler {
-  /** Where the bundle is kept. */
+  /** The file of the bundle. */
   readonly file: string;
   readonly entry: string;
   readonly name: string;
-  /** Whose handler it is. */
+  /** The construct that uses the handler. */
   readonly of: string;
 }
 
@@ -35,7 +35,7 @@ export const bundledHandlers: readonly BundledHandler[] = [
   },
 ];
 
-/** Gives the source file that has a bundle in it. */
+/** Returns the source file with a bundle. */
 export async function bundleSource({ entry, name, of }: BundledHandler): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -44,7 +44,8 @@ export async function bundleSource({ entry, name, of }: BundledHandler): Promise
     minify: true,
     platform: "node",
     target: "node22",
-    // CommonJS finds the runtime's own SDK by NODE_PATH. With the SDK inside the bundle would be a hundred times as large.
+    // CommonJS finds the runtime's own SDK by NODE_PATH. With the SDK inside, the bundle would be a hundred times as
+    // large.
     format: "cjs",
     external: ["@aws-sdk/*"],
     conditions: ["leasehold-source", "module"],

@@ -27,7 +27,7 @@ function connected(): Connections {
   if (connections !== undefined) return connections;
   const tableName = process.env[environmentNames.tableName];
   if (!tableName) throw new Error(`the environment variable ${environmentNames.tableName} is not set`);
-  // An answer that takes seconds is taken for lost, and the SDK tries again.
+  // An answer that takes seconds counts as lost, and the SDK tries again.
   const limits = { connectionTimeout: 1_000, throwOnRequestTimeout: true };
   const dynamodb = new DynamoDBClient({ requestHandler: { ...limits, requestTimeout: 2_000 } });
   const workflows = new SFNClient({ requestHandler: { ...limits, requestTimeout: 5_000 } });
@@ -42,7 +42,7 @@ function connected(): Connections {
   return connections;
 }
 
-/** Lets one parked workflow go on; false when its task is over or was never there, "denied" when it may not. */
+/** Resumes one parked workflow; false when its task has ended or never existed, "denied" without the permission. */
 export async function sendWakeUp(
   workflows: Pick<SFNClient, "send">,
   taskToken: string,
@@ -61,8 +61,8 @@ export async function sendWakeUp(
 }
 
 /**
- * Resumes one parked durable function; false when its callback is closed, has timed out or never existed, "denied" when
- * it may not.
+ * Resumes one parked durable function; false when its callback is closed, has timed out or never existed, "denied"
+ * without the permission.
  */
 export async function completeCallback(
   functions: Pick<LambdaClient, "send">,
@@ -92,9 +92,9 @@ function isDenied(error: unknown): boolean {
  * Reads the lease table's stream (new and old images, ReportBatchItemFailures): for each lock that became free it wakes
  * the workflow or durable function that has waited longest.
  *
- * Dies before the wake-up: the stream brings the batch again. Between the wake-up and the removal of the waiter: the
- * next time the waiter's task or callback is over, so it is taken off, and the next in line is woken if the lock is still free. A
- * wake-up that is lost for good is made up for by the waiter's own timeout.
+ * If it dies before the wake-up, the stream delivers the batch again. If it dies between the wake-up and the removal of
+ * the waiter, the waiter's task or callback has ended by the next time. Then it removes the waiter, and wakes the next
+ * in line if the lock is still free. If a wake-up is lost for good, the waiter resumes by its own timeout.
  */
 export const handler = (
   event: DynamoDBStreamEvent,

@@ -9,10 +9,10 @@ import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/interna
 import { attributeNames, type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import type { Waiters } from "./waking.ts";
 
-/** A waiter as the lease table has it. */
+/** A waiter in the lease table. */
 export type ParkedWaiter = WaitsBy & { readonly key: ItemKey };
 
-/** The waiters that are parked in a lease table. */
+/** The parked waiters of a lease table. */
 export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Waiters<ParkedWaiter> {
   return {
     async oldest(key) {
@@ -45,7 +45,7 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
           TableName: tableName,
           Key: wire(leaseItemKey(key)),
           ConsistentRead: true,
-          // Not the holder's payload, which may be large.
+          // Without the holder's payload, which may be large.
           ProjectionExpression: `#${token}`,
           ExpressionAttributeNames: { [`#${token}`]: token },
         }),
@@ -66,14 +66,14 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
           }),
         );
       } catch (error) {
-        // It is gone, or it has parked again under another token.
+        // The waiter is gone, or has parked again under another token.
         if (!(error instanceof ConditionalCheckFailedException)) throw error;
       }
     },
   };
 }
 
-/** Waiters and their keys have no attributes but texts. */
+/** Converts the attributes of waiters and their keys, which are all texts. */
 function wire(values: object): Record<string, { S: string }> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { S: String(value) }]));
 }

@@ -9,45 +9,48 @@ export type Waiter = WaitsBy;
 export interface Waiters<W extends Waiter = Waiter> {
   /** The waiter that has waited longest, read consistently; undefined when there is none. */
   oldest(key: string): Promise<W | undefined>;
-  /** Takes a waiter off; nothing happens when it is gone already. */
+  /** Removes a waiter; does nothing if it is gone already. */
   remove(waiter: W): Promise<void>;
   /** Whether the lock is held at this moment, or in its cooldown; a consistent read. */
   isHeld(key: string): Promise<boolean>;
 }
 
-/** True of a waiter that goes on, false of one that does not wait any more, "denied" of one that this function may not wake. */
+/**
+ * True for a waiter that goes on, false for a waiter that has stopped waiting, "denied" for a waiter that this function
+ * may not wake.
+ */
 export type WakeUp = boolean | "denied";
 
 /** The parts of waking. */
 export interface Waking<W extends Waiter = Waiter> {
   readonly waiters: Waiters<W>;
-  /** Tells a waiter to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
+  /** Tells a waiter to go on. False if it has stopped waiting: it has ended, has timed out, or was woken before. */
   readonly wake: (waiter: W, key: string) => Promise<WakeUp>;
-  /** Milliseconds until the function has to be done. */
+  /** Milliseconds until the function has to finish. */
   readonly remainingMs: () => number;
 }
 
-/** The time that is kept for one more waiter. */
+/** The time that is reserved for one more waiter. */
 const reserveMs = 2_000;
 
 /**
  * Wakes, for each lock that became free, the workflow or durable function that has waited longest.
  *
- * A woken waiter does not have the lock yet: it tries to acquire, and goes on waiting when another caller was
- * quicker. A lock that is held again by now wakes no waiter, because its release will. So records that come twice are
- * harmless. Waiters that are gone are removed on the way. Keys that failed come again, and all records after them.
+ * A woken waiter does not have the lock yet: it tries to acquire, and goes on waiting when another caller was quicker.
+ * A lock that is held again by now wakes no waiter, because its release will. So repeated records are harmless. It
+ * removes ended waiters on the way. The stream delivers failed keys again, and all records after them.
  *
- * A waiter that this function may not wake belongs to another LeaseWakeup of the table, which sees the same release.
- * It keeps its place, and nothing has failed.
+ * If this function may not wake a waiter, the waiter belongs to another LeaseWakeup of the table, which sees the same
+ * release. The waiter keeps its place, and nothing has failed.
  *
- * A lock that is in its cooldown (`lockAtLeastForMs`) wakes no waiter, neither then nor at its end, because nothing
- * is written at that moment. Its waiters come back by their own timeout.
+ * A lock in its cooldown (`lockAtLeastForMs`) wakes no waiter, and neither does the cooldown's end, because nothing is
+ * written at that moment. Its waiters try again after their own timeout.
  */
 export async function wakeWaiters<W extends Waiter>(
   waking: Waking<W>,
   { Records }: DynamoDBStreamEvent,
 ): Promise<DynamoDBBatchResponse> {
-  // Several records may tell of one key: the first of them is the one to repeat from.
+  // Several records may be about one key: the first of them is the one to repeat from.
   const freed = new Map<string, DynamoDBRecord>();
   for (const record of Records) {
     const key = freedKey(record);
@@ -64,18 +67,18 @@ export async function wakeWaiters<W extends Waiter>(
       }
     }),
   );
-  // Lambda repeats a stream from the lowest number that is reported, so all that follow come again too.
+  // Lambda repeats a stream from the lowest reported number, so all later records come again too.
   const numbers = failed.flat().map((record) => record.dynamodb?.SequenceNumber ?? "");
   return { batchItemFailures: numbers.map((itemIdentifier) => ({ itemIdentifier })) };
 }
 
-/** The key of a lease whose token went away, be it by a release or because the item was removed. */
+/** The key of a lease whose token disappeared: by a release, or by the removal of the item. */
 function freedKey({ dynamodb }: DynamoDBRecord): string | undefined {
   const { OldImage: before, NewImage: after } = dynamodb ?? {};
   return isHeldIn(before) && !isHeldIn(after) ? before[attributeNames.partitionKey]?.S : undefined;
 }
 
-/** Whether the lock had a holder before or after a change, of this package or another program. */
+/** Whether the lock had a holder before or after a change; of this package or another program. */
 function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamRecord["OldImage"]> {
   return image?.[attributeNames.sortKey]?.S === leaseSortKey && attributeNames.token in image;
 }
@@ -88,7 +91,8 @@ async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promis
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
     const isAwake = await wake(waiter, key);
     if (isAwake === "denied") {
-      // The table's stream has another reader, which may. If it has not, the waiter comes back by its own timeout.
+      // The table's stream has another reader, which may wake it. If there is none, the waiter resumes by its own
+      // timeout.
       console.warn("a waiter is left to another LeaseWakeup, for this one does not serve() it", { key });
       return;
     }

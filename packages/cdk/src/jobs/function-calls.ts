@@ -9,8 +9,8 @@ import { checkSameRegion } from "./job-workflow.ts";
 import { afterFailure, fencedInput, input, lockedCall, shortened, whileYoung } from "./locked-call.ts";
 
 /**
- * Calls a function that takes the job's own lock, and repeats the call while a caller outside the workflow holds that
- * lock.
+ * Calls a function that acquires the job's own lock, and repeats the call while a caller outside the workflow holds
+ * that lock.
  */
 export function callOfLocking(
   job: Construct,
@@ -18,7 +18,7 @@ export function callOfLocking(
   settings: TargetSettings & { readonly retryAttempts: number },
 ): IChainable {
   checkSameRegion(job, "function", fn);
-  // As long as any function can run, and so as any function's lease lasts.
+  // As long as a function can run, because its lease can last as long.
   const whileHeld = {
     ErrorEquals: ["LeaseUnavailableError"],
     IntervalSeconds: 15,
@@ -33,7 +33,7 @@ export function callOfLocking(
   });
 }
 
-/** Calls a function that knows nothing of the lock. */
+/** Calls a function without its own locking code. */
 export function callOfLocked(
   job: Construct,
   fn: IFunction,
@@ -45,7 +45,7 @@ export function callOfLocked(
   return lockedCall(job, settings, {
     task: { ...call(fn, fencedInput, retriesOf(longest, settings)), TimeoutSeconds: overAfter },
     result,
-    // Nobody can stop a function.
+    // A running function cannot be stopped.
     unclear: [...unclear, "States.Timeout"],
     endsWithin: overAfter,
     stopsWithin: overAfter,
@@ -58,12 +58,12 @@ export function callOfLocked(
   });
 }
 
-/** What a workflow may do that calls a function. */
+/** The permissions of a workflow that calls a function. */
 export function mayInvoke(fn: IFunction): readonly PolicyStatement[] {
   return [new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] })];
 }
 
-/** Answers of Lambda's that leave open whether the function was started; AWS recommends to try again after them. */
+/** Errors of Lambda that leave open whether the function was started. AWS recommends a retry after them. */
 const unclear = [
   "Lambda.ClientExecutionTimeoutException",
   "Lambda.ServiceException",
@@ -102,7 +102,7 @@ function retriesOf(
 /** Lambda's own limit for a function. */
 const longestTimeout = Duration.minutes(15);
 
-/** For how long a function can run. Only Lambda knows that of a version, an alias or an imported function. */
+/** How long a function can run. For a version, an alias or an imported function, only Lambda knows that. */
 function longestRun(fn: IFunction, stated?: Duration): Duration {
   if (stated !== undefined) return stated;
   if (!isDefinedHere(fn)) return longestTimeout;
@@ -111,12 +111,12 @@ function longestRun(fn: IFunction, stated?: Duration): Duration {
   return timeout.isUnresolved() ? longestTimeout : timeout;
 }
 
-/** Seconds after which a call has ended, whatever became of its answer: the function is started within a minute. */
+/** Seconds after which a call has ended, whatever its answer: Lambda starts the function within a minute. */
 function endOf(longest: Duration): number {
   return longest.toSeconds({ integral: false }) + 60;
 }
 
-/** Tells a function that this app defines, whose settings can be read and changed, from any other. */
+/** Whether this app defines the function: then its settings can be read and changed. */
 export function isDefinedHere(fn: IFunction): fn is LambdaFunction {
   // By its methods: a function may come from another copy of the library.
   return typeof (fn as Partial<LambdaFunction>).addEnvironment === "function";

@@ -26,23 +26,24 @@ import type { JobOverlap } from "./singleton-job-props.ts";
 /** Options of {@link SingletonJobTarget.lambda}. */
 export interface FunctionTargetOptions {
   /**
-   * How often Lambda repeats a run that failed, after 1 and 2 minutes; 0 to 2. A repetition fails while a run that was
-   * killed still has its lease: keep `lockAtMostFor` below a minute, or leave it out, for the first one to find it over.
+   * How often Lambda repeats a run that failed, after 1 and 2 minutes; 0 to 2. A repetition fails while a killed run
+   * still has its lease. Keep `lockAtMostFor` below a minute, or omit it, so that the lease has ended at the first
+   * repetition.
    * @default 2
    */
   readonly retryAttempts?: number;
 }
 
-/** A waiting run holds its place under a key of its own: the job's key is the function's to take. */
+/** A waiting run holds its place under a separate key: the function itself acquires the job's key. */
 const queueKeySuffix = "/queue";
 
-/** Which job a function serves: its environment has room for one. */
+/** The job that a function serves: a function's environment has room for one job. */
 const jobOfFunction = new WeakMap<LambdaFunction, string>();
 
 /** A function, or a version or an alias of one. */
 type MaybeQualified = IFunction & { readonly lambda?: IFunction; readonly qualifier?: string };
 
-/** A function that takes the lock itself. */
+/** A function that acquires the lock itself. */
 export class FunctionTarget extends JobTarget {
   readonly timeout: Duration;
   readonly refusedProps = {};
@@ -79,7 +80,7 @@ export class FunctionTarget extends JobTarget {
     }
     jobOfFunction.set(fn, job.node.path);
 
-    // The function's client asks in the function's own region, whatever region an ARN names.
+    // The function's client sends to the function's own region, whatever region an ARN names.
     checkRegion(fn, settings.table);
     setEnvironment(fn, settings);
     settings.table.grants.useLeases(fn, { keys: [settings.key] });
@@ -87,20 +88,20 @@ export class FunctionTarget extends JobTarget {
     return settings.overlap === "queue" ? this.#queued(job, settings) : this.#invokedByEvent(job, settings);
   }
 
-  /** A run that finds the lock held fails, for the queue to deliver its message again. */
+  /** A run that finds the lock held fails, so that the queue delivers its message again. */
   #consuming(job: Construct, settings: TargetSettings, queue: IQueue): IBoundTarget {
     const { enabled } = settings;
-    // One is at work, and Lambda takes no smaller number than 2.
+    // One run works at a time, and Lambda accepts no number below 2.
     this.#invoked.addEventSource(new SqsEventSource(queue, { batchSize: 1, maxConcurrency: 2, enabled }));
     const bound = this.#invokedDirectly(job, settings);
     const { undelivered: _, ...runs } = bound.runs;
-    // Lambda's errors also have the runs that found the lock held.
+    // Lambda's errors also count the runs that found the lock held.
     const failed = { failed: leaseMetric(metricNames.jobFailed, subjectOf(job, settings)) };
     return { ...bound, runs: settings.overlap === "queue" ? { ...runs, failed } : runs };
   }
 
   /**
-   * Puts a workflow before the function, in which runs wait for their turn. Its lock lets one run at a time through.
+   * Puts a workflow before the function. Runs wait for their turn there. Its lock lets one run at a time through.
    *
    * The function still takes the job's own lock, because a caller outside the queue may hold it. It throws then, and
    * the workflow tries again until that lock is free.
@@ -131,16 +132,17 @@ export class FunctionTarget extends JobTarget {
     };
   }
 
-  /** The function's own settings for asynchronous invocations stay. */
+  /** Keeps the function's own settings for asynchronous invocations. */
   #configureRetries(job: Construct, { deadLetterQueue, maxEventAge }: TargetSettings): void {
     const fn = this.#invoked;
     const id = "EventInvokeConfig";
     if (fn.node.tryFindChild(id) !== undefined) return;
-    // A version and an alias have their function, and their own part of its settings.
+    // A version and an alias belong to a function, but have separate settings.
     const { lambda = fn, qualifier } = fn as MaybeQualified;
     const { role } = this.#function;
     const toSend = role && deadLetterQueue.grantSendMessages(roleInStackOf(job, role));
-    // It names the job's queue, and so belongs to the job's stack, on which the function's must not depend.
+    // The configuration names the job's queue, so it belongs to the job's stack: the function's stack must not depend
+    // on that.
     const config = new EventInvokeConfig(Stack.of(fn) === Stack.of(job) ? fn : job, id, {
       function: lambda,
       ...(qualifier === undefined ? {} : { qualifier }),
@@ -176,12 +178,12 @@ function definitionOf(fn: IFunction): LambdaFunction {
   );
 }
 
-/** A function that is queued for finds the lock free, or is told to come back. */
+/** A function behind a queue finds the lock free, or throws so that the workflow tries again. */
 const whenHeld: Readonly<Record<JobOverlap, string>> = { skip: "skip", queue: "throw", replace: "replace" };
 
 function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   const { lockAtMostFor, heartbeat } = settings;
-  // The lock of the workflow in which runs wait has this cooldown: its waiting runs cost nothing.
+  // The workflow's own lock has this cooldown: the runs that wait there cost nothing.
   const hasWorkflow = settings.overlap === "queue" && settings.queue === undefined;
   const lockAtLeastFor = hasWorkflow ? undefined : settings.lockAtLeastFor;
   const environment: Record<string, string | undefined> = {
@@ -214,7 +216,7 @@ function functionRuns(
     },
     skipped: leaseMetric(metricNames.jobSkipped, subject),
     paused: leaseMetric(metricNames.jobPaused, subject),
-    // A run that is replaced loses its lease on purpose, and no metric tells the two apart.
+    // A replaced run loses its lease on purpose, and no metric distinguishes the two cases.
     ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),
   };
 }
@@ -227,7 +229,7 @@ function subjectOf(
   return { tableName: table.nameFor(job), job: jobName };
 }
 
-/** Lambda repeats a failed run after 1 minute and after 2 more; a retry that comes too late finds its slot done. */
+/** Lambda repeats a failed run after 1 minute and after 2 more. If a retry comes too late, its slot is done already. */
 const retriesTake = Duration.minutes(5);
 
 function longer(a: Duration, b: Duration): Duration {

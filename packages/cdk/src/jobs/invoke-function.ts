@@ -5,9 +5,9 @@ import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aw
 import { aFunction, checkKind } from "../prop-kinds.ts";
 
 /**
- * A schedule's target: a function, and none of its versions.
+ * A schedule's target: a function, without its versions.
  *
- * As the library's LambdaInvoke, which permits to invoke every version and alias too.
+ * Like the library's LambdaInvoke, but that also permits every version and alias.
  *
  * ```ts
  * new Schedule(this, "Cleaning", { schedule: ScheduleExpression.rate(Duration.minutes(5)), target: new InvokeFunction(worker) });

@@ -14,10 +14,10 @@ import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
 
-/** What a job gives to its target. */
+/** The settings that a job gives to its target. */
 export interface TargetSettings {
   readonly deadLetterQueue: IQueue;
-  /** Whether the queue that triggers the job is read. */
+  /** Whether the target reads the queue that triggers the job. */
   readonly enabled: boolean;
   readonly heartbeat: Duration | undefined;
   readonly jobName: string;
@@ -27,33 +27,33 @@ export interface TargetSettings {
   readonly maxEventAge: Duration;
   readonly once: boolean;
   readonly overlap: JobOverlap;
-  /** How many runs may be at work at once; undefined for a lock. */
+  /** How many runs may work at once; undefined for a lock. */
   readonly permits: number | undefined;
-  /** The queue of which each message is a run; undefined where no queue triggers the job. */
+  /** The queue whose messages are the runs; undefined if no queue triggers the job. */
   readonly queue: IQueue | undefined;
   readonly table: ILeaseTable;
-  /** Where runs wait. */
+  /** The wakeup for waiting runs. */
   readonly wakeup: ILeaseWakeup | undefined;
-  /** Where a keeper renews a lease. */
+  /** The heartbeat that renews a lease. */
   readonly keeper: ILeaseHeartbeat | undefined;
-  /** Of the state machines that the target makes. */
+  /** For the state machines that the target makes. */
   readonly observability: ObservabilityProps;
 }
 
-/** What a rule needs to know of its target. */
+/** The properties that a rule needs of its target. */
 export interface JobRuleTargetProps extends TargetBaseProps {
   /** The event of a run. */
   readonly event: RuleTargetInput;
 }
 
-/** A target made ready for one job. */
+/** A target that is bound to one job. */
 export interface IBoundTarget {
   readonly runs: JobRunMetrics;
   /** The heartbeat of the runs' leases, if it is the one that the stack has by default. */
   readonly keeper?: ILeaseHeartbeat;
   /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;
-  /** Permissions that have to be there before a run begins. */
+  /** Permissions that must exist before a run begins. */
   readonly permissions?: IDependable | undefined;
   /** The ARN of the function or state machine that a run starts. */
   readonly arn: string;
@@ -63,22 +63,22 @@ export interface IBoundTarget {
   ruleTarget(props: JobRuleTargetProps): IRuleTarget;
 }
 
-/** What a job runs, and what the target needs of the job. */
+/** The work of a job, and what it needs of the job. */
 export abstract class JobTarget {
   /** The longest time of a run whose lease is not renewed; undefined when there is no such limit. */
   abstract readonly timeout: Duration | undefined;
-  /** Properties of the job that this target does not take, each with the reason and what to do instead. */
+  /** Properties of the job that this target does not accept, each with the reason and what to do instead. */
   abstract readonly refusedProps: { readonly [prop: string]: string };
   /** The overlaps with which runs wait, parked in the table: these need its stream and a wakeup. */
   abstract readonly waitingOverlaps: JobOverlap[];
   /** The overlaps with which the target makes a state machine, whose lease a keeper renews. */
   abstract readonly keptOverlaps: JobOverlap[];
-  /** Whether a workflow holds the lock, which can as well be a permit. */
+  /** Whether a workflow holds the lock: then the lock may also be a permit. */
   readonly takesPermits: boolean = false;
-  /** Why no queue can trigger this target, and what to do instead; undefined where one can. */
+  /** Why no queue can trigger this target, and what to do instead; undefined if one can. */
   readonly refusedQueue: string | undefined =
     "a message is deleted when the run has been started, so that a run that fails would lose it: consume the queue with a " +
     "function of SingletonJobTarget.lambda, or trigger the job by a rule";
-  /** Wires the target to its job, and to the queue that triggers it. */
+  /** Connects the target to its job, and to the queue that triggers it. */
   abstract bind(job: Construct, settings: TargetSettings): IBoundTarget;
 }

@@ -9,14 +9,14 @@ import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import type { IBoundTarget, TargetSettings } from "./job-target.ts";
 import { runsOf } from "./workflow-target.ts";
 
-/** The least that the workflow's lease lasts where the user says nothing; its keeper renews it. */
+/** The shortest default of the workflow's lease; its keeper renews it. */
 const shortestLease = Duration.minutes(3);
 
-/** What a job's workflow does, and what it may do. */
+/** The states of a job's workflow, and their permissions. */
 export interface JobWork {
   /** The states that call the function, or run the task. */
   readonly work: IChainable;
-  /** What these states may do. */
+  /** The permissions of these states. */
   readonly statements: readonly PolicyStatement[];
 }
 
@@ -27,7 +27,7 @@ export interface JobWorkflowProps extends JobWork {
   readonly leaseDuration?: Duration | undefined;
 }
 
-/** Makes a target of a workflow that holds a lease while it works; its waiting runs do not poll. */
+/** Creates the target of a workflow that holds a lease while it works. Its waiting runs do not poll. */
 export function jobWorkflow(
   job: Construct,
   id: string,
@@ -43,7 +43,7 @@ export function jobWorkflow(
     whenHeld,
     once,
     leaseDuration,
-    // A run that is too old to be started is too old to wait.
+    // A run that is too old to start is too old to wait.
     ...(whenHeld === "skip" ? {} : { waitFor: maxEventAge }),
     ...(permits === undefined ? {} : { permits }),
     ...(lockAtLeastFor ? { lockAtLeastFor } : {}),

@@ -1,13 +1,13 @@
 /**
- * A call of a function or a service that knows nothing of the lock, under the lock.
+ * A call, under the lock, of a function or a service without its own locking code.
  *
  *     MarkCall ─▶ Run ─▶ UnmarkCall ─▶ Returned
  *        │ refused  └─ it fails ─▶ LetCallEnd, if it may still run ─▶ UnmarkFailed ─▶ RunFailed
  *        └─▶ LetEarlierEnd ─▶ TakeOverCall ─▶ Run
  *
- * No call begins while another may still run. Where an answer leaves open whether the call is under way, it must have
- * ended before another is made, or the lock is let go. And a run that was stopped with a call under way leaves its mark:
- * the next run waits until that call must have ended. Runs with permits leave no marks: their calls overlap anyway.
+ * No call begins while another may still run. If an answer leaves open whether a call is under way, that call must have
+ * ended before the next call, or before the release. If a run is stopped during a call, it leaves its mark: the next
+ * run waits until that call must have ended. Runs with permits leave no marks: their calls overlap anyway.
  */
 import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
@@ -18,39 +18,43 @@ import { jsonata, literal, refused, call as sdkCall } from "../workflow/asl.ts";
 import { placed } from "../workflow/lease-requests.ts";
 import type { TargetSettings } from "./job-target.ts";
 
-/** A call, and when it has ended. */
+/** A call, and the time after which it has ended. */
 export interface LockedCall {
   /** The Task state that makes the call, with its retries and without its exits. */
   readonly task: Readonly<Record<string, unknown>>;
-  /** JSONata for what the run returns. */
+  /** JSONata for the run's result. */
   readonly result: string;
   /** Errors that leave open whether the call is under way. */
   readonly unclear: readonly string[];
-  /** Seconds after which it has ended then. */
+  /** Seconds after which the call has ended in that case. */
   readonly endsWithin: number;
-  /** Errors after which the call is being stopped, as it is when its run is stopped. */
+  /** Errors after which the call is being stopped, as after the stop of its run. */
   readonly stopping?: readonly string[];
-  /** Seconds after which a call has ended whose run was stopped. */
+  /** Seconds after which the call of a stopped run has ended. */
   readonly stopsWithin: number;
-  /** The error of a call whose data are more than Step Functions takes. */
+  /** The error of a call whose data exceed Step Functions' limit. */
   readonly tooLarge: { readonly Error: string; readonly Cause: string };
 }
 
-/** The workflow's input, unchanged on its way. */
+/** The workflow's input, unchanged. */
 export const input = "$states.context.Execution.Input";
 
-/** The same with the fencing token, by which work protects its writes even after the lease was lost. */
+/** The input with the fencing token: by that token, work protects its writes even after the lease was lost. */
 export const fencedInput: string =
   `$type(${input}) = 'object' ? ` + `$merge([${input}, {'fencingToken': $lease.fencingToken}]) : ${input}`;
 
 /**
- * A result, if it may be an execution's. A character has 4 bytes at most: a longer text could be larger than that.
+ * A result, if it fits into an execution's output. A character has at most 4 bytes, so a longer text could be too
+ * large.
  */
 export function shortened(result: string, omitted: string): string {
   return jsonata(`$length($string(${result})) <= 60000 ? ${result} : {'omitted': ${literal(omitted)}}`);
 }
 
-/** Repeats what was not started: after 2, 4, 8, 16 and 32 seconds, and then each minute for as long as the run is young. */
+/**
+ * Repeats a call that was not started: after 2, 4, 8, 16 and 32 seconds, then each minute while the run is young
+ * enough.
+ */
 export function whileYoung(errors: readonly string[], maxEventAge: Duration): object {
   return {
     ErrorEquals: errors,
@@ -61,7 +65,7 @@ export function whileYoung(errors: readonly string[], maxEventAge: Duration): ob
   };
 }
 
-/** Repeats what has failed. */
+/** Repeats a failed call. */
 export function afterFailure(retryAttempts: number): object {
   return {
     ErrorEquals: ["States.ALL"],
@@ -73,7 +77,7 @@ export function afterFailure(retryAttempts: number): object {
   };
 }
 
-/** Gives the states that make a call under the lock. */
+/** Returns the states that make a call under the lock. */
 export function lockedCall(job: Construct, { table, permits }: TargetSettings, call: LockedCall): IChainable {
   const tableName = table.nameFor(job);
   const run = new CustomState(job, "Run", {
@@ -96,7 +100,7 @@ export function lockedCall(job: Construct, { table, permits }: TargetSettings, c
   const failure = { assign: { callError: jsonata("$states.errorOutput") } };
   const { unclear, stopping = [] } = call;
   run.addCatch(pause("LetCallEnd", call.endsWithin).next(unmarked), { ...failure, errors: [...unclear] });
-  // The next run finds the mark, and waits.
+  // The next run sees the mark, and waits.
   if (stopping.length > 0) run.addCatch(failed, { ...failure, errors: [...stopping] });
   run
     .addCatch(unmarked, { assign: { callError: call.tooLarge }, errors: ["States.DataLimitExceeded"] })
@@ -117,10 +121,10 @@ export function lockedCall(job: Construct, { table, permits }: TargetSettings, c
 
 type Mark = typeof endCalls;
 
-/** For how long a mark is kept that no run reads any more. */
+/** How long a mark is kept if no run reads it any more. */
 const markRetentionMs = Duration.days(7).toMilliseconds();
 
-/** A write of the mark, beside the lease. */
+/** A write of the mark, beside the lease's item. */
 function markState(tableName: string, mark: Mark): Record<string, unknown> {
   const sample = mark({ key: "key", fencingToken: 1, now: 1, retentionMs: 1 });
   const { update, condition, ...write } = placed(sample, {

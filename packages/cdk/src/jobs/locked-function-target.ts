@@ -9,21 +9,21 @@ import { checkedRetryAttempts, LockedTarget } from "./locked-target.ts";
 /** Options of {@link SingletonJobTarget.lockedLambda}. */
 export interface LockedFunctionTargetOptions {
   /**
-   * How often a run repeats the function after an error of its own, a time-out included; 0 to 20. The lease is kept
-   * meanwhile. After about 5 seconds, then twice as long each time, up to 10 minutes.
+   * How often a run repeats the function after the function's own error or timeout; 0 to 20. The run keeps its lease
+   * meanwhile. It repeats after about 5 seconds, then after twice as long each time, up to 10 minutes.
    * @default 2
    */
   readonly retryAttempts?: number;
   /**
-   * The function's own timeout, 1 second to 15 minutes. Where Lambda's answer is lost, the run waits for so long before
-   * it calls again or lets the lock go, so that no two calls overlap: never state less than the function has.
+   * The function's own timeout, 1 second to 15 minutes. If Lambda's answer is lost, the run waits this long before it
+   * calls again or releases the lock, so that no two calls overlap. Never state less than the function's real timeout.
    *
-   * @default - the function's; 15 minutes for an alias, a version or an imported function, which do not tell
+   * @default - the function's; 15 minutes for an alias, a version or an imported function, whose timeout is not known
    */
   readonly timeout?: Duration;
 }
 
-/** A function that knows nothing of the lock, behind a workflow that holds it. */
+/** A function without its own locking code, behind a workflow that holds the lock. */
 export class LockedFunctionTarget extends LockedTarget {
   readonly #function: IFunction;
   readonly #retryAttempts: number;

@@ -9,9 +9,9 @@ import type { JobOverlap } from "./singleton-job-props.ts";
 
 const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
 
-/** Work that knows nothing of the lock, behind a workflow that holds it. */
+/** Work without its own locking code, behind a workflow that holds the lock. */
 export abstract class LockedTarget extends JobTarget {
-  /** The keeper renews the lease for as long as a run takes. */
+  /** The keeper renews the lease while a run takes. */
   readonly timeout = undefined;
   readonly refusedProps = {
     heartbeat:
@@ -34,13 +34,13 @@ export abstract class LockedTarget extends JobTarget {
       ...this.work(job, settings),
     });
     if (settings.overlap !== "replace") return bound;
-    // A run that is replaced is stopped on purpose.
+    // A replaced run is stopped on purpose.
     const { aborted: _, ...failed } = bound.runs.failed;
     return { ...bound, runs: { ...bound.runs, failed } };
   }
 }
 
-/** Gives how often work is repeated after an error of its own. */
+/** Returns how often work is repeated after its own error. */
 export function checkedRetryAttempts(kind: string, retryAttempts = 2): number {
   if (Number.isInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 20) return retryAttempts;
   throw new Error(

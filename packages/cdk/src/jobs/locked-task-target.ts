@@ -11,14 +11,15 @@ import { checkedRetryAttempts, LockedTarget } from "./locked-target.ts";
 /** Options of every target that is a task of another service. */
 export interface LockedTaskTargetOptions {
   /**
-   * How often a run repeats the task after an error of its own; 0 to 20. The lease is kept meanwhile. After about 5
-   * seconds, then twice as long each time, up to 10 minutes. A task that took longer than `timeout` is not repeated.
+   * How often a run repeats the task after the task's own error; 0 to 20. The run keeps its lease meanwhile. It repeats
+   * after about 5 seconds, then after twice as long each time, up to 10 minutes. A task that took longer than `timeout`
+   * is not repeated.
    * @default 2
    */
   readonly retryAttempts?: number;
   /**
-   * For how long the task may run, and wait for its place before; whole seconds from 1 minute to 365 days. Then it is
-   * stopped, and the run fails with States.Timeout.
+   * How long the task may take, including its wait for capacity; whole seconds from 1 minute to 365 days. After that
+   * Step Functions stops it, and the run fails with States.Timeout.
    * @default Duration.hours(1)
    */
   readonly timeout?: Duration;
@@ -26,26 +27,26 @@ export interface LockedTaskTargetOptions {
 
 export const taskKinds: Kinds<LockedTaskTargetOptions> = { retryAttempts: aNumber, timeout: aDuration };
 
-/** A task of another service: how it is run, and what its errors mean. */
+/** A task of another service: how to run it, and the meaning of its errors. */
 export interface ServiceTask {
   /** The Task state that starts the task and waits for its end, without retries and exits. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** What the workflow may do: start the task, see it, and stop it. */
+  /** The workflow's permissions: to start the task, describe it, and stop it. */
   readonly statements: readonly PolicyStatement[];
   /** JSONata for the result. */
   readonly result: string;
-  /** Errors that say that nothing was started, for there was no room. */
+  /** Errors that say that nothing was started, because there was no capacity. */
   readonly noRoom: readonly string[];
   /** Errors that leave open whether the task was started. */
   readonly unclear: readonly string[];
 }
 
-/** Defines a job's task; `timeout` is for services that keep one themselves. */
+/** Defines a job's task; `timeout` is for services that enforce a timeout themselves. */
 export type TaskOfJob = (job: Construct, settings: TargetSettings, timeout: Duration) => ServiceTask;
 
 /**
- * For how long a stopped task may go on: 2 minutes are the longest that a container of Fargate has between its signals,
- * and a minute until Step Functions and the service have passed the stop on.
+ * How long a stopped task may go on: a Fargate container has at most 2 minutes between its signals. Step Functions and
+ * the service take up to a minute to pass on the stop.
  */
 const stopsWithin = Duration.minutes(3).toSeconds();
 
@@ -72,7 +73,7 @@ export class LockedTaskTarget extends LockedTarget {
     const { state, statements, result, noRoom, unclear } = this.#task(job, settings, timeout);
     const Retry = [
       whileYoung(noRoom, settings.maxEventAge),
-      // Another one would begin beside the task that may still run.
+      // Another task would begin beside the task that may still run.
       { ErrorEquals: [...unclear, "States.Timeout"], MaxAttempts: 0 },
       afterFailure(this.#retryAttempts),
     ];

@@ -1,10 +1,10 @@
 import { Duration, Token } from "aws-cdk-lib";
 import type { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 
-/** The time between two runs, as far as a schedule's expression tells. */
+/** The time between two runs, if a schedule's expression shows it. */
 export interface ScheduleTiming {
   readonly kind: "rate" | "cron" | "once" | "unknown";
-  /** The time between two runs; known of a rate only. */
+  /** The time between two runs; known only for a rate. */
   readonly interval?: Duration;
 }
 

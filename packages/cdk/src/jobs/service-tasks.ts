@@ -39,7 +39,7 @@ export interface EcsTaskTargetOptions extends LockedTaskTargetOptions {
   readonly cluster: ICluster | Cluster;
   /** What runs, with its default container. */
   readonly taskDefinition: TaskDefinition;
-  /** On what it runs, such as `new EcsFargateLaunchTarget()`. */
+  /** The launch target, such as `new EcsFargateLaunchTarget()`. */
   readonly launchTarget: IEcsLaunchTarget;
   /** Other settings for some containers. @default - none */
   readonly containerOverrides?: ContainerOverride[];
@@ -49,7 +49,7 @@ export interface EcsTaskTargetOptions extends LockedTaskTargetOptions {
   readonly securityGroups?: ISecurityGroup[];
   /** @default false */
   readonly assignPublicIp?: boolean;
-  /** From what the task takes its tags. @default - it has none */
+  /** The source of the task's tags. @default - none */
   readonly propagatedTagSource?: PropagatedTagSource;
   /** Whether ECS Exec may be used. @default false */
   readonly enableExecuteCommand?: boolean;
@@ -71,7 +71,7 @@ export interface BatchJobTargetOptions extends LockedTaskTargetOptions {
   readonly dependsOn?: BatchJobDependency[];
   /** Parameters of the job. @default - none */
   readonly payload?: TaskInput;
-  /** How often Batch itself starts the job, from 1 to 10. @default 1 */
+  /** How often Batch itself attempts the job, from 1 to 10. @default 1 */
   readonly attempts?: number;
   /** @default - none */
   readonly tags?: { readonly [name: string]: string };
@@ -84,7 +84,7 @@ export interface GlueJobTargetOptions extends LockedTaskTargetOptions {
   readonly arguments?: { readonly [name: string]: string };
   /** The name of a security configuration. @default - that of the job's definition */
   readonly securityConfiguration?: string;
-  /** When Glue tells of a run that is late; at least a minute. @default - that of the job's definition */
+  /** When Glue reports a run as delayed; at least a minute. @default - that of the job's definition */
   readonly notifyDelayAfter?: Duration;
   /** @default - that of the job's definition */
   readonly workerConfiguration?: WorkerConfigurationProperty;
@@ -124,7 +124,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
     const state = fieldsOf(task);
     const roles = [taskRole, executionRole].filter((role): role is IRole => role !== undefined);
     return {
-      // The revision that this app deploys, which alone may be run.
+      // The revision that this app deploys. The workflow may run only that.
       state: withArguments(state, { TaskDefinition: taskDefinition.taskDefinitionArn }),
       statements: [
         new PolicyStatement({
@@ -171,7 +171,7 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
     return {
       state: fieldsOf(task),
       statements: [
-        // Of a definition without a revision, Batch runs the newest.
+        // For a definition without a revision, Batch runs the newest revision.
         new PolicyStatement({
           actions: ["batch:SubmitJob"],
           resources: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
@@ -180,7 +180,7 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
           actions: ["batch:TerminateJob"],
           resources: [arnOf(job, "batch", "job", "*")],
         }),
-        // It knows no resources.
+        // This action supports no resource-level permissions.
         new PolicyStatement({ actions: ["batch:DescribeJobs"], resources: ["*"] }),
         mayWatch(job, "StepFunctionsGetEventsForBatchJobsRule"),
       ],
@@ -191,7 +191,7 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
   };
 }
 
-/** A job of AWS Glue. Its runs get arguments, for they have no environment. */
+/** A job of AWS Glue. Its runs get arguments, because they have no environment. */
 export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
   return (job, settings, timeout) => {
     const { retryAttempts: _, timeout: __, arguments: own, ...props } = options;
@@ -212,7 +212,7 @@ export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
         }),
       ],
       result: "$states.result",
-      // A job that has its most runs: an earlier one is still being stopped, or was started by hand.
+      // The job has reached its most runs: an earlier run is still being stopped, or someone has started one by hand.
       noRoom: [
         "Glue.AWSGlueException",
         "Glue.ThrottlingException",
@@ -224,7 +224,7 @@ export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
   };
 }
 
-/** An execution of a state machine that knows nothing of the lock. */
+/** An execution of a state machine without its own locking code. */
 export function execution(machine: IStateMachine): TaskOfJob {
   if (
     (machine as { readonly stateMachineType?: StateMachineType }).stateMachineType ===
@@ -265,7 +265,7 @@ export function execution(machine: IStateMachine): TaskOfJob {
   };
 }
 
-/** What every run tells its work, as the command line tells what it runs. */
+/** The variables that every run gives its work, as the command line does. */
 function variables({ jobName, key }: TargetSettings): Readonly<Record<string, string>> {
   const textOf = (field: string, otherwise: string): string =>
     jsonata(`$exists(${input}.${field}) ? $string(${input}.${field}) : '${otherwise}'`);
@@ -291,7 +291,7 @@ function withArguments(
   return { ...state, Arguments: { ...(state.Arguments as Record<string, unknown>), ...more } };
 }
 
-/** By the rule that Step Functions itself makes in the account, it hears of the task's end. */
+/** Permits the rule that Step Functions itself makes in the account. By this rule it learns of the task's end. */
 function mayWatch(job: Construct, rule: string): PolicyStatement {
   return new PolicyStatement({
     actions: ["events:PutTargets", "events:PutRule", "events:DescribeRule"],

@@ -59,7 +59,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   wakeup: aWakeup,
 };
 
-/** Also of a value with tokens, which write themselves. */
+/** Accepts a value with tokens, too: these write themselves as JSON. */
 function isJson(value: unknown): boolean {
   return JSON.stringify(value) !== undefined;
 }
@@ -67,8 +67,8 @@ function isJson(value: unknown): boolean {
 /**
  * Refuses props that cannot work together, before anything is defined; warns of props that work badly together.
  *
- * A duration that is known at deployment only is accepted when the function gets it as it is, and refused when
- * something is calculated from it.
+ * A duration that is known only at deployment is accepted if the function gets it unchanged, and refused if a
+ * calculation needs it.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = timingOf(props);
@@ -87,12 +87,15 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   return timing;
 }
 
-/** What a run does when the lock is held: a tick comes again, and any other work does not. */
+/** The default overlap: a skipped tick comes again, but other work does not. */
 export function overlapOf({ overlap, trigger }: SingletonJobProps): JobOverlap {
   return overlap ?? (trigger === undefined ? "skip" : "queue");
 }
 
-/** Where runs wait in the table, and where the job makes a state machine. A message waits in its own queue. */
+/**
+ * The overlaps with which runs wait in the table, and with which the job makes a state machine. A message waits in its
+ * own queue.
+ */
 function overlapsOf({
   target,
   trigger,
@@ -139,7 +142,7 @@ function checkRefusedProps({ target, trigger, ...props }: SingletonJobProps): vo
   }
 }
 
-/** Their number is the workflow's to check. */
+/** The workflow checks their number. */
 function checkJobPermits(props: SingletonJobProps): void {
   const { permits, target, trigger, once = trigger === undefined } = props;
   const overlap = overlapOf(props);
@@ -174,7 +177,7 @@ function checkWaiting(props: SingletonJobProps): void {
     if (wakeup) throw unused("wakeup", waitingOverlaps);
     return;
   }
-  // A LeaseWakeup has a table with a stream, also where this app does not know it.
+  // A LeaseWakeup has a table with a stream, even if this app does not know the stream.
   if (wakeup !== undefined) return;
   if (table.tableStreamArn === undefined) {
     const others = overlaps.filter((other) => !waitingOverlaps.includes(other));
@@ -255,7 +258,7 @@ function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void
         "renewal would lose the lease: beat more often, or lengthen lockAtMostFor",
     );
   }
-  // A run that can be replaced renews its lease anyway: that is how it learns of it.
+  // A run that can be replaced renews its lease anyway, because it learns of the replacement by its renewals.
   const renews = heartbeat !== undefined || overlap === "replace";
   if (target.timeout && lockAtMostFor && !renews && ms(target.timeout) > ms(lockAtMostFor)) {
     throw new Error(
@@ -339,7 +342,7 @@ function positive(durations: Readonly<Record<string, Duration | undefined>>): vo
   }
 }
 
-/** Milliseconds; not a number, which no comparison holds for, while they are known at deployment only. */
+/** Milliseconds; NaN if they are known only at deployment, so that every comparison is false. */
 function ms(duration: Duration): number {
   return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
 }

@@ -10,11 +10,11 @@ import type { JobTarget } from "./job-target.ts";
 import type { SingletonJobTrigger } from "./singleton-job-trigger.ts";
 
 /**
- * What a run does when an earlier run is still at work.
+ * What a run does when an earlier run still works.
  *
  * - `skip`: it ends at once, as a success.
- * - `queue`: it waits for its turn, without polling and without a running function, for maxEventAge at most. Needs a
- *   table with a stream, and a `wakeup`. A message of a queue waits in that queue, and needs neither.
+ * - `queue`: it waits for its turn, without polling and without a running function, at most maxEventAge. Needs a table
+ *   with a stream, and a `wakeup`. A message of a queue waits in that queue, and needs neither.
  * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
  *   The signal of a function that takes the lock aborts. For a locked function or task the run is stopped, and the newer
  *   run begins when the earlier call or task must have ended.
@@ -24,7 +24,7 @@ export type JobOverlap = "skip" | "queue" | "replace";
 /**
  * Properties of {@link SingletonJob}.
  *
- * `logLevel`, `logGroup`, `logRetention` and `tracing` are about the state machines that the job makes: for a locked
+ * `logLevel`, `logGroup`, `logRetention` and `tracing` apply to the state machines that the job makes: for a locked
  * function or task, and for `overlap: "queue"`.
  */
 export interface SingletonJobProps extends ObservabilityProps {
@@ -33,20 +33,20 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** Whether the job has alarms. @default true */
   readonly alarms?: boolean;
   /**
-   * Where runs go that could not be started, or failed for good. For messages of a queue: that queue's own, which you
-   * name if the queue is imported.
+   * The queue for runs that could not start, or have finally failed. For messages of a queue it is that queue's own
+   * dead-letter queue; name it if the queue is imported.
    *
    * @default - the dead-letter queue of the queue that triggers the job; else an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
    */
   readonly deadLetterQueue?: IQueue;
   /**
-   * When the schedule ends: no run begins after it. The job then has no alarm on missed runs, unless `maxInterval` is set.
-   * Not for a single run.
+   * When the schedule ends: no run begins after it. Then the job has no alarm on missed runs, unless `maxInterval` is
+   * set. Not for a single run.
    *
    * @default - the schedule has no end
    */
   readonly end?: Date;
-  /** Whether the schedule is in force, or the queue is read. @default true */
+  /** Whether the schedule is active, or the queue is read. @default true */
   readonly enabled?: boolean;
   /**
    * How often the function renews its lease; below half of lockAtMostFor. A function with heartbeats may run for longer than lockAtMostFor.
@@ -60,7 +60,7 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** The job's name in metrics, alarms and events. @default - a unique name made from the construct's path */
   readonly jobName?: string;
   /**
-   * The heartbeat that renews a locked function's lease, or a waiting run's position in the queue; only for these.
+   * The heartbeat that renews the lease of a locked function, or a waiting run's position in the queue; only for these.
    *
    * @default - the stack's heartbeat for this table, which may keep every lock of the table
    */
@@ -76,28 +76,28 @@ export interface SingletonJobProps extends ObservabilityProps {
    */
   readonly lockAtLeastFor?: Duration;
   /**
-   * After which time a run that has died loses the lock.
+   * How long the lock stays held after its run has died.
    *
    * @default - a function's lease is sized from the time that the invocation has left; 3 minutes for a locked function,
    *   whose keeper renews it
    */
   readonly lockAtMostFor?: Duration;
   /**
-   * How old a run may be and still be worth starting; 1 minute to 24 hours.
+   * How old a run may be at its start; 1 minute to 24 hours.
    *
-   * @default - the interval; maxInterval where that is not known; 24 hours without either
+   * @default - the interval; maxInterval if the interval is not known; 24 hours without either
    */
   readonly maxEventAge?: Duration;
   /**
-   * How long may pass between two runs, for the alarm that there was none; at most 6 days, for CloudWatch looks back on
-   * 7. The alarm waits 5 minutes longer, since metrics can be late, and up to a fifth of the time.
+   * The longest time between two runs, for the alarm on missed runs; at most 6 days, because CloudWatch looks back 7
+   * days. The alarm waits 5 minutes longer, because metrics can be late, and up to a fifth of the time.
    *
    * @default - twice the interval of a rate and the time window; without a rate there is no such alarm
    */
   readonly maxInterval?: Duration;
   /**
-   * Whether a scheduled time runs once even where its trigger is delivered twice. It cannot be set with a `trigger`:
-   * a later slot that is done excludes all earlier ones, and messages and events need not come in order.
+   * Whether a scheduled time runs once even if its trigger is delivered twice. It cannot be set with a `trigger`: a
+   * done slot excludes all earlier slots, and messages and events may arrive out of order.
    *
    * @default - true with a schedule
    */
@@ -105,12 +105,12 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** What a run does when the lock is held. @default - "skip" with a schedule; "queue" with a trigger, so that no work is lost */
   readonly overlap?: JobOverlap;
   /**
-   * At most so many runs of a locked function or task are at work at once; 1 to 500. Each takes a permit of the semaphore of `key`,
-   * which clients share by `new Semaphore(client, key, { permits })`.
+   * At most this many runs of a locked function or task work at once; 1 to 500. Each takes a permit of the semaphore of
+   * `key`, which clients share by `new Semaphore(client, key, { permits })`.
    *
-   * Needs `once: false`, since a semaphore has no slots: a trigger that is delivered twice is two runs. And
-   * `overlap: "skip"`. When a run is stopped by hand or loses its lease, its permit is free at once, while its call goes on to
-   * its own end, or its task is being stopped.
+   * Needs `once: false`, because a semaphore has no slots: a trigger that is delivered twice is two runs. Also needs
+   * `overlap: "skip"`. When a run is stopped by hand or loses its lease, its permit is free at once. Meanwhile its call
+   * goes on to its own end, or its task is being stopped.
    *
    * @default - one run at a time
    */
@@ -131,23 +131,23 @@ export interface SingletonJobProps extends ObservabilityProps {
   /** How many skips in a row are too many. @default 5 */
   readonly skipsInARow?: number;
   /**
-   * When the schedule begins: no run begins before it. The job then has no alarm on missed runs, unless `maxInterval` is
-   * set. Not for a single run.
+   * When the schedule begins: no run begins before it. Then the job has no alarm on missed runs, unless `maxInterval`
+   * is set. Not for a single run.
    *
    * @default - at once
    */
   readonly start?: Date;
-  /** The table that keeps the lock. */
+  /** The table of the lock. */
   readonly table: ILeaseTable;
   /** The function or workflow that runs. */
   readonly target: JobTarget;
-  /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
+  /** How late the scheduler may be, to spread the load. @default TimeWindow.off() */
   readonly timeWindow?: TimeWindow;
   /** What starts the runs of a job without a `schedule`: a queue or an event rule. @default - the schedule */
   readonly trigger?: SingletonJobTrigger;
   /**
-   * Wakes the run that has waited longest; needed for `overlap: "queue"`, and for `"replace"` of a locked function, and
-   * only then.
+   * Wakes the run that has waited longest. Needed only for `overlap: "queue"`, and for `"replace"` of a locked
+   * function.
    * @default - none
    */
   readonly wakeup?: ILeaseWakeup;

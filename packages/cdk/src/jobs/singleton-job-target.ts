@@ -75,12 +75,12 @@ const glueKinds: Kinds<GlueJobTargetOptions> = {
   executionClass: aText,
 };
 
-/** What a job runs. */
+/** The work of a job. */
 export abstract class SingletonJobTarget extends JobTarget {
   /**
-   * A function whose own handler takes the lock, by `leaseLock()` or `leased()` of `@leasehold/middy`. A handler that
-   * does not take it runs WITHOUT the lock: the construct cannot see that, and runs overlap without a warning. For
-   * such a function, or one in another language than JavaScript, use `lockedLambda`.
+   * A function whose own handler acquires the lock, by `leaseLock()` or `leased()` of `@leasehold/middy`. A handler
+   * that does not acquire it runs WITHOUT the lock: the construct cannot see that, and runs overlap without a warning.
+   * For such a function, or one in another language than JavaScript, use `lockedLambda`.
    *
    * To check: after the job's first run its table has an item with `pk` = the job's key and `sk` = `lease`. Only a
    * handler that takes the lock writes it. Runs of a handler that does not take the lock also report nothing, so the
@@ -99,7 +99,7 @@ export abstract class SingletonJobTarget extends JobTarget {
   }
 
   /**
-   * Any function, which need not know of the lock: in any language, an alias, a version, or a function that is
+   * Any function, even without its own locking code: in any language, an alias, a version, or a function that is
    * defined elsewhere.
    *
    * A small workflow takes the lock, calls the function, waits for its answer, and releases the lock; a keeper renews
@@ -110,13 +110,13 @@ export abstract class SingletonJobTarget extends JobTarget {
    * - A throttled call is repeated until the run is as old as `maxEventAge`, and an error of the function's own
    *   `retryAttempts` times. After an error of Lambda's that does not say whether the function runs, the workflow
    *   waits until the function must have ended, and calls it up to 3 more times.
-   * - When these fail too, the run fails with the function's own error, and the lock is released.
+   * - When these calls fail too, the run fails with the function's own error, and the lock is released.
    * - `lockAtMostFor` is how long the lock is held after the keeper itself has died (3 minutes by default).
    *   `heartbeat` is refused: the keeper has its own.
    * - `queue` and `replace` need a table with a stream, and a `wakeup`. When a run is replaced, or stopped by hand,
    *   its call goes on to its own end. The next run has the lock, and waits until that call must have ended.
-   * - With `permits`, at most so many runs call the function at once. Their calls leave no marks: when a run is stopped, the
-   *   next run begins beside its call. A run costs 2 writes and 2 transitions less.
+   * - With `permits`, at most that many runs call the function at once. Their calls leave no marks: when a run is
+   *   stopped, the next run begins beside its call. A run costs 2 writes and 2 transitions less.
    * - The job's runs are executions: `job.runs` counts them, and a skipped one has succeeded. The function must be in
    *   the job's region. A function of another account has to permit the workflow's role to invoke it.
    *
@@ -131,7 +131,7 @@ export abstract class SingletonJobTarget extends JobTarget {
   }
 
   /**
-   * A task of ECS, on Fargate or EC2, whose containers need not know of the lock.
+   * A task of ECS, on Fargate or EC2, whose containers need no locking code.
    *
    * A small workflow takes the lock, runs the task, waits for its end, and releases the lock; a keeper renews the lease
    * meanwhile. The task's default container gets `LEASEHOLD_JOB`, `LEASEHOLD_KEY`, `LEASEHOLD_SLOT` (the scheduled time),
@@ -139,15 +139,15 @@ export abstract class SingletonJobTarget extends JobTarget {
    *
    * - A task whose container ends with another code than 0 has failed. It is run again `retryAttempts` times, and then
    *   the run fails and the lock is released.
-   * - Where ECS has no room, or throttles, the task is started again until the run is as old as `maxEventAge`.
+   * - If ECS has no capacity, or throttles, the start is repeated until the run is as old as `maxEventAge`.
    * - When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the task: its
    *   containers get SIGTERM, and SIGKILL after their `stopTimeout`. The next run has the lock, and waits for 3 minutes
    *   before it starts its task. Step Functions does not promise the stop: fence your writes.
-   * - Where the answer to the start is lost, the run holds the lock for the `timeout` and 3 minutes, and then fails.
+   * - If the answer to the start is lost, the run holds the lock for the `timeout` and 3 minutes, and then fails.
    * - `lockAtMostFor`, `queue` and `replace` are as for `lockedLambda`.
    *
-   * The revision of the task definition that this app deploys is run: add its containers before the job. Without `securityGroups`, a task in a network of its own
-   * gets a security group without rules for what comes in.
+   * The run uses the revision of the task definition that this app deploys: add its containers before the job. Without
+   * `securityGroups`, a task with its own network interface gets a security group without inbound rules.
    *
    * Costs what `lockedLambda` costs, and the task.
    *
@@ -177,9 +177,9 @@ export abstract class SingletonJobTarget extends JobTarget {
   }
 
   /**
-   * A job of AWS Glue, under the lock in the same way as {@link SingletonJobTarget.ecsTask}. The variables are arguments
-   * of the run: `--LEASEHOLD_FENCING_TOKEN` and so on. When its run is stopped, Step Functions stops the job run. While
-   * Glue itself lets no other run of the job begin, the start is repeated.
+   * A job of AWS Glue, under the lock in the same way as {@link SingletonJobTarget.ecsTask}. The variables are
+   * arguments of the run: `--LEASEHOLD_FENCING_TOKEN` and so on. When its run is stopped, Step Functions stops the job
+   * run. While Glue itself refuses another run of the job, the start is repeated.
    *
    * ```ts
    * const target = SingletonJobTarget.glueJob({ glueJobName: "nightly-import", timeout: Duration.hours(2) });
@@ -191,16 +191,16 @@ export abstract class SingletonJobTarget extends JobTarget {
   }
 
   /**
-   * A state machine that knows nothing of the lock, such as one that another team owns: any of the type STANDARD, also
-   * an imported one, of the job's account and region.
+   * A state machine without its own locking code, such as another team's: any of the type STANDARD, also an imported
+   * one, of the job's account and region.
    *
    * A small workflow takes the lock, starts an execution, waits for its end, and releases the lock; a keeper renews the
-   * lease meanwhile. The execution's input is the run's event, and `fencingToken`; its output is the run's, up to 60,000
-   * characters. Nobody else who starts the machine is kept out. For a machine that you own,
-   * {@link SingletonJobTarget.workflow} runs the states themselves under the lease.
+   * lease meanwhile. The execution's input is the run's event, and `fencingToken`; its output is the run's, up to
+   * 60,000 characters. The lock does not keep out other starters of the machine. For your own machine, {@link
+   * SingletonJobTarget.workflow} runs the states themselves under the lease.
    *
-   * When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the execution. Its
-   * tasks of the kind `.sync` are stopped then too; a function that it has called, or a task that it only started, goes
+   * When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the execution.
+   * That also stops its tasks of the kind `.sync`. A function that it has called, or a task that it only started, goes
    * on.
    *
    * ```ts
@@ -212,7 +212,7 @@ export abstract class SingletonJobTarget extends JobTarget {
     return new LockedTaskTarget("state machine", task, checkProps(options, taskKinds));
   }
 
-  /** A leased workflow. It brings its own key, durations and what to do when the lock is held. */
+  /** A leased workflow. It has its own key, durations and behaviour when the lock is held. */
   static workflow(workflow: LeasedStateMachine): JobTarget {
     return new WorkflowTarget(checkProps(workflow, workflowKinds, "stateMachine"));
   }

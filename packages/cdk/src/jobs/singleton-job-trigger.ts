@@ -3,7 +3,7 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { aQueue, checkKind, having } from "../prop-kinds.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
-/** Properties of a job that a trigger does not take, each with the reason and what to do instead. */
+/** Properties of a job that a trigger does not accept, each with the reason and what to do instead. */
 type RefusedProps = Readonly<Partial<Record<keyof SingletonJobProps, string>>>;
 
 const ofSchedules = "without a schedule: leave it out";
@@ -26,7 +26,7 @@ const forQueues: RefusedProps = {
   retryAttempts: "for a queue, which has its own: set the maxReceiveCount of its deadLetterQueue",
 };
 
-/** What starts the runs of a job that has no schedule: each event of a rule, or each message of a queue. */
+/** The trigger of a job without a schedule: each event of a rule, or each message of a queue, starts a run. */
 export class SingletonJobTrigger {
   /**
    * Runs the job for each event that a rule matches. The event of a run is `{ "job", "time", "executionId", "input" }`:
@@ -46,8 +46,8 @@ export class SingletonJobTrigger {
   }
 
   /**
-   * Runs the job for each message of a queue. The target has to be a function that takes the lock itself, and its event
-   * is the queue's: `{ "Records": [message] }`, with one message.
+   * Runs the job for each message of a queue. The target has to be a function that acquires the lock itself, and its
+   * event is the queue's: `{ "Records": [message] }`, with one message.
    *
    * A run that finds the lock held fails. Its message comes again after the queue's visibility timeout, and each time
    * counts for the queue's `maxReceiveCount`. In a FIFO queue with one message group, no run finds the lock held by
@@ -66,9 +66,9 @@ export class SingletonJobTrigger {
   }
 
   readonly refusedProps: { readonly [prop: string]: string };
-  /** The rule of which each event is a run. */
+  /** The rule whose events are the runs. */
   readonly sourceRule: Rule | undefined;
-  /** The queue of which each message is a run. */
+  /** The queue whose messages are the runs. */
   readonly sourceQueue: IQueue | undefined;
 
   private constructor(refusedProps: RefusedProps, rule: Rule | undefined, queue: IQueue | undefined) {

@@ -22,17 +22,17 @@ import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.t
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * A job of which one run is at work at a time, even when its schedule or trigger delivers twice or late, or while an
- * earlier run goes on.
+ * A job with one working run at a time, even if its schedule or trigger delivers twice or late, or if an earlier run
+ * goes on.
  *
  * A schedule starts it, or a `trigger`: each message of a queue, or each event of a rule.
  *
- * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to
- * a runbook. The event of a scheduled run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
- * run that is delivered twice is one run.
+ * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to a
+ * runbook. The event of a scheduled run is `{ "job", "scheduledTime", "executionId", "input"? }`. Two deliveries with
+ * the same `scheduledTime` are one run.
  *
- * The lock is a lease: the signal of a run that loses it aborts, and nothing stops the run by force. The lock does not
- * promise that a run happens: the alarms watch for that.
+ * The lock is a lease: if a run loses it, the run's signal aborts, and nothing stops the run by force. The lock does
+ * not promise that a run happens: the alarms watch for that.
  *
  * ```ts
  * new SingletonJob(this, "CloseUnpaidOrders", {
@@ -50,9 +50,9 @@ export class SingletonJob extends Construct {
   readonly key: string | undefined;
   /** Undefined for a job with a trigger. */
   readonly schedule: Schedule | undefined;
-  /** Where runs go that could not be started, or failed for good. */
+  /** The queue for runs that could not start, or have finally failed. */
   readonly deadLetterQueue: IQueue;
-  /** Undefined where they are turned off. */
+  /** Undefined if the alarms are turned off. */
   readonly alarms: JobAlarms | undefined;
   /** The metrics of the job's runs. */
   readonly runs: JobRunMetrics;
@@ -124,7 +124,7 @@ export class SingletonJob extends Construct {
           ),
         }),
       });
-    // A run before these would fail for a missing permission, and alarm.
+    // A run before these permissions exist would fail and raise an alarm.
     if (bound.permissions) this.schedule?.node.addDependency(bound.permissions);
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
@@ -132,11 +132,11 @@ export class SingletonJob extends Construct {
   }
 
   /**
-   * Gives the event of a run that is started by hand, as JSON text, for the slot of a time. Send it to
-   * {@link SingletonJob.targetArn}: the run is that slot's, as if the schedule had started it.
+   * Returns the event of a run that you start by hand, as JSON text, for the slot of a time. Send it to {@link
+   * SingletonJob.targetArn}: the run has that slot, as if the schedule had started it.
    *
-   * With `once`, a slot that is done, or earlier than one that is done, is skipped. A time that is more than a minute
-   * ahead is refused by the run. To run at once, give the present time: the next scheduled time keeps its own run.
+   * With `once`, a run skips a slot that is done, or earlier than a done slot. A run refuses a time more than a minute
+   * ahead. To run at once, pass the present time: the next scheduled time keeps its own run.
    *
    * Throws for a job with a trigger: put an event, or send a message.
    *
@@ -199,7 +199,7 @@ export class SingletonJob extends Construct {
     return { job: this.jobName, scheduledTime, executionId, ...input };
   }
 
-  /** By `time`, a run that replaces another knows which is newer; only a schedule has a `scheduledTime`. */
+  /** By `time`, a replacing run knows which run is newer; only a schedule has a `scheduledTime`. */
   #eventOfRule(): RuleTargetInput {
     return RuleTargetInput.fromObject({
       job: this.jobName,
@@ -220,7 +220,7 @@ export class SingletonJob extends Construct {
       jobName: this.jobName,
       deadLetterQueue: this.deadLetterQueue,
       metrics: this.runs,
-      // A schedule that is not in force runs nothing, and that is not worth an alarm.
+      // A schedule that is not active runs nothing, and that needs no alarm.
       ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
       ...(interval ? { interval } : {}),
       ...(skipsInARow === undefined ? {} : { skipsInARow }),
@@ -246,7 +246,7 @@ function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSe
   };
 }
 
-/** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
+/** One missed run is tolerated, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
 function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTiming): Duration | undefined {
   // Before its start and after its end no run is missed.
   if (interval === undefined || props.start !== undefined || props.end !== undefined) return undefined;
@@ -255,7 +255,7 @@ function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTimi
   return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;
 }
 
-/** A run that is later than the next one is of no use; within the scheduler's own limits. */
+/** A run that is later than the next one is useless; within the scheduler's own limits. */
 function defaultMaxEventAge(interval: Duration | undefined): Duration {
   const day = Duration.days(1);
   return interval === undefined || interval.toSeconds() > day.toSeconds() ? day : interval;

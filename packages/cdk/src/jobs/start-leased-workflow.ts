@@ -9,14 +9,14 @@ import { leasedMachines, ofLeasedWorkflows } from "../workflow/machine-names.ts"
 /**
  * A schedule's target: a leased workflow.
  *
- * As the library's StepFunctionsStartExecution, but all of a stack share one role, which may start each of the stack's
- * leased workflows.
+ * Like the library's StepFunctionsStartExecution, but all targets of a stack share one role, which may start each of
+ * the stack's leased workflows.
  */
 export class StartLeasedWorkflow extends ScheduleTargetBase implements IScheduleTarget {
   readonly #stateMachineArn: string;
 
   constructor(stateMachine: IStateMachine, props: ScheduleTargetBaseProps) {
-    // The library makes a role for each target ARN that it is given here.
+    // The library makes a role for each target ARN here.
     super(props, leasedMachines(Stack.of(stateMachine)));
     this.#stateMachineArn = stateMachine.stateMachineArn;
   }

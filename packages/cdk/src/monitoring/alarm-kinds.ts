@@ -52,11 +52,10 @@ export const namedMetrics: Kind = {
 const fiveMinutes = Duration.minutes(5);
 
 /**
- * An alarm of something that must not happen at all: one measurement of any of the metrics that reaches the threshold.
+ * An alarm on an event that must never happen: one measurement of any metric reaches the threshold.
  *
- * Of several metrics, the sum of a period of 5 minutes counts. A period without data counts as 0.
- * Looks back on 15 minutes, so that a measurement counts that is up to 10 minutes late, and ends some 15 minutes after
- * the last one.
+ * Of several metrics, the sum of a period of 5 minutes counts. A period without data counts as 0. It looks back 15
+ * minutes, so that it counts a measurement up to 10 minutes late, and ends some 15 minutes after the last one.
  *
  * ```ts
  * alarmOnEvent(stack, "WorkerFailed", {
@@ -71,7 +70,7 @@ export function alarmOnEvent(
   id: string,
   terms: AlarmText & {
     readonly metrics: NamedMetrics;
-    /** What is too much, in the metrics' unit; above 0. @default 1 */
+    /** The threshold, in the metrics' unit; above 0. @default 1 */
     readonly threshold?: number;
   },
 ): Alarm {
@@ -88,8 +87,8 @@ export function alarmOnEvent(
 }
 
 /**
- * An alarm of something that may happen and must not last: in 3 of the last 5 periods of 5 minutes, the metric has
- * reached the threshold. A period without data counts as 0; an expression has to see to that itself.
+ * An alarm on a condition that may occur but must not last: in 3 of the last 5 periods of 5 minutes, the metric has
+ * reached the threshold. A period without data counts as 0; an expression has to ensure that itself.
  */
 export function alarmOnLasting(
   scope: Construct,
@@ -108,22 +107,22 @@ export function alarmOnLasting(
   });
 }
 
-/** Something that has to happen again and again. */
+/** An event that has to happen again and again. */
 export interface SilenceTerms extends AlarmText {
   /** The metrics that count it. */
   readonly metrics: NamedMetrics;
   /** Metrics that are subtracted, such as failures. @default - none */
   readonly less?: NamedMetrics;
-  /** How long it may stay away; at most 6 days. */
+  /** How long the event may stay away; at most 6 days. */
   readonly longest: Duration;
 }
 
 /**
- * An alarm of something that has to happen again and again: none of the metrics has counted anything for too long.
+ * An alarm on an event that has to happen again and again: no metric has counted it for too long.
  *
- * It waits 5 minutes, and up to a fifth of the time more, for late measurements. After its creation the alarm waits
- * as long as it looks back, but for 2 days at most. Something that happens less often is reported once, until it has
- * happened for the first time. Throws when `longest` is more than 6 days.
+ * It waits 5 minutes, and up to a fifth of the time more, for late measurements. After its creation the alarm waits as
+ * long as it looks back, but at most 2 days. A rarer event is reported once, until it has happened for the first time.
+ * Throws when `longest` is more than 6 days.
  *
  * ```ts
  * alarmOnSilence(stack, "WorkerStalled", {
@@ -161,7 +160,7 @@ export function alarmOnSilence(scope: Construct, id: string, terms: SilenceTerms
     treatMissingData: TreatMissingData.BREACHING,
   });
   const lookBack = window.period.toMinutes() * window.evaluationPeriods;
-  // By its name in CloudFormation, since older versions of the library have no member for it.
+  // By its CloudFormation name, because older versions of the library have no member for it.
   (alarm.node.defaultChild as CfnAlarm).addPropertyOverride("WarmUpConfiguration", {
     WarmUpPeriodDurationInMinutes: Math.min(lookBack, Duration.days(2).toMinutes()),
     // Filled periods are data to CloudWatch: otherwise it would not wait.
@@ -171,7 +170,7 @@ export function alarmOnSilence(scope: Construct, id: string, terms: SilenceTerms
 }
 
 /**
- * An alarm of messages in a queue that should be empty, until it is empty.
+ * An alarm on messages in a queue that should be empty; it lasts until the queue is empty.
  *
  * SQS stops measuring a queue that was not used for some hours. The alarm then stays as it is, so that a message is
  * not forgotten. A queue that was never used has no data.
@@ -192,7 +191,7 @@ export function alarmOnBacklog(
   });
 }
 
-/** How an alarm decides. */
+/** The terms by which an alarm decides. */
 export interface AlarmTerms extends AlarmText {
   readonly metric: IMetric;
   readonly window: AlarmWindow;
@@ -203,7 +202,7 @@ export interface AlarmTerms extends AlarmText {
   readonly treatMissingData: TreatMissingData;
 }
 
-/** Defines an alarm of terms of its own. */
+/** Defines an alarm by its terms. */
 export function define(scope: Construct, id: string, terms: AlarmTerms): Alarm {
   const { actions = [], description, metric, window, comparisonOperator, ...rest } = terms;
   const alarm = new Alarm(scope, id, {
@@ -218,9 +217,10 @@ export function define(scope: Construct, id: string, terms: AlarmTerms): Alarm {
 }
 
 /**
- * Adds metrics up; one without data counts as nothing.
+ * Adds metrics up; a metric without data counts as 0.
  *
- * Without gaps an alarm decides by its last periods. With gaps it would look further back, CloudWatch does not say how far.
+ * Without gaps an alarm decides by its last periods. With gaps it would look further back, and CloudWatch does not say
+ * how far.
  */
 function filledTotal(metrics: NamedMetrics, less: NamedMetrics = {}): IMetric {
   const names = Object.keys(metrics);

@@ -7,13 +7,13 @@ export interface AlarmWindow {
 }
 
 /**
- * How late a measurement may be. Those of log lines come with the log, when CloudWatch has read it.
+ * How late a measurement may be. Measurements in log lines arrive when CloudWatch has read the log.
  *
- * An alarm that has not waited for this long cannot tell "nothing happened" from "nothing has arrived yet".
+ * Before this time an alarm cannot distinguish "nothing happened" from "nothing has arrived yet".
  */
 export const metricDelay: Duration = Duration.minutes(5);
 
-/** The longest span that an alarm can look back on. One with periods below an hour looks back on a day at most. */
+/** The longest span that an alarm can look back. With periods below an hour it looks back at most a day. */
 export const longestAlarmWindow: Duration = Duration.days(7);
 
 /**
@@ -25,7 +25,7 @@ export const longestSilence: Duration = Duration.days(6);
 const minute = 60;
 const day = 24 * 60 * minute;
 
-/** Cuts a span into as few periods of at most a day as will do, each a whole number of minutes. */
+/** Cuts a span into as few periods of at most a day as possible, each a whole number of minutes. */
 export function alarmWindow(span: Duration): AlarmWindow {
   const seconds = span.toSeconds({ integral: false });
   const evaluationPeriods = Math.max(1, Math.ceil(seconds / day));
@@ -33,8 +33,8 @@ export function alarmWindow(span: Duration): AlarmWindow {
 }
 
 /**
- * Cuts a span into about ten periods, and one more: whether periods end now or at full hours, those before the last
- * cover the span.
+ * Cuts a span into about ten periods, plus one more: whether periods end now or at full hours, the periods before the
+ * last one cover the span.
  */
 export function fineWindow(span: Duration): AlarmWindow {
   const seconds = span.toSeconds({ integral: false });

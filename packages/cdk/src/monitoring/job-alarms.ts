@@ -30,27 +30,27 @@ import { type AlarmSettings, alarmSettingKinds, alarmText, type RunbookEntry } f
 export interface JobRunMetrics {
   /** Counts runs that finished their work. */
   readonly succeeded: IMetric;
-  /** Each counts runs, or attempts at one, that went wrong. */
+  /** Each counts failed runs, or failed attempts. */
   readonly failed: NamedMetrics;
-  /** Counts runs that found the lock held. @default - runs of this kind are not counted apart */
+  /** Counts runs that found the lock held. @default - these runs are not counted separately */
   readonly skipped?: IMetric;
-  /** Counts runs that found the lock paused by an operator. @default - runs of this kind are not counted apart */
+  /** Counts runs that found the lock paused by an operator. @default - these runs are not counted separately */
   readonly paused?: IMetric;
-  /** Counts runs whose lease ended before they did. @default - runs of this kind are not counted apart */
+  /** Counts runs whose lease ended before the run. @default - these runs are not counted separately */
   readonly lost?: IMetric;
-  /** Each counts runs that were given up and could not be kept. @default - they are not counted */
+  /** Each counts runs that were given up and not kept in a queue. @default - they are not counted */
   readonly undelivered?: NamedMetrics;
 }
 
 /** Properties of {@link JobAlarms}. */
 export interface JobAlarmsProps extends AlarmSettings {
-  /** Where runs go that could not be started, or failed for good. */
+  /** The queue for runs that could not start, or have finally failed. */
   readonly deadLetterQueue: IQueue;
   /** How often the job runs. @default - no alarm for skips in a row */
   readonly interval?: Duration;
   /** The job's name, for the descriptions. */
   readonly jobName: string;
-  /** How long may pass without a run; at most 6 days. @default - no alarm for runs that stay away */
+  /** How long may pass without a run; at most 6 days. @default - no alarm on missed runs */
   readonly maxInterval?: Duration;
   readonly metrics: JobRunMetrics;
   /** How many skips in a row are too many. @default 5 */
@@ -75,10 +75,10 @@ const metricKinds: Kinds<JobRunMetrics> = {
   undelivered: namedMetrics,
 };
 
-/** Above the number of skips that any window can have. */
+/** More than the skips that any window can have. */
 const moreThanAllSkips = 1_000_000;
 
-/** The alarms of one job; each description says what is wrong and where the runbook is. */
+/** The alarms of one job. Each description says what is wrong and where the runbook is. */
 export class JobAlarms extends Construct {
   /** No run has succeeded, and none was skipped or paused, for too long. */
   readonly didNotRun: Alarm | undefined;
@@ -86,7 +86,7 @@ export class JobAlarms extends Construct {
   readonly failed: Alarm;
   /** A run's lease ended before the run did. */
   readonly lostLease: Alarm | undefined;
-  /** Every run of a while was skipped, and not because of a pause. */
+  /** Every run of a time span was skipped, and not because of a pause. */
   readonly skippedInARow: Alarm | undefined;
   /** A run was given up. */
   readonly deadLetters: Alarm;
@@ -111,7 +111,7 @@ export class JobAlarms extends Construct {
     this.deadLetterLost = this.#deadLetterLost();
   }
 
-  /** Every alarm that there is. */
+  /** All alarms of the job. */
   get all(): Alarm[] {
     const { didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost } = this;
     return [didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost].filter(
@@ -153,7 +153,7 @@ export class JobAlarms extends Construct {
     const { jobName, metrics, interval, skipsInARow = 5 } = this.#props;
     const { succeeded, skipped } = metrics;
     if (interval === undefined || skipped === undefined) return undefined;
-    // Late skips count, too: without the delay, those of the last minutes would always be missing.
+    // The span includes late skips: without the delay, the skips of the last minutes would always be missing.
     const span = Duration.seconds(skipsInARow * interval.toSeconds()).plus(metricDelay);
     if (span.toSeconds() > longestAlarmWindow.toSeconds()) return undefined;
     const window = alarmWindow(span);
@@ -162,7 +162,7 @@ export class JobAlarms extends Construct {
         "skippedInARow",
         `The job ${jobName} was skipped ${skipsInARow} times in a row: something holds its lock.`,
       ),
-      // A single success outweighs all skips. A sum works where one of them has never been written, too.
+      // One success outweighs all skips. A sum also works if one of the metrics has never been written.
       metric: new MathExpression({
         expression: `SUM([FILL(skipped, 0), FILL(succeeded, 0) * -${moreThanAllSkips}])`,
         usingMetrics: { skipped, succeeded },

@@ -30,11 +30,11 @@ import type { LeaseTable } from "../table/lease-table.ts";
 export interface LeaseDashboardProps {
   /** @default - a unique name that CloudFormation makes */
   readonly dashboardName?: string;
-  /** How far back the graphs look at first. @default - a day */
+  /** How far back the graphs look by default. @default - a day */
   readonly defaultInterval?: Duration;
-  /** Each gets a row. @default - none */
+  /** Each job gets a row. @default - none */
   readonly jobs?: SingletonJob[];
-  /** Each gets rows; at least one. */
+  /** Each table gets rows; at least one. */
   readonly tables: LeaseTable[];
   /** State machines to show: leased workflows, and the keepers of leases. @default - none */
   readonly workflows?: IStateMachine[];
@@ -52,8 +52,8 @@ const kinds: Kinds<LeaseDashboardProps> = {
  * A dashboard of leases: how often locks are taken, refused and lost, how long callers wait and hold, the table's own
  * metrics, and every job's runs with its alarms.
  *
- * It cannot show the holder of a lock: keys are no dimension of a metric, because each key would be a metric to pay
- * for. A text says how to list the holders.
+ * It cannot show the holder of a lock: keys are no dimension of a metric, because CloudWatch would bill each key as a
+ * metric. A text says how to list the holders.
  *
  * ```ts
  * new LeaseDashboard(this, "Dashboard", { tables: [table], jobs: [closeUnpaidOrders] });
@@ -167,7 +167,7 @@ function workflowRow(workflow: IStateMachine): IWidget[] {
   );
 }
 
-/** Says how to see what no metric can show. */
+/** A text on how to see what no metric can show. */
 function holders(table: LeaseTable): IWidget {
   const { partitionKey, sortKey, token, owner, expiresAt, fence } = attributeNames;
   const columns = [partitionKey, owner, expiresAt, fence].map((name) => `"${name}"`).join(", ");

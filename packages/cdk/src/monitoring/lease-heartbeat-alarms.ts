@@ -18,8 +18,7 @@ const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {
 };
 
 /**
- * The alarms of a heartbeat that many workflows share, made at the first call; they tell everybody that any of its callers
- * names.
+ * The alarms of a heartbeat that many workflows share, created at the first call. They have the actions of all callers.
  */
 export function alarmsOnHeartbeat(heartbeat: ILeaseHeartbeat, settings: AlarmSettings): LeaseHeartbeatAlarms {
   const { actions, ...text } = settings;
@@ -33,11 +32,11 @@ export function alarmsOnHeartbeat(heartbeat: ILeaseHeartbeat, settings: AlarmSet
 }
 
 /**
- * The alarms of keepers: one ended in another way than planned, or the machine that releases the leases of ended
- * executions did, or Step Functions slows them down.
+ * The alarms of keepers: a keeper, or the machine that releases the leases of ended executions, ended abnormally, or
+ * Step Functions throttles them.
  *
  * A keeper that loses its lease stops the work, and fails with LeaseLostError. One alarm reports both cases, and the
- * runbook says how to tell them apart.
+ * runbook says how to distinguish them.
  *
  * ```ts
  * new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat, actions: [new SnsAction(oncall)] });
@@ -46,7 +45,7 @@ export function alarmsOnHeartbeat(heartbeat: ILeaseHeartbeat, settings: AlarmSet
 export class LeaseHeartbeatAlarms extends Construct {
   /** A keeper, or the machine that releases the leases of ended executions, failed, timed out or was aborted. */
   readonly failed: Alarm;
-  /** State transitions of keepers are throttled, again and again: beats come late. */
+  /** State transitions of keepers are throttled again and again: heartbeats are late. */
   readonly throttled: Alarm;
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatAlarmsProps) {

@@ -13,7 +13,7 @@ export interface LeaseTableAlarmsProps extends AlarmSettings {
 const kinds: Kinds<LeaseTableAlarmsProps> = { ...alarmSettingKinds, table: aTable };
 
 /**
- * The alarm of a whole table: a lease expired that was not released.
+ * The alarm of a whole table: an unreleased lease has expired.
  *
  * It needs the function that reads the table's stream and writes the metric.
  */

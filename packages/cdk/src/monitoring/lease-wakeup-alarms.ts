@@ -11,7 +11,7 @@ export interface LeaseWakeupAlarmsProps extends AlarmSettings {
   readonly wakeup: LeaseWakeup;
 }
 
-/** Waiters make a wake-up that is lost good by their own clock, at the earliest when a lease has ended. */
+/** If a wake-up is lost, the waiter looks again by its own timer, at the earliest when a lease has ended. */
 const late = Duration.minutes(1);
 
 const kinds: Kinds<LeaseWakeupAlarmsProps> = {
@@ -22,7 +22,7 @@ const kinds: Kinds<LeaseWakeupAlarmsProps> = {
 /**
  * The alarms of wake-ups: some were given up, or they come late.
  *
- * Neither is a danger to a lock: a waiter looks again by itself, but late.
+ * Neither endangers a lock: a waiter looks again by itself, but late.
  *
  * ```ts
  * new LeaseWakeupAlarms(this, "WakeupAlarms", { wakeup, actions: [new SnsAction(oncall)] });
@@ -31,9 +31,9 @@ const kinds: Kinds<LeaseWakeupAlarmsProps> = {
 export class LeaseWakeupAlarms extends Construct {
   /** The releases of a lock were given up and lie in the dead-letter queue. */
   readonly deadLetters: Alarm;
-  /** Releases were given up, and could not even be put into the dead-letter queue. */
+  /** Releases were given up, and not even the dead-letter queue has them. */
   readonly deadLetterLost: Alarm;
-  /** Releases are seen more than a minute late, again and again. */
+  /** The wakeup sees releases more than a minute late, again and again. */
   readonly late: Alarm;
 
   constructor(scope: Construct, id: string, props: LeaseWakeupAlarmsProps) {

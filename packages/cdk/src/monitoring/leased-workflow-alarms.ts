@@ -20,11 +20,10 @@ const kinds: Kinds<LeasedWorkflowAlarmsProps> = {
 };
 
 /**
- * The alarms of a leased workflow that no {@link SingletonJob} runs, of the stack's keepers, where it uses these, and of
- * what stops it when it is redriven.
+ * The alarms of a leased workflow without a {@link SingletonJob}, of the stack's keepers if it uses them, and of the
+ * guard that stops it after a redrive.
  *
- * An execution that finds the lock held and is told to `fail` does fail, which is told of, too: choose `skip` where that
- * is no news.
+ * With `fail`, an execution that finds the lock held fails and raises an alarm: choose `skip` if you do not want that.
  *
  * ```ts
  * new LeasedWorkflowAlarms(this, "ImportAlarms", { workflow: importing, actions: [new SnsAction(oncall)] });
@@ -34,8 +33,8 @@ export class LeasedWorkflowAlarms extends Construct {
   /** An execution failed, timed out or was aborted. */
   readonly failed: Alarm;
   /**
-   * The alarms of the stack's heartbeat, which all workflows of its table share. Undefined where the workflow was given a
-   * heartbeat: give that one {@link LeaseHeartbeatAlarms}.
+   * The alarms of the stack's heartbeat, which all workflows of its table share. Undefined if the workflow has
+   * its own heartbeat: give that heartbeat {@link LeaseHeartbeatAlarms}.
    */
   readonly keeper: LeaseHeartbeatAlarms | undefined;
 

@@ -7,8 +7,8 @@ import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 import { tellAlso } from "./shared-alarm.ts";
 
 /**
- * The alarm of a stack's redrive guard: it could not stop a workflow that was redriven, which may be at work without a
- * lease. One for each stack; it tells everybody that any of its callers names.
+ * The alarm of a stack's redrive guard: the guard could not stop a redriven workflow, which may work without a lease.
+ * One for each stack; it has the actions of all callers.
  *
  * ```ts
  * alarmOnRedriveGuard(importing.redriveGuard, { actions: [new SnsAction(oncall)] });

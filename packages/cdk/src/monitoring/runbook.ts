@@ -18,13 +18,13 @@ export const runbookAnchors = {
   wakeupsLate: "wake-ups-late",
 } as const;
 
-/** Where the runbook is unless an alarm's props say otherwise. */
+/** The default address of the runbook. */
 export const defaultRunbookUrl = "docs/RUNBOOK.md";
 
 /** An alarm with an entry in the runbook. */
 export type RunbookEntry = keyof typeof runbookAnchors;
 
-/** Where an alarm leads to, and whom it tells. */
+/** The runbook and the actions of an alarm. */
 export interface AlarmSettings {
   /** @default - none */
   readonly actions?: IAlarmAction[];
@@ -35,7 +35,7 @@ export interface AlarmSettings {
 /** The kinds of these props. */
 export const alarmSettingKinds: Kinds<AlarmSettings> = { actions: alarmActions, runbookUrl: aText };
 
-/** Says what is wrong and where to read on. */
+/** A text on what is wrong and where to read on. */
 export function alarmText(
   entry: RunbookEntry,
   what: string,

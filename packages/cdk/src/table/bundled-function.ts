@@ -21,7 +21,7 @@ export interface BundledFunctionTerms {
   readonly code: string;
 }
 
-/** Makes a function of a bundle of this package, with a log and a role of its own. */
+/** Creates a function from a bundle of this package, with its own log and role. */
 export function bundledFunction(
   scope: Construct,
   { description, folder, code }: BundledFunctionTerms,
@@ -30,10 +30,11 @@ export function bundledFunction(
     retention: RetentionDays.ONE_MONTH,
     removalPolicy: RemovalPolicy.DESTROY,
   });
-  // The library's own role has a managed policy, which may write every log of the account.
+  // The library's default role has a managed policy, which may write every log of the account.
   const role = new Role(scope, "HandlerRole", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
   logGroup.grantWrite(role);
-  // Among the assembly's files, since the package's own may be bundled away; the asset's hash is that of the content.
+  // Among the assembly's files, because the package's own files may be bundled away; the asset's hash is that of the
+  // content.
   const path = join(Stage.of(scope)?.assetOutdir ?? "cdk.out", folder);
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, "index.cjs"), code);

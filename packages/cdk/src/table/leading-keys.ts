@@ -2,11 +2,11 @@ import { limits, utf8Bytes } from "@leasehold/client/schema";
 import { Token } from "aws-cdk-lib";
 import { aListOf, aText, checkKind, checkProps, type Kinds } from "../prop-kinds.ts";
 
-/** Which locks a permission is about. Keys and prefixes add up; without either it is about every lock. */
+/** The locks of a permission. Keys and prefixes add up; without either it covers every lock. */
 export interface LeaseKeyScope {
   /** Keys of locks, taken literally: `*`, `?` and `$` mean themselves. @default - no single keys */
   readonly keys?: string[];
-  /** How the keys of the locks start, taken literally. @default - no prefixes */
+  /** Prefixes of the locks' keys, taken literally. @default - no prefixes */
   readonly keyPrefixes?: string[];
 }
 
@@ -18,9 +18,9 @@ const scopeKinds: Kinds<LeaseKeyScope> = { keys: aListOf(aText), keyPrefixes: aL
 const leadingKeys = "dynamodb:LeadingKeys";
 
 /**
- * Gives the conditions that hold a statement to the locks of a scope; undefined for every lock.
+ * Returns the conditions that limit a statement to the locks of a scope; undefined for every lock.
  *
- * Throws when the scope names no lock at all, or a key that DynamoDB cannot have.
+ * Throws when the scope names no lock at all, or a key that DynamoDB does not allow.
  */
 export function leadingKeysConditions(scope: LeaseKeyScope): PolicyConditions | undefined {
   const { keys, keyPrefixes } = checkProps(scope, scopeKinds);
@@ -34,12 +34,12 @@ export function leadingKeysConditions(scope: LeaseKeyScope): PolicyConditions | 
   }
   return {
     "ForAllValues:StringLike": { [leadingKeys]: patterns },
-    // "For all values" is also true of no values at all, and so of a request that names no key.
+    // "For all values" is also true for no values, and so for a request without a key.
     Null: { [leadingKeys]: "false" },
   };
 }
 
-/** Refuses a key that DynamoDB would refuse; a value known at deployment only is let through. */
+/** Refuses a key that DynamoDB would refuse. Accepts a value that is known only at deployment. */
 export function checkLeaseKey(prop: string, key: string): string {
   checkKind(prop, key, aText);
   if (Token.isUnresolved(key)) return key;
@@ -57,6 +57,6 @@ export function checkLeaseKey(prop: string, key: string): string {
 
 /** Writes wildcards, and characters that could begin a policy variable, as IAM's variables for these characters. */
 function literally(key: string): string {
-  // A token stands in the text as a marker of its own, with a dollar sign, that must stay whole.
+  // In the text, a token is a marker with a dollar sign, which must stay whole.
   return Token.isUnresolved(key) ? key : key.replaceAll(/[*?$]/g, (character) => `\${${character}}`);
 }

@@ -24,23 +24,24 @@ import { permitKeys } from "./table-permissions.ts";
 export interface LeaseHistoryProps {
   /** A table with a stream. */
   readonly table: ILeaseTable;
-  /** For how long a change is kept. From a minute to 10 years. */
+  /** How long a change is kept. From a minute to 10 years. */
   readonly keepFor: Duration;
 }
 
 const kinds: Kinds<LeaseHistoryProps> = { table: aTable, keepFor: aDuration };
 
 /**
- * Writes down who held each lock, and how each hold ended, from the table's stream: what `LeaseOperator.history` reads.
+ * Records the holders of each lock, and how each hold ended, from the table's stream. `LeaseOperator.history` reads
+ * them.
  *
  * `LeaseTable({ history })` makes it. No caller of a lock sends or waits for anything more. Costs an invocation for a
- * batch of changes, and 1 write for each: an acquisition and a release are two. Renewals are not seen, but for those of a
- * holder that has taken the lock over. Permits, readers and writers, runs and tasks have no history here. A stream has
- * room for two readers: this one and a LeaseWakeup.
+ * batch of changes, and 1 write for each: an acquisition and a release are two. It does not see renewals, except those
+ * of a holder that has taken the lock over. Permits, readers and writers, runs and tasks have no history here. A stream
+ * has room for two readers: this one and a LeaseWakeup.
  */
 export class LeaseHistory extends Construct {
   readonly handler: LambdaFunction;
-  /** Records that could not be written down. */
+  /** Records that could not be written. */
   readonly deadLetterQueue: Queue;
 
   constructor(scope: Construct, id: string, props: LeaseHistoryProps) {
@@ -74,12 +75,12 @@ export class LeaseHistory extends Construct {
     handler.addEnvironment(environmentNames.tableName, table.tableName);
     handler.addEnvironment(historyRetentionVariable, String(keepFor.toMilliseconds()));
     permitKeys(table, handler, "write");
-    // An item of the history is under its lock's key: no condition on keys tells them apart.
+    // The history's items have their lock's key, so no condition on keys can distinguish them.
     Grant.addToPrincipal({ grantee: handler, actions: ["dynamodb:PutItem"], resourceArns: [table.tableArn] });
   }
 }
 
-/** The writes of locks that begin a hold or end one, and requests to stop; never the history's own. */
+/** The writes that begin or end a hold of a lock, and requests to stop; never the history's own. */
 function changesOfLocks(): object[] {
   const { sortKey, token, lastEnd, revocation } = attributeNames;
   const Keys = { [sortKey]: { S: FilterRule.isEqual(leaseSortKey) } };

@@ -2,7 +2,7 @@ import { dimensionNames, inMilliseconds, type MetricName, metricsNamespace } fro
 import { Metric, type MetricOptions, Stats } from "aws-cdk-lib/aws-cloudwatch";
 
 /**
- * Gives one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th
+ * Returns one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th
  * percentile.
  *
  * With a job, only the metrics of that job's runs; otherwise those of all uses of the table.

@@ -17,13 +17,13 @@ export interface ILeaseTable extends IConstruct {
   readonly tableArn: string;
   /** The stream's ARN; undefined without a stream. */
   readonly tableStreamArn: string | undefined;
-  /** The key of the table's encryption; undefined where AWS owns it. */
+  /** The key of the table's encryption; undefined if AWS owns it. */
   readonly encryptionKey: IKey | undefined;
-  /** How the table and its replicas are encrypted; undefined where this app does not define it. */
+  /** How the table and its replicas are encrypted; undefined if this app does not define it. */
   readonly encryption: TableEncryptionV2 | undefined;
   /** Regions of the table's replicas, besides its own. */
   readonly replicaRegions: string[];
-  /** How replicas follow each other's writes; undefined where this app does not define it. */
+  /** How replicas follow each other's writes; undefined if this app does not define it. */
   readonly multiRegionConsistency: MultiRegionConsistency | undefined;
   /** Permissions on the table. */
   readonly grants: LeaseTableGrants;
@@ -34,19 +34,19 @@ export interface ILeaseTable extends IConstruct {
   nameFor(user: IConstruct): string;
   /** Gives one of the table's metrics, as clients of this account and region write it. */
   metric(name: MetricName, props?: MetricOptions): Metric;
-  /** How often a lock was taken. */
+  /** How often a caller acquired a lock. */
   metricAcquired(props?: MetricOptions): Metric;
   /** How often a call met another holder. */
   metricContended(props?: MetricOptions): Metric;
-  /** How often an expired lock was taken from its holder. */
+  /** How often a caller took over an expired lock. */
   metricTakenOver(props?: MetricOptions): Metric;
   /** How often a renewal was confirmed. */
   metricRenewed(props?: MetricOptions): Metric;
   /** How often a lease ended before it was released. */
   metricLost(props?: MetricOptions): Metric;
-  /** How often a holder let its lock go. */
+  /** How often a holder released its lock. */
   metricReleased(props?: MetricOptions): Metric;
-  /** How often ttl removed a lease that was still held: its holder died, and no caller wanted the lock since. */
+  /** How often ttl removed an unreleased lease: its holder died, and no caller has wanted the lock since. */
   metricExpired(props?: MetricOptions): Metric;
   /** How often the work of a slot was done and its record was not confirmed, so that a retry may do it again. */
   metricCompletionFailed(props?: MetricOptions): Metric;
@@ -54,9 +54,9 @@ export interface ILeaseTable extends IConstruct {
   metricWaitTime(props?: MetricOptions): Metric;
   /** Milliseconds from the grant to the release or the loss. */
   metricHoldTime(props?: MetricOptions): Metric;
-  /** Milliseconds by which a machine's clock was off, where that was more than the client allows. */
+  /** How far a machine's clock was off, in milliseconds, if that was more than the client allows. */
   metricClockSkew(props?: MetricOptions): Metric;
-  /** DynamoDB's own count of refused conditional writes: contention, renewals that came too late, and takeovers. */
+  /** DynamoDB's own count of refused conditional writes: contention, late renewals, and takeovers. */
   metricConditionalCheckFailedRequests(props?: MetricOptions): Metric;
 }
 

@@ -10,19 +10,19 @@ const useActions = [
   "dynamodb:UpdateItem",
   "dynamodb:GetItem",
   "dynamodb:ConditionCheckItem",
-  // Heartbeats that are due together travel in one BatchExecuteStatement, which is permitted by statement.
+  // Heartbeats that are due together use one BatchExecuteStatement, which IAM permits by statement.
   "dynamodb:PartiQLUpdate",
 ];
 
-/** Actions of a keeper of leases: it acquires nothing, and takes part in no transaction and no batch. */
+/** Actions of a keeper: it acquires nothing, and uses no transaction and no batch. */
 const keepActions = ["dynamodb:UpdateItem", "dynamodb:GetItem"];
-/** Actions of looks at one key. A look for an unknown task checks both of its sort keys at one moment. */
+/** Actions of reads of one key. A read of an unknown task checks both of its sort keys at one moment. */
 const lookActions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem"];
 
-/** Actions of looks at all keys, by `list`. */
+/** Actions of reads of all keys, by `list`. */
 const listAction = "dynamodb:Scan";
 
-/** More actions of operators: each is a write on the condition of what they have read. */
+/** More actions of operators: each is a conditional write after a read. */
 const operateActions = ["dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
 /** More actions of single flight, job runs and task sets: they read all items under a key. */
@@ -31,11 +31,12 @@ const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"
 /**
  * Permissions on a lease table, none wider than its name says.
  *
- * Each is for the table itself and for its replicas, and for the keys of their encryption where they have some.
+ * Each is for the table itself and its replicas, and for their encryption keys if they have any.
  *
- * A grantee of another account is permitted by the table's own policy as well, for the table's own region. A role that
- * another stack of the app defines is permitted there by the whole account, since the role is deployed later than the
- * table; its own policy narrows that. Throws where neither the grantee nor the table is of this app, and for a service.
+ * For a grantee of another account, the table's own policy permits it as well, for the table's own region. If another
+ * stack of the app defines the role, that policy permits the whole account, because the role is deployed later than the
+ * table; the role's own policy narrows that. Throws if neither the grantee nor the table belongs to this app, and for a
+ * service.
  *
  * ```ts
  * table.grants.useLeases(worker, { keyPrefixes: ["orders/"] });
@@ -44,7 +45,7 @@ const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"
  * ```
  */
 export class LeaseTableGrants {
-  /** Gives the permissions that there are on a table. */
+  /** Returns the permissions of a table. */
   static fromLeaseTable(table: ILeaseTable): LeaseTableGrants {
     return new LeaseTableGrants(table);
   }
@@ -56,11 +57,11 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits all that a `LeaseClient` does with a lock: acquire, wait, renew, release, inspect, force a release, and
-   * take part in a transaction by its condition check.
+   * Permits everything that a `LeaseClient` does with a lock: acquire, wait, renew, release, inspect, force a release,
+   * and take part in a transaction by its condition check.
    *
-   * Everything but listing. With keys or prefixes the condition is on the partition key (`dynamodb:LeadingKeys`), so
-   * it covers what else is kept under a lock's key, too.
+   * Everything but listing. With keys or prefixes the condition is on the partition key (`dynamodb:LeadingKeys`), so it
+   * also covers the other items under a lock's key.
    *
    * @param grantee who may use the locks
    * @param scope the locks; all of the table's by default
@@ -70,16 +71,16 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits to look at locks, and to renew and release leases: what a keeper sends, and no more.
+   * Permits to read locks, and to renew and release leases: only what a keeper sends.
    *
-   * An update is permitted as a whole: DynamoDB's permissions do not tell a renewal from an acquisition.
+   * It permits every update, because DynamoDB's permissions do not distinguish a renewal from an acquisition.
    */
   keepLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     return this.#permit(grantee, "write", keepActions, scope);
   }
 
   /**
-   * Permits all that is permitted by `useLeases`, and what the other primitives need: to query the items under a key,
+   * Permits everything that `useLeases` permits, and what the other primitives need: to query the items under a key,
    * and to delete tasks that are done.
    */
   usePrimitives(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
@@ -87,33 +88,34 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits every look, and no write: `inspect`, `inspectAll`, `describe`, `list`, `doneSlot`, an operator's `describe`,
-   * `audit` and `history`, the `inspect` of semaphores, fair locks
-   * and read-write locks, a leader's `current` and `observe`, a task set's `get`, `counts` and `list`, and a job's `get`,
-   * `runs` and `missed`.
+   * Permits every read, and no write: `inspect`, `inspectAll`, `describe`, `list`, `doneSlot`, an operator's
+   * `describe`, `audit` and `history`, the `inspect` of semaphores, fair locks and read-write locks, a leader's
+   * `current` and `observe`, a task set's `get`, `counts` and `list`, and a job's `get`, `runs` and `missed`.
    *
-   * With keys or prefixes: every look but `list`, `listPages` and the audit of all keys, for DynamoDB knows no condition on the keys that a Scan
-   * may return. Who needs both is granted `listLeases` as well, and then sees every key.
+   * With keys or prefixes: every read except `list`, `listPages` and the audit of all keys, because DynamoDB has no
+   * condition on the keys that a Scan returns. For both, grant `listLeases` as well; then the grantee sees every key.
    *
-   * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
+   * Records show payloads and tokens. With a token but without the permission to write, the grantee cannot renew or
+   * release a lease.
    */
   read(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     return this.#permit(grantee, "read", looks(scope), scope);
   }
 
   /**
-   * Permits what people do with others' leases, tasks and runs: all that `read` permits, and `forceRelease`,
-   * `requestRevocation`, `takeBackSlot`, an operator's `stop`, `break`, `pause` and `resume`, a task set's `cancel`, `requeue` and `requeueAll`, and a job's `skip` and
-   * `takeBack`.
+   * Permits operators' actions on others' leases, tasks and runs: everything that `read` permits, and `forceRelease`,
+   * `requestRevocation`, `takeBackSlot`, an operator's `stop`, `break`, `pause` and `resume`, a task set's `cancel`,
+   * `requeue` and `requeueAll`, and a job's `skip` and `takeBack`.
    *
-   * With keys or prefixes without `list`, as `read`. DynamoDB cannot tell these writes from others, so an operator may also
-   * acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit batched renewals, too.
+   * With keys or prefixes it does not permit `list`, like `read`. DynamoDB cannot distinguish these writes from others,
+   * so an operator may also acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit
+   * batched renewals, too.
    */
   operate(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     return this.#permit(grantee, "write", [...looks(scope), ...operateActions], scope);
   }
 
-  /** Permits to look at a lock (`client.inspect`), and nothing else. */
+  /** Permits to read a lock (`client.inspect`), and nothing else. */
   inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     return this.#permit(grantee, "read", ["dynamodb:GetItem"], scope);
   }
@@ -121,7 +123,7 @@ export class LeaseTableGrants {
   /**
    * Permits to list the locks (`client.list`).
    *
-   * A Scan reads every lock of the table: DynamoDB knows no condition on the keys that it may return.
+   * A Scan reads every lock of the table: DynamoDB has no condition on the keys that it returns.
    */
   listLeases(grantee: IGrantable): Grant {
     return this.#permit(grantee, "read", [listAction], {});
@@ -144,7 +146,7 @@ export class LeaseTableGrants {
     return permit(table, { grantee, actions, resourceArns, policyMethod: "addToStreamResourcePolicy" });
   }
 
-  /** Permits actions on the table, and with its key what they need of that. */
+  /** Permits actions on the table, and the actions that they need on its encryption key. */
   #permit(grantee: IGrantable, access: "read" | "write", actions: string[], scope: LeaseKeyScope): Grant {
     checkKind("grantee", grantee, aGrantee);
     const table = this.#table;

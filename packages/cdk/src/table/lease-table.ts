@@ -33,41 +33,44 @@ import { type ILeaseTable, LeaseTableBase } from "./lease-table-base.ts";
 /** Properties of {@link LeaseTable}. */
 export interface LeaseTableProps {
   /**
-   * How capacity is paid for. With `Billing.provisioned` a table that is too small refuses renewals, and holders lose their
-   * leases.
+   * The billing of capacity. With `Billing.provisioned`, a table with too little capacity refuses renewals, and holders
+   * lose their leases.
    *
    * @default Billing.onDemand()
    */
   readonly billing?: Billing;
   /**
-   * Whether CloudWatch ranks the keys that are used most, or that were throttled. It shows keys as they are: a lock's key
-   * must be no secret. A replica may have its own.
+   * Whether CloudWatch ranks the most used or throttled keys. It shows keys in plain text, so a lock's key must not be
+   * secret. A replica may have its own.
    *
    * @default - no such ranking
    */
   readonly contributorInsightsSpecification?: ContributorInsightsSpecification;
-  /** Whether the table refuses to be deleted until this is taken back. @default true */
+  /** Whether the table refuses to be deleted. @default true */
   readonly deletionProtection?: boolean;
   /** A key of KMS needs `env.region` of the stack to be set. @default - a key that AWS owns, at no cost */
   readonly encryption?: TableEncryptionV2;
   /**
-   * For how long the table keeps who held each lock, and how each hold ended: see {@link LeaseHistory}. It turns the
-   * stream on, and makes a function that reads it. From a minute to 10 years.
+   * How long the table keeps the history of each lock: its holders, and how each hold ended; see {@link LeaseHistory}.
+   * It turns the stream on, and creates a function that reads it. From a minute to 10 years.
    *
    * @default - no history
    */
   readonly history?: Duration;
   /**
-   * How replicas follow each other's writes. A lock that is taken in more than one region needs STRONG, which
-   * DynamoDB has for three regions: two replicas, or one and a witness. Such a table has neither ttl nor transactions:
-   * unused locks stay, and a `history` and a {@link LeaseWakeup} are refused.
+   * How replicas follow each other's writes. A lock with holders in more than one region needs STRONG, which DynamoDB
+   * has for three regions: two replicas, or one and a witness. Such a table has neither ttl nor transactions: unused
+   * locks stay, and a `history` and a {@link LeaseWakeup} are refused.
    *
    * @default MultiRegionConsistency.EVENTUAL
    */
   readonly multiRegionConsistency?: MultiRegionConsistency;
   /** Whether the table can be set back to any second of the last 35 days. @default true */
   readonly pointInTimeRecovery?: boolean;
-  /** What becomes of the table when it leaves its stack. With it go the fencing tokens. @default RemovalPolicy.RETAIN */
+  /**
+   * What happens to the table when it leaves its stack. Deleting it deletes the fencing tokens.
+   * @default RemovalPolicy.RETAIN
+   */
   readonly removalPolicy?: RemovalPolicy;
   /** Copies in other regions. The stack's own region has to be set. @default - none */
   readonly replicas?: ReplicaTableProps[];
@@ -79,7 +82,7 @@ export interface LeaseTableProps {
   readonly resourcePolicy?: PolicyDocument;
   /**
    * Whether changes appear on a stream, with the item before and after. Waiting workflows, queued jobs, a `history` and
-   * the report of leases whose holder died need it.
+   * the metric of dead holders' leases need it.
    *
    * @default - true with a `history`, otherwise false
    */
@@ -87,10 +90,10 @@ export interface LeaseTableProps {
   /** @default - a unique name that CloudFormation makes */
   readonly tableName?: string;
   /**
-   * How many requests a second the table can take at once, before a peak comes. It can be raised, and not lowered, and
-   * raising it costs once.
+   * How many requests a second the table can serve at once, before a peak comes. It can be raised but not lowered, and
+   * each raise has a one-time cost.
    *
-   * @default - what DynamoDB gives a new table
+   * @default - DynamoDB's default for a new table
    */
   readonly warmThroughput?: WarmThroughput;
   /** The region that takes part in a strongly consistent table without a replica. @default - none */
@@ -117,8 +120,8 @@ const kinds: Kinds<LeaseTableProps> = {
 /**
  * The table that keeps leases: on demand by default, with ttl, backed up, and protected from deletion.
  *
- * It outlives its stack unless told otherwise. A table that is lost loses the fencing tokens with it; new ones still
- * grow, because they are seeded from the time.
+ * By default it outlives its stack. A lost table loses the fencing tokens; new ones still grow, because they start from
+ * the time.
  *
  * ```ts
  * const table = new LeaseTable(this, "Leases");
@@ -127,17 +130,17 @@ const kinds: Kinds<LeaseTableProps> = {
  * ```
  */
 export class LeaseTable extends LeaseTableBase {
-  /** Names a lease table that is defined elsewhere, in this account and region. */
+  /** Refers to a lease table that is defined elsewhere, in this account and region. */
   static fromLeaseTableName(scope: Construct, id: string, tableName: string): ILeaseTable {
     const attributes = { tableName: checkKind("tableName", tableName, aText) };
     return LeaseTable.fromLeaseTableAttributes(scope, id, attributes);
   }
 
   /**
-   * Names a lease table that is defined elsewhere, also in another account.
+   * Refers to a lease table that is defined elsewhere, also in another account.
    *
-   * What uses it here addresses it by its ARN. A table of another account needs a resource-based policy that permits
-   * the roles of this account, and must not be encrypted with the key `aws/dynamodb`. A workflow, a heartbeat or a job
+   * Its users here address it by its ARN. A table of another account needs a resource-based policy that permits the
+   * roles of this account, and must not be encrypted with the key `aws/dynamodb`. A workflow, a heartbeat or a job
    * cannot use a table of another region, and a LeaseWakeup none of another account: both are refused at synth.
    */
   static fromLeaseTableArn(scope: Construct, id: string, tableArn: string): ILeaseTable {
@@ -145,7 +148,7 @@ export class LeaseTable extends LeaseTableBase {
     return LeaseTable.fromLeaseTableAttributes(scope, id, attributes);
   }
 
-  /** Names a lease table that is defined elsewhere, with its stream or its encryption key. */
+  /** Refers to a lease table that is defined elsewhere, with its stream or its encryption key. */
   static fromLeaseTableAttributes(scope: Construct, id: string, attributes: TableAttributesV2): ILeaseTable {
     return new ImportedLeaseTable(scope, id, attributes);
   }
@@ -170,7 +173,7 @@ export class LeaseTable extends LeaseTableBase {
   readonly encryption: TableEncryptionV2 | undefined;
   readonly replicaRegions: string[];
   readonly multiRegionConsistency: MultiRegionConsistency | undefined;
-  /** What keeps the history; undefined without one. */
+  /** The construct that records the history; undefined without one. */
   readonly history: LeaseHistory | undefined;
 
   constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
@@ -204,11 +207,11 @@ export class LeaseTable extends LeaseTableBase {
       removalPolicy: given.removalPolicy ?? RemovalPolicy.RETAIN,
       ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
     });
-    // By this tag, the command line finds the table where none is named.
+    // By this tag, the command line finds the table if the user names none.
     Tags.of(table).add("leasehold", "true");
     // The library's own types disagree under exactOptionalPropertyTypes.
     this.table = table as ITableV2;
-    // TableV2 has an ARN to give even where there is no stream. Replicas bring one of the same kind.
+    // TableV2 has an ARN even without a stream. Replicas bring a stream of the same kind.
     this.tableStreamArn = stream || replicas.length > 0 ? table.tableStreamArn : undefined;
     this.replicaRegions = replicas.map(({ region }) => region);
     this.multiRegionConsistency = multiRegionConsistency;
@@ -234,14 +237,14 @@ const passedOnNames = [
   "witnessRegion",
 ] as const;
 
-/** The props that TableV2 takes as they are. A prop that was not given must not be there. */
+/** The props that TableV2 takes unchanged. An absent prop must stay absent. */
 function passedOn(props: LeaseTableProps): Pick<LeaseTableProps, (typeof passedOnNames)[number]> {
   return Object.fromEntries(
     passedOnNames.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
   );
 }
 
-/** What KMS keys and replicas are written as depends on the region, and the library's own errors do not say what to set. */
+/** The form of KMS keys and replicas depends on the region, and the library's own errors do not say what to set. */
 function checkRegionIsSet(table: LeaseTable, { encryption, replicas, witnessRegion }: LeaseTableProps): void {
   const stack = Stack.of(table);
   if (!Token.isUnresolved(stack.region)) return;

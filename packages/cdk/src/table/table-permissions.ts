@@ -14,14 +14,14 @@ import { acceptFinding } from "../accepted-findings.ts";
 import type { PolicyConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
-/** What DynamoDB asks KMS for on behalf of a caller that reads, and of one that writes. */
+/** DynamoDB's requests to KMS on behalf of a caller that reads, and of one that writes. */
 const readKey = ["kms:Decrypt", "kms:DescribeKey"];
 const keyActions: Readonly<Record<"read" | "write", string[]>> = {
   read: readKey,
   write: [...readKey, "kms:Encrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"],
 };
 
-/** Permits what a caller's requests need of the keys of a table and of its replicas. */
+/** Permits what a caller's requests need of the encryption keys of a table and its replicas. */
 export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: "read" | "write"): void {
   const actions = keyActions[access];
   const key = table.encryptionKey;
@@ -62,10 +62,10 @@ type WithPolicies = Partial<
 >;
 
 /**
- * Permits actions by the grantee's policy, and by the table's policy where the grantee is of another account or has no
- * policy to add to.
+ * Permits actions by the grantee's policy. Also by the table's policy if the grantee belongs to another account, or has
+ * no policy to extend.
  *
- * Throws when neither could be added to.
+ * Throws if neither policy can be extended.
  */
 export function permit(table: ILeaseTable, permission: Permission): Grant {
   const { grantee, actions, resourceArns, conditions, policyMethod } = permission;
@@ -89,9 +89,9 @@ export function permit(table: ILeaseTable, permission: Permission): Grant {
   if (isAttached && !isForeign) return grant;
   const statement = new PolicyStatement({
     actions,
-    // In a policy on a resource, which is this resource.
+    // A policy on a resource applies to that resource.
     resources: ["*"],
-    // A role that is yet to be made would be refused in the policy of a table that is deployed before it.
+    // The policy of a table that is deployed earlier would refuse a role that does not exist yet.
     principals: [isAttached ? new AccountPrincipal(principal.principalAccount) : principal],
     ...withConditions,
   });
@@ -106,7 +106,7 @@ export function permit(table: ILeaseTable, permission: Permission): Grant {
   return grant;
 }
 
-/** Another account's half of a permission is not this app's to write. */
+/** This app cannot write another account's half of a permission. */
 function tellOtherHalf(
   table: ILeaseTable,
   principal: IPrincipal,
@@ -128,7 +128,10 @@ function isDefinedHere({ node }: IConstruct): boolean {
   return node.defaultChild !== undefined;
 }
 
-/** Whether permissions are added to a principal's policy: an imported role of another account only says so. */
+/**
+ * Whether permissions are added to a principal's policy. An imported role of another account claims so, but does not
+ * add them.
+ */
 function isAttachedTo(principal: IPrincipal): boolean {
   if (!Construct.isConstruct(principal)) return !(principal instanceof PrincipalBase);
   return !differ(principal.principalAccount, Stack.of(principal).account);
@@ -142,7 +145,7 @@ function fragmentOf(principal: IPrincipal): object {
   try {
     return principal.policyFragment.principalJson;
   } catch {
-    // Ignored: an imported function without its role has none, and the CDK itself warns of that.
+    // Ignored: an imported function without a role has none, and the CDK itself warns of that.
     return {};
   }
 }

@@ -2,9 +2,9 @@ import { type IResource, type ResourceEnvironment, Stack, Token, TokenComparison
 import type { IConstruct } from "constructs";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
-/** Whether two accounts, or two regions, are the same; undefined where only a deployment knows. */
+/** Whether two accounts, or two regions, are the same; undefined if only the deployment knows. */
 export function areSame(one: string, other: string): boolean | undefined {
-  // Also where both are the stack's own, which only a deployment knows.
+  // Also if both are the stack's own, which only the deployment knows.
   if (one === other) return true;
   return Token.compareStrings(one, other) === TokenComparison.DIFFERENT ? false : undefined;
 }
@@ -21,7 +21,7 @@ export function nameFor(user: IConstruct, table: ILeaseTable): string {
   return isHere ? table.tableName : table.tableArn;
 }
 
-/** Refuses a table of another region for constructs whose requests go to their own region only. */
+/** Refuses a table of another region for constructs whose requests stay in their own region. */
 export function checkRegion(user: IConstruct, table: ILeaseTable): void {
   const [here, there] = [Stack.of(user).region, table.table.env.region];
   if (areSame(here, there) !== false) return;
@@ -31,7 +31,7 @@ export function checkRegion(user: IConstruct, table: ILeaseTable): void {
   );
 }
 
-/** Refuses a table of another account for constructs that answer for its waiting runs. */
+/** Refuses a table of another account for constructs that wake or answer its waiting runs. */
 export function checkAccount(user: IConstruct, table: ILeaseTable): void {
   const [here, there] = [Stack.of(user).account, table.table.env.account];
   if (areSame(here, there) !== false) return;
@@ -41,13 +41,13 @@ export function checkAccount(user: IConstruct, table: ILeaseTable): void {
   );
 }
 
-/** Whether two tables are one: also where two stacks have imported it. */
+/** Whether two tables are the same, even if two stacks have imported it. */
 export function isSameTable(one: ILeaseTable, other: ILeaseTable): boolean {
   const arnOf = (table: ILeaseTable): string => JSON.stringify(Stack.of(table).resolve(table.tableArn));
   return one === other || arnOf(one) === arnOf(other);
 }
 
-/** Refuses to serve a state machine or a function of another account or region, which Step Functions and Lambda do not. */
+/** Refuses a state machine or a function of another account or region: Step Functions and Lambda do not reach it. */
 export function checkServed(
   part: { readonly construct: IConstruct; readonly env: ResourceEnvironment; readonly does: string },
   served: IResource,

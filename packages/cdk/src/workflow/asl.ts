@@ -1,4 +1,4 @@
-/** The part of Amazon States Language that the definitions here are written in. */
+/** The part of Amazon States Language that these definitions use. */
 import { Aws } from "aws-cdk-lib";
 
 /** A JSON value of a definition; text in `{% %}` is JSONata. */
@@ -25,7 +25,7 @@ export function literal(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Gives one of two values as a condition says; what both have in common stays as it is. */
+/** Returns one of two values by a condition; their common parts stay unchanged. */
 export function chosen(condition: string, value: Json, otherwise: Json): Json {
   if (JSON.stringify(value) === JSON.stringify(otherwise)) return value;
   const [fields, others] = [objectFields(value), objectFields(otherwise)];
@@ -92,7 +92,7 @@ const evaluationFailed = "States.QueryEvaluationError";
 /** The fields that a call needs; the rest is any field of a Task state. */
 type Call = { readonly Arguments: Json; readonly [field: string]: Json };
 
-/** A call of an AWS API, by the SDK integration, repeated where it fails. */
+/** A call of an AWS API, by the SDK integration, repeated after a failure. */
 export function call(action: string, state: Call): State {
   return callOnce(action, { Retry: retryUnless(), ...state });
 }
@@ -104,10 +104,10 @@ export function callOnce(action: string, state: Call): State {
 }
 
 /**
- * A refusal is an answer; all else may pass. Jitter keeps many workflows from coming back together. Three retries end
- * within seconds, so that a lease is given up on while most of its time is left.
+ * A refusal is an answer; every other error may pass. Jitter keeps many workflows from retrying together. Three retries
+ * end within seconds, so that the machine gives up while most of the lease's time is left.
  *
- * @param answers errors that are answers of this call, too
+ * @param answers more errors that are answers of this call
  */
 export function retryUnless(...answers: readonly string[]): Json {
   return [
@@ -136,15 +136,18 @@ export function wait(seconds: string, next: string): State {
   return { Type: "Wait", QueryLanguage: "JSONata", Seconds: jsonata(seconds), Next: next };
 }
 
-/** The end of an execution that has done its work. */
+/** The end of an execution that succeeded. */
 export function succeed(output?: Json): State {
   return { Type: "Succeed", QueryLanguage: "JSONata", ...(output === undefined ? {} : { Output: output }) };
 }
 
-/** The end of an execution that did not. */
+/** The end of an execution that failed. */
 export function fail(error: string, cause: string): State {
   return { Type: "Fail", QueryLanguage: "JSONata", Error: error, Cause: cause };
 }
 
-/** A member of the input of an execution that another one starts: by it the console of Step Functions links the two. */
+/**
+ * A member of the input of an execution that another execution starts: the console of Step Functions links the two by
+ * it.
+ */
 export const startedBy = "'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID': $states.context.Execution.Id";

@@ -1,9 +1,10 @@
 /**
- * Definitions as files of the assembly. A template with ten inline definitions of a leased workflow is larger than
- * CloudFormation takes.
+ * Definitions as files of the assembly. Ten inline definitions of a leased workflow exceed CloudFormation's limit for a
+ * template.
  *
- * What only the deployment knows stands in the file as `${Leasehold_1}`, and the template gives its value. CloudFormation
- * replaces these texts before it reads the file as JSON. So workflows with the same settings share one file.
+ * A value that only the deployment knows is `${Leasehold_1}` in the file, and the template gives the value.
+ * CloudFormation replaces these texts before it reads the file as JSON. So workflows with the same settings share one
+ * file.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -18,12 +19,14 @@ export interface DefinitionFile {
   readonly substitutions: Record<string, string>;
 }
 
-/** Gives a text that a definition's file leaves open: definitions that differ in it alone share one file. */
+/**
+ * Returns a text that becomes a placeholder in a definition's file: definitions that differ only in it share one file.
+ */
 export function leftOpen(text: string): string {
   return Lazy.uncachedString({ produce: () => text });
 }
 
-/** Writes a definition among the assembly's files; the same text is one file. */
+/** Writes a definition to a file of the assembly; the same text is one file. */
 export function definitionFile(scope: Construct, definition: Definition): DefinitionFile {
   const { text, substitutions } = withPlaceholders(Stack.of(scope), definition);
   const folder = join(Stage.of(scope)?.assetOutdir ?? "cdk.out", "leasehold-definitions");
@@ -39,7 +42,7 @@ function withPlaceholders(
 ): { readonly text: string; readonly substitutions: Record<string, string> } {
   const substitutions: Record<string, string> = {};
   const names = new Map<unknown, string>();
-  /** Names are numbers in the order of appearance, so that the text does not depend on what they stand for. */
+  /** Names are numbers in the order of appearance, so that the text does not depend on the values. */
   const placeholder = (value: unknown, written: () => string): string => {
     const name = names.get(value) ?? `Leasehold_${names.size + 1}`;
     if (!names.has(value)) {
@@ -59,7 +62,7 @@ function withPlaceholders(
   };
   const write = (value: unknown): string => {
     if (typeof value === "string") return text(value);
-    // A number, a list or an object that is known later.
+    // A number, a list or an object that only the deployment knows.
     if (Token.isUnresolved(value)) return wholly(value);
     if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
     if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -69,13 +72,13 @@ function withPlaceholders(
   return { text: write(definition), substitutions };
 }
 
-/** Whether a token stands for a text; one of CloudFormation's functions does, inside a definition. */
+/** Whether a token resolves to a text; inside a definition, one of CloudFormation's functions does. */
 function isText(resolved: unknown): boolean {
   if (typeof resolved !== "object" || resolved === null) return typeof resolved === "string";
   return Object.keys(resolved).some((name) => name === "Ref" || name.startsWith("Fn::"));
 }
 
-/** The value of a token as it stands inside a text of JSON: escaped, without the quotes. */
+/** The value of a token inside a JSON text: escaped, without the quotes. */
 function insideQuotes(stack: Stack, token: string): string {
   const produce = (context: IResolveContext): unknown => {
     const written: unknown = context.resolve(stack.toJsonString(token));

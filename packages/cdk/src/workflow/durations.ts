@@ -1,6 +1,6 @@
 import { Duration, Tokenization } from "aws-cdk-lib";
 
-/** Gives a duration in milliseconds, or refuses it. */
+/** Returns a duration in milliseconds, or refuses it. */
 export function checkedMs(prop: string, duration: Duration, least: Duration, most: Duration): number {
   checkKnown(prop, duration, "a state machine's definition is made of it");
   const ms = duration.toMilliseconds();
@@ -11,7 +11,7 @@ export function checkedMs(prop: string, duration: Duration, least: Duration, mos
   return ms;
 }
 
-/** Refuses a duration that only a deployment knows, where something has to be worked out from it. */
+/** Refuses a duration that only the deployment knows, if a calculation needs it. */
 export function checkKnown(prop: string, duration: Duration, reason: string): void {
   if (!duration.isUnresolved()) return;
   throw new Error(`${prop} is known at deployment only, and ${reason}: give a Duration of a plain number`);
@@ -28,5 +28,5 @@ export function millisecondsText(prop: string, duration: Duration): string {
   return Tokenization.stringifyNumber(duration.toMilliseconds());
 }
 
-/** How long leases, waits and retentions may be at most. */
+/** The longest lease, wait and retention. */
 export const aYear: Duration = Duration.days(365);

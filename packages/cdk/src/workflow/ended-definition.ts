@@ -1,23 +1,24 @@
 /**
- * What is done when an execution has ended that may hold a lease: the lease is let go at once, and its keeper finds that
- * out with its next renewal.
+ * When an execution that may hold a lease has ended, this machine releases the lease at once, and the keeper notices
+ * that at its next renewal.
  *
  *     Begin ─▶ See ─▶ JudgeHolder ─▶ Ask ─▶ IsOver ─▶ Release ─▶ Pause ─▶ AskAgain ─▶ IsAtWork ─▶ Done
  *                                                                                        │ it was redriven
  *                                                             Done ◀─ Stop ◀─ HasLease ◀─ SeeAgain
  *
- * And what is done when a keeper has ended in another way than its own: a new one takes its place, or the work is stopped.
+ * When a keeper has ended abnormally, this machine starts a new keeper in its place, or stops the work.
  *
  *     Begin ─▶ SeeKept ─▶ JudgeKept ─▶ StartKeeper ─▶ Done        the lease is the work's
  *                 ▲           │             ▼ it fails
  *                 └───────────┼──────── PauseKept
  *                             └─▶ Stop ─▶ Done                    it is another's; or no keeper can be started
  *
- * A lease is a lock's or a permit's: the event says which, or the lock is looked at first, and then the permits.
+ * A lease is a lock's or a permit's: the event says which. Otherwise the machine reads the lock first, and then the
+ * permits.
  *
- * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
- * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
- * An execution that was redriven while its lease was let go is at work without one: it is stopped.
+ * It acts only on a lease that names the ended execution as its owner, and proves the lease by token and fencing token.
+ * So an event may be late, doubled or lost: a later lease has another owner, and the keeper looks by itself. If an
+ * execution is redriven while its lease is being released, it works without a lease, and is stopped.
  */
 import {
   call,
@@ -59,13 +60,13 @@ import { inspectPermitsArguments } from "./permit-requests.ts";
 import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
-/** What the machine needs besides the table. */
+/** The terms of the machine besides the table. */
 export interface EndedTerms extends LeaseTerms {
   /** The keeper's ARN; may be a token. */
   readonly keeperArn: string;
 }
 
-/** A keeper that ends with these has stopped its work, or has never kept it. */
+/** A keeper that ends with one of these has stopped its work, or has never kept its lease. */
 const ownEnds: readonly string[] = [
   "LeaseLostError",
   "InvalidOptionsError",
@@ -73,14 +74,14 @@ const ownEnds: readonly string[] = [
   notProvenError,
 ];
 /**
- * Keepers that take the place of one another, or fail to; then the work is stopped. One that hands over ends the row, so
- * that it does not grow for as long as the work goes on.
+ * The most keepers in a row that replace one another, or fail to; then the work is stopped. A hand-over ends the row,
+ * so that the row does not grow while the work goes on.
  */
 const mostKeepers = 20;
 /** A new keeper is ready in less than a second, unless Step Functions is slow. */
 const keeperStartSeconds = 40;
 
-/** No caller waits for it: it may go on until the service answers again. */
+/** No caller waits for it, so it may go on until the service answers again. */
 const patiently: Json = [
   { ErrorEquals: [refused, noSuchExecution], MaxAttempts: 0 },
   {
@@ -93,10 +94,10 @@ const patiently: Json = [
   },
 ];
 
-/** Whether the execution holds the lock. A lock in its cooldown keeps its last owner. */
+/** Whether the execution holds the lock. A lock in its cooldown still names its last owner. */
 const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isInCooldown})`;
 
-/** Whether it has not ended after all, or no more: it may have been redriven since. */
+/** Whether the execution works after all: it may have been redriven since. */
 const isAtWork = "$status in ['RUNNING', 'PENDING_REDRIVE']";
 
 function ask(next: string): State {
@@ -110,10 +111,10 @@ function ask(next: string): State {
 }
 
 /**
- * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
+ * Returns the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
  * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key, and `sortKey` where it is a semaphore's.
- * Without `key` it is the field `key` of the execution's own input; where an event has no room for that, or names no
- * execution, nothing is done. The event of a keeper is passed on whole: its input tells which lease it kept.
+ * Without `key`, the key is the field `key` of the execution's own input. If an event omits that input, or names no
+ * execution, the machine does nothing. The event of a keeper is passed on whole: its input has the lease that it kept.
  */
 export function endedDefinition(terms: EndedTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
@@ -142,7 +143,7 @@ export function endedDefinition(terms: EndedTerms): Definition {
               key: jsonata(named),
               execution: jsonata(`${detail}.executionArn`),
               sortKey: jsonata(sortKeyOf("$states.input")),
-              // Which of the two it is, an execution's own input does not say.
+              // The execution's own input does not say which of the two it is.
               mayBePermit: jsonata(`$not($exists(${key}))`),
             },
             // The event may be as large as a state's whole data.
@@ -169,10 +170,10 @@ export function endedDefinition(terms: EndedTerms): Definition {
         Arguments: releaseKeptArguments(terms),
         Next: "Pause",
         Retry: patiently,
-        // Let go by the execution itself or by its keeper: the record that was seen is gone.
+        // The execution itself or its keeper has released the lease: the record of the look is gone.
         Catch: [catching(refused, "Done")],
       }),
-      // A description may be as old as this.
+      // A description may be this old.
       Pause: wait("5", "AskAgain"),
       AskAgain: ask("IsAtWork"),
       IsAtWork: choice([rule(isAtWork, "SeeAgain")], "Done"),
@@ -197,7 +198,7 @@ export function endedDefinition(terms: EndedTerms): Definition {
   };
 }
 
-/** The rules for the event of a keeper; where it has ended by itself nothing is left to do. */
+/** The rules for a keeper's event. After a normal end, nothing is left to do. */
 function ofKeeper({ tableName, keeperArn }: EndedTerms, detail: string): Json[] {
   const isKeeper = `($type(${detail}.stateMachineArn) = 'string' ? ${detail}.stateMachineArn = '${keeperArn}' : false)`;
   const kept = `$parse(${detail}.input)`;
@@ -216,7 +217,8 @@ function ofKeeper({ tableName, keeperArn }: EndedTerms, detail: string): Json[] 
     generation: number("generation"),
     replaced: number("replaced"),
     ended: jsonata(`${detail}.executionArn`),
-    // A failure may be of an input that proves nothing; only what was stopped from outside may have kept the lease.
+    // A failed keeper may have had an input that proves nothing. Only a keeper that was stopped from outside may have
+    // kept the lease.
     hasKept: jsonata(`${detail}.status in ['ABORTED', 'TIMED_OUT']`),
   };
   return [
@@ -226,8 +228,8 @@ function ofKeeper({ tableName, keeperArn }: EndedTerms, detail: string): Json[] 
 }
 
 /**
- * Starts a new keeper at once, for the lease runs; it proves the lease, looks at the work and renews before it answers.
- * Each has a name of its own, by the one that has ended: a second event of that end starts none.
+ * Starts a new keeper at once, because the lease's time is running. The keeper proves the lease, looks at the work and
+ * renews before it answers. Its name follows from the ended keeper, so a second event of the same end starts none.
  */
 function replacingKeeper(
   { keeperArn }: EndedTerms,

@@ -2,13 +2,13 @@ import { Stack } from "aws-cdk-lib";
 import { Policy } from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
 
-/** The characters that IAM takes of all inline policies of a role together. */
+/** IAM's limit for the characters of all inline policies of a role together. */
 const most = 10_240;
 
-/** What only the deployment knows counts as so much: a name that CloudFormation makes has 64 characters at most. */
+/** The length of a value that only the deployment knows: a name that CloudFormation makes has at most 64 characters. */
 const standIn = "x".repeat(64);
 
-/** Refuses, when the app is synthesized, policies that IAM would refuse when it is deployed. */
+/** Refuses, at synthesis, policies that IAM would refuse at deployment. */
 export function checkInlinePolicies(
   scope: Construct,
   policies: () => readonly Policy[],

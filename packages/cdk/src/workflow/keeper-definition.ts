@@ -1,5 +1,5 @@
 /**
- * The keeper: a state machine that renews a lease for a holder that has no thread of its own.
+ * The keeper: a state machine that renews a lease for a holder without its own thread.
  *
  *     start ─▶ Pause1 ─▶ Renew1 ─▶ Pause2 ─▶ … ─▶ Renew5 ─▶ AskGuarded ─▶ Decide ─▶ Pause1      2.4 transitions a beat
  *                                                                          │
@@ -53,18 +53,23 @@ import {
 } from "./kept-requests.ts";
 import { attributeOf, type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
 
-/** So many beats with trouble, one after the other, and it looks as well. */
+/** After this many beats in a row with trouble, the keeper looks as well. */
 const troublesBetweenLooks = 5;
-/** A keeper that was denied so many looks stops the work: it must not hold the lock for ever. */
+/** After this many denied looks, the keeper stops the work: it must not hold the lock for ever. */
 const mostDeniedLooks = 6;
 
-/** There is no time for another attempt, which comes a second later: work is stopped while the lease stands. */
+/**
+ * No time is left for another attempt, which would come a second later: the work is stopped while the lease is
+ * unexpired.
+ */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
 const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
 /** The last look has failed. */
 const isUnseen = "$blindLooks > 0";
 
-/** Gives the keeper's definition. Its input is `{ lease, guarded }` or `{ lease, until }`, and perhaps `taskToken`. */
+/**
+ * Returns the keeper's definition. Its input is `{ lease, guarded }` or `{ lease, until }`, and perhaps `taskToken`.
+ */
 export function keeperDefinition(terms: LeaseTerms): Definition {
   return {
     Comment: "Renews a lease while the work that it protects goes on.",
@@ -140,7 +145,7 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
   };
 }
 
-/** The beats between two looks, one after the other: a loop with a counter would cost a transition more for each. */
+/** The beats between two looks, one after the other. A loop with a counter would cost one more transition for each. */
 function beats(terms: LeaseTerms): Record<string, State> {
   const states: Record<string, State> = {};
   for (let number = 1; number <= beatsBetweenLooks; number += 1) {
@@ -151,7 +156,7 @@ function beats(terms: LeaseTerms): Record<string, State> {
   return states;
 }
 
-/** A beat's renewal; `events` are those of the beat's other states besides its pause. */
+/** A beat's renewal; `events` are the events of the beat's other states except its pause. */
 function renew(terms: LeaseTerms, next: string, events: number): State {
   const ofBeat = eventsOf.wait + eventsOf.task + events;
   return callOnce("dynamodb:updateItem", {
@@ -161,7 +166,7 @@ function renew(terms: LeaseTerms, next: string, events: number): State {
     Next: next,
     Catch: [
       catching(refused, "Inspect", { Assign: counted(ofBeat) }),
-      // Repeated by way of Doubt, which looks at the time that is left first.
+      // Repeated through Doubt, which first checks the time that is left.
       catching("States.ALL", "Doubt", {
         Assign: { ...notRenewed(ofBeat + eventsOf.choice), problem: errorText },
       }),
@@ -169,7 +174,7 @@ function renew(terms: LeaseTerms, next: string, events: number): State {
   });
 }
 
-/** A refused renewal: another renewer of the same lease, a holder that is asked to stop, a release, or a loss. */
+/** Judges a refused renewal: another renewer of the same lease, a request to stop, a release, or a loss. */
 function judgeLease(): State {
   const isRevoked = `$exists(${attributeOf("$record", "revocation", "S")})`;
   const loss = jsonata(
@@ -195,7 +200,8 @@ function judgeLease(): State {
       rule(`${isOurs} and ${isRevoked}`, "Lost", { loss: "its holder was asked to stop" }),
       rule(isOurs, "Doubt", carryOn),
       rule(wasReleased, "Done"),
-      // Another holder's release may have overwritten the mark of its own: work that has let it go ends within the pause.
+      // Another holder's release may have overwritten the mark of this lease's release. Work that has released its
+      // lease ends within the pause.
       rule(`${isPermit} and $not(${isAlone})`, "PauseStopping", {
         isStopping: true,
         stops: 0,
@@ -203,7 +209,8 @@ function judgeLease(): State {
         isRevoked: false,
         loss,
       }),
-      // The guarded work may have released it, and another may have had it since: then it has ended by now.
+      // The guarded work may have released the lease, and another caller may have had it since. Then the work has ended
+      // by now.
       stopping(`$not(${isAlone})`, { isHeld: false, isRevoked: false, loss }),
     ],
     "Lost",
@@ -211,8 +218,8 @@ function judgeLease(): State {
 }
 
 /**
- * Starts a fresh execution, and ends only when that one has proven the lease and renewed it. It comes right after a
- * renewal, and waits for a beat at most.
+ * Starts a fresh execution, and ends only when that execution has proven the lease and renewed it. It comes right after
+ * a renewal, and waits at most one beat.
  */
 function handOver(): State {
   const lease = ["key", "token", "version", "leaseDurationMs", "expiresAt"]

@@ -1,6 +1,6 @@
 /**
- * How a keeper starts: before it may stop anything it proves that its lease is the lease of the work that it guards, and
- * before the work begins it has renewed.
+ * The start of a keeper. It proves that its lease belongs to the work that it guards before it may stop anything. It
+ * renews before the work begins.
  *
  *     Begin ─▶ Prove ─▶ JudgeProof ─▶ MayStop ─▶ AskGuarded ─▶ Decide ─▶ RenewFirst ─▶ IsAwaited ─▶ Answer ─▶ Pause1
  *       │                  ├─▶ Unproven                          └─▶ NotPermitted      │
@@ -51,12 +51,12 @@ import { type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
 import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
-/** A starter that waits is told at most so often. */
+/** The most answers to a waiting starter. */
 const mostAnswers = 5;
 
 type Assigned = { readonly [variable: string]: Json };
 
-/** A late copy of the acquisition may bring the token back for nobody, with another fencing token. */
+/** A late copy of the acquisition may write the token again, with another fencing token: nobody holds that lease. */
 export const isOurs: string = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
 
 /** Whether it guards no execution, but keeps the lease until a time. */
@@ -86,7 +86,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
           "MayStop",
           recordedState,
         ),
-        // It starts too late: its starter has given up, or was quicker.
+        // It starts too late: its starter has given up, or has finished already.
         rule(wasReleased, "Done"),
         rule(isAlone, "Lost", { loss: "it was broken, or expired and was removed" }),
         rule(isOurs, "Unproven", {
@@ -102,7 +102,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       "'the lease of ' & $key & ' is not the lease of ' & $guarded & ', which is neither kept nor stopped: ' & $problem",
       [rule("$denied", "NotPermitted")],
     ),
-    // The error tells whether an execution does not exist or may not be stopped: AWS checks the permission first.
+    // The error shows whether an execution does not exist or may not be stopped: AWS checks the permission first.
     MayStop: callOnce("sfn:stopExecution", {
       Arguments: { ExecutionArn: jsonata("$join($split($guarded, ':')[[0..6]], ':') & ':' & $uuid()") },
       TimeoutSeconds: patienceSeconds,
@@ -120,7 +120,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       notPermittedError,
       "'the keeper of ' & $key & ' lacks a permission; guard() of its LeaseHeartbeat gives it, or the table does: ' & $problem",
     ),
-    // Whoever waits for it need not wait until its own patience ends.
+    // A waiting starter need not wait until its own timeout.
     TellFailure: call("sfn:sendTaskFailure", {
       Arguments: {
         TaskToken: jsonata("$taskToken"),
@@ -146,7 +146,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
     PauseFirst: wait("1", "RenewFirst"),
     IsAwaited: choice([rule("$taskToken != ''", "Answer")], "GoOn"),
     Answer: callOnce("sfn:sendTaskSuccess", {
-      // The handle of the lease, as it is now.
+      // The present handle of the lease.
       Arguments: {
         TaskToken: jsonata("$taskToken"),
         Output: jsonata("$string({'version': $version, 'expiresAt': $expiresAt})"),
@@ -156,7 +156,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Next: "GoOn",
       Catch: [
         // An earlier answer may have arrived. If the workflow does not wait any more, it has released the lease, and
-        // the next renewal finds that.
+        // the next renewal notices that.
         catching("Sfn.TaskTimedOutException", "GoOn", { Assign: answered }),
         catching("Sfn.TaskDoesNotExistException", "GoOn", { Assign: answered }),
         catching("States.ALL", "AnswerAgain", {
@@ -186,14 +186,14 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
   };
 }
 
-/** The end of a keeper before the work begins, of which it tells whoever waits for it. */
+/** The end of a keeper before the work begins; it reports the failure to a waiting starter. */
 function failing(error: string, cause: string, first: readonly Json[] = []): State {
   const failure = { Error: error, Cause: jsonata(cause) };
   const isAlone = rule("$taskToken = ''", "NotBegun", { failure });
   return { ...choice([...first, isAlone], "TellFailure"), Assign: { failure } };
 }
 
-/** Assigned after a renewal that was confirmed. */
+/** The variables that a confirmed renewal assigns. */
 export function renewed(events: number): Assigned {
   return {
     version: jsonata("$version + 1"),
@@ -203,7 +203,7 @@ export function renewed(events: number): Assigned {
   };
 }
 
-/** Assigned after a renewal that failed: it may have landed, and the next one has to be newer. */
+/** The variables that a failed renewal assigns: it may have landed, so the next renewal needs a newer version. */
 export function notRenewed(events: number): Assigned {
   return {
     version: jsonata("$version + 1"),
@@ -261,7 +261,7 @@ function begin({ tableName }: LeaseTerms): State {
         guarded: jsonata("$states.input.guarded"),
         until: 0,
       }),
-      // What a renewal of a permit writes again is in the table alone.
+      // Only the table has the text that a renewal of a permit writes again.
       rule(`${isLease} and ${isUntil} and ${sortKeyOf(lease)} = '${permitSortKey}'`, "Prove", alone),
       rule(`${isLease} and ${isUntil}`, "RenewFirst", alone),
     ],
@@ -269,28 +269,28 @@ function begin({ tableName }: LeaseTerms): State {
   );
 }
 
-/** JSONata that is true of a handle of a lock's lease, or of a permit's, of this table. */
+/** JSONata that is true for a handle of a lock's or a permit's lease in this table. */
 export function isLeaseOf(lease: string, tableName: string): string {
   return [
     ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
     ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
     `${sortKeyOf(lease)} in ['${leaseSortKey}', '${permitSortKey}']`,
-    // What a renewal writes has to be read again.
+    // A later reader has to accept the version that a renewal writes.
     wholeUpTo(limits.handleVersion, `${lease}.version`),
     `(${sortKeyOf(lease)} != '${permitSortKey}' or ${lease}.version <= ${seatLimits.handleVersion})`,
     wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
-    // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
+    // A client may use the table's ARN in place of its name, and this keeper may use the ARN as well.
     `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
   ].join(" and ");
 }
 
-/** JSONata that is true of the ARN of an execution of a standard workflow. */
+/** JSONata that is true for the ARN of an execution of a standard workflow. */
 export function isExecution(guarded: string): string {
   const form = "/^arn:[^:]+:states:[^:]+:[^:]+:execution:[^:]+:[^:]+$/";
   return `($type(${guarded}) = 'string' ? $contains(${guarded}, ${form}) : false)`;
 }
 
-/** JSONata that is true of a whole number from 1. Not every interpreter stops at the first part that is false. */
+/** JSONata that is true for a whole number from 1. Some interpreters do not stop at the first false part. */
 function wholeUpTo(most: number, value: string): string {
   return `($type(${value}) = 'number' ? ${value} >= 1 and ${value} <= ${most} and $floor(${value}) = ${value} : false)`;
 }

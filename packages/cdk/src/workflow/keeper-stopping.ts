@@ -1,6 +1,6 @@
 /**
- * How a keeper stops the work: again and again until it is known to have ended. While the lease is held it is renewed,
- * and it is let go only then, so that no other holder begins beside work that runs on.
+ * A keeper stops the work repeatedly until the work is known to have ended. It renews a held lease meanwhile, and
+ * releases it only then. So no other holder begins beside running work.
  *
  *     AskStopping ─▶ IsStopped ─▶ Stop ─▶ IsStopped ─▶ Release, ReleaseLost, Done or Lost
  *          ▲                        │ it fails
@@ -45,14 +45,14 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
     call("dynamodb:updateItem", {
       Arguments: releaseKeptArguments(terms),
       Next: next,
-      // Released already, or another holder's: this keeper has nothing to release.
+      // The lease is released already, or is another holder's: this keeper has nothing to release.
       Catch: [catching(refused, next)],
     });
   return {
     AskStopping: askGuarded("IsStopped", eventsOf.wait + eventsOf.task + eventsOf.choice, "GONE"),
     IsStopped: choice(
       [
-        // It may have ended by itself, which is no loss; a holder that was asked to stop has done so.
+        // If the work has ended by itself, that is no loss. A holder that was asked to stop has done so.
         rule(`${isOver} and $isHeld and ($isRevoked or $stops = 0)`, "Release"),
         rule(`${isOver} and $isHeld`, "ReleaseLost"),
         rule(`${isOver} and $stops = 0`, "Done"),
@@ -100,7 +100,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
       "AskStopping",
     ),
     Release: release("AfterRelease"),
-    // A failed execution may have been redriven a moment ago, and then it works without a lease.
+    // A failed execution may have been redriven a moment ago: then it works without a lease.
     AfterRelease: choice(
       [
         rule("$status in ['FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED']", "PauseStopping", {

@@ -1,11 +1,10 @@
-/**
- * What the parts of the keeper's definition share. Variables are the keeper's own: nothing else runs in its machine.
- */
+/** The common parts of the keeper's definition. All variables are the keeper's: nothing else runs in its machine. */
 import { callOnce, catching, type Json, jsonata, noSuchExecution, rule, type State } from "./asl.ts";
 
 /**
- * A keeper counts the events of its history, since Step Functions ends an execution at 25,000 of them. Between the
- * first attempt to hand over and the last one lie 10 minutes for the shortest lease, and 10 hours for one of 3 minutes.
+ * A keeper counts the events of its history, because Step Functions ends an execution at 25,000 events. The time from
+ * the first attempt to hand over to the last is 10 minutes for the shortest lease, and 10 hours for a lease of 3
+ * minutes.
  */
 export const historyLimits: {
   readonly handOver: number;
@@ -13,13 +12,13 @@ export const historyLimits: {
   readonly giveUp: number;
   readonly end: number;
 } = {
-  /** From here on a fresh execution is to take over. */
+  /** From this number on, the keeper tries to hand over to a fresh execution. */
   handOver: 12_000,
-  /** So many events after a failed attempt comes the next one: about ten beats. */
+  /** The next attempt comes this many events after a failed one: about ten beats. */
   retryHandOver: 80,
-  /** No other keeper has taken over: the work is stopped while the history still has room for it. */
+  /** No other keeper has taken over: the work is stopped while the history still has room for that. */
   giveUp: 18_000,
-  /** The work could not be stopped either: the keeper fails, and says so, before Step Functions ends it without a word. */
+  /** The work could not be stopped either: the keeper fails with an error, before Step Functions ends it silently. */
   end: 24_500,
 };
 
@@ -30,20 +29,20 @@ export const eventsOf: { readonly wait: number; readonly task: number; readonly 
   choice: 2,
 };
 
-/** Assigns the count of events, with so many more. */
+/** Adds to the count of events. */
 export function counted(events: number): { readonly events: Json } {
   return { events: jsonata(`$events + ${events}`) };
 }
 
-/** How a keeper fails that lacks a permission. */
+/** The error of a keeper that lacks a permission. */
 export const notPermittedError = "KeeperNotPermittedError";
-/** How a keeper fails whose lease is not that of the work that it is to guard. */
+/** The error of a keeper whose lease does not belong to the work that it has to guard. */
 export const notProvenError = "LeaseNotProvenError";
 
-/** Whether the execution has ended whose status is in the variable `status`. */
+/** Whether the execution with the status in the variable `status` has ended. */
 export const isOver = "$not($status in ['RUNNING', 'PENDING_REDRIVE', 'UNKNOWN'])";
 
-/** Whether a catcher's error is a missing permission; how Step Functions names it differs from service to service. */
+/** Whether a catcher's error is a missing permission; Step Functions names it differently for each service. */
 export const isDenied = "$contains($string($states.errorOutput), /AccessDenied|not authorized/)";
 
 /** A catcher's error, as text. */
@@ -54,14 +53,17 @@ export const patienceSeconds: string = jsonata(
   "$max([1, $min([$beat, $floor(($expiresAt - $millis()) / 1000) - 1])])",
 );
 
-/** The guarded execution is looked at after so many beats: its end comes by an event, and this makes up for a lost one. */
+/**
+ * The keeper looks at the guarded execution after this many beats. An event reports the execution's end, and the look
+ * makes up for a lost event.
+ */
 export const beatsBetweenLooks = 5;
-/** Looks that fail spread out, up to so many times their ordinary pause, and not beyond an hour. */
+/** After failed looks, the pause between looks grows up to this many times, and at most to an hour. */
 const mostSpread = 16;
 
 /**
- * When to look again after a look that failed. The quota of DescribeExecution is the account's: keepers whose looks were
- * refused together must not come back together.
+ * The time of the next look after a failed one. The quota of DescribeExecution belongs to the account, so keepers whose
+ * looks were refused together must not look together again.
  */
 const nextLook = jsonata(
   `($look := ${1000 * beatsBetweenLooks} * $beat; ` +
@@ -70,8 +72,8 @@ const nextLook = jsonata(
 );
 
 /**
- * Asks for the guarded execution's status, and for nothing of its input and output: each may be as large as a state's
- * whole data. Not repeated: a renewal must not wait for it.
+ * Reads the guarded execution's status, but not its input and output: each may be as large as a state's whole data. Not
+ * repeated, because a renewal must not wait for it.
  */
 export function askGuarded(next: string, events: number, gone: string): State {
   const seen = { blindLooks: 0, deniedLooks: 0, troubles: 0, ...counted(events) };
@@ -82,7 +84,8 @@ export function askGuarded(next: string, events: number, gone: string): State {
     Next: next,
     Catch: [
       catching(noSuchExecution, next, { Assign: { status: gone, ...seen } }),
-      // No sign of anything: least of all a refusal for throttling. Only a missing permission counts, for it lasts.
+      // A failed look shows nothing, least of all a refusal by throttling. Only a missing permission counts, because it
+      // lasts.
       catching("States.ALL", next, {
         Assign: {
           status: "UNKNOWN",
@@ -99,7 +102,7 @@ export function askGuarded(next: string, events: number, gone: string): State {
   });
 }
 
-/** A way into the states that stop the work; the lease is renewed meanwhile where it is still held. */
+/** A transition to the states that stop the work. If the lease is still held, it is renewed meanwhile. */
 export function stopping(
   condition: string,
   more: { readonly isHeld: boolean; readonly loss: string; readonly [name: string]: Json },

@@ -1,7 +1,7 @@
 /**
- * The requests of a keeper, and of what cleans up behind an execution, which serve locks and permits alike: the variable
- * `sortKey` says which of the two the lease is. A lease of either kind is in the variable `record` as a lock's is, and a
- * permit's own text, which its next renewal writes again, in the variable `seat`.
+ * The requests of a keeper, and of the machine for ended executions. They serve locks and permits: the variable
+ * `sortKey` distinguishes the two. The variable `record` has a lease of either kind in the form of a lock's. The
+ * variable `seat` has a permit's own text, which its next renewal writes again.
  */
 import { leaseSortKey } from "@leasehold/client/schema";
 import { chosen, type Json, jsonata } from "./asl.ts";
@@ -32,17 +32,17 @@ export function sortKeyOf(lease: string): string {
   return `($exists(${lease}.sortKey) ? ${lease}.sortKey : '${leaseSortKey}')`;
 }
 
-/** Prolongs the lease; not while its holder is asked to stop. */
+/** Prolongs the lease, unless its holder was asked to stop. */
 export function renewKeptArguments(terms: LeaseTerms): Json {
   return chosen(isPermit, renewPermitArguments(terms), renewArguments(terms));
 }
 
-/** Prolongs the lease, whether its holder is asked to stop or not. */
+/** Prolongs the lease, even if its holder was asked to stop. */
 export function renewHeldKeptArguments(terms: LeaseTerms): Json {
   return chosen(isPermit, renewHeldPermitArguments(terms), renewHeldArguments(terms));
 }
 
-/** Lets the lease go. */
+/** Releases the lease. */
 export function releaseKeptArguments(terms: LeaseTerms): Json {
   return chosen(isPermit, releaseKeptPermitArguments(terms), releaseArguments(terms, false));
 }
@@ -52,12 +52,12 @@ export function inspectKeptArguments(terms: LeaseTerms): Json {
   return chosen(isPermit, inspectPermitArguments(terms), inspectArguments(terms));
 }
 
-/** What that look has found. */
+/** The result of that read. */
 export const keptRecord: Json = chosen(isPermit, permitRecord(), record);
 
 const recordedTtl = ofRecord("timeToLive", "N");
 
-/** Assigns what the next renewal needs of the variable `record`. */
+/** Assigns the parts of the variable `record` that the next renewal needs. */
 export const recordedState: Readonly<Record<"version" | "expiresAt" | "seat" | "timeToLive", Json>> = {
   version: jsonata(ofRecord("version", "N")),
   expiresAt: jsonata(ofRecord("expiresAt", "N")),
@@ -67,7 +67,7 @@ export const recordedState: Readonly<Record<"version" | "expiresAt" | "seat" | "
 
 const written = "$states.result.Attributes";
 
-/** Assigns the same of the answer to a renewal, but for the version. */
+/** Assigns the same parts of a renewal's answer, except the version. */
 export const renewedState: Readonly<Record<"expiresAt" | "seat" | "timeToLive", Json>> = {
   expiresAt: chosen(isPermit, jsonata(renewedSeatExpiry), jsonata(attributeOf(written, "expiresAt", "N"))),
   seat: chosen(isPermit, jsonata(renewedSeat), ""),

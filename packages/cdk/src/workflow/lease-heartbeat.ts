@@ -46,43 +46,42 @@ export interface ILeaseHeartbeat extends IConstruct {
   /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
   readonly stateMachine: IStateMachine;
   /**
-   * Lets go of leases whose execution has ended, and replaces keepers that were ended. A failure means that a keeper will
-   * let go, some beats later, or that a keeper has no successor.
+   * Releases leases whose execution has ended, and replaces keepers that were ended. A failure means that a keeper
+   * releases some beats later, or that a keeper has no successor.
    */
   readonly ended: IStateMachine;
   /**
-   * Lets it look at, stop and answer the executions of a state machine, and tells it when one of them has ended.
+   * Permits the heartbeat to describe, stop and answer the executions of a state machine, and informs it when one of
+   * them has ended.
    *
-   * A second call for the same state machine changes nothing. The permissions and the rule are parts of the guarded
-   * machine's stack, which so depends on the heartbeat's, and never the other way round.
+   * A second call for the same state machine changes nothing. The permissions and the rule belong to the guarded
+   * machine's stack. So that stack depends on the heartbeat's stack, and never the other way round.
    *
    * @throws Error for a state machine of another account or region
    */
   guard(guarded: IStateMachine, options?: GuardOptions): void;
-  /** Lets somebody start it. */
+  /** Permits a grantee to start it. */
   grantStart(grantee: IGrantable): Grant;
 }
 
-/** What {@link LeaseHeartbeat.fromLeaseHeartbeatAttributes} needs to know: the ARNs of a heartbeat's parts. */
+/** The attributes for {@link LeaseHeartbeat.fromLeaseHeartbeatAttributes}: the ARNs of a heartbeat's parts. */
 export interface LeaseHeartbeatAttributes {
   /** The table whose leases it keeps. */
   readonly table: ILeaseTable;
-  /** Of `stateMachine`. */
+  /** The ARN of `stateMachine`. */
   readonly stateMachineArn: string;
-  /** Of `role`. */
+  /** The ARN of `role`. */
   readonly roleArn: string;
-  /** Of `ended`. */
+  /** The ARN of `ended`. */
   readonly endedStateMachineArn: string;
-  /** Of `endedRole`. */
+  /** The ARN of `endedRole`. */
   readonly endedRoleArn: string;
 }
 
 /** Properties of {@link LeaseHeartbeat.of}. */
 export interface StackHeartbeatProps extends ObservabilityProps {
   readonly table: ILeaseTable;
-  /**
-   * For how long ttl keeps a lock that is not used any more; as the client's `retentionMs`. @default Duration.days(7)
-   */
+  /** How long ttl keeps an unused lock; as the client's `retentionMs`. @default Duration.days(7) */
   readonly retention?: Duration;
 }
 
@@ -91,26 +90,26 @@ export interface LeaseHeartbeatProps extends StackHeartbeatProps {
   /** The locks that it may keep. @default - every lock of the table */
   readonly scope?: LeaseKeyScope;
   /**
-   * Whether it is about to be removed: the keepers that run go on, and nothing may start another one, which is checked
-   * at synthesis. Remove it in a later deployment, when none of its executions runs any more.
+   * Whether it is about to be removed: running keepers go on, and the synthesis refuses every construct that could
+   * start another. Remove it in a later deployment, when none of its executions runs any more.
    * @default false
    */
   readonly draining?: boolean;
 }
 
-/** How {@link LeaseHeartbeat.guard} learns of an execution's end. */
+/** Options of {@link LeaseHeartbeat.guard}. */
 export interface GuardOptions {
   /** The lock's key, where all executions use the same one. @default - the field `key` of each execution's input */
   readonly key?: string;
   /**
-   * Whether an execution has let its lock go before it succeeds, as a LeasedWorkflow has: then its success is not looked
-   * at, which saves 3 state transitions and 1 read each time.
+   * Whether an execution releases its lock before it succeeds, as a LeasedWorkflow does. Then its success is ignored,
+   * which saves 3 state transitions and 1 read each time.
    * @default false
    */
   readonly releasesItself?: boolean;
   /**
-   * Whether its leases are permits of the semaphore of that key; to be set beside `key`. Without `key` both are looked for,
-   * the lock first.
+   * Whether its leases are permits of the semaphore of that key; set it together with `key`. Without `key` both are
+   * read, the lock first.
    * @default false
    */
   readonly permits?: boolean;
@@ -123,10 +122,10 @@ const kinds: Kinds<LeaseHeartbeatProps> = {
   retention: aDuration,
   draining: aFlag,
 };
-/** The heartbeats that stacks have by default. */
+/** The default heartbeats of stacks. */
 const stacksOwn = new WeakSet<ILeaseHeartbeat>();
 
-/** Whether a heartbeat is one that its stack has by default, and that nobody has asked for by name. */
+/** Whether a heartbeat is its stack's default, which no user has created by name. */
 export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
   return stacksOwn.has(heartbeat);
 }
@@ -134,7 +133,10 @@ export function isStacksOwn(heartbeat: ILeaseHeartbeat): boolean {
 /** The keepers' permissions on a guarded state machine. */
 const permissions = new WeakMap<IStateMachine, DependencyGroup>();
 
-/** What has to be deployed before keepers can guard executions of a state machine; undefined where nothing guards it. */
+/**
+ * The permissions that must be deployed before keepers can guard executions of a state machine; undefined if no
+ * heartbeat guards it.
+ */
 export function permissionsToKeep(guarded: IStateMachine): IDependable | undefined {
   return permissions.get(guarded);
 }
@@ -143,9 +145,9 @@ export function permissionsToKeep(guarded: IStateMachine): IDependable | undefin
 const ofGuarded =
   "State machines that the heartbeat guards, and their executions: each execution has a name that only its start knows.";
 
-/** How executions end that do not succeed. */
+/** The statuses of executions that did not succeed. */
 const failures: readonly string[] = ["FAILED", "TIMED_OUT", "ABORTED"];
-/** A keeper tells whoever waits for it that it has begun, or why it has not. */
+/** A keeper reports to a waiting starter that it has begun, or why it has not. */
 const answering: string[] = ["states:SendTaskSuccess", "states:SendTaskFailure"];
 const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag, permits: aFlag };
 const attributeKinds: Kinds<LeaseHeartbeatAttributes> = {
@@ -161,13 +163,13 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   abstract readonly table: ILeaseTable;
   abstract readonly stateMachine: IStateMachine;
   abstract readonly ended: IStateMachine;
-  /** The permissions that are written, by stack and executions. */
+  /** The permissions that exist, by stack and executions. */
   readonly #permitted = new Map<string, readonly IDependable[]>();
 
-  /** The keepers' role, for permissions that belong to the stack of `guarded`. */
+  /** The keepers' role as a grantee: its permissions belong to the stack of `guarded`. */
   protected abstract keepersFor(guarded: IConstruct): IGrantable;
 
-  /** The role of `ended`, likewise. */
+  /** The same for the role of `ended`. */
   protected abstract endedFor(guarded: IConstruct): IGrantable;
 
   guard(guarded: IStateMachine, options: GuardOptions = {}): void {
@@ -213,7 +215,7 @@ abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   }
 }
 
-/** Gives the policy to which the permission was added. */
+/** Returns the policy that has the permission. */
 function permit(grantee: IGrantable, actions: string[], resource: string): readonly IDependable[] {
   const statement = new PolicyStatement({ actions, resources: [resource] });
   const { grantPrincipal } = grantee;
@@ -244,7 +246,7 @@ function tellOfEnds(scope: Construct, id: string, { description, ended, of, stat
     targets: [
       new SfnStateMachine(ended, {
         ...(input === undefined ? {} : { input }),
-        // The keeper has looked by then; a queue of old events would be of no use.
+        // The keeper has looked by then, so a queue of old events would be useless.
         maxEventAge: Duration.hours(1),
         retryAttempts: 10,
       }),
@@ -290,36 +292,37 @@ const attributeNames = [
 ] as const;
 
 /**
- * Keeps leases alive for holders that have no thread of their own: a workflow, a container task, a person.
+ * Keeps leases alive for holders without their own thread: a workflow, a container task, a person.
  *
- * A state machine; one execution for each lease. Its input is `{ lease, guarded }`, where `lease` is what
- * `lease.toJSON()` gives and `guarded` the ARN of the execution that the lease protects, or `{ lease, until }` with a
- * time in epoch milliseconds. It renews every third of the lease's duration: 2.4 state transitions and 1 write, and a
- * look at the guarded execution at every fifth beat; 3 transitions and 1 write for `until`.
+ * A state machine; one execution for each lease. Its input is `{ lease, guarded }`: `lease` is the result of
+ * `lease.toJSON()`, and `guarded` the ARN of the execution that the lease protects. Or it is `{ lease, until }` with a
+ * time in epoch milliseconds.
+ * It renews every third of the lease's duration: 2.4 state transitions and 1 write, and a look at the guarded execution
+ * at every fifth beat; 3 transitions and 1 write for `until`.
  *
  * - Guards an execution only if the lease names it as its owner: acquire with the owner `workflow:` and the execution's
  *   ARN. Otherwise it fails with LeaseNotProvenError, and touches nothing.
- * - Fails with KeeperNotPermittedError, before its first renewal, where it may not look at the execution or stop it.
+ * - Fails with KeeperNotPermittedError, before its first renewal, if it may not describe the execution or stop it.
  * - Answers `taskToken`, if the input has one, when it has proven the lease and renewed it: start it by
- *   `startExecution.waitForTaskToken`, and let the work begin then. The answer has the lease's `version` and `expiresAt`
- *   as they are now. Where it fails before, it answers with its error.
+ *   `startExecution.waitForTaskToken`, and let the work begin then. The answer has the lease's present `version` and
+ *   `expiresAt`. If it fails before, it answers with its error.
  * - Keeps a lock, or a permit of a Semaphore: `lease` is the handle of either.
- * - Ends when the lease was released, and releases it when the guarded execution ended without doing so: at once, if
- *   EventBridge tells, and within five beats and the next look otherwise.
- * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
- *   and repeats that until it has ended. A lease that it still has is renewed until then. Fails itself with
- *   LeaseLostError after a loss, and with WorkNotStoppedError when it could not stop the execution for hours.
- * - Is replaced where it is aborted, or fails by an error of Step Functions: EventBridge tells, and a new keeper starts
- *   while the lease is the execution's. Otherwise, or after 20 new ones in a row, the execution is stopped. A keeper
- *   `until` a time is not replaced. Costs nothing at rest.
- * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events; where that never succeeds, it
+ * - Ends when the lease was released. Releases it if the guarded execution has ended without a release: at once after
+ *   EventBridge's event, otherwise within five beats and the next look.
+ * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to
+ *   stop, and repeats that until it has ended. It renews a lease that it still has until then. It fails with
+ *   LeaseLostError after a loss, and with WorkNotStoppedError if it could not stop the execution for hours.
+ * - Is replaced if it is aborted, or fails by an error of Step Functions: after EventBridge's event a new keeper
+ *   starts, while the execution holds the lease. Otherwise, or after 20 new keepers in a row, the execution is stopped.
+ *   A keeper `until` a time is not replaced. Costs nothing at rest.
+ * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events. If that never succeeds, it
  *   stops the work and releases.
  *
  * Not promised: that work stops with its execution. A function that a stopped execution has called runs on; fence its
- * writes. Leases have to last at least 3 seconds, since Step Functions waits in whole seconds.
+ * writes. Leases have to last at least 3 seconds, because Step Functions waits in whole seconds.
  *
- * Its removal takes away the permissions of the keepers that run. Set `draining` and deploy, wait until none of its
- * executions runs, and remove it then.
+ * Its removal removes the permissions of the running keepers. Set `draining` and deploy, wait until none of its
+ * executions runs, and then remove it.
  *
  * ```ts
  * const heartbeat = new LeaseHeartbeat(this, "Heartbeat", { table });
@@ -328,7 +331,7 @@ const attributeNames = [
  * ```
  */
 export class LeaseHeartbeat extends LeaseHeartbeatBase {
-  /** Names a heartbeat that another app has defined, in this account and region. */
+  /** Refers to a heartbeat that another app has defined, in this account and region. */
   static fromLeaseHeartbeatAttributes(
     scope: Construct,
     id: string,
@@ -348,9 +351,9 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
   readonly #isDraining: boolean;
 
   /**
-   * The heartbeat that a construct's stack has for a table, made at the first call: the default of every
-   * {@link LeasedWorkflow} and locked job. There is one for each table, and for each `retention`, `logLevel`,
-   * `logGroup`, `logRetention` and `tracing`.
+   * The heartbeat of a construct's stack for a table, created at the first call: the default of every {@link
+   * LeasedWorkflow} and locked job. There is one for each table, and for each `retention`, `logLevel`, `logGroup`,
+   * `logRetention` and `tracing`.
    *
    * It may keep every lock of the table. To permit less, give the workflows a heartbeat with a `scope`.
    */
@@ -399,7 +402,7 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
       of: keeper,
       status: failures,
     });
-    // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
+    // A separate policy: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
       roles: [keeper.role],
       statements: [
@@ -409,7 +412,7 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
           actions: ["states:StartExecution", ...answering],
           resources: [keeperArn],
         }),
-        // To answer what has it take another keeper's place.
+        // To answer the machine that starts it in place of another keeper.
         new PolicyStatement({
           effect: Effect.ALLOW,
           actions: answering,
@@ -436,7 +439,7 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
   }
 
   /**
-   * Lets somebody start it.
+   * Permits a grantee to start it.
    *
    * @throws Error for one that is `draining`
    */
@@ -450,7 +453,7 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
   }
 }
 
-/** The parts of an event that are passed on, where the key is known: not the execution's own data. */
+/** The parts of an event that are passed on if the key is known: without the execution's own data. */
 function endOf(key: string, permits: boolean): RuleTargetInput {
   const [executionArn, status] = ["executionArn", "status"].map((name) =>
     EventField.fromPath(`$.detail.${name}`),

@@ -1,8 +1,8 @@
 /**
  * The client's own statements as arguments of Step Functions' DynamoDB integration.
  *
- * Nothing is retyped: a statement comes from the client with sample values, whose placeholders are then given
- * JSONata. A placeholder that is forgotten, or that the expression does not know, fails at synth.
+ * Nothing is retyped: a statement comes from the client with sample values, and JSONata then replaces the samples. A
+ * forgotten or unknown placeholder fails at synth.
  */
 import {
   acquire,
@@ -23,7 +23,7 @@ import {
 import { attributeNames, cooldownToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
 
-/** What the requests of one workflow or keeper have in common. */
+/** The common terms of one workflow's or keeper's requests. */
 export interface LeaseTerms {
   /** The lease table's name; may be a token. */
   readonly tableName: string;
@@ -40,10 +40,10 @@ export function variable({ variablePrefix = "" }: Pick<LeaseTerms, "variablePref
 /** JSONata by placeholder. */
 export type Values = Readonly<Record<`:${string}`, string>>;
 
-/** JSONata for an attribute's name, by the name that a sample has. */
+/** JSONata for an attribute's name, by the name in a sample. */
 export type Names = Readonly<Record<string, string>>;
 
-/** The lock's item; its key is put in afterwards. */
+/** The lock's item; its key is filled in afterwards. */
 const lock = { key: "key" };
 /** A grant, with a sample of each value. */
 export const grant: Grant = {
@@ -62,12 +62,12 @@ const shown = { token: "token", fencingToken: 1 };
 const renewal = { shown, version: 1, expiresAt: 1, leaseDurationMs: 1, retentionMs: 1 };
 const ending = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
 
-/** JSONata for the ttl of an item whose lease ends after some more milliseconds; as the client's `timeToLive`. */
+/** JSONata for the ttl of an item whose lease ends after this many milliseconds; as the client's `timeToLive`. */
 export function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): string {
   return `$ceil(($millis() + ${durationMs} + ${retentionMs}) / 1000)`;
 }
 
-/** Values of a grant; the variables key, token, version and owner are the workflow's. */
+/** Values of a grant; the workflow has the variables key, token, version and owner. */
 function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
   return {
     ":token": variable(terms, "token"),
@@ -83,7 +83,7 @@ function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
   };
 }
 
-/** Takes a free lock; with `once`, unless the variable `slot` is done. */
+/** Acquires a free lock; with `once`, unless the variable `slot` is done. */
 export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, once: boolean): Json {
   const values = grantValues(terms, leaseDurationMs);
   return once
@@ -96,14 +96,14 @@ export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, onc
     : updateItem(terms, acquire(lock, grant), values, true);
 }
 
-/** Takes a lock from the record in the variable `record`, which was judged expired. */
+/** Takes a lock over from the record in the variable `record`, which was judged expired. */
 export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): Json {
   const values = {
     ...grantValues(terms, leaseDurationMs),
     ":ifToken": ofRecord("token", "S", terms),
     ":ifVersion": ofRecord("version", "N", terms),
     ":ifFence": ofRecord("fence", "N", terms),
-    // A lock in its cooldown was released before: what the release has left stays.
+    // A lock in its cooldown was released before: the marks of that release stay.
     ":lastEnd": `${inCooldown(terms)} ? '' & ${ofRecord("lastEnd", "S", terms)} : ${ended("takenOver")}`,
   };
   return updateItem(
@@ -114,12 +114,14 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
   );
 }
 
-/** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */
+/**
+ * Prolongs the lease of the variables token, fence, version and leaseDurationMs, unless its holder was asked to stop.
+ */
 export function renewArguments(terms: LeaseTerms): Json {
   return updateItem(terms, renewUnlessRevoked(lock, renewal), renewalValues(terms), true);
 }
 
-/** Prolongs the same lease, whether its holder is asked to stop or not. */
+/** Prolongs the same lease, even if its holder was asked to stop. */
 export function renewHeldArguments(terms: LeaseTerms): Json {
   return updateItem(terms, renew(lock, renewal), renewalValues(terms), true);
 }
@@ -136,12 +138,12 @@ function renewalValues(terms: LeaseTerms): Values {
   };
 }
 
-/** Lets the lock go; with `once`, the variable `slot` is done. */
+/** Releases the lock; with `once`, the variable `slot` is done. */
 export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
   return endArguments(terms, once, { ":ttl": timeToLiveAfter("0", terms) }, undefined);
 }
 
-/** Lets the lock go, but keeps its cooldown until the variable `cooldownUntil`. */
+/** Releases the lock, but keeps its cooldown until the variable `cooldownUntil`. */
 export function closeArguments(terms: LeaseTerms, once: boolean): Json {
   const cooldownUntil = variable(terms, "cooldownUntil");
   const values: Values = {
@@ -173,12 +175,12 @@ function endArguments(
     : updateItem(terms, release(lock, { ...ending, cooldown }), all);
 }
 
-/** JSONata for how and when a lease has ended; as the client's own writes say it. */
+/** JSONata for how and when a lease has ended, in the form of the client's own writes. */
 function ended(how: LeaseEnd): string {
   return `${literal(`${how} `)} & $string($millis())`;
 }
 
-/** Takes back an acquisition whose answer never came. */
+/** Takes back an acquisition whose answer was lost. */
 export function cancelArguments(terms: LeaseTerms): Json {
   const token = variable(terms, "token");
   const values = { ":releasedToken": token, ":ifToken": token, ":ttl": timeToLiveAfter("0", terms) };
@@ -212,8 +214,8 @@ export function inspectArguments(terms: LeaseTerms): Json {
 }
 
 /**
- * Parks the execution under the variables waitingSince and owner, if the lock is held: its release then finds the
- * waiter.
+ * Parks the execution under the variables waitingSince and owner, if the lock is held: the lock's release then finds
+ * the waiter.
  */
 export function parkArguments(terms: LeaseTerms): Json {
   const { condition, names } = heldBySomebody(lock.key).request();
@@ -247,10 +249,10 @@ export function parkArguments(terms: LeaseTerms): Json {
   };
 }
 
-/** The item that a look has found, as the variable `record`; empty where there is none. */
+/** The item of a look, as the variable `record`; empty without an item. */
 export const record: string = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
 
-/** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
+/** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined if it is missing. */
 export function ofRecord(
   attribute: keyof typeof attributeNames,
   type: "S" | "N",
@@ -259,24 +261,21 @@ export function ofRecord(
   return attributeOf(variable(terms, "record"), attribute, type);
 }
 
-/** JSONata that tells whether the item in the variable `record` was let go by the holder of the variable `token`. */
+/** JSONata: whether the holder of the variable `token` has released the item in the variable `record`. */
 export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
   const released = `${ofRecord("releasedToken", "S", terms)} = ${variable(terms, "token")}`;
   return `${released} and $not(${wasBrokenIn(terms)})`;
 }
 
-/** JSONata that tells whether the item in the variable `record` says that the lease of the variable `token` was broken. */
+/** JSONata: whether the item in the variable `record` says that the lease of the variable `token` was broken. */
 export function wasBrokenIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `${ofRecord("brokenToken", "S", terms)} = ${variable(terms, "token")}`;
 }
 
-/** {@link wasReleasedIn}, where the variables have no prefix. */
+/** {@link wasReleasedIn} for variables without a prefix. */
 export const wasReleased: string = wasReleasedIn({});
 
-/**
- * JSONata that tells whether the item in the variable `record` is of a lock that has no holder, but is in its
- * cooldown.
- */
+/** JSONata: whether the item in the variable `record` is a lock in its cooldown, without a holder. */
 export const isInCooldown: string = inCooldown({});
 
 function inCooldown(terms: Pick<LeaseTerms, "variablePrefix">): string {
@@ -289,7 +288,7 @@ export function attributeOf(item: string, attribute: keyof typeof attributeNames
   return type === "N" ? `$number(${path})` : path;
 }
 
-/** With `returnsWritten` the answer has the attributes that were written, and no others: a payload may be too large. */
+/** With `returnsWritten` the answer has only the written attributes: a payload may be too large. */
 export function updateItem(
   terms: LeaseTerms,
   write: Write,
@@ -316,8 +315,8 @@ export function keyOf(terms: LeaseTerms, sortKey: string): Json {
 }
 
 /**
- * Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. A name
- * that is no word has a sample in it, and `names` gives JSONata for it.
+ * Replaces sample values by JSONata: texts stay texts, and numbers get DynamoDB's form. A name that is no word contains
+ * a sample, and `names` has its JSONata.
  */
 export function placed(
   write: Write,

@@ -29,17 +29,18 @@ export interface ILeaseWakeup extends IConstruct {
   /** The table whose waiters it wakes. */
   readonly table: ILeaseTable;
   /**
-   * Lets it wake the executions of a state machine, or of a durable function, whose callback it completes; a version or
-   * an alias stands for its function.
+   * Permits it to wake the executions of a state machine, or of a durable function, whose callback it completes; a
+   * version or an alias stands for its function.
    *
-   * The permission is a part of the waiting one's stack, which so depends on the wakeup's, and never the other way round.
+   * The permission belongs to the waiting resource's stack. So that stack depends on the wakeup's stack, and never the
+   * other way round.
    *
-   * @throws Error for one of another account or region
+   * @throws Error for a resource of another account or region
    */
   serve(waiting: IStateMachine | IFunction): void;
 }
 
-/** What {@link LeaseWakeup.fromLeaseWakeupAttributes} needs to know. */
+/** The attributes for {@link LeaseWakeup.fromLeaseWakeupAttributes}. */
 export interface LeaseWakeupAttributes {
   /** The table whose waiters it wakes. */
   readonly table: ILeaseTable;
@@ -52,8 +53,8 @@ export interface LeaseWakeupProps {
   /** A table with a stream. */
   readonly table: ILeaseTable;
   /**
-   * The function that wakes, in place of the package's own. It takes batches of the table's stream and answers with
-   * `batchItemFailures`.
+   * The function that wakes waiters, in place of the package's own. It gets batches of the table's stream and answers
+   * with `batchItemFailures`.
    *
    * @default - a function that comes with the package
    */
@@ -67,7 +68,7 @@ const aWaiter = having("a state machine or a function", "node");
 /** The methods of every wakeup. */
 abstract class LeaseWakeupBase extends Construct implements ILeaseWakeup {
   abstract readonly table: ILeaseTable;
-  /** The role of the function that wakes. */
+  /** The role of the function that wakes waiters. */
   protected abstract readonly handlerRole: IRole;
 
   serve(waiting: IStateMachine | IFunction): void {
@@ -83,10 +84,11 @@ abstract class LeaseWakeupBase extends Construct implements ILeaseWakeup {
 }
 
 /**
- * Wakes the workflow or durable function that has waited longest when a lock is let go.
+ * Wakes the workflow or durable function that has waited longest when a lock is released.
  *
- * Waiters cost nothing while they wait: they park on a task token or a callback in the table, and the release, seen on the table's
- * stream, lets the next one go on. One for each table. A wake-up that is lost is made good by the waiter's own clock.
+ * Waiters cost nothing while they wait: they park on a task token or a callback in the table. The wakeup sees the
+ * release on the table's stream, and resumes the next waiter. One for each table. If a wake-up is lost, the waiter
+ * resumes by its own timeout.
  *
  * The function comes with the package: nothing is bundled or downloaded. It uses the AWS SDK of Lambda's runtime. Costs an
  * invocation for each release, with 1 read, and for each wake-up 2 reads, a deletion and a call of Step Functions.
@@ -96,7 +98,7 @@ abstract class LeaseWakeupBase extends Construct implements ILeaseWakeup {
  * ```
  */
 export class LeaseWakeup extends LeaseWakeupBase {
-  /** Names a wakeup that another app has defined, in this account and region. */
+  /** Refers to a wakeup that another app has defined, in this account and region. */
   static fromLeaseWakeupAttributes(
     scope: Construct,
     id: string,
@@ -107,7 +109,9 @@ export class LeaseWakeup extends LeaseWakeupBase {
 
   readonly table: ILeaseTable;
   readonly handler: LambdaFunction;
-  /** Records that the stream could not deliver: each is one wake-up, for which its waiter had to make up. */
+  /**
+   * Records that the stream could not deliver: each is one wake-up that its waiter had to replace by its own timeout.
+   */
   readonly deadLetterQueue: Queue;
   protected readonly handlerRole: IRole;
 
@@ -136,7 +140,8 @@ export class LeaseWakeup extends LeaseWakeupBase {
       });
     this.handler = handler;
     this.handlerRole = roleOf(handler);
-    // The function's event source names the queue: in another stack, that one must not depend on this one.
+    // The function's event source names the queue. If the function is in another stack, that stack must not depend on
+    // this one.
     const isHere = Stack.of(handler) === Stack.of(this);
     this.deadLetterQueue = isHere ? deadLetterQueueOf(this) : deadLetterQueueOf(handler, "WakeupDeadLetters");
     const { sortKey, token } = attributeNames;

@@ -46,9 +46,9 @@ import type { WhenHeld, WorkflowTerms } from "./workflow-terms.ts";
 export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /**
-   * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and
-   * the lease as the variable `$lease`, a handle that `client.adopt` takes; a distributed map sees no variables, and gets
-   * it by its `itemSelector`. Their output has at most 256 KiB less 2 bytes.
+   * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and the
+   * lease as the variable `$lease`, a handle for `client.adopt`. A distributed map sees no variables, and gets the
+   * lease by its `itemSelector`. Their output has at most 256 KiB less 2 bytes.
    *
    * No name of a state begins with `Leasehold_`, no variable with `leasehold_`, and no state assigns `$lease`.
    */
@@ -56,16 +56,16 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** The lock's key. @default - the field `key` of each execution's input */
   readonly key?: string;
   /**
-   * At most so many executions run at once; 1 to 500. The executions and the clients that use `new Semaphore(client, key,
-   * { permits })` of `@leasehold/client/semaphore` share one semaphore: each takes 1 permit, and judges by its own number
-   * of permits. A semaphore does not exclude the lock of the same key.
+   * At most this many executions run at once; 1 to 500. The executions and the clients that use `new Semaphore(client,
+   * key, { permits })` of `@leasehold/client/semaphore` share one semaphore: each takes 1 permit, and judges by its own
+   * number of permits. A semaphore does not exclude the lock of the same key.
    *
-   * Not with `once`, for a semaphore has no slots, and with `whenHeld` `fail` or `skip` alone.
+   * Not with `once`, because a semaphore has no slots; only with `whenHeld` `fail` or `skip`.
    * @default - the lock: one execution at a time
    */
   readonly permits?: number;
   /**
-   * How long the lock stays taken after its keeper has died; it is renewed every third of it. At least 3 seconds.
+   * How long the lock stays held after its keeper has died; the keeper renews every third of it. At least 3 seconds.
    * @default Duration.minutes(3)
    */
   readonly leaseDuration?: Duration;
@@ -80,12 +80,12 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
    * @default "fail"
    */
   readonly whenHeld?: WhenHeld;
-  /** For how long it waits at most. @default Duration.hours(1) */
+  /** The longest wait. @default Duration.hours(1) */
   readonly waitFor?: Duration;
   /** Wakes waiting executions; needed to wait. @default - none */
   readonly wakeup?: ILeaseWakeup;
   /**
-   * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and a slot that is done is skipped.
+   * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and a done slot is skipped.
    * @default false
    */
   readonly once?: boolean;
@@ -101,16 +101,16 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly retention?: Duration;
   /**
    * The state machine's name, 1 to 80 characters, unique in the account and region. Another name makes another state
-   * machine, and the executions of the earlier one end. With a name of its own each workflow adds statements to the roles
-   * of the keepers and of the redrive guard; others share theirs.
+   * machine, and the executions of the earlier one end. A workflow with its own name adds statements to the roles of
+   * the keepers and of the redrive guard; others share theirs.
    *
-   * @default - a unique name, which begins like those of all leased workflows of the stack
+   * @default - a unique name, with the same prefix as all leased workflows of the stack
    */
   readonly stateMachineName?: string;
   /**
-   * The role that Step Functions takes for the state machine: `states.amazonaws.com` must be trusted to assume it. All
-   * permissions are added to it, in this stack. A role that does not let itself be changed (`withoutPolicyUpdates()`,
-   * `mutable: false`) has to have them already; nothing can check that at synth.
+   * The role of the state machine: `states.amazonaws.com` must be trusted to assume it. All permissions are added to
+   * it, in this stack. An immutable role (`withoutPolicyUpdates()`, `mutable: false`) has to have them already; nothing
+   * can check that at synth.
    *
    * @default - a role of its own
    */
@@ -126,7 +126,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
    */
   readonly encryptionConfiguration?: EncryptionConfiguration;
   /**
-   * Keeps the lease. One can serve many workflows of its table.
+   * The heartbeat that renews the lease. One heartbeat can serve many workflows of its table.
    *
    * @default - the stack's heartbeat for this table, see {@link LeaseHeartbeat.of}; it may keep every lock of the table
    */
@@ -157,11 +157,11 @@ const kinds: Kinds<LeasedWorkflowProps> = {
 /**
  * A Step Functions workflow that runs under a lease, for as long as it takes.
  *
- * Takes the lock by a direct DynamoDB integration with the client's own expressions, starts a keeper that renews the
- * lease, runs the work, and releases. The work begins only when the keeper has proven the lease and renewed it. When
- * the work fails, its error is the execution's, after the release. When the execution is stopped, times out or dies,
- * EventBridge's event releases the lock. If the event is lost, the keeper does so at its next look, at every fifth
- * beat. When the lease is lost, the keeper stops the execution.
+ * It acquires the lock by a direct DynamoDB integration with the client's own expressions, starts a keeper that renews
+ * the lease, runs the work, and releases. The work begins only when the keeper has proven the lease and renewed it.
+ * When the work fails, its error is the execution's, after the release. When the execution is stopped, times out or
+ * dies, EventBridge's event releases the lock. If the event is lost, the keeper releases the lock at its next look, at
+ * every fifth beat. When the lease is lost, the keeper stops the execution.
  *
  * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 10 transitions) and
  * beats. A wait costs no polling. The execution parks, and the release wakes the execution that has waited longest. A
@@ -169,21 +169,22 @@ const kinds: Kinds<LeasedWorkflowProps> = {
  * to 5 minutes. Parked executions are served in the order of arrival, but a new caller can be quicker than the woken
  * one.
  *
- * With `permits` at most that many executions run at once, on the item of a Semaphore. A refused execution reads who holds
- * permits. It removes expired leases as a client does, by the service's clock, as many as it needs. An execution
- * fails with SemaphoreTooLargeError where the leases of the semaphore are more than the 256 KiB that Step Functions reads,
- * as those of clients with large payloads (`data`) can be.
+ * With `permits` at most that many executions run at once, on the item of a Semaphore. A refused execution reads the
+ * holders of permits. It removes expired leases as a client does, by the service's clock, as many as it needs. An
+ * execution fails with SemaphoreTooLargeError if the semaphore's leases exceed the 256 KiB that Step Functions reads,
+ * as the leases of clients with large payloads (`data`) can.
  *
- * Do not redrive it: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails
- * before it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed
- * maps, run until its event has arrived, which takes about a second, or longer when it is late. Fence their writes,
- * or write them in JSONata.
+ * Do not redrive it: the lease has ended, so start a new execution. In a redriven execution every task in JSONata fails
+ * before it is sent, and EventBridge's event stops the execution. Tasks in JSONPath, and iterations of distributed
+ * maps, run until its event has arrived, which takes about a second, or longer when it is late. Fence their writes, or
+ * write them in JSONata.
  *
  * Fails at synth when names of the work collide with its own.
  *
- * The lock is taken for a minute at least, so that the keeper can start. Its first renewal gives the lease its own length.
+ * The execution acquires the lock for at least a minute, so that the keeper can start. The keeper's first renewal sets
+ * the lease's own duration.
  *
- * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error; and, where
+ * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error; and, if
  * no work was done, with KeeperNotPermittedError (a permission is missing), KeeperNotReadyError (its keeper did not
  * answer in time) or LeaseNotProvenError (its keeper could not read the lease).
  *
@@ -196,7 +197,7 @@ export class LeasedWorkflow extends Construct {
   readonly heartbeat: ILeaseHeartbeat;
   /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on its failures. */
   readonly redriveGuard: RedriveGuard;
-  /** The lock's key; undefined where each execution's input names it. */
+  /** The lock's key; undefined if each execution's input has it. */
   readonly lockKey: string | undefined;
 
   constructor(scope: Construct, id: string, props: LeasedWorkflowProps) {
@@ -250,7 +251,7 @@ export class LeasedWorkflow extends Construct {
 
     const work = new StateGraph(given.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
-    // The work's own states may be in either language; each of ours says that it is JSONata.
+    // The work's own states may use either language; each of our states declares JSONata.
     const branch = work.toGraphJson(QueryLanguage.JSON_PATH) as Json;
     checkNames(this.node.path, branch);
     const definition = {
@@ -281,15 +282,15 @@ export class LeasedWorkflow extends Construct {
   }
 
   /**
-   * Gives a state for another state machine, of which this workflow is the part that runs under the lock.
+   * Returns a state for another state machine, in which this workflow is the part that runs under the lock.
    *
    * It runs this workflow as a child execution and waits for its end. The state's input is the child's input, and the
-   * child's output is the state's output. It fails with the error and the cause that this workflow ends with, for
-   * example LeaseUnavailableError or the work's own error, for `addCatch` and `addRetry` to name. It fails with
-   * States.TaskFailed where there is no such error: the child was stopped, has timed out or could not be started.
+   * child's output is the state's output. It fails with this workflow's error and cause, for example
+   * LeaseUnavailableError or the work's own error, so that `addCatch` and `addRetry` can name them. It fails with
+   * States.TaskFailed if there is no such error: the child was stopped, has timed out or could not be started.
    *
    * When the outer execution is stopped, times out, or leaves this state otherwise, Step Functions stops the child, and
-   * its lock is released. Each try is an execution of its own, with a lease of its own.
+   * its lock is released. Each try is a separate execution, with its own lease.
    *
    * Costs 3 state transitions, besides the child's own. The state machine that has the state gets the permission to
    * start this workflow and to stop it.
@@ -322,7 +323,7 @@ function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkfl
   }
 }
 
-/** Each lease sets the ttl of the semaphore's item, which has to outlast the others. */
+/** Each lease sets the ttl of the semaphore's item, and that ttl has to outlast the other leases. */
 function checkPermitTimes({ permits, leaseDurationMs, retentionMs }: WorkflowTimes): void {
   if (permits === undefined || leaseDurationMs <= 0.75 * retentionMs) return;
   const most = Duration.millis(Math.floor(0.75 * retentionMs)).toHumanString();

@@ -1,6 +1,6 @@
 /**
- * The names of leased workflows. All of a stack begin alike, so that one statement of a policy and one rule serve them
- * all, however many there are. A workflow with a name of the user's has statements and a rule of its own.
+ * The names of leased workflows. All names of a stack have one prefix, so that one policy statement and one rule serve
+ * all of them, however many there are. A workflow with a user's name has its own statements and its own rule.
  */
 import { createHash } from "node:crypto";
 import { ArnFormat, Names, Stack, Token } from "aws-cdk-lib";
@@ -14,7 +14,7 @@ export const ofLeasedWorkflows =
 /** Step Functions' own limit. */
 const longestName = 80;
 
-/** The name of each leased workflow in a policy, by state machine: how it begins, or the user's own name. */
+/** The name of each leased workflow in a policy, by state machine: the common prefix, or the user's own name. */
 const namesInPolicy = new WeakMap<IStateMachine, string>();
 
 /** Names the state machine of a leased workflow; stable, and unique in the account and region. */
@@ -26,12 +26,12 @@ export function leasedName(scope: Construct): string {
   );
 }
 
-/** Remembers that a state machine is a leased workflow, with a name by {@link leasedName} or one of the user's. */
+/** Remembers that a state machine is a leased workflow, named by {@link leasedName} or by the user. */
 export function markLeased(stateMachine: IStateMachine, ownName?: string): void {
   namesInPolicy.set(stateMachine, ownName ?? `${leasedPrefix(Stack.of(stateMachine))}*`);
 }
 
-/** How the ARN of each leased workflow of a stack begins. */
+/** The common prefix of the ARNs of a stack's leased workflows. */
 export function leasedArnPrefix(stack: Stack): string {
   return machinesNamed(leasedPrefix(stack), stack);
 }
@@ -41,13 +41,13 @@ export function leasedMachines(stack: Stack): string {
   return `${leasedArnPrefix(stack)}*`;
 }
 
-/** The ARN of a state machine in a policy; of a leased workflow that of all leased workflows of its stack. */
+/** The ARN of a state machine in a policy; for a leased workflow, that of all leased workflows of its stack. */
 export function machineInPolicy(stateMachine: IStateMachine, seenFrom: Stack): string {
   const name = namesInPolicy.get(stateMachine);
   return name === undefined ? stateMachine.stateMachineArn : machinesNamed(name, seenFrom);
 }
 
-/** The executions of a state machine in a policy; of a leased workflow those of all leased workflows of its stack. */
+/** The executions of a state machine in a policy; for a leased workflow, those of all leased workflows of its stack. */
 export function executionsInPolicy(stateMachine: IStateMachine, seenFrom: Stack): string {
   const name = namesInPolicy.get(stateMachine);
   if (name !== undefined) return executionsNamed(name, seenFrom);
@@ -60,12 +60,12 @@ export function leasedExecutions(stack: Stack): string {
   return executionsNamed(`${leasedPrefix(stack)}*`, stack);
 }
 
-/** Whether a state machine has a name by {@link leasedName}. */
+/** Whether a state machine was named by {@link leasedName}. */
 export function isLeased(stateMachine: IStateMachine): boolean {
   return namesInPolicy.get(stateMachine)?.endsWith("*") ?? false;
 }
 
-/** The hash ends the prefix, so that no stack's prefix begins with another's. */
+/** The hash ends the prefix, so that no stack's prefix is the beginning of another's. */
 function leasedPrefix(stack: Stack): string {
   const names = stack.node.scopes.map((scope) =>
     Stack.isStack(scope) && !Token.isUnresolved(scope.stackName) ? scope.stackName : scope.node.id,

@@ -2,7 +2,7 @@ import type { ILogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { LogLevel } from "aws-cdk-lib/aws-stepfunctions";
 import { aFlag, aNumber, having, type Kinds, oneOf } from "../prop-kinds.ts";
 
-/** How the state machines that a construct makes can be observed. Logs never carry the data of executions. */
+/** Logs and traces of the state machines that a construct makes. Logs never have the data of executions. */
 export interface ObservabilityProps {
   /** What is logged; `LogLevel.OFF` makes no log group. @default LogLevel.ALL */
   readonly logLevel?: LogLevel;
@@ -14,7 +14,8 @@ export interface ObservabilityProps {
    */
   readonly logGroup?: ILogGroup;
   /**
-   * For how long its own log groups keep their entries; a `logGroup` has its own. @default RetentionDays.ONE_MONTH
+   * How long its own log groups keep their entries; a `logGroup` has its own retention.
+   * @default RetentionDays.ONE_MONTH
    */
   readonly logRetention?: RetentionDays;
   /** Whether X-Ray traces its executions. @default true */
@@ -31,14 +32,14 @@ export const observabilityKinds: Kinds<ObservabilityProps> = {
 
 const names = ["logLevel", "logGroup", "logRetention", "tracing"] as const;
 
-/** The part of a construct's props that is about observing; as it is handed on to another construct. */
+/** The observability props of a construct, to pass on to another construct. */
 export function observabilityOf(props: ObservabilityProps): ObservabilityProps {
   return Object.fromEntries(
     names.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
   );
 }
 
-/** Refuses a retention for a log group that is the user's own. */
+/** Refuses a retention for the user's own log group. */
 export function checkObservability({ logGroup, logRetention }: ObservabilityProps): void {
   if (logGroup === undefined || logRetention === undefined) return;
   throw new Error(

@@ -1,6 +1,4 @@
-/**
- * What answers show of permits: one lease, in the form of a lock's record, or all of a semaphore's, judged.
- */
+/** Permits in answers: one lease, in the form of a lock's record, or all leases of a semaphore, judged. */
 import { fencePrefix, revocationPrefix, seatCounters, textPrefix } from "@leasehold/client/internal";
 import { attributeNames, cooldownToken } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
@@ -19,12 +17,12 @@ import {
 const { releasedToken, brokenToken, timeToLive } = attributeNames;
 const item = "$states.result.Item";
 
-/** The lease of the variable `token` that a look has found, as a lock's record is: `ofRecord` reads both. */
+/** The lease of the variable `token` in a look's answer, in the form of a lock's record: `ofRecord` reads both. */
 export function permitRecord(terms: Pick<LeaseTerms, "variablePrefix"> = {}): string {
   return recordOf(variable(terms, "token"));
 }
 
-/** The lease of an owner that a look at all has found, likewise: one that is not in its cooldown. */
+/** The lease of an owner in a look at all leases, in the same form; without leases in their cooldown. */
 export function permitRecordOfOwner(owner: string): string {
   const isOwn = `${fieldOf(seatFields("$value.S"), "owner")} = ${owner}`;
   const token = eachSeat(item, `${isOwn} and $not(${isCooling("$seatToken")}) ? $seatToken`);
@@ -35,7 +33,9 @@ function isCooling(token: string): string {
   return `$substring(${token}, 0, ${cooldownToken("").length}) = ${literal(cooldownToken(""))}`;
 }
 
-/** JSONata for a list of what an expression gives for each seat of an item, from `$seatToken` and its text `$value.S`. */
+/**
+ * JSONata for a list with an expression's value for each seat of an item, from `$seatToken` and its text `$value.S`.
+ */
 function eachSeat(seats: string, expression: string): string {
   const prefix = literal(textPrefix);
   const { length } = textPrefix;
@@ -64,19 +64,19 @@ function recordOf(token: string): string {
   );
 }
 
-/** Where such a record has the seat's text. */
+/** The attribute of such a record with the seat's text. */
 const seatAttribute = "seat";
 
 /** JSONata for the text of the lease in the variable `record`; empty for a lock's. */
 export const recordedSeat: string = `$exists($record.${seatAttribute}) ? $record.${seatAttribute}.S : ''`;
 
-/** Reads what an answer shows of the renewed lease of the variable `token`. */
+/** The renewed lease of the variable `token` in an answer. */
 export const renewedSeat: string = `$lookup($states.result.Attributes, ${literal(textPrefix)} & $token).S`;
 
 /** JSONata for when a renewed lease ends. */
 export const renewedSeatExpiry: string = fieldOf(seatFields(renewedSeat), "expiresAt");
 
-/** The parts of the handle of the workflow's own permit, which an item or an answer shows, as JSONata. */
+/** The parts of the handle of the workflow's own permit in an item or an answer, as JSONata. */
 export function permitParts(
   shown: string,
   terms: Pick<LeaseTerms, "variablePrefix">,
@@ -93,14 +93,14 @@ export function permitParts(
   };
 }
 
-/** What a permit's handle has besides a lock's. */
+/** The members of a permit's handle that a lock's handle does not have. */
 export const permitHandle: { readonly [name: string]: Json } = {
   sortKey: permitSortKey,
   seat: { ...sample.seat, permits: onePermit, reentrant: false },
 };
 
 /**
- * Judges by an answer that shows every lease of the semaphore whether one more permit can be had, as the client does:
+ * Judges whether one more permit is available, as the client does, by an answer with every lease of the semaphore:
  *
  *     own         this token's own lease, as an attribute of its own, where its write has landed
  *     isOver      that lease has ended before its keeper was started, or was ended

@@ -1,6 +1,6 @@
 /**
- * The semaphore's own statements as arguments of Step Functions' DynamoDB integration, as lease-requests.ts has the
- * lock's. Attributes that hold a token get their names by JSONata.
+ * The semaphore's own statements as arguments of Step Functions' DynamoDB integration, as lease-requests.ts has those
+ * of the lock. JSONata names the attributes whose names contain a token.
  */
 import {
   clearSeats,
@@ -54,9 +54,9 @@ function namesOf(token: string, owner: string, of: SeatRecord = sample): Names {
   };
 }
 
-/** What the requests of one workflow have in common that takes permits. */
+/** The common terms of a workflow's requests for permits. */
 export interface PermitTerms extends LeaseTerms {
-  /** How many may be held at once. */
+  /** How many permits may be held at once. */
   readonly permits: number;
 }
 
@@ -71,7 +71,7 @@ function formOf(permits: number): SeatForm {
   });
 }
 
-/** Values of a grant; the variables key, token, version, owner and waitingSince are the workflow's. */
+/** Values of a grant; the workflow has the variables key, token, version, owner and waitingSince. */
 function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
   return {
     ":seat": newText(`${variable(terms, "version")} + 1`, {
@@ -91,7 +91,7 @@ function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values 
   };
 }
 
-/** Takes a permit that is free. */
+/** Takes a free permit. */
 export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
   const values = {
     ...permitGrantValues(terms, leaseDurationMs),
@@ -102,7 +102,7 @@ export function acquirePermitArguments(terms: PermitTerms, leaseDurationMs: numb
   return updateItem(terms, formOf(terms.permits).acquire(grant, []), values, true, ownNames(terms));
 }
 
-/** Takes a permit in the place of the lease in the variable `passed`, which was judged expired. */
+/** Takes a permit in place of the lease in the variable `passed`, which was judged expired. */
 export function takeOverPermitArguments(terms: PermitTerms, leaseDurationMs: number): Json {
   const passed = variable(terms, "passed");
   const names = { ...ownNames(terms), ...passedNames(terms) };
@@ -148,16 +148,13 @@ function passedNames(terms: LeaseTerms): Names {
   return namesOf(`${passed}.token`, `${passed}.owner`, otherSample);
 }
 
-/** A reentrant owner's lease has an attribute more. */
+/** A reentrant owner's lease has one more attribute. */
 function ofPassed(terms: LeaseTerms, request: (seat: SeatRecord) => Json): Json {
   const isReentrant = `${variable(terms, "passed")}.reentrant`;
   return chosen(isReentrant, request({ ...otherSample, reentrant: true }), request(otherSample));
 }
 
-/**
- * Takes back an acquisition whose answer never came: ends a lease that is there, whichever acquisition of the token it is
- * of.
- */
+/** Takes back an acquisition whose answer was lost: ends the token's lease, from whichever acquisition it comes. */
 export function cancelPermitArguments(terms: PermitTerms): Json {
   const write = formOf(terms.permits).cancel({ token: sample.token, now: 1, retentionMs: 1 });
   const values = {
@@ -168,7 +165,7 @@ export function cancelPermitArguments(terms: PermitTerms): Json {
   return updateItem(terms, write, values, false, ownNames(terms));
 }
 
-/** Revokes a token whose lease is not there, so that a late copy of its acquisition is refused. */
+/** Revokes a token that has no lease, so that a late copy of its acquisition is refused. */
 export function revokePermitArguments(terms: PermitTerms): Json {
   const write = formOf(terms.permits).revoke({ token: sample.token, now: 1, retentionMs: 1 });
   const values = {
@@ -178,7 +175,7 @@ export function revokePermitArguments(terms: PermitTerms): Json {
   return updateItem(terms, write, values, false, ownNames(terms));
 }
 
-/** Lets the workflow's own permit go. */
+/** Releases the workflow's own permit. */
 export function releasePermitArguments(terms: LeaseTerms): Json {
   return endingPermit(terms, sample, {
     ":zero": "0",
@@ -188,7 +185,7 @@ export function releasePermitArguments(terms: LeaseTerms): Json {
   });
 }
 
-/** Lets the workflow's own permit go, but keeps its cooldown until the variable `cooldownUntil`. */
+/** Releases the workflow's own permit, but keeps its cooldown until the variable `cooldownUntil`. */
 export function closePermitArguments(terms: LeaseTerms): Json {
   const [token, until] = [variable(terms, "token"), variable(terms, "cooldownUntil")];
   const write = new HeldSeat("key", permitSortKey).release({
@@ -219,7 +216,7 @@ export function closePermitArguments(terms: LeaseTerms): Json {
   return updateItem(terms, write, values, false, names);
 }
 
-/** Lets the lease go whose text is the variable `seat`; the variables token and fence prove it. */
+/** Releases the lease whose text is in the variable `seat`; the variables token and fence prove it. */
 export function releaseKeptPermitArguments(terms: LeaseTerms): Json {
   const seat = seatFields("$seat");
   const values = {
@@ -244,19 +241,19 @@ function endingPermit(
 }
 
 /**
- * Prolongs the lease of the variables token, fence, version, leaseDurationMs, seat and timeToLive; not while its holder is
- * asked to stop.
+ * Prolongs the lease of the variables token, fence, version, leaseDurationMs, seat and timeToLive, unless its holder
+ * was asked to stop.
  */
 export function renewPermitArguments(terms: LeaseTerms): Json {
   return permitRenewal(terms, renewSeatUnlessRevoked);
 }
 
-/** Prolongs the same lease, whether its holder is asked to stop or not. */
+/** Prolongs the same lease, even if its holder was asked to stop. */
 export function renewHeldPermitArguments(terms: LeaseTerms): Json {
   return permitRenewal(terms, (form, renewal) => form.renew(renewal));
 }
 
-/** As the client: the ttl is put off only when it is near, by what it lacks; without it seen, it stays. */
+/** As the client does: it extends the ttl only when its end is near, by the missing time; an unseen ttl stays. */
 function permitRenewal(terms: LeaseTerms, write: typeof renewSeatUnlessRevoked): Json {
   const form = new HeldSeat("key", permitSortKey);
   form.confirmed({ [timeToLive]: 1 });
@@ -285,7 +282,7 @@ export function inspectPermitsArguments(terms: LeaseTerms): Json {
   return { TableName: terms.tableName, Key: keyOf(terms, permitSortKey), ConsistentRead: true };
 }
 
-/** Reads the lease of the variable `token`, and none of the others, with which the item may be too large to be read. */
+/** Reads only the lease of the variable `token`: with all leases, the item may be too large to read. */
 export function inspectPermitArguments(terms: LeaseTerms): Json {
   const token = variable(terms, "token");
   const names = {

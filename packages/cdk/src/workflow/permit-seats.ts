@@ -1,6 +1,6 @@
 /**
- * A seat's text as JSONata writes and reads it. Nothing is retyped: a sample of the client's tells where the text has
- * what.
+ * A seat's text as JSONata writes and reads it. Nothing is retyped: a sample from the client shows the place of each
+ * part.
  */
 import {
   type SeatRecord,
@@ -13,7 +13,7 @@ import {
 /** The sort key of a semaphore's item. */
 export const permitSortKey: string = seatSortKeys.semaphore;
 
-/** A seat whose parts all differ, so that each is found again in what the client makes of it. */
+/** A seat whose parts all differ, so that each part can be found in the client's text. */
 export const sample: SeatRecord = {
   key: "key",
   sortKey: permitSortKey,
@@ -30,7 +30,7 @@ export const sample: SeatRecord = {
   revocation: undefined,
   seat: { kind: "permit", permits: 11 },
 };
-/** The same, of a reentrant owner. */
+/** The same seat of a reentrant owner. */
 export const reentrantSample: SeatRecord = { ...sample, reentrant: true };
 /** Another lease. */
 export const otherSample: SeatRecord = { ...sample, token: "other", owner: "dead" };
@@ -38,7 +38,7 @@ export const otherSample: SeatRecord = { ...sample, token: "other", owner: "dead
 const flagsSample = seatFlags.reentrant | seatFlags.ownClock;
 type SeatField = "kind" | "permits" | "acquiredAt" | "expiresAt" | "leaseDurationMs" | "flags" | "owner";
 
-/** What a seat's text has after its version, in its order. */
+/** The parts of a seat's text after its version, in their order. */
 const fields: readonly unknown[] = JSON.parse(
   seatText({ ...reentrantSample, ownClock: true }, undefined).slice(versionDigits + 1),
 );
@@ -61,7 +61,7 @@ export function seatFields(text: string): string {
   return `$parse($substring(${text}, ${versionDigits + 1}))`;
 }
 
-/** JSONata for one of the fields that `seatFields` gives. */
+/** JSONata for one of the fields of `seatFields`. */
 export function fieldOf(seat: string, field: SeatField): string {
   return `${seat}[${places[field]}]`;
 }
@@ -71,12 +71,12 @@ export function seatVersion(text: string): string {
   return `$number($substring(${text}, 0, ${versionDigits}))`;
 }
 
-/** JSONata that tells whether a seat's flags have one of them. */
+/** JSONata: whether a seat's flags have one of them. */
 export function hasFlag(flags: string, flag: keyof typeof seatFlags): string {
   return `$floor(${flags} / ${seatFlags[flag]}) % 2 = 1`;
 }
 
-/** JSONata for a version as a seat's text has it: later texts are the greater ones. */
+/** JSONata for a version in a seat's text: a later text is the greater one. */
 export function versionText(version: string): string {
   return `$pad($string(${version}), -${versionDigits}, '0')`;
 }
@@ -86,7 +86,7 @@ export function newText(version: string, parts: Readonly<Record<SeatField, strin
   return `${versionText(version)} & ' ' & $string([${inOrder.map((field) => parts[field]).join(", ")}])`;
 }
 
-/** JSONata for the text of a seat that is prolonged; its payload and all that is not given stay as they are. */
+/** JSONata for the text of a prolonged seat; its payload and all parts that are not given stay unchanged. */
 export function prolongedText(
   text: string,
   version: string,
@@ -101,7 +101,7 @@ export function prolongedText(
   return `($f := $split(${text}, ','); ${versionText(version)} & $join([${kept.join(", ")}], ','))`;
 }
 
-/** So many leases of workflows fit into what Step Functions reads at once, with names as long as they can be. */
+/** This many leases of workflows fit into Step Functions' limit for one read, even with the longest names. */
 export const mostWorkflowPermits = 500;
 
 /** A workflow takes one permit. */

@@ -1,6 +1,6 @@
 /**
- * What a workflow does whose permit was refused, where a lock's has waiting-states.ts. The semaphore's item shows every
- * lease, so they are judged all at once.
+ * The states of a workflow whose permit was refused; for a lock they are in waiting-states.ts. The semaphore's item
+ * shows every lease, so all are judged at once.
  *
  *     SeeHolder ─▶ JudgeHolder ─▶ TakeOver                    an expired lease makes room
  *         ▲             ├─▶ ClearPermit ─▶ SeeHolder          more of them have to go, one after the other
@@ -24,12 +24,12 @@ import { failure } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
 import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
-/** What a workflow's terms are where it takes permits. */
+/** The terms of a workflow that takes permits. */
 export type PermitWorkflowTerms = WorkflowTerms & PermitTerms;
 
 const judged = own("judged");
 
-/** The states of a workflow that takes permits which differ from a lock's. */
+/** The states of a workflow with permits that differ from a lock's. */
 export function permitStates(terms: PermitWorkflowTerms): Record<string, State> {
   const failed = catching("States.ALL", "Failed");
   return {
@@ -38,7 +38,7 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
       Assign: assigning({ judged: judgedPermits(terms) }),
       Next: "JudgeHolder",
       Catch: [
-        // States.ALL leaves it out.
+        // States.ALL does not include it.
         catching("States.DataLimitExceeded", "Cancel", { Assign: assigning({ failure: semaphoreTooLarge }) }),
         catching("States.ALL", "Cancel", { Assign: failure }),
       ],
@@ -48,7 +48,7 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
       Arguments: clearPermitArguments(terms),
       Next: "SeeHolder",
       Catch: [
-        // It was renewed, or another caller was quicker.
+        // The lease was renewed, or another caller was faster.
         catching(refused, "SeeHolder"),
         catching("States.ALL", "Cancel", { Assign: failure }),
       ],
@@ -94,7 +94,7 @@ const endedTooSoon = {
   Cause: "its lease had ended before its keeper was started, and no work was done",
 };
 
-/** Decides by the variable `judged`, which tells what has just refused the permit. */
+/** Decides by the variable `judged`, which shows the leases that have refused the permit. */
 function judgeHolders(terms: PermitWorkflowTerms): State {
   const canPass = `${judged}.expired >= ${judged}.lacking`;
   const passed = assigning({ passed: jsonata(`${judged}.passed`) });

@@ -17,18 +17,18 @@ import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
 /**
- * Stops leased workflows that were redriven: one state machine and one rule for all of a stack. It may stop the
- * executions of the stack's leased workflows, and no others. It knows them by how their names begin; for a workflow with a
- * `stateMachineName` there is one more rule, beside that workflow.
+ * Stops redriven leased workflows: one state machine and one rule for all of a stack. It may stop the executions of the
+ * stack's leased workflows, and no others. It recognises them by the prefix of their names; a workflow with a
+ * `stateMachineName` has one more rule in its own stack.
  *
- * A redriven workflow has lost its lease, and goes on at the task that was under way. Tasks in JSONata refuse by
+ * A redriven workflow has lost its lease, and continues at the task that was under way. Tasks in JSONata refuse by
  * themselves. This construct stops tasks in JSONPath and the iterations of distributed maps, as soon as EventBridge's
  * event of the redrive arrives. Costs 2 state transitions a redrive, and nothing else.
  */
 export class RedriveGuard extends Construct {
   readonly stateMachine: StateMachine;
 
-  /** The guard of a leased workflow's stack, made at the first call. */
+  /** The guard of a leased workflow's stack, created at the first call. */
   static of(workflow: StateMachine): RedriveGuard {
     const stack = Stack.of(workflow);
     const id = "LeaseholdRedriveGuard";
@@ -73,7 +73,8 @@ export class RedriveGuard extends Construct {
 }
 
 /**
- * It is the last line: it tries for about an hour. An execution that has ended by then answers like a stopped one.
+ * This is the last line of defence: it tries for about an hour. An execution that has ended by then answers like a
+ * stopped one.
  */
 const patiently: Json = [
   { ErrorEquals: [noSuchExecution], MaxAttempts: 0 },
@@ -87,7 +88,7 @@ const patiently: Json = [
   },
 ];
 
-/** Gives the definition. Its input is `{ execution }`, the ARN of the execution that was redriven. */
+/** Returns the definition. Its input is `{ execution }`, the ARN of the redriven execution. */
 export function redriveGuardDefinition(): Definition {
   return {
     Comment: "Stops a leased workflow that was redriven.",

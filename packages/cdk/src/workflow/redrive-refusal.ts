@@ -1,15 +1,14 @@
 /**
- * Why a redriven workflow does no work: its tasks refuse by themselves.
+ * A redriven workflow does no work, because its tasks refuse by themselves.
  *
- * A redrive goes on at the task that was under way, with the earlier variables, and repeats no state that succeeded.
+ * A redrive continues at the task that was under way, with the earlier variables, and repeats no state that succeeded.
  * So no state of ours stands between it and the task
  * (https://docs.aws.amazon.com/step-functions/latest/dg/redrive-executions.html). But the task is scheduled again, so
  * its fields are evaluated again, and the context shows the redrive. So an expression gives the timeout of each task.
  * It fails once the execution was redriven, and the task fails before it is sent.
  *
- * A map in JSONata that begins after the redrive refuses too, by its concurrency: a distributed map starts executions
- * of their own, which know nothing of the redrive. Tasks in JSONPath have no such field: redrive-guard.ts handles
- * them.
+ * A map in JSONata that begins after the redrive refuses too, by its concurrency: a distributed map starts separate
+ * executions, which do not see the redrive. Tasks in JSONPath have no such field: redrive-guard.ts handles them.
  */
 import { Token, Tokenization } from "aws-cdk-lib";
 import { type Json, jsonata, literal, type State } from "./asl.ts";
@@ -20,29 +19,31 @@ export const redrivenError = "LeaseLostError";
 export const redrivenCause = "the execution was redriven after its lease had ended: start a new execution";
 
 const isRedriven = "$states.context.Execution.RedriveCount > 0";
-/** Step Functions' own, in seconds. */
+/** Step Functions' own default, in seconds. */
 const defaultTimeout = 99_999_999;
 
-/** JSONata that gives a value, and fails in a redriven execution. */
+/** JSONata for a value that fails in a redriven execution. */
 export function unlessRedriven(value: string): string {
   return `${isRedriven} ? $error(${literal(redrivenCause)}) : (${value})`;
 }
 
-/** Assigns the failure that a Catch has caught, which the execution reports once its lease has ended. */
+/** Assigns the failure that a Catch has caught; the execution reports it after its lease has ended. */
 export const failure: Record<string, Json> = failureAs("$states.errorOutput");
 
-/** Assigns a failure as {@link failure} does; `error` is JSONata for what it is in an execution that was not redriven. */
+/**
+ * Assigns a failure as {@link failure} does; `error` is JSONata for the failure of an execution that was not redriven.
+ */
 export function failureAs(error: string): Record<string, Json> {
   const redriven = `{'Error': ${literal(redrivenError)}, 'Cause': ${literal(redrivenCause)}}`;
   return assigning({ failure: jsonata(`${isRedriven} ? ${redriven} : (${error})`) });
 }
 
-/** Gives a task in JSONata that fails, unsent, in a redriven execution. */
+/** Returns a task in JSONata that fails, unsent, in a redriven execution. */
 export function refusingRedrive(task: State): State {
   return { ...task, TimeoutSeconds: guardedNumber(task.TimeoutSeconds, defaultTimeout) };
 }
 
-/** Gives a graph whose tasks and maps in JSONata, at whatever depth, refuse to be redriven. */
+/** Returns a graph whose tasks and maps in JSONata, at whatever depth, refuse a redrive. */
 export function withRefusals(graph: Json): Json {
   const { States, ...rest } = graph as { readonly States: Readonly<Record<string, State>> };
   const guarded = Object.entries(States).map(([name, state]) => [name, withRefusalsInside(state)]);
@@ -64,7 +65,7 @@ function withRefusalsInside(state: State): State {
   };
 }
 
-/** A field that takes a number or an expression, as an expression that fails in a redriven execution. */
+/** A number or an expression as an expression that fails in a redriven execution. */
 function guardedNumber(value: Json | undefined, otherwise: number): string {
   // A number that only the deployment knows would be written as its placeholder.
   const known =

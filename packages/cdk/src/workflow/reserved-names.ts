@@ -1,32 +1,32 @@
 /**
- * The names that a leased workflow keeps for itself, and how they are kept apart from the user's.
+ * The names that a leased workflow reserves, and how they differ from the user's.
  *
  * A state's name is unique in the whole machine, and an inner scope may not assign a variable of an outer one
  * (https://docs.aws.amazon.com/step-functions/latest/dg/workflow-variables.html). The user's states run inside ours, so
- * ours carry prefixes. Letters, digits and `_` only: other characters keep a name out of CloudWatch Logs.
+ * our names have prefixes. Letters, digits and `_` only: other characters keep a name out of CloudWatch Logs.
  */
 import type { Definition, Json, State } from "./asl.ts";
 
-/** Every state of ours begins with it. */
+/** The prefix of our states. */
 export const statePrefix = "Leasehold_";
-/** Every variable of ours begins with it, but the lease. */
+/** The prefix of our variables, except the lease. */
 export const variablePrefix = "leasehold_";
 /** The variable that the user's states read: the lease's handle. */
 export const leaseVariable = "lease";
 
-/** A variable of ours, as JSONata reads it. */
+/** One of our variables, as JSONata reads it. */
 export function own(name: string): string {
   return `$${variablePrefix}${name}`;
 }
 
-/** Variables of ours, as Assign writes them. */
+/** Our variables, as Assign writes them. */
 export function assigning(values: Readonly<Record<string, Json>>): Record<string, Json> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [variablePrefix + name, value]));
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Gives the states of a definition our prefix; the states inside theirs stay as they are. */
+/** Gives a definition's states our prefix; the states inside them stay unchanged. */
 export function withStatePrefix({ Comment, StartAt, States }: Definition): Definition {
   const prefixed = Object.entries(States).map(([name, state]) => [statePrefix + name, redirected(state)]);
   return { Comment, StartAt: statePrefix + StartAt, States: Object.fromEntries(prefixed) };
@@ -45,7 +45,7 @@ function redirected(state: State): State {
 }
 
 /**
- * Refuses states that use a name of ours, at whatever depth.
+ * Refuses states that use one of our names, at whatever depth.
  *
  * @param work the user's states, with StartAt
  * @throws Error with every such name, and what to do

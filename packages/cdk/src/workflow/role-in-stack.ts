@@ -4,9 +4,10 @@ import { CfnRole, type IGrantable, type IPrincipal, type IRole, Policy, Role } f
 import type { Construct, IConstruct } from "constructs";
 
 /**
- * Gives a role as a grantee whose permissions belong to the stack of `user`; a role which that stack defines as it is.
+ * Returns a role as a grantee whose permissions belong to the stack of `user`. A role that this stack defines is
+ * returned unchanged.
  *
- * A permission that names a part of `user` would otherwise make the role's stack depend on that of `user`.
+ * Otherwise a permission that names a part of `user` would make the role's stack depend on that of `user`.
  */
 export function roleInStackOf(user: IConstruct, role: IRole): IGrantable {
   const stack = Stack.of(user);
@@ -15,15 +16,15 @@ export function roleInStackOf(user: IConstruct, role: IRole): IGrantable {
 }
 
 /**
- * Gives a role as one whose permissions belong to the stack of `user`, for a construct of the library that adds some: a
- * role that another stack of the app defines as if it were imported, any other as it is.
+ * Returns a role whose permissions belong to the stack of `user`, for a construct of the library that adds some. A role
+ * that another stack of the app defines is returned as if it were imported, any other role unchanged.
  */
 export function roleForUse(user: Construct, id: string, role: IRole): IRole {
   const isElsewhere = Role.isRole(role) && Stack.of(role) !== Stack.of(user);
   return isElsewhere ? Role.fromRoleArn(user, id, role.roleArn) : role;
 }
 
-/** Gives a role as a grantee whose permissions are written into a policy of its own. */
+/** Returns a role as a grantee whose permissions go into a separate policy. */
 export function granteeBy(role: IRole, policy: () => Policy): IGrantable {
   const { assumeRoleAction, policyFragment, principalAccount } = role;
   const principal: IPrincipal = {
@@ -49,7 +50,7 @@ function policyIn(stack: Stack, role: IRole): Policy {
   return new Policy(stack, id, { policyName: policyName(stack, id), roles: [role] });
 }
 
-/** Unique among the policies that many stacks add to one role: two of one name would replace each other. */
+/** Unique among the policies that many stacks add to one role: two policies of one name would replace each other. */
 function policyName(stack: Stack, id: string): string {
   let outermost = stack;
   while (outermost.nestedStackParent !== undefined) outermost = outermost.nestedStackParent;

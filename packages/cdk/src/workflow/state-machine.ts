@@ -15,15 +15,19 @@ import type { Definition } from "./asl.ts";
 import { definitionFile } from "./definition-asset.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
 
-/** More options of a state machine; most of them the library takes as they are. */
+/** More options of a state machine; the library takes most of them unchanged. */
 export interface MachineOptions
   extends Pick<StateMachineProps, "stateMachineName" | "role" | "encryptionConfiguration"> {
-  /** Whether a user's own work may use all resources of some kind, which is not ours to accept. @default false */
+  /**
+   * Whether the user's work may use all resources of some kind; then we do not accept that finding for the user.
+   * @default false
+   */
   readonly hasWideWork?: boolean;
 }
 
 /**
- * Makes a state machine of a definition, logged and traced. Logs contain no data: an input may have a lease's token.
+ * Creates a state machine from a definition, logged and traced. Logs contain no data: an input may have a lease's
+ * token.
  */
 export function stateMachineOf(
   scope: Construct,
@@ -73,14 +77,14 @@ function logGroupOf(
  * (https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html).
  *
  * Stable, and unique in the account and region: by the stack's name and the construct's path. At most 192 characters,
- * since the log group's ARN may have 256 in a state machine.
+ * because the log group's ARN may have 256 in a state machine.
  */
 function logGroupName(scope: Construct): string {
   const inStack = Names.uniqueResourceName(scope, { maxLength: 40, separator: "-" });
   return `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${inStack}`;
 }
 
-/** Each counts executions that ended in another way than by succeeding. */
+/** Each metric counts executions that ended without success. */
 export function failuresOf(
   stateMachine: IStateMachine,
 ): Readonly<Record<"failed" | "timedOut" | "aborted", Metric>> {

@@ -1,4 +1,4 @@
-/** What a workflow does while another holder has the lock. */
+/** The states of a workflow while another holder has the lock. */
 import { observedShare } from "@leasehold/client/internal";
 import { call, callOnce, catching, choice, type Json, jsonata, refused, rule, type State } from "./asl.ts";
 import { ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
@@ -6,17 +6,20 @@ import { failure, refusingRedrive } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
 import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
-/** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
+/**
+ * If a wake-up is lost, the execution tries again after the holder's lease, then after longer and longer times up to
+ * this.
+ */
 const longestParkMs = 300_000;
 
-/** Decides by the variable `record`, which has just refused the grant. */
+/** Decides by the variable `record`, which shows the holder that has refused the grant. */
 export function judgeHolder(terms: WorkflowTerms): State {
   const { whenHeld, clockSkewMs, once } = terms;
   const isAlive = `${ofRecord("expiresAt", "N", terms)} > $millis()`;
   const isExpired = `$not(${isOwnClock(terms)}) and ${ofRecord("expiresAt", "N", terms)} + ${clockSkewMs} < $millis()`;
   const done = ofRecord("doneSlot", "S", terms);
   const hasTime = `$millis() < ${own("waitUntil")}`;
-  // Of a lease whose expiry says nothing, a workflow that waits takes note since when it has not changed.
+  // If a lease's expiry means nothing here, a waiting workflow notes since when the lease has stayed unchanged.
   const watched = assigning({
     watched: {
       token: jsonata(ofRecord("token", "S", terms)),
@@ -35,7 +38,7 @@ export function judgeHolder(terms: WorkflowTerms): State {
   }[whenHeld];
   return choice(
     [
-      // One's own write, whose answer was lost.
+      // Its own write, whose answer was lost.
       rule(
         `${ofRecord("token", "S", terms)} = ${own("token")} and ${isAlive}`,
         "StartKeeper",
@@ -58,12 +61,12 @@ export function judgeHolder(terms: WorkflowTerms): State {
 export const canWait = ({ whenHeld }: Pick<WorkflowTerms, "whenHeld">): boolean =>
   whenHeld === "wait" || whenHeld === "replace";
 
-/** Whether the expiry in the variable `record` is of its holder's own clock, and tells nobody else anything. */
+/** Whether the expiry in the variable `record` comes from its holder's own clock, and means nothing to others. */
 function isOwnClock(terms: WorkflowTerms): string {
   return `${ofRecord("ownClock", "N", terms)} = ${ofRecord("version", "N", terms)}`;
 }
 
-/** Whether the lease in the variable `record` is as it was when this workflow looked before. */
+/** Whether the lease in the variable `record` is unchanged since this workflow's last look. */
 function isUnchanged(terms: WorkflowTerms): string {
   const watched = own("watched");
   return (
@@ -72,12 +75,12 @@ function isUnchanged(terms: WorkflowTerms): string {
   );
 }
 
-/** From when on a lease that has not changed since is over by observation. */
+/** The time when an unchanged lease has expired by observation. */
 function observedAt(terms: WorkflowTerms): string {
   return `${own("watched")}.since + ${observedShare} * ${ofRecord("leaseDurationMs", "N", terms)}`;
 }
 
-/** The states of a workflow that waits; none where it does not. */
+/** The states of a workflow that waits; none without a wait. */
 export function waiting(terms: WorkflowTerms): Record<string, State> {
   const { whenHeld, clockSkewMs } = terms;
   if (!canWait(terms)) return {};
@@ -94,7 +97,7 @@ export function waiting(terms: WorkflowTerms): Record<string, State> {
         Next: "Acquire",
         Catch: [
           catching("States.Timeout", "Acquire", { Assign: again }),
-          // The lock was let go, or written, in the same moment.
+          // The lock was released, or written, at the same moment.
           catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
           catching("States.ALL", "Failed", { Assign: failure }),
         ],

@@ -1,7 +1,7 @@
 /**
- * A workflow around the user's own: it takes the lock, has it kept, does the work and lets the lock go.
+ * A workflow around the user's own: it acquires the lock, starts its keeper, does the work and releases the lock.
  *
- * The names here are short; in the machine every state of ours begins with `Leasehold_`.
+ * The names here are short; in the machine each of our states begins with `Leasehold_`.
  *
  *     Begin ─▶ Acquire ─▶ StartKeeper ─▶ Work ─▶ Release ─▶ Done
  *                 │                        └─ it fails ─▶ ReleaseFailed ─▶ Failed
@@ -11,7 +11,7 @@
  *                 ▲                    ─▶ Park ─▶ Acquire              wakes by the release, or by its own clock
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
  *
- * Where it takes a permit of a semaphore, what follows a refusal is in permit-states.ts.
+ * For a permit of a semaphore, the states after a refusal are in permit-states.ts.
  */
 import { limits } from "@leasehold/client/schema";
 import { Lazy, Token } from "aws-cdk-lib";
@@ -61,15 +61,15 @@ import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.
 /** A keeper is ready in less than a second, unless Step Functions is slow. The lease is not renewed during this wait. */
 const longestKeeperStartSeconds = 60;
 /**
- * A lease is taken for so long at least: its keeper has to start within it, however short leases are. The keeper's first
- * renewal gives it the length that it is to have.
+ * The shortest lease of an acquisition: the keeper has to start within it, however short leases are. The keeper's first
+ * renewal sets the lease's own duration.
  */
 const shortestStartMs = 60_000;
-/** Names that a missing permission has, where Step Functions has a name of its own for it. */
+/** Names of a missing permission for which Step Functions has its own name. */
 const denials = ["States.Permissions", "Sfn.AccessDeniedException"] as const;
 const sameInput = jsonata("$states.input");
 
-/** Gives the definition of a leased workflow. */
+/** Returns the definition of a leased workflow. */
 export function workflowDefinition(given: WorkflowTerms): Definition {
   const terms = { ...given, variablePrefix };
   const { once } = terms;
@@ -88,7 +88,8 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
       Work: {
         Type: "Parallel",
         QueryLanguage: "JSONata",
-        // Redriven with too much data it runs from its beginning; else only the tasks inside refuse, and may be caught.
+        // A redriven execution with too much data runs from its beginning. Otherwise only the tasks inside refuse, and
+        // a Catch may catch that.
         Arguments: jsonata(unlessRedriven("$states.context.Execution.Input")),
         Branches: [withRefusals(terms.work)],
         Output: jsonata(unlessRedriven("$states.result[0]")),
@@ -109,7 +110,7 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
         Next: "JudgeEnd",
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
-      // A release whose answer was lost comes back as a refusal too.
+      // A refusal may also mean that the release has landed and its answer was lost.
       JudgeEnd: choice([rule(requests.wasReleased, "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
@@ -130,16 +131,16 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
   });
 }
 
-/** What differs between a lock and a permit. */
+/** The differences between a lock and a permit. */
 interface Requests {
   readonly acquire: (leaseDurationMs: number) => Json;
   readonly takeOver: (leaseDurationMs: number) => Json;
   readonly release: Json;
   readonly releaseFailed: Json;
   readonly close: Json;
-  /** A look at the own lease. */
+  /** A read of its own lease. */
   readonly look: { readonly Arguments: Json; readonly Assign: Json };
-  /** Whether that look, after a refused release, tells of an earlier copy of it. */
+  /** Whether that read, after a refused release, shows that an earlier copy of the release has landed. */
   readonly wasReleased: string;
   readonly states: Record<string, State>;
 }
@@ -184,7 +185,7 @@ function ofPermit(terms: PermitWorkflowTerms): Requests {
       Arguments: inspectPermitArguments(terms),
       Assign: assigning({ record: permitRecord(terms) }),
     },
-    // Another holder's release may have overwritten the mark of this one since.
+    // Another holder's release may have overwritten the mark of this release since.
     wasReleased: `${wasReleasedIn(terms)} or ${own("retries")} > 0 and ${isGone}`,
     states: permitStates(terms),
   };
@@ -194,7 +195,7 @@ function begin(terms: WorkflowTerms): State {
   const { key, waitMs, once } = terms;
   const slot = "$fromMillis($toMillis($states.input.scheduledTime))";
   const isKey = `($type(${key}) = 'string' ? $length(${key}) > 0 and $length(${key}) <= 2048 : false)`;
-  // A slot that is done before its time would keep out every run until then.
+  // A slot that is done before its time would refuse every run until then.
   const isTime =
     "($type($states.input.scheduledTime) = 'string' " +
     `? $toMillis($states.input.scheduledTime) <= $millis() + ${limits.slotAheadMs} : false)`;
@@ -206,14 +207,14 @@ function begin(terms: WorkflowTerms): State {
     waitingSince: jsonata("$millis()"),
     waitUntil: jsonata(`$millis() + ${waitMs}`),
     ...(canWait(terms) ? { parks: 0, watched: {} } : {}),
-    // The same form as the middleware's, so that both compare.
+    // The same form as the middleware's, so that both can be compared.
     ...(once ? { slot: jsonata(slot) } : {}),
   });
   return choice([rule(once ? `${isKey} and ${isTime}` : isKey, "Acquire", variables)], "Refuse");
 }
 
 /**
- * Takes the lock. After a refusal it reads the holder; after a failure it takes back a write that may have landed.
+ * Acquires the lock. After a refusal it reads the holder; after a failure it takes back a write that may have landed.
  */
 function grant(request: Json, terms: WorkflowTerms): State {
   const version = assigning({ version: jsonata(`${own("version")} + 1`) });
@@ -230,9 +231,9 @@ function grant(request: Json, terms: WorkflowTerms): State {
 }
 
 /**
- * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a working
- * keeper. Each attempt has a token of its own, and so an execution of its own. Two keepers of one lease do no harm,
- * and a keeper that comes too late finds the lease released.
+ * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a working keeper.
+ * Each attempt has its own token, and so its own execution. Two keepers of one lease do no harm, and a keeper that
+ * comes too late finds the lease released.
  */
 function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
   const name = `$hash(${own("token")}, 'SHA-256') & '-0-'`;
@@ -257,7 +258,7 @@ function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
     },
     TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(startMs / 1500)),
     Retry: retryUnless(notPermittedError, ...denials),
-    // Its first renewal has given the lease another end.
+    // The keeper's first renewal has given the lease another end.
     Assign: { [leaseVariable]: jsonata(`$merge([$${leaseVariable}, $states.result])`) },
     Next: "Work",
     Catch: [
@@ -287,7 +288,7 @@ function end(request: Json, { permits }: WorkflowTerms): State {
   });
 }
 
-/** A part of the failure that led here. A Fail state need not name its error, nor its cause. */
+/** A part of the failure that led here. A Fail state may lack an error or a cause. */
 function told(part: "Error" | "Cause", otherwise: string): string {
   const field = `${own("failure")}.${part}`;
   return jsonata(`$exists(${field}) and ${field} != '' ? ${field} : ${literal(otherwise)}`);
@@ -302,13 +303,13 @@ function letGo(request: Json): State {
   });
 }
 
-/** JSONata for a key that the construct gives; a token of CDK resolves to text as well. */
+/** JSONata for a key in the construct's props; a CDK token also resolves to text. */
 export function fixedKey(key: string): string {
   if (!Token.isUnresolved(key)) return literal(key);
   return Lazy.uncachedString({
     produce(context) {
       const resolved: unknown = context.resolve(key);
-      // CloudFormation puts values that only the deployment knows between the quotes, unchanged.
+      // CloudFormation inserts values that only the deployment knows between the quotes, unchanged.
       return typeof resolved === "string" ? literal(resolved) : `"${key}"`;
     },
   });

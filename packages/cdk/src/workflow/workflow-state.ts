@@ -15,7 +15,8 @@ import { jsonata } from "./asl.ts";
  *     id:  id_Run ─▶ the state's end
  *             └─ it fails ─▶ id_Failed
  *
- * A Parallel, so that callers catch and retry the error by its name. No variables: they could be the caller's.
+ * A Parallel, so that callers can catch and retry the error by its name. It has no variables, because they could
+ * collide with the caller's.
  */
 export function stateOf(scope: Construct, id: string, stateMachine: IStateMachine): Parallel {
   const run = StepFunctionsStartExecution.jsonata(scope, `${id}_Run`, {

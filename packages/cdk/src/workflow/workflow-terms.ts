@@ -14,7 +14,7 @@ export interface WorkflowTerms extends LeaseTerms {
   readonly clockSkewMs: number;
   readonly lockAtLeastForMs: number;
   readonly whenHeld: WhenHeld;
-  /** For how long it waits for the lock at most. */
+  /** The longest wait for the lock. */
   readonly waitMs: number;
   /** How many executions may have a permit of the semaphore at once. @default - the lock of that key */
   readonly permits?: number | undefined;
@@ -27,8 +27,8 @@ export interface WorkflowTerms extends LeaseTerms {
 }
 
 /**
- * Assigns the variable `lease`, a handle that every client can adopt; our own `fence`, which proves the lease beside
- * its token; and `cooldownUntil`, the end of the lock's cooldown.
+ * Assigns the variable `lease`, a handle that every client can adopt; our own `fence`, which proves the lease together
+ * with its token; and `cooldownUntil`, the end of the lock's cooldown.
  */
 export function leaseOf(
   item: string,
