@@ -12,7 +12,7 @@ export interface Call<F extends Flags = Flags> {
   readonly global: GlobalValues;
   /** What stands on the command line besides flags. */
   readonly operands: readonly string[];
-  /** What stands behind `--`; undefined where there is none. */
+  /** The arguments after `--`; undefined without `--`. */
   readonly child: readonly string[] | undefined;
   readonly env: NodeJS.ProcessEnv;
   readonly clock: Clock;
@@ -21,13 +21,13 @@ export interface Call<F extends Flags = Flags> {
   readonly printer: Printer;
   /** Aborts when the user interrupts the command (SIGINT, SIGTERM, SIGHUP). */
   readonly signal: AbortSignal;
-  /** Sends the signals of the process to a listener, in place of interrupting the command. Gives how to end that. */
+  /** Sends the process's signals to a listener instead of interrupting the command. The returned function ends that. */
   redirectSignals(listener: (name: NodeJS.Signals) => void): () => void;
-  /** Who the user is, for others to read: `alice@laptop (cli)`. */
+  /** The user's name for others to read: `alice@laptop (cli)`. */
   readonly by: string;
   /**
-   * Connects, once: to the table of that name, or to the one that the flags name. Throws a CommandError (78) where no table
-   * is named.
+   * Connects, once: to the table of that name, or to the one that the flags name. Throws a CommandError (78) without a
+   * table.
    */
   connect(tableName?: string): Promise<Connection>;
 }
@@ -36,13 +36,13 @@ export interface Call<F extends Flags = Flags> {
 export interface Command<F extends Flags = Flags> {
   /** How it is called, without `leasehold`: `ls [PREFIX]`. */
   readonly usage: string;
-  /** Further text for its help: what it does in more words, and examples. */
+  /** Further text for its help: a longer description, and examples. */
   readonly details?: string;
   /** Whether it writes to the table: then the help says so, and --read-only refuses it. */
   readonly writes: boolean;
-  /** Which numbers of operands are right: the least and the most. @default [0, 0] */
+  /** The least and the most number of operands. @default [0, 0] */
   readonly operands?: readonly [least: number, most: number];
-  /** Whether a command line follows behind `--`. With "none", operands may stand there. @default "none" */
+  /** Whether a command line may follow `--`. With "none", operands may follow it. @default "none" */
   readonly child?: "none" | "optional" | "required";
   readonly flags: F;
   /** Resolves to the exit code. */

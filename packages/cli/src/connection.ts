@@ -1,4 +1,4 @@
-// From flags and variables to a client on a table. The AWS SDK is loaded only where its credentials are needed: profiles,
+// From flags and variables to a client on a table. The AWS SDK is loaded only if its credentials are needed: profiles,
 // SSO or instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, LeaseClient, LeaseStore } from "@leasehold/client";
@@ -6,36 +6,36 @@ import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light"
 import type { GlobalValues } from "./flags.ts";
 import { RequestLog, watched } from "./request-log.ts";
 
-/** A client on a table, and what is known of the place. */
+/** A client on a table, and the known facts about its place. */
 export interface Connection {
   readonly client: LeaseClient;
-  /** The table itself, for what has no method of the client. Requests through it are counted too. */
+  /** The table itself, for requests that no method of the client sends. These are counted too. */
   readonly store: LeaseStore;
   readonly tableName: string;
   readonly region: string | undefined;
   readonly endpoint: string | undefined;
   /** For people: `table leases · eu-central-1`. */
   readonly place: string;
-  /** How large the table is, as DynamoDB counts it now and then; undefined for a table in memory. Loads the SDK. */
+  /** The size of the table, which DynamoDB counts now and then; undefined for a table in memory. Loads the SDK. */
   describeTable(): Promise<TableSize | undefined>;
-  /** What was sent. */
+  /** The requests so far. */
   readonly requests: RequestLog;
-  /** Leaves what is held as it is at the close: it belongs to a handle then, and not to this process. */
+  /** Does not release held leases at the close: then they belong to a handle, and not to this process. */
   keepLeases(): void;
-  /** Releases what is held. */
+  /** Releases the held leases. */
   close(): Promise<void>;
 }
 
 /** Makes the store of a table: on DynamoDB, or in memory in tests. */
 export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
 
-/** How large a table is. */
+/** The size of a table. */
 export interface TableSize {
   readonly items: number;
   readonly bytes: number;
 }
 
-/** Where a table is, and how to get there. */
+/** The place of a table, and the access to it. */
 export interface TablePlace {
   readonly tableName: string;
   readonly region: string | undefined;
@@ -52,8 +52,8 @@ export const localCredentials = { accessKeyId: "local", secretAccessKey: "local"
 export const localRegion = "us-east-1";
 
 /**
- * Where the table is, by the flags and the environment. Where no table is named, it is the one that has the tag
- * leasehold=true. Rejects with a CommandError (78) where that is none, or more than one.
+ * The place of the table, by the flags and the environment. Without a table name, it is the table with the tag
+ * leasehold=true. Rejects with a CommandError (78) if there is none, or more than one.
  */
 export async function placeOf(
   global: GlobalValues,
@@ -83,7 +83,7 @@ function placeOfTable(
   return { region, endpoint, profile, env };
 }
 
-/** How the user calls this program: by npx there may be no `leasehold` on the PATH. */
+/** How the user calls this program: with npx there may be no `leasehold` on the PATH. */
 export function ownCommand({ npm_command: npmCommand }: NodeJS.ProcessEnv): string {
   return npmCommand === "exec" ? "npx @leasehold/cli" : "leasehold";
 }
@@ -93,12 +93,12 @@ export function isLoopback(endpoint: string | undefined): boolean {
   return endpoint !== undefined && URL.canParse(endpoint) && isLoopbackHost(new URL(endpoint).hostname);
 }
 
-/** Whether a host's name or address is this machine's own, for nobody else. */
+/** Whether a host's name or address always means this machine. */
 export function isLoopbackHost(host: string): boolean {
   return loopbackHost.test(host);
 }
 
-/** The light store; its credentials are the environment's where there are any, else those that the SDK finds. */
+/** The light store; its credentials come from the environment, or else from the SDK. */
 export async function openStore(place: TablePlace): Promise<LeaseStore> {
   const { tableName, region, endpoint, profile, env, clock } = place;
   const hasKeys = Boolean(env.AWS_ACCESS_KEY_ID);
@@ -133,7 +133,7 @@ export async function connect(
     readonly clock: Clock;
     readonly open: OpenStore;
     readonly by: string;
-    /** Prints a write in place of sending it; undefined without --dry-run. */
+    /** Prints a write instead of sending it; undefined without --dry-run. */
     readonly printDryRun: ((request: object) => void) | undefined;
   },
 ): Promise<Connection> {

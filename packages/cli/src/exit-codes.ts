@@ -1,4 +1,4 @@
-// The numbers that a command ends with, and which of them an error stands for. Scripts rely on them: they never change.
+// The exit codes of commands, and the exit code of each error. Scripts rely on them: they never change.
 
 /** Exit codes: those of sysexits(3) where they fit, else as flock(1) and timeout(1) have them. */
 export const exitCodes = {
@@ -25,7 +25,7 @@ export const exitCodes = {
   configuration: 78,
   /** The slot is done. */
   slotDone: 80,
-  /** The child has run for too long, as timeout(1) has it. */
+  /** The child has run for too long, as with timeout(1). */
   tooLong: 124,
   /** The child cannot be run. */
   cannotRun: 126,
@@ -78,14 +78,14 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   ENGINE_START_FAILED: exitCodes.unavailable,
 };
 
-/** The exit code of an error, and whether it is one that a user can do something about. */
+/** The exit code of an error; another code for errors that a user can fix than for faults. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommandError) return error.exitCode;
   const { code } = Object(error) as { readonly code?: unknown };
   return (typeof code === "string" ? codesOfErrors[code] : undefined) ?? exitCodes.fault;
 }
 
-/** What an error says. Any value can be thrown. The caller makes it showable. */
+/** The message of an error; a program can throw any value. The caller escapes it for the terminal. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

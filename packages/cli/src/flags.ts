@@ -1,4 +1,4 @@
-// Flags: how each is written, what it means, and how its text becomes a value. Parsing itself is node:util's.
+// Flags: their names, their meaning, and the conversion of their text to a value. node:util does the parsing.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { UsageError } from "./exit-codes.ts";
@@ -7,16 +7,16 @@ import { parseDuration } from "./terminal/durations.ts";
 /** One flag of a command. */
 export interface Flag<T> {
   readonly short?: string;
-  /** What its value is called in the help; absent for a flag that takes none. */
+  /** The name of its value in the help; absent for a flag without a value. */
   readonly placeholder?: string;
   /** A line for the help. */
   readonly help: string;
-  /** The environment variable that it is taken from where it is not given. */
+  /** The environment variable that replaces an absent flag. */
   readonly variable?: string;
   readonly multiple: boolean;
-  /** What it is where it is not given. */
+  /** The value of an absent flag. */
   readonly fallback: T;
-  /** Makes its value of its text; throws a UsageError that names it. */
+  /** Converts its text to a value; throws a UsageError that names the flag. */
   readonly parse: (text: string, name: string) => unknown;
 }
 
@@ -49,7 +49,7 @@ function isTrue(text: string, name: string): boolean {
   throw new UsageError(`${name} is "${text}"; allowed: 1 or 0`);
 }
 
-/** A flag whose value is any text but none. */
+/** A flag whose value is any text except an empty one. */
 export function text(placeholder: string, help: string, extra?: Extra): Flag<string | undefined> {
   return valued(placeholder, help, notEmpty, extra);
 }
@@ -165,7 +165,7 @@ export type GlobalValues = Values<typeof globalFlags>;
 
 type ParsedText = string | boolean | (string | boolean)[] | undefined;
 
-/** How node:util is told of flags. */
+/** The flags in the form that node:util needs. */
 export function parseOptions(flags: Flags): NonNullable<ParseArgsConfig["options"]> {
   return Object.fromEntries(
     Object.entries(flags).map(([name, { short, placeholder, multiple }]) => [
@@ -179,7 +179,7 @@ export function parseOptions(flags: Flags): NonNullable<ParseArgsConfig["options
   );
 }
 
-/** Parses what follows a command's name. Throws a UsageError. */
+/** Parses the arguments after a command's name. Throws a UsageError. */
 export function parseFlags<F extends Flags>(
   args: readonly string[],
   flags: F,
@@ -212,7 +212,7 @@ function parsed(args: readonly string[], flags: Flags) {
   }
 }
 
-/** ": did you mean …?" where something known is close to a word. */
+/** ": did you mean …?" if a known word is close to the given one. */
 export function nearest(word: string, known: readonly string[]): string {
   const close = known
     .map((one) => [distance(word, one), one] as const)
@@ -221,7 +221,7 @@ export function nearest(word: string, known: readonly string[]): string {
   return close === undefined ? "" : `: did you mean ${close[1]}?`;
 }
 
-/** How many letters have to be changed, added or taken away. */
+/** How many letters have to be changed, added or removed. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (const [at, letter] of [...one].entries()) {

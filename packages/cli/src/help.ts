@@ -26,7 +26,7 @@ export function overview(): string[] {
 /** The help of one command. */
 export function helpOf(name: string, { summary }: CommandEntry, command: Command): string[] {
   const { usage, details, writes, flags } = command;
-  // What is said already is not said twice.
+  // Skip flags that are already listed.
   const further = (there: string, mark: string): string =>
     there.includes(mark) ? there : `${there} ${mark}`;
   return [
@@ -41,7 +41,7 @@ export function helpOf(name: string, { summary }: CommandEntry, command: Command
   ];
 }
 
-/** A flag that the command has for itself means something else there. */
+/** In a command with its own flag of that name, the flag has another meaning. */
 function withoutOwn(all: Flags, own: Flags): Flags {
   return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(own, name)));
 }

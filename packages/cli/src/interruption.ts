@@ -1,9 +1,9 @@
-// The signals that the process gets: they interrupt the command, or go to what the command runs.
+// The signals of the process: they interrupt the command, or go to the command's child.
 
 import { constants } from "node:os";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 
-/** The exit code of what a signal has ended, as shells tell it: 130 for SIGINT, 143 for SIGTERM. */
+/** The exit code after a signal, as in shells: 130 for SIGINT, 143 for SIGTERM. */
 export function exitCodeOfSignal(name: NodeJS.Signals): number {
   return 128 + constants.signals[name];
 }
@@ -15,16 +15,18 @@ export class Interruption extends CommandError {
   }
 }
 
-/** The exit code of what a signal has interrupted. */
+/** The exit code of a command that a signal has interrupted. */
 export function exitCodeOfAbort({ reason }: AbortSignal): number {
   return reason instanceof Interruption ? reason.exitCode : exitCodes.interrupted;
 }
 
-/** Who gets the signals of the process. */
+/** The receiver of the process's signals. */
 export interface SignalSource {
   /** Aborts with an {@link Interruption} at the first signal that nobody else takes. */
   readonly signal: AbortSignal;
-  /** Sends all signals to a listener from now on, in place of interrupting the command. Gives how to end that. */
+  /**
+   * Sends all signals to a listener from now on, instead of interrupting the command. The returned function ends that.
+   */
   redirect(listener: (name: NodeJS.Signals) => void): () => void;
 }
 
@@ -48,7 +50,7 @@ export class ProcessSignals implements SignalSource {
 
   redirect(listener: (name: NodeJS.Signals) => void): () => void {
     for (const name of interrupting) process.off(name, this.#interrupt);
-    // A signal that this system does not have is never sent.
+    // The system never sends a signal that it does not have.
     const names = passedOn.filter((name) => name in constants.signals);
     for (const name of names) process.on(name, listener);
     return () => {

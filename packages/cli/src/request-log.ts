@@ -1,4 +1,4 @@
-// What a command sends: counted for --verbose, bounded by --timeout, and printed in place of being sent with --dry-run.
+// A command's requests: counted for --verbose, limited by --timeout, and printed instead of sent with --dry-run.
 
 import type { Item, LeaseStore } from "@leasehold/client";
 import { onAbort } from "@leasehold/client/internal";
@@ -11,7 +11,7 @@ export class DryRunEnd extends Error {
 
 type Operation = "update" | "updateMany" | "transact" | "get" | "query" | "scan";
 
-/** Counts requests, and what reads have cost. */
+/** Counts requests, and the cost of reads. */
 export class RequestLog {
   readonly #counts = new Map<Operation, number>();
   #readUnits = 0;
@@ -20,7 +20,7 @@ export class RequestLog {
     this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1);
   }
 
-  /** Notes what a read has brought: DynamoDB bills a consistent one twice. */
+  /** Notes the result of a read: DynamoDB bills twice as much for a consistent one. */
   noteRead(operation: Operation, items: readonly Item[], isConsistent: boolean): void {
     this.note(operation);
     const bytes = items.reduce((sum, item) => sum + bytesOf(item), 0);
@@ -40,7 +40,7 @@ export class RequestLog {
   }
 }
 
-/** The same store, watched. */
+/** The same store, with a log of its requests. */
 export function watched(
   store: LeaseStore,
   log: RequestLog,
@@ -50,7 +50,7 @@ export function watched(
     printDryRun,
   }: {
     readonly timeoutMs: number | undefined;
-    /** Ends what is still under way: a process waits for it otherwise. */
+    /** Ends the requests that are still under way: otherwise the process would wait for them. */
     readonly closed: AbortSignal;
     readonly printDryRun: ((request: object) => void) | undefined;
   },
@@ -64,7 +64,7 @@ export function watched(
     }
     log.note(operation);
   };
-  // No AbortSignal.any: the signal of the end would keep what every request has left there.
+  // No AbortSignal.any: the closing signal would keep every request's listener.
   const within = async <O extends { readonly signal: AbortSignal }, T>(
     options: O,
     send: (limited: O) => Promise<T>,
@@ -109,7 +109,7 @@ export function watched(
     },
     async scan(request, options) {
       const page = await within(options, (limited) => store.scan(request, limited));
-      // What its filter has left out is billed too, and is not known here.
+      // The items that the filter has left out are billed too, and are not known here.
       log.noteRead("scan", page.items, false);
       return page;
     },

@@ -1,4 +1,4 @@
-// One call of the command line, from its arguments to its exit code. Everything that it touches is given to it.
+// One call of the command line, from its arguments to its exit code. It gets its whole environment as arguments.
 
 import { hostname, userInfo } from "node:os";
 import { parseArgs } from "node:util";
@@ -16,7 +16,7 @@ import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
 import { jsonText, shown } from "./terminal/text.ts";
 
-/** What a call of the command line touches. */
+/** The environment of a call. */
 export interface Surroundings extends TerminalParts {
   readonly clock?: Clock;
   readonly open?: OpenStore;
@@ -41,7 +41,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     const { name, entry, rest } = found;
     const command = await entry.load();
     const { values, operands: named } = parseFlags(rest, { ...globalFlags, ...command.flags }, env);
-    // Behind `--` stands a child's command line, or what begins like a flag and is none.
+    // After `--` comes a child's command line, or an operand that begins like a flag.
     const takesChild = (command.child ?? "none") !== "none";
     const operands = takesChild ? named : [...named, ...(behind ?? [])];
     const child = takesChild ? behind : undefined;
@@ -72,7 +72,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       );
     }
     const { clock = systemClock, open = openStore } = surroundings;
-    // `ls --owner` means the owner that is looked for.
+    // `ls --owner` selects the owner to look for.
     const by = (command.flags.owner === undefined ? global.owner : env.LEASEHOLD_OWNER) || whoIs(env);
     const printDryRun = global["dry-run"]
       ? (request: object) => terminal.print(jsonText(request, 2))
@@ -91,7 +91,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       by,
       connect: (tableName) => {
         const named = tableName === undefined ? global : { ...global, table: tableName };
-        // `wait --timeout` means how long it waits.
+        // `wait --timeout` limits the wait.
         const requestTimeout = command.flags.timeout === undefined ? global.timeout : undefined;
         connection ??= connect({ ...named, timeout: requestTimeout }, { env, clock, open, by, printDryRun });
         return connection;
@@ -116,7 +116,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   }
 }
 
-/** What stands before `--`, and what stands behind it. */
+/** The arguments before `--`, and the arguments after it. */
 function splitChild(args: readonly string[]): {
   readonly before: readonly string[];
   readonly behind: readonly string[] | undefined;
@@ -128,8 +128,8 @@ function splitChild(args: readonly string[]): {
 }
 
 /**
- * Finds the command's name, of one word or two, wherever flags stand. Without one, --version and -V ask for that command.
- * Throws a UsageError for a name that is none.
+ * Finds the command's name, of one word or two, wherever the flags are. Without a name, --version and -V ask for that
+ * command. Throws a UsageError for an unknown name.
  */
 function commandIn(
   args: readonly string[],
@@ -177,7 +177,7 @@ function checkUsage(
     throw new UsageError(`no command stands behind --; ${advice}`);
 }
 
-/** Says what has gone wrong. What is a fault of this program shows its stack. */
+/** Reports an error. A fault of this program shows its stack. */
 function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbose: boolean): number {
   if (error instanceof DryRunEnd) return exitCodes.done;
   if (signal.aborted) return exitCodeOfAbort(signal);

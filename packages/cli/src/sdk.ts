@@ -1,5 +1,5 @@
-// What only the AWS SDK does: credentials of profiles, SSO, web identities and instance roles, and requests about tables.
-// A module of its own, so that a command that does not need it does not load it.
+// The tasks of the AWS SDK: credentials of profiles, SSO, web identities and instance roles, and requests about tables.
+// It is a separate module, so that only commands that need the SDK load it.
 
 import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
@@ -7,13 +7,13 @@ import { lightStore } from "@leasehold/client/light";
 import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 
-/** What to do about credentials. */
+/** The advice about credentials. */
 export const credentialsFix = "set AWS_PROFILE or --profile, or log in: aws sso login";
 
 const ofCredentials =
   /^(CredentialsProviderError|(ExpiredToken|(Incomplete|Invalid)Signature|MissingAuthenticationToken|UnrecognizedClient)Exception)$/;
 
-/** Whether an error of the SDK's says that AWS does not know the caller, or no longer. */
+/** Whether an SDK error says that AWS does not accept the caller's credentials, or not any more. */
 export function isOfCredentials(error: unknown): boolean {
   return error instanceof Error && ofCredentials.test(error.name);
 }
@@ -34,7 +34,7 @@ export function sdkClient({
   });
 }
 
-/** How large a table is. Rejects as the SDK does. */
+/** The size of a table. Rejects as the SDK does. */
 export async function sizeOf(place: TablePlace): Promise<TableSize> {
   const client = sdkClient(place);
   try {
@@ -45,7 +45,10 @@ export async function sizeOf(place: TablePlace): Promise<TableSize> {
   }
 }
 
-/** The region that a client asks. Rejects with a CommandError (78), which says what to set, without region or credentials. */
+/**
+ * The region that a client uses. Rejects with a CommandError (78), which says what to set, without region or
+ * credentials.
+ */
 export async function regionWithCredentials(
   { config }: DynamoDBClient,
   env: NodeJS.ProcessEnv,

@@ -19,7 +19,7 @@ const allowedValues: Readonly<
   signal: ["an AbortSignal", (value) => value instanceof AbortSignal],
 };
 
-/** Gives the options, each read once. Throws InvalidEngineOptionError. */
+/** Returns the options, each read once. Throws InvalidEngineOptionError. */
 export function checkEngineOptions(options: EngineOptions): EngineOptions {
   if (typeof options !== "object" || options === null)
     throw new InvalidEngineOptionError("options", "an object");

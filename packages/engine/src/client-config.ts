@@ -1,12 +1,13 @@
-// The settings of an SDK client for the engine. Those for an engine of our own take nothing from the
-// environment.
+// The settings of an SDK client for the engine. Those for our own engine use nothing from the environment.
 
 import type { EngineClientConfig } from "./types.ts";
 
-/** A local engine wants these settings and takes any value; DynamoDB Local allows only letters and digits in a key. */
+/**
+ * A local engine needs these settings and accepts any value; DynamoDB Local allows only letters and digits in a key.
+ */
 const dummyRegion = "us-east-1";
 
-/** A fresh object for each engine: the SDK writes a `$source` property into the one that it is given. */
+/** A fresh object for each engine: the SDK writes a `$source` property into the given one. */
 const dummyCredentials = () => ({ accessKeyId: "local", secretAccessKey: "local" });
 
 /** Variables that say where the SDK for JavaScript finds credentials. */
@@ -18,7 +19,7 @@ const credentialSettings = [
   "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 ] as const;
 
-/** The settings for an engine of our own: whatever the environment names is for other services, so it is left out. */
+/** The settings for our own engine. The environment's settings are for other services, so they are left out. */
 export function localClientConfig(endpoint: string): EngineClientConfig {
   return { endpoint, region: dummyRegion, credentials: dummyCredentials() };
 }
@@ -26,8 +27,8 @@ export function localClientConfig(endpoint: string): EngineClientConfig {
 /**
  * The settings for an endpoint that is not ours: the environment's region and credentials, dummies for what is missing.
  *
- * The shared files under ~/.aws count only when AWS_PROFILE asks for them, since they are there on many machines
- * whose endpoint is a local engine all the same.
+ * The shared files under ~/.aws count only when AWS_PROFILE asks for them, because many machines with a local engine
+ * have them, too.
  */
 export function endpointClientConfig(endpoint: string, env: NodeJS.ProcessEnv): EngineClientConfig {
   const hasRegion = Boolean(env.AWS_REGION || env.AWS_PROFILE);

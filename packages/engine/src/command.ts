@@ -9,7 +9,7 @@ export interface EngineCommand {
   readonly file: string;
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** The arguments for a port, and for a folder that keeps the data; without one it is kept in memory. */
+  /** The arguments for a port, and for a folder that keeps the data; without one the data stays in memory. */
   args(port: number, dataDir: string | undefined): readonly string[];
   /** Sent with the requests that ask whether the engine is ready. */
   readonly probeHeaders: Readonly<Record<string, string>>;
@@ -24,5 +24,5 @@ export interface EngineCommand {
   version(output: string): string;
 }
 
-/** An engine that this machine can start, or what it lacks for it. */
+/** An engine that this machine can start, or what is missing for it. */
 export type Lookup = { readonly command: EngineCommand } | { readonly missing: string };

@@ -17,8 +17,8 @@ export async function findDynamoDbLocal(env: NodeJS.ProcessEnv): Promise<Lookup>
   const java = await findJava(env);
   if ("missing" in java) return java;
 
-  // DynamoDB Local answers this origin with an Access-Control-Allow-Origin header, which tells our JVM from any other.
-  // It also shuts out web pages, which the default of "*" lets in.
+  // DynamoDB Local answers this origin with an Access-Control-Allow-Origin header, which identifies our JVM. It also
+  // shuts out web pages, which the default of "*" lets in.
   const origin = `http://${randomUUID()}.invalid`;
   return {
     command: {
@@ -27,7 +27,8 @@ export async function findDynamoDbLocal(env: NodeJS.ProcessEnv): Promise<Lookup>
       cwd: folder,
       env,
       args: (port, dataDir) => [
-        // Without the optimising compiler the JVM starts sooner, and a test run ends before that one would pay.
+        // Without the optimising compiler the JVM starts sooner, and a test run is too short for that compiler to pay
+        // off.
         "-XX:TieredStopAtLevel=1",
         `-Djava.library.path=${join(folder, "DynamoDBLocal_lib")}`,
         "-jar",

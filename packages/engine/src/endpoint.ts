@@ -6,7 +6,7 @@ import { endpointClientConfig } from "./client-config.ts";
 import { EndpointUnreachableError, InvalidEndpointError } from "./errors.ts";
 import type { Engine } from "./types.ts";
 
-/** An engine that is there answers at once, whatever it answers; a network that swallows packets never does. */
+/** A running engine answers at once, whatever it answers; a network that swallows packets never does. */
 const answerTimeoutMs = 5_000;
 
 /**
@@ -30,7 +30,7 @@ export async function endpointEngine(
   return engineOf(value, `DynamoDB at ${value}`, endpointClientConfig(value, env));
 }
 
-/** Resolves to what keeps a URL from being a DynamoDB, or to undefined when one answers, whatever the answer says. */
+/** Resolves to why a URL is no DynamoDB, or to undefined if one answers, whatever the answer is. */
 function problemAt(url: string, signal: AbortSignal | undefined): Promise<string | undefined> {
   const request = url.startsWith("https:") ? requestHttps : requestHttp;
   const headers = {
@@ -46,7 +46,8 @@ function problemAt(url: string, signal: AbortSignal | undefined): Promise<string
     probe.once("close", () => clearTimeout(timer));
     probe.once("response", (response) => {
       response.resume();
-      // Every DynamoDB gives its answers a number, the refusal of a request without credentials too; a proxy does not.
+      // Every answer of DynamoDB has a request id, even the refusal of a request without credentials; a proxy's has
+      // none.
       const isDynamoDb = response.headers["x-amzn-requestid"] !== undefined;
       resolve(
         isDynamoDb ? undefined : `what answers is something else, with HTTP status ${response.statusCode}`,

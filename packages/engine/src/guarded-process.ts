@@ -111,7 +111,7 @@ export function spawnGuarded(
   };
 }
 
-/** Kills the engine, the guard's reader, and whatever a launcher script has started in between. */
+/** Kills the engine, the guard's reader, and everything that a launcher script has started in between. */
 function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;
   try {

@@ -3,9 +3,9 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** Gives a package's folder. Throws an error with a code where it is not installed. */
+/** Returns a package's folder. Throws an error with a code if it is not installed. */
 export function installedFolder(name: string): string {
-  // As it is published, this file is CommonJS and has a name. From its sources, it is not and has none.
+  // The published file is CommonJS and has a name. The source is an ES module and has none.
   const own = typeof __filename === "string" ? [__filename] : [];
   const program = process.argv[1] === undefined ? [] : [process.argv[1]];
   const bases = [...own, join(process.cwd(), "package.json"), ...program];

@@ -8,7 +8,7 @@ import { throwMistake } from "./mistakes.ts";
 /** DynamoDB Local 3 is compiled for this version. */
 const oldestUsableMajor = 17;
 
-/** Bounds a launcher that hangs; a JVM prints its version in about 35 ms. */
+/** Limits a hanging launcher; a JVM prints its version in about 35 ms. */
 const versionTimeoutMs = 10_000;
 
 interface JavaVersion {
@@ -22,7 +22,7 @@ export type JavaLookup = { readonly path: string } | { readonly missing: string 
 /**
  * Finds a Java that can run DynamoDB Local: JAVA_HOME's first, then each one on PATH.
  *
- * One that is too old, or that does not tell its version, is passed over.
+ * It skips a Java that is too old, or that does not print its version.
  */
 export async function findJava(env: NodeJS.ProcessEnv): Promise<JavaLookup> {
   const tooOld: string[] = [];

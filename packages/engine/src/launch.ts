@@ -23,7 +23,7 @@ const mostPortsTried = 100;
 /** DynamoDB Local: "Address already in use". dynoxide: "port 8000 is already in use". */
 const portTaken = /already in use/i;
 
-/** Where an engine listens, and what it keeps. */
+/** The port and the data of an engine. */
 export interface LaunchOptions {
   readonly port?: number | undefined;
   readonly dataDir?: string | undefined;
@@ -33,8 +33,8 @@ export interface LaunchOptions {
 /**
  * Starts an engine on a free port and resolves when it answers.
  *
- * Rejects with EngineStartError when it exits first, or when it has not answered after 30 s, and with the signal's
- * reason, when the engine is gone.
+ * Rejects with EngineStartError when it exits first, or when it has not answered after 30 s. Also rejects with the
+ * signal's reason, after the engine has ended.
  */
 export async function launch(command: EngineCommand, options: LaunchOptions = {}): Promise<Engine> {
   const { dataDir, signal } = options;
@@ -96,7 +96,7 @@ function ask(
   headers: Readonly<Record<string, string>>,
 ): Promise<IncomingHttpHeaders | undefined> {
   return new Promise((settle) => {
-    // An agent of its own: the global one may hold on to the connection, or go through a proxy.
+    // Its own agent: the global one may keep the connection, or use a proxy.
     const probe = request({ host, port, method: "POST", headers, agent: false, timeout: answerTimeoutMs });
     probe.once("response", (response) => {
       response.resume();
@@ -108,7 +108,7 @@ function ask(
   });
 }
 
-/** The port that is wanted, or the next one that is free; without one, any. */
+/** The wanted port, or the next free one; without a wanted port, any. */
 async function freePort(wanted = 0): Promise<number> {
   for (let port = wanted; ; port++) {
     try {

@@ -14,14 +14,14 @@ const finders: Readonly<Record<LocalEngineName, (env: NodeJS.ProcessEnv) => Prom
   dynoxide: findDynoxide,
 };
 
-/** AWS's own engine first: it is what the service's behaviour is judged by. */
+/** AWS's own engine first: it is the reference for the service's behaviour. */
 const byPreference: readonly LocalEngineName[] = ["dynamodb-local", "dynoxide"];
 
 /**
  * Starts the DynamoDB engine for this machine, and resolves when it answers.
  *
- * Without `engine` it is what DYNAMODB_ENDPOINT names, where that is set; else DynamoDB Local, where Java 17 or newer
- * is found; else dynoxide. A started engine is empty unless `dataDir` holds data, and is gone when stop() resolves or when
+ * Without `engine` it is the endpoint in DYNAMODB_ENDPOINT, if that is set; else DynamoDB Local, if Java 17 or newer is
+ * found; else dynoxide. A started engine is empty unless `dataDir` holds data, and is gone when stop() resolves or when
  * this process has ended, SIGKILL included.
  *
  * Rejects with EngineUnavailableError when there is nothing to start, with EngineStartError when the engine does not

@@ -1,6 +1,6 @@
 // An engine and its options, as callers see them.
 
-/** The engines that can be started on a machine of one's own, as opposed to an endpoint that runs elsewhere. */
+/** The engines that can be started on this machine, as opposed to an endpoint that runs elsewhere. */
 export type LocalEngineName = "dynamodb-local" | "dynoxide";
 
 /** Settings to spread into a DynamoDBClient's configuration. */
@@ -10,53 +10,53 @@ export interface EngineClientConfig {
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 
-/** What startEngine accepts. */
+/** Options of startEngine. */
 export interface EngineOptions {
   /**
    * The engine to start, whatever DYNAMODB_ENDPOINT says.
    *
-   * @default DYNAMODB_ENDPOINT where it is set, else the first of availableEngines()
+   * @default DYNAMODB_ENDPOINT if it is set, else the first of availableEngines()
    */
   readonly engine?: LocalEngineName;
   /**
-   * The port of this machine that a started engine listens on. Where it is taken, the next one that is free counts.
+   * The port of this machine that a started engine listens on. If it is taken, the engine uses the next free port.
    *
    * @default - any free one
    */
   readonly port?: number;
   /**
-   * The folder that a started engine keeps its data in; it is made where it is missing. Two engines at a time cannot
-   * share one, and each kind of engine has files of its own there.
+   * The folder in which a started engine keeps its data; it is created if it is missing. Two engines cannot share one
+   * at the same time, and each kind of engine has its own files there.
    *
    * @default - the data is in memory, and gone with the engine
    */
   readonly dataDir?: string;
   /**
-   * Where DYNAMODB_ENDPOINT, JAVA_HOME, PATH and the AWS settings are read; a started engine inherits it.
+   * The environment for DYNAMODB_ENDPOINT, JAVA_HOME, PATH and the AWS settings; a started engine inherits it.
    *
    * @default process.env
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Gives the start up when it aborts: nothing of it is left then. @default - none */
+  /** Ends the start when it aborts: then nothing of it is left. @default - none */
   readonly signal?: AbortSignal;
 }
 
 /**
- * A DynamoDB to talk to: a process that belongs to this one, or an endpoint that is neither started nor stopped here.
+ * A DynamoDB for requests: a process that belongs to this one, or an endpoint that is neither started nor stopped here.
  *
  * A started engine never outlives the process that started it, however that process ends, and does not keep it alive.
  * Without `dataDir` it is empty at its start and forgets everything at its end.
  */
 export interface Engine {
-  /** `"endpoint"` stands for what DYNAMODB_ENDPOINT names, AWS included. */
+  /** `"endpoint"` stands for the endpoint in DYNAMODB_ENDPOINT, including AWS. */
   readonly name: LocalEngineName | "endpoint";
   /** A label for people, such as `DynamoDB Local 3.3.1`. */
   readonly version: string;
-  /** The URL to talk to; undefined for AWS itself. */
+  /** The URL for requests; undefined for AWS itself. */
   readonly endpoint: string | undefined;
   /** The engine's process; undefined for an endpoint. */
   readonly pid: number | undefined;
-  /** What a DynamoDBClient needs to talk to this engine; empty for AWS. */
+  /** The DynamoDBClient configuration for this engine; empty for AWS. */
   readonly clientConfig: EngineClientConfig;
   /** Resolves when the engine's process is gone, for any reason; never for an endpoint. */
   readonly exited: Promise<void>;

@@ -50,7 +50,10 @@ the handle of another lease that is held is refused (74).
   },
 });
 
-/** Rejects with a CommandError (74) where the lease of an earlier handle is held: nobody could renew or release it. 1 query. */
+/**
+ * Rejects with a CommandError (74) if the lease of an earlier handle is held: without the handle, it could not be
+ * renewed or released. 1 query.
+ */
 async function refuseLiving(
   call: AcquireCall,
   key: string,
@@ -60,7 +63,7 @@ async function refuseLiving(
   const { client, tableName } = await call.connect();
   const { permits = 1, read, write } = call.flags;
   const isSameTable = handle.tableName === tableName;
-  // Then this call gets the lock when that lease has ended, and not before.
+  // Then this call gets the lock only when that lease has ended.
   if (isSameTable && handle.key === key && handle.seat === undefined && permits === 1 && !read && !write)
     return;
   const records = isSameTable ? await client.inspectAll(handle.key) : [handle];
@@ -100,7 +103,7 @@ async function acquireInto(
   return exitCodes.done;
 }
 
-/** A lease without a handle is of no use to anybody, and in everybody's way. */
+/** A lease without a handle helps nobody, and blocks all others. */
 async function afterRelease(lease: Lease, error: unknown): Promise<CommandError> {
   // The message says that it stays held.
   const isReleased = await lease.release().catch(ifOperational(false));
@@ -112,7 +115,7 @@ async function afterRelease(lease: Lease, error: unknown): Promise<CommandError>
   return new CommandError(message, exitCodes.file, { cause: error });
 }
 
-/** A shell makes the file of `> lease.json` for all to read. */
+/** A shell makes the file of `> lease.json` readable for all. */
 function makePrivate({ stdout }: Terminal): void {
   const { fd } = stdout as { readonly fd?: number };
   if (fd !== undefined && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);

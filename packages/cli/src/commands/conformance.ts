@@ -26,7 +26,7 @@ type ConformanceCall = Call<typeof flags>;
 
 const defaultPrefix = "leasehold-conformance/";
 const groupWidth = Math.max(...conformanceChecks.map(({ group }) => group.length));
-/** Longer reasons are shown in full by --json. */
+/** Only --json shows longer reasons in full. */
 const longestReason = 300;
 
 export default command({
@@ -65,17 +65,17 @@ DynamoDB it costs less than a cent.`,
   },
 });
 
-/** A result of the store's, or of the table's settings. */
+/** The result of a check of the store, or of the table's settings. */
 type Result = Omit<ConformanceResult, "group" | "tookMs"> & { readonly group: string };
 
-/** Asks where the table has items that are not of these checks. Throws a CommandError (1) for a no. */
+/** Asks if the table has items that do not belong to these checks. Throws a CommandError (1) for a no. */
 async function askFirst(call: ConformanceCall, connection: Connection, prefix: string): Promise<void> {
   if (!(await hasOthers(call, connection, prefix))) return;
   const question = `${connection.place} has items of others. Write about 1,000 items under "${shown(prefix)}", and remove them?`;
   await agreed(call, { question });
 }
 
-/** Whether a page of the table shows items of others. One that may not be looked at may have some. */
+/** Whether a page of the table shows other items. An unreadable table may have some. */
 async function hasOthers(
   { signal }: ConformanceCall,
   { store }: Connection,
@@ -93,7 +93,7 @@ async function hasOthers(
   }
 }
 
-/** Key and ttl of the table, where it has settings that these credentials may look at. */
+/** Key and ttl of the table, if it has settings that these credentials may read. */
 async function settingResults(
   call: ConformanceCall,
   { store, tableName }: Connection,

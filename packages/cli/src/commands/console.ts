@@ -18,7 +18,7 @@ import { usualMostItems } from "../view/table-snapshot.ts";
 import { paceFlags } from "./shared/polling.ts";
 
 const usualPort = 8787;
-/** Settings change seldom, and a look at them takes four requests. */
+/** Settings change seldom, and reading them takes four requests. */
 const healthForMs = 60_000;
 
 export default command({
@@ -109,7 +109,7 @@ your own (--auth-token-file).`,
   },
 });
 
-/** The findings on the table's settings. They are asked for by the SDK, which is loaded when they are wanted. */
+/** The findings on the table's settings. The SDK reads them, and is loaded only for that. */
 async function settingsOf(call: Call): Promise<readonly Finding[]> {
   const { askedTable, factsOf } = await import("../table/asked-table.ts");
   const { settingFindings } = await import("../table/table-checks.ts");
@@ -121,7 +121,7 @@ async function settingsOf(call: Call): Promise<readonly Finding[]> {
   }
 }
 
-/** Makes a question that is asked again only after a while, however often a page looks. */
+/** Returns a question whose answer is kept for a while, however often a page asks. */
 function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -130,7 +130,7 @@ function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise
   };
 }
 
-/** These stand for every address of the machine. */
+/** These addresses stand for every address of the machine. */
 const allAddresses: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
 /** An address as it stands in a URL. */
@@ -139,20 +139,20 @@ function inAddress(host: string): string {
 }
 
 /**
- * Which hosts a request may name. A page of another site can lead a name of its own to this machine (DNS rebinding), so
- * only known names count. No page can do that with an address, nor with the names of the machine itself.
+ * The hosts that a request may name. A page of another site can point its own name to this machine (DNS rebinding), so
+ * only known names count. No page can do that with an address, nor with the machine's own names.
  */
 function ownHosts(host: string, port: number): (given: string) => boolean {
   if (allAddresses.has(host)) {
     const names = new Set(["localhost", hostname().toLowerCase()]);
-    // Any port: that of a container has another number outside of it.
+    // Any port: a container's port has another number outside.
     return (given) => {
       const name = hostIn(given)?.hostname ?? "";
       return names.has(name) || isIP(name.replace(/^\[|\]$/g, "")) > 0;
     };
   }
   const names = isLoopbackHost(host) ? ["127.0.0.1", "localhost", "[::1]"] : [inAddress(host)];
-  // Browsers leave the port 80 out, and write names in small letters.
+  // Browsers omit port 80, and write names in lower case.
   const hosts = new Set(names.map((name) => hostIn(`${name}:${port}`)?.host));
   return (given) => {
     const one = hostIn(given)?.host;
@@ -181,7 +181,7 @@ async function secretOf(file: string | undefined): Promise<string | undefined> {
   throw new UsageError(`--auth-token-file has ${secret.length} characters; allowed: ${leastSecret} and more`);
 }
 
-/** Listens on the port that was asked for, or on the first free one from the usual port on. */
+/** Listens on the given port, or on the first free port from the usual one on. */
 async function listen(
   server: ConsoleServer,
   host: string,

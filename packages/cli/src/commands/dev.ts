@@ -48,7 +48,7 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
     if (child !== undefined) checkExecutable(child[0] ?? "", env);
     const engine = await startLocalEngine({
       port: flags.port ?? defaultPort,
-      // An endpoint that the environment names is another DynamoDB.
+      // An endpoint in the environment is another DynamoDB.
       env: { ...env, DYNAMODB_ENDPOINT: undefined },
       signal,
       ...(flags.data === undefined ? {} : { dataDir: flags.data }),
@@ -78,7 +78,7 @@ async function makeTable({ clientConfig }: Engine, tableName: string): Promise<v
   }
 }
 
-/** Runs until the user ends it, or until the engine is gone. */
+/** Runs until the user ends it, or until the engine has ended. */
 async function serve(
   { flags, env, terminal, printer, signal }: DevCall,
   engine: Engine,

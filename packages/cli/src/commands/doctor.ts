@@ -50,7 +50,7 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
   },
 });
 
-/** Says whose the credentials are. An engine on this machine takes any. */
+/** Reports the owner of the credentials. An engine on this machine accepts any. */
 async function identityFinding(
   { env, signal }: DoctorCall,
   { dynamodb, isLocal }: AskedTable,
@@ -67,7 +67,7 @@ async function identityFinding(
     const text = messageOf(error);
     const fix = credentialsFix;
     const docs = docsAddress("troubleshooting.md#region-and-credentials");
-    // Without a way to STS, as in a subnet of its own, they may be right all the same.
+    // If STS is not reachable, as in an isolated subnet, the credentials may still be right.
     const isCredentials = Object(error).name !== "TypeError" && !limit.aborted;
     return isCredentials
       ? { check, result: "error", text, fix, docs }
@@ -75,7 +75,7 @@ async function identityFinding(
   }
 }
 
-/** A table that cannot be described is the finding; a service that does not answer is the end. */
+/** A table that cannot be described is a finding. A service that does not answer ends the command. */
 function tableFailure(error: unknown, { env }: DoctorCall): Finding {
   const code = exitCodeOf(error);
   if (code === exitCodes.unavailable || code === exitCodes.fault) throw error;
@@ -90,7 +90,7 @@ function tableFailure(error: unknown, { env }: DoctorCall): Finding {
       docs: docsAddress("troubleshooting.md#access-denied"),
     };
   }
-  // Only a table that is not there is to be made: the others may be there.
+  // Only a missing table has to be created: in the other cases it may exist.
   if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
     const fix = `${ownCommand(env)} table create NAME makes one`;
     const docs = docsAddress("troubleshooting.md#the-table-is-not-found");
@@ -100,7 +100,7 @@ function tableFailure(error: unknown, { env }: DoctorCall): Finding {
   return { check: "table", result: "error", text, fix: credentialsFix, docs };
 }
 
-/** What is seen by using the table. */
+/** The findings from using the table. */
 async function useFindings(
   call: DoctorCall,
   asked: AskedTable,

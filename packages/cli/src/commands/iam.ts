@@ -46,7 +46,7 @@ TABLE. With --prefix the policy has no Scan, so that leasehold ls is refused: Dy
   },
 });
 
-/** The table's ARN, as far as flags and variables say. */
+/** The table's ARN, as far as flags and variables determine it. */
 function arnOf({ global, flags, env }: IamCall): string {
   const { table = "TABLE" } = global;
   if (table.startsWith("arn:")) return table;

@@ -1,4 +1,4 @@
-// Every command by its name, and the module that it is loaded from when it is called: so none costs another one its start.
+// Every command by its name, and the module that is loaded for it: so no command slows down another's start.
 
 import type { Command } from "../command.ts";
 import type { DefinitionKind } from "../table/definition.ts";
@@ -69,7 +69,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   version: entry("more", "this command's version, as --version and -V", () => import("./version.ts")),
 };
 
-/** What the groups are called in the list of commands. */
+/** The titles of the groups in the list of commands. */
 export const groups: Readonly<Record<CommandEntry["group"], string>> = {
   look: "Look",
   work: "Work under a lease",

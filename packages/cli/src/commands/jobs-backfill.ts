@@ -68,7 +68,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
   },
 });
 
-/** Those whose attempts are used up are left out. */
+/** Without the slots whose attempts are used up. */
 async function slotsToRun(runs: JobRuns, query: MissedQuery, limit: number): Promise<readonly string[]> {
   const slots: string[] = [];
   for await (const { slot, run } of runs.missed(query)) {

@@ -79,7 +79,7 @@ const goesOn: Readonly<Record<NotPaused, string>> = {
   computations: "its computations of a single flight",
 };
 
-/** What a pause leaves as it is, a line for each kind. */
+/** What a pause does not close, a line for each kind. */
 export function leftLines(
   key: string,
   { finishing, notPaused }: PauseLeaves = { finishing: [], notPaused: [] },

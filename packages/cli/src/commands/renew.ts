@@ -18,7 +18,7 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
     try {
       const connection = await connect(handle.tableName);
       const lease = connection.client.adopt(handle);
-      // It is held by the handle, and not by this process.
+      // The handle holds the lease, and not this process.
       connection.keepLeases();
       await lease.renew();
       if (file === undefined) await terminal.deliver(JSON.stringify(lease));

@@ -55,7 +55,7 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
     const connection = await call.connect();
     if (call.flags.reentrant) {
       const outer = await outerHold(connection.client, key, call.env);
-      // The lease is the outer run's, which renews and releases it, and ends us where it is lost.
+      // The outer run renews and releases its lease, and ends this process if it is lost.
       if (outer !== undefined) {
         call.terminal.say(`leasehold: the run around this one holds ${shown(key)}: using its lease`);
         return await runChild(call, { commandLine, env: call.env, fd: call.flags.fd }, ({ ended }) => ended);
@@ -73,7 +73,7 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   const { lease, slot, waitedMs } = hold;
   const { terminal, clock, global } = call;
   const name = shown(lease.key);
-  // After a wait, or at a terminal, somebody wants to know; a crontab's mail is for what goes wrong.
+  // After a wait, or at a terminal, someone wants to know. A crontab's mail is only for failures.
   const isTalkative = waitedMs > 0 || terminal.stderr.isTTY === true || global.verbose;
   const talk = (line: string): void => {
     if (isTalkative) terminal.say(`leasehold: ${line}`);
@@ -82,7 +82,7 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   talk(`${name} acquired${waited} (fencing token ${lease.fencingToken})`);
   const startedAt = clock.monotonic();
   const end = await superviseUnder(call, connection, hold).catch(async (error: unknown) => {
-    // It could not be started, and that is what the user hears of.
+    // The user sees only that the child could not be started.
     await lease.release().catch(ifOperational(false));
     throw error;
   });
@@ -116,7 +116,10 @@ async function superviseUnder(call: RunCall, { tableName }: Connection, { lease,
   );
 }
 
-/** Gives whether the lease was still ours. Where DynamoDB does not answer it counts as ours: the child has ended in time. */
+/**
+ * Returns whether this call still held the lease. If DynamoDB does not answer, it counts as held: the child has ended
+ * in time.
+ */
 async function releaseHold(
   { terminal, clock }: RunCall,
   { lease, slot }: Hold,

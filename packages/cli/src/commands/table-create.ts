@@ -9,7 +9,7 @@ import { newTableName, printRequest, tagsOf } from "../table/table-flags.ts";
 import { TableWrites } from "../table/table-writes.ts";
 import { durationText } from "../terminal/durations.ts";
 
-/** Within this time DynamoDB makes a table; most take some seconds. */
+/** DynamoDB creates a table within this time; most take some seconds. */
 const longestCreationMs = 120_000;
 
 export default command({

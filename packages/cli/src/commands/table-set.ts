@@ -39,7 +39,7 @@ export default command({
       if (!call.global["dry-run"]) call.terminal.say(`${tableName}: ${line}`);
     };
     try {
-      // A wrong name is known before anything is asked or changed.
+      // Detects a wrong name before any question or change.
       const { table } = await factsOf(asked);
       if (!(await mayWeaken(call, tableName))) {
         call.terminal.say("nothing is changed");
@@ -72,7 +72,7 @@ export default command({
   },
 });
 
-/** The setting, where it is to be switched on or off. */
+/** The setting, if the flags switch it on or off. */
 function switched(
   { flags }: SetCall,
   flag: (typeof opposites)[number],
@@ -92,7 +92,7 @@ function checkFlags({ flags }: SetCall, hasTags: boolean): void {
   if (!isAny) throw new UsageError("nothing is to be set; leasehold table set --help lists what can be");
 }
 
-/** Asks a person where a setting takes protection away. */
+/** Asks a person if a setting removes protection. */
 async function mayWeaken({ flags, global, terminal, signal }: SetCall, tableName: string): Promise<boolean> {
   const weaker = opposites.filter((flag) => flags[`no-${flag}`]).map((flag) => `--no-${flag}`);
   if (weaker.length === 0 || global.yes || global["dry-run"]) return true;

@@ -5,7 +5,7 @@ import { exitCodes, UsageError } from "../exit-codes.ts";
 import { whole } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 
-/** So many are sent before more are read. */
+/** This many tasks are sent before more are read. */
 const batchSize = 1_000;
 
 export default command({
@@ -51,7 +51,7 @@ function taskIn(text: string, line: number): TaskInput {
     const task: unknown = JSON.parse(text);
     if (typeof task === "object" && task !== null && !Array.isArray(task)) return task as TaskInput;
   } catch {
-    // Ignored: what it is instead does not matter.
+    // Ignored: the kind of the other value does not matter.
   }
   throw new UsageError(
     `line ${line} is ${shown(text.slice(0, 40))}; allowed: {"id": "orders.csv", "payload": …}; tasks of the lines before may be there`,

@@ -59,7 +59,7 @@ meantime stays as it is.
         else terminal.complain(`${shown(id)} has neither failed nor was it parked or cancelled: unchanged`);
       }
     } else {
-      // Those that were shown, and no others.
+      // Only the tasks that were shown.
       requeued = await tasks.requeueAll({ ...options, state, filter: ({ id }) => seen.has(id) });
     }
     terminal.say(`${requeued} of ${seen.size} wait again.`);

@@ -67,7 +67,7 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
   },
 });
 
-/** Gives the remark of a success; throws for a failure. */
+/** Returns the remark of a success; throws for a failure. */
 async function runTask(call: WorkCall, running: EndingCall, set: string, task: Task): Promise<string> {
   const { flags: given, child: commandLine = [], env, clock, terminal } = call;
   const added = {
@@ -88,7 +88,7 @@ async function runTask(call: WorkCall, running: EndingCall, set: string, task: T
         if (line.trim() !== "") last = line;
         terminal.complain(`${shown(task.id)}: ${shown(line)}`);
       });
-      // A child that does not read its payload is no error.
+      // No error if a child does not read its payload.
       child.stdin?.on("error", () => {});
       child.stdin?.end(task.payload === undefined ? "" : `${JSON.stringify(task.payload)}\n`);
       const ended = await superviseChild(child, {

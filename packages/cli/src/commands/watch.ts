@@ -58,7 +58,7 @@ leasehold watch orders/ --exec 'test "$LEASEHOLD_EVENT" = EXPIRED && notify "$LE
   },
 });
 
-/** How an event is called: an overdue lease is what a person has to see. */
+/** The word for an event: a person has to see an overdue lease. */
 function wordOf({ what }: TableEvent): string {
   return what === "overdue" ? "EXPIRED" : what;
 }

@@ -1,4 +1,4 @@
-// Completion scripts for shells. They hold every word, so that completing starts no program.
+// Completion scripts for shells. They contain every word, so that completion starts no program.
 
 import { type CommandWords, type FlagWords, firstWords, secondWords, type Words } from "./words.ts";
 
@@ -15,12 +15,12 @@ function spelled({ name, short }: FlagWords): string[] {
   return [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
 }
 
-/** What bash and zsh have in common: a function that gives the words for the words before. */
+/** The common part of bash and zsh: a function that returns the words after the given words. */
 function posix(shell: "bash" | "zsh", words: Words): string {
   const { commands, globalFlags } = words;
   const all = [...globalFlags, ...commands.flatMap(({ flags }) => flags)];
   const valued = [...new Set(all.filter(({ takesValue }) => takesValue).flatMap(spelled))];
-  // The same name may stand for other words in another command; the first that has words counts.
+  // The same name may have other words in another command; the first flag with words counts.
   const choices = new Map(all.filter(({ values }) => values.length > 0).map((flag) => [flag.name, flag]));
   const globals = globalFlags.flatMap(spelled);
   const cases = [...new Set([...firstWords(words), ...commands.map(({ name }) => name)])].map((name) => {

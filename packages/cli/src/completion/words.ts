@@ -1,9 +1,9 @@
-// What can be completed: the commands and their flags, from the registry itself.
+// The words of completion: the commands and their flags, from the registry itself.
 
 import { type CommandEntry, commands } from "../commands/index.ts";
 import { type Flags, globalFlags } from "../flags.ts";
 
-/** A flag, and the words that its value may be. */
+/** A flag, and the possible words of its value. */
 export interface FlagWords {
   readonly name: string;
   readonly short: string | undefined;
@@ -19,13 +19,13 @@ export interface CommandWords {
   readonly flags: readonly FlagWords[];
 }
 
-/** All that can be completed. */
+/** All words of completion. */
 export interface Words {
   readonly commands: readonly CommandWords[];
   readonly globalFlags: readonly FlagWords[];
 }
 
-/** Loads every command, and gives its words. */
+/** Loads every command, and returns its words. */
 export async function completionWords(): Promise<Words> {
   const listed = await Promise.all(
     Object.entries(commands).map(async ([name, entry]: [string, CommandEntry]) => {
@@ -41,13 +41,13 @@ function flagWords(flags: Flags): FlagWords[] {
     name,
     short,
     takesValue: placeholder !== undefined,
-    // Words of a choice are small; other placeholders are large.
+    // A choice has lower-case words; other placeholders are upper-case.
     values: /^[a-z0-9-]+(\|[a-z0-9-]+)+$/.test(placeholder ?? "") ? (placeholder ?? "").split("|") : [],
     help,
   }));
 }
 
-/** The words of a command's name that follow another one: of `table`, create, show and so on. */
+/** The second words of commands after a first word: for `table`, create, show and so on. */
 export function secondWords({ commands: all }: Words, first: string): string[] {
   return all
     .filter(({ name }) => name.startsWith(`${first} `))

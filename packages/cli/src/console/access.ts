@@ -1,18 +1,18 @@
-// Who may talk to the console. Another origin, a rebound name and a person without the address are all refused, before
-// anything is read from the table.
+// The access to the console. It refuses another origin, a rebound name and a person without the address, before it
+// reads anything from the table.
 
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** How people prove themselves. */
+/** How people prove their identity. */
 export interface AccessOptions {
   /** The secret that opens a session: in the fragment of the address, or typed. */
   readonly secret: string;
-  /** Which hosts, with their ports, are the console's: `127.0.0.1:8787`. */
+  /** Whether a host with its port is the console's: `127.0.0.1:8787`. */
   readonly isOwnHost: (host: string) => boolean;
-  /** The address under which something in front of the console shows it to others. @default - nothing is in front */
+  /** The public address under which a proxy shows the console. @default - no proxy */
   readonly publicUrl: URL | undefined;
-  /** The header in which something in front of it says who the person is. @default - nothing is in front */
+  /** The header in which the proxy names the person. @default - no proxy */
   readonly trustedHeader: string | undefined;
 }
 
@@ -22,17 +22,19 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/** The header that a write has to carry: a page of another origin cannot set it. */
+/** The header that a write must have: a page of another origin cannot set it. */
 export const writeHeader = "x-leasehold-write";
 
-/** Reads a Host header; undefined for what is no host, with or without a port. */
+/** Reads a Host header, with or without a port; undefined if it is no host. */
 export function hostIn(header: string): URL | undefined {
   const address = `http://${header.toLowerCase()}`;
   if (!/^[\w.:[\]-]+$/.test(header) || !URL.canParse(address)) return undefined;
   return new URL(address);
 }
 
-/** A browser sends a host's cookies to all of its ports: with one name, two consoles would end each other's sessions. */
+/**
+ * A browser sends a host's cookies to all of its ports. With one name, two consoles would end each other's sessions.
+ */
 function cookieName(host: string): string {
   return `leasehold-console-${hostIn(host)?.port || 80}`;
 }
@@ -40,14 +42,14 @@ function cookieName(host: string): string {
 /** Checks hosts, origins and sessions. */
 export class Access {
   readonly #options: AccessOptions;
-  /** What the cookie holds. The secret itself stays out of it. */
+  /** The value of the cookie. The cookie does not contain the secret itself. */
   readonly #session = randomBytes(32).toString("base64url");
 
   constructor(options: AccessOptions) {
     this.#options = options;
   }
 
-  /** Why a request from there is refused whatever it asks for; undefined where it is not. */
+  /** Why a request is refused, whatever it asks for; undefined if it is not refused. */
   refusalOf({ headers, method }: IncomingMessage): Refusal | undefined {
     const host = headers.host ?? "";
     if (!this.#isPublic(host) && !this.#options.isOwnHost(host)) {
@@ -58,7 +60,7 @@ export class Access {
     if (origin !== undefined && origin !== this.#originOf(host))
       return { status: 403, reason: "the request is of another origin" };
     if (site !== undefined && site !== "same-origin" && !(site === "none" && method === "GET")) {
-      // A link from elsewhere may open a page: the cookie is not sent with it, so it has to open a session first.
+      // A link from elsewhere may open a page. The browser sends no cookie with it, so it has to open a session first.
       if (!(method === "GET" && headers["sec-fetch-mode"] === "navigate")) {
         return { status: 403, reason: "the request is of another site" };
       }
@@ -69,7 +71,7 @@ export class Access {
     return undefined;
   }
 
-  /** Whether a request has a session, or comes from what is trusted in front of the console. */
+  /** Whether a request has a session, or comes from the trusted proxy. */
   isOpenTo({ headers }: IncomingMessage): boolean {
     const { trustedHeader } = this.#options;
     if (trustedHeader !== undefined) return this.personOf({ headers }) !== undefined;
@@ -77,14 +79,14 @@ export class Access {
     return cookiesOf(headers.cookie, name).some((value) => isSame(value, this.#session));
   }
 
-  /** Who the person is, as what is in front of the console says. */
+  /** The person, as the proxy names it. */
   personOf({ headers }: Pick<IncomingMessage, "headers">): string | undefined {
     const { trustedHeader } = this.#options;
     const value = trustedHeader === undefined ? undefined : headers[trustedHeader.toLowerCase()];
     return typeof value === "string" && value !== "" ? value.slice(0, 200) : undefined;
   }
 
-  /** The Set-Cookie header of a new session; undefined where the secret is wrong. */
+  /** The Set-Cookie header of a new session; undefined if the secret is wrong. */
   open(secret: string, { headers: { host = "" } }: Pick<IncomingMessage, "headers">): string | undefined {
     if (!isSame(secret, this.#options.secret)) return undefined;
     const secure = this.#originOf(host).startsWith("https:") ? "; Secure" : "";

@@ -1,5 +1,5 @@
-// The writes of the console. Each acts on the very lease that the page has shown, says what became of it, and leaves its
-// trace under the person's name.
+// The writes of the console. Each acts only on the lease that the page has shown, reports its result, and leaves a
+// trace with the person's name.
 
 import type { LeaseClient } from "@leasehold/client";
 import { parsedJson } from "@leasehold/client/internal";
@@ -59,7 +59,7 @@ const acts: Readonly<Record<string, Act>> = {
     const trace = { by, ...(reason ? { reason } : {}) };
     let requeued = 0;
     for (const id of wanted) {
-      // It may have been requeued, and have ended in another way, since the page was read.
+      // Since the page was read, the task may have been requeued and have ended in another way.
       const task = await tasks.get(id);
       if (task?.state === state && task?.remark === remark && (await tasks.requeue(id, trace))) requeued += 1;
     }
@@ -70,13 +70,13 @@ const acts: Readonly<Record<string, Act>> = {
   },
 };
 
-/** Reads the tasks that a page has named; undefined for what is no list of texts. */
+/** Reads the tasks that a page has named; undefined if the value is no list of texts. */
 function idsIn(json: string): ReadonlySet<string> | undefined {
   const ids = parsedJson(json)?.value;
   return Array.isArray(ids) && ids.every((id) => typeof id === "string") ? new Set(ids) : undefined;
 }
 
-/** Does a write of that name. */
+/** Does the write of that name. */
 export async function act(
   name: string,
   fields: Fields,
@@ -95,7 +95,7 @@ export async function act(
   }
 }
 
-/** An action on the lease that the page has shown; on no other one that is there by now. */
+/** An action only on the lease that the page has shown, and on no later one. */
 function onLease(
   write: (
     operator: LeaseOperator,

@@ -1,4 +1,4 @@
-// HTML that cannot be broken out of: whatever a template is given is text, unless it is HTML of another template.
+// HTML that no value can break: a template treats every value as text, unless it is HTML of another template.
 
 import { hostile } from "../terminal/text.ts";
 
@@ -25,7 +25,7 @@ export class Html {
   }
 }
 
-/** What a template takes. */
+/** The values of a template. */
 export type HtmlValue = Html | string | number | undefined | false | readonly HtmlValue[];
 
 /** A template of HTML. Use it for elements' content and for attributes in double quotes. */
@@ -40,7 +40,10 @@ function rendered(value: HtmlValue): string {
   return visible(String(value)).replace(/[&<>"']/g, (character) => replacements[character] ?? "");
 }
 
-/** What is hostile is written out, but for line breaks and tabs; a browser shows them as blanks, or in a `pre` as they are. */
+/**
+ * Hostile characters are written out, except line breaks and tabs. A browser shows these as blanks, or in a `pre`
+ * unchanged.
+ */
 function visible(text: string): string {
   return text.replace(hostile, (character) =>
     character === "\n" || character === "\t"

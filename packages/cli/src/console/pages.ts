@@ -1,4 +1,4 @@
-// Which page is at which address, and what it reads.
+// The pages by their addresses, and what they read.
 
 import type { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/operator";
@@ -36,16 +36,16 @@ export const navigation = [
   { path: "/audit", name: "Audit" },
 ] as const;
 
-/** What pages read from. */
+/** The sources of the pages. */
 export interface PageContext {
   readonly reader: TableReader;
   readonly isReadOnly: boolean;
   readonly connection: Connection;
-  /** What is found of the table's settings. */
+  /** The findings on the table's settings. */
   readonly health: () => Promise<readonly Finding[]>;
 }
 
-/** Each job or set costs a request or more at each look. */
+/** Each job or set costs at least one request at each look. */
 const mostNames = 30;
 const runsInStrip = 60;
 const mostTasksRead = 1_000;
@@ -59,7 +59,7 @@ const pages: Readonly<Record<string, MakePage>> = {
   "/key": async ({ query }, { connection: { client }, isReadOnly }) => {
     const key = query.get("key");
     if (!key) return undefined;
-    // Reading needs nobody's name.
+    // A read needs no person's name.
     const operator = new LeaseOperator(client, { by: "console" });
     const details = await operator.describe(key);
     return keyPage(details, await pastSpans(operator, key), isReadOnly);
@@ -96,7 +96,7 @@ const pages: Readonly<Record<string, MakePage>> = {
   },
 };
 
-/** Makes the page at an address; undefined where there is none. */
+/** Makes the page at an address; undefined without one. */
 export async function makePage(request: PageRequest, context: PageContext): Promise<Page | undefined> {
   return Object.hasOwn(pages, request.path) ? await pages[request.path]?.(request, context) : undefined;
 }
@@ -107,7 +107,7 @@ async function namesOf(reader: TableReader, primitive: "job" | "tasks"): Promise
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
-/** A slot that was due so recently may still begin. */
+/** A slot that was due this recently may still begin. */
 const beginsWithinMs = 60_000;
 
 async function stripOf(
@@ -132,7 +132,7 @@ async function stripOf(
 }
 
 const mostChanges = 100;
-/** The holders that the key's history remembers, the earliest first; none where the table keeps no history. */
+/** The holders in the key's history, the earliest first; none if the table keeps no history. */
 async function pastSpans(operator: LeaseOperator, key: string): Promise<readonly Span[]> {
   const spans: Span[] = [];
   for await (const change of operator.history(key, { newestFirst: true, limit: mostChanges })) {

@@ -1,4 +1,4 @@
-// Parts that several pages are made of: times, states, bars, links and the dialogs of writes.
+// The common parts of several pages: times, states, bars, links and the dialogs of writes.
 
 import { createHash } from "node:crypto";
 import type { LeaseRecord, LeaseState } from "@leasehold/client/record";
@@ -12,7 +12,7 @@ export function time(epochMs: number | undefined): Html {
   return html`<time datetime="${new Date(epochMs).toISOString()}">${timeText(epochMs)} UTC</time>`;
 }
 
-/** A state in its word, with a colour that says nothing more than the word does. */
+/** A state as its word, with a colour that adds nothing to the word. */
 export function stateMark(state: LeaseState, word: string = stateWord(state)): Html {
   const kind = {
     expired: "bad",
@@ -26,7 +26,7 @@ export function stateMark(state: LeaseState, word: string = stateWord(state)): H
   return html`<span class="${kind[state]}">${word}</span>`;
 }
 
-/** What is left of a lease, as a bar and as text. */
+/** The rest of a lease's time, as a bar and as text. */
 export function leaseBar({ expiresAt, leaseDurationMs }: LeaseRecord, readAt: number): Html {
   const leftMs = expiresAt - readAt;
   const share = Math.max(0, Math.min(1, leftMs / Math.max(1, leaseDurationMs)));
@@ -47,13 +47,13 @@ export function keyLink(key: string): Html {
 const foldedLetters = 40;
 const mostLetters = 20_000;
 
-/** A payload, whole. It is text, whatever it holds. */
+/** A whole payload. It is shown as text, whatever it contains. */
 export function payload(data: unknown): Html {
   if (data === undefined) return html`<span class="dim">none</span>`;
   return html`<pre>${whole(JSON.stringify(data, undefined, 2) ?? "?")}</pre>`;
 }
 
-/** A payload in a line, which opens. `name` tells it from others on the page. */
+/** A payload in one line, which unfolds. `name` distinguishes it from others on the page. */
 export function foldedPayload(data: unknown, name: string): Html {
   if (data === undefined) return html``;
   const text = JSON.stringify(data) ?? "?";
@@ -67,7 +67,7 @@ function whole(text: string): string {
     : text;
 }
 
-/** Names one acquisition without giving its token away: who has the token can end the lease. */
+/** Names one acquisition without its token, because a holder of the token can end the lease. */
 export function acquisitionId({ token }: Pick<LeaseRecord, "token">): string {
   return createHash("sha256").update(token).digest("base64url").slice(0, 22);
 }
@@ -76,27 +76,27 @@ export function acquisitionId({ token }: Pick<LeaseRecord, "token">): string {
 export interface Offer {
   readonly action: string;
   readonly title: string;
-  /** What it does, and what it does not. */
+  /** Its effect, and what it does not do. */
   readonly explanation: HtmlText;
-  /** What goes with it, unseen. */
+  /** Hidden fields of the form. */
   readonly fields: Readonly<Record<string, string>>;
-  /** What the person gives. */
+  /** Fields that the person fills in. */
   readonly inputs: readonly {
     readonly name: string;
     readonly label: string;
     readonly isOptional?: boolean;
     readonly value?: string;
   }[];
-  /** What the person has to type, so that it is not done by mistake. */
+  /** The word that the person has to type, against mistakes. */
   readonly word?: string;
-  /** The same on the command line. */
+  /** The same action on the command line. */
   readonly commandLine: string;
   readonly isDangerous?: boolean;
 }
 
 type HtmlText = Html | string;
 
-/** A button, and the dialog that it opens; without `--write` only the command line that does the same. */
+/** A button, and the dialog that it opens; without `--write` only the equivalent command line. */
 export function offer(id: string, given: Offer, isReadOnly: boolean): Html {
   const { action, title, explanation, fields, inputs, word, commandLine, isDangerous = false } = given;
   if (isReadOnly) return html`<li>${title}: <code>${commandLine}</code></li>`;

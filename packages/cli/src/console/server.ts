@@ -1,4 +1,4 @@
-// The console's HTTP server: who may ask, which page answers, and the headers that keep a page from doing anything else.
+// The console's HTTP server: access, pages, and the headers that restrict what a page can do.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -9,11 +9,11 @@ import { type Html, html } from "./html.ts";
 import { script } from "./script.ts";
 import { icon, style } from "./style.ts";
 
-/** What a page is made for. */
+/** The request for a page. */
 export interface PageRequest {
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Who the person is, where something in front of the console says so. */
+  /** The person, if a proxy names it. */
   readonly person: string | undefined;
 }
 
@@ -25,21 +25,21 @@ export interface Page {
   readonly footer?: Html;
 }
 
-/** What a write came to. */
+/** The result of a write. */
 export interface ActionResult {
   readonly status: number;
   readonly message: string;
 }
 
-/** What the server serves. */
+/** The content of the server. */
 export interface ConsoleContent {
   /** The name of the place, for every page: `leases · eu-central-1`. */
   readonly place: string;
   readonly isReadOnly: boolean;
-  /** How often a page looks again. */
+  /** The pause between two looks of a page. */
   readonly everyMs: () => number;
   readonly navigation: readonly { readonly path: string; readonly name: string }[];
-  /** Makes a page; undefined where there is none. */
+  /** Makes a page; undefined without one. */
   page(request: PageRequest): Promise<Page | undefined>;
   /** Does a write. */
   act(
@@ -47,7 +47,7 @@ export interface ConsoleContent {
     fields: Readonly<Record<string, string>>,
     person: string | undefined,
   ): Promise<ActionResult>;
-  /** Called with what went wrong in a page or a write, so that it is not lost. */
+  /** Called with each error of a page or a write, so that no error is lost. */
   report(error: unknown): void;
 }
 
@@ -75,7 +75,7 @@ export class ConsoleServer {
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
-  /** Listens, and gives the port. Rejects where the port is taken. */
+  /** Listens, and returns the port. Rejects if the port is taken. */
   async listen(host: string, port: number, access: (port: number) => AccessOptions): Promise<number> {
     this.#server.listen(port, host);
     await once(this.#server, "listening");
@@ -93,12 +93,12 @@ export class ConsoleServer {
     try {
       await this.#route(request, response);
     } catch (error) {
-      // A wrong address is the caller's, as a wrong flag is.
+      // A wrong address is the caller's mistake, like a wrong flag.
       const isUsage = exitCodeOf(error) === exitCodes.usage;
       if (!isUsage) this.#content.report(error);
       const reason = messageOf(error);
       if (response.headersSent) response.destroy();
-      // A page names the table: it is for those who have a session.
+      // A page names the table, so only those with a session may see it.
       else if (this.#access?.isOpenTo(request) !== true)
         send(response, 500, "text/plain", "something went wrong\n");
       else if (isUsage) this.#sendPage(response, "/", refusalPage(400, "No such page", reason));

@@ -4,16 +4,16 @@ import { readTable, type TableSnapshot } from "../view/table-snapshot.ts";
 
 /** How the console reads its table. */
 export interface TableReaderOptions {
-  /** How often it looks, at most. */
+  /** The shortest pause between two looks. */
   readonly everyMs: number;
-  /** Read units a second, at most: a larger table is looked at less often. */
+  /** The most read units a second: a larger table is read less often. */
   readonly mostUnitsPerSecond: number;
   readonly monotonicMs: () => number;
-  /** Items that may be read in one look. */
+  /** The most items of one look. */
   readonly mostItems: number;
 }
 
-/** Reads the whole table, at most once in a while however many tabs are open. */
+/** Reads the whole table, at most once in a while, however many tabs are open. */
 export class TableReader {
   readonly #client: LeaseClient;
   readonly #options: TableReaderOptions;
@@ -26,7 +26,7 @@ export class TableReader {
     this.#everyMs = options.everyMs;
   }
 
-  /** How often it looks, by what the last look has cost. */
+  /** The pause between two looks, by the cost of the last look. */
   get everyMs(): number {
     return this.#everyMs;
   }
@@ -38,7 +38,7 @@ export class TableReader {
     if (this.#last === undefined || now - this.#last.at >= this.#everyMs) {
       const snapshot = readTable(this.#client, { mostItems });
       this.#last = { at: now, snapshot };
-      // Ignored: the reader gets the error. A look that has failed is not kept, or its error would stay on the page.
+      // Ignored: the reader gets the error. A failed look is not kept, so that its error does not stay on the page.
       snapshot.then(
         ({ cost }) => {
           this.#everyMs = pauseAfter(cost, this.#options);
@@ -49,7 +49,7 @@ export class TableReader {
     return await this.#last.snapshot;
   }
 
-  /** The next look reads again: something was written. */
+  /** Makes the next look read again, after a write. */
   forget(): void {
     this.#last = undefined;
   }

@@ -5,7 +5,7 @@ import { type Html, html } from "./html.ts";
 export interface Span {
   readonly owner: string;
   readonly from: number;
-  /** When it ended; the present for one that goes on. */
+  /** Its end; the present time if it goes on. */
   readonly to: number;
   /** How it ended. */
   readonly end: string;
@@ -16,7 +16,7 @@ const nameWidth = 240;
 const laneHeight = 22;
 const mostLanes = 20;
 
-/** Spans of the same lock that share some time: two callers were at work, or their clocks differ. */
+/** The times that two spans of the same lock share: two callers held it, or their clocks differ. */
 export function overlaps(spans: readonly Span[]): readonly { readonly from: number; readonly to: number }[] {
   const sorted = [...spans].sort((one, other) => one.from - other.from);
   return sorted.flatMap((span, index) => {
@@ -27,7 +27,10 @@ export function overlaps(spans: readonly Span[]): readonly { readonly from: numb
   });
 }
 
-/** Draws the last holders, a lane each, with overlaps in another colour; and says the same in a table for readers. */
+/**
+ * Draws the last holders, one lane for each, with overlaps in another colour. A table has the same data for screen
+ * readers.
+ */
 export function timeline(spans: readonly Span[]): Html {
   const shown = spans.slice(-mostLanes);
   if (shown.length === 0) return html`<p class="dim">Nothing is known of earlier holders.</p>`;

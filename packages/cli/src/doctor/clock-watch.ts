@@ -5,8 +5,8 @@ import type { Finding } from "../table/findings.ts";
 import { durationText } from "../terminal/durations.ts";
 
 /**
- * How far this machine's clock is from the service's, by the Date headers of all answers. Each says the service's time to a
- * second, for a moment between a request and its answer; so every answer narrows the bounds.
+ * How far this machine's clock is from the service's, by the Date headers of all answers. Each header has the service's
+ * time to a second, for a moment between a request and its answer. So every answer narrows the bounds.
  */
 export class ClockWatch {
   readonly #clock: Clock;
@@ -18,7 +18,7 @@ export class ClockWatch {
     this.#clock = clock;
   }
 
-  /** Listens to the answers that a client gets, those that refuse too. */
+  /** Listens to a client's answers, including refusals. */
   watch(dynamodb: DynamoDBClient): void {
     dynamodb.middlewareStack.add(
       (next) => async (args) => {
@@ -28,12 +28,12 @@ export class ClockWatch {
         this.note(headers?.date, sentAt, this.#clock.now());
         return result;
       },
-      // Below what makes errors of answers.
+      // Before answers become errors.
       { step: "deserialize", priority: "low", name: "clockWatch" },
     );
   }
 
-  /** Takes note of an answer's Date, and of when its request was sent and it arrived. */
+  /** Notes an answer's Date, when its request was sent, and when it arrived. */
   note(date: string | undefined, sentAt: number, arrivedAt: number): void {
     const time = Date.parse(date ?? "");
     if (Number.isNaN(time)) return;
@@ -41,13 +41,14 @@ export class ClockWatch {
     this.#most = Math.min(this.#most, time + 1_000 - sentAt);
   }
 
-  /** What is known; an error where the clock is off by more than the allowance for certain. */
+  /** The result; an error if the clock is certainly off by more than the allowance. */
   finding(allowedMs: number): Finding {
     const check = "clock";
     if (!Number.isFinite(this.#least)) {
       return { check, result: "not checked", text: "the answers have no Date header" };
     }
-    // Bounds that cross show a clock that was set meanwhile, or a service of many clocks: then the middle is as good.
+    // Crossing bounds show a clock that was set meanwhile, or a service with several clocks: then the middle is good
+    // enough.
     const aheadMs = (this.#least + this.#most) / 2;
     const certainMs = Math.max(0, this.#least, -this.#most);
     const direction = aheadMs > 0 ? "behind" : "ahead of";

@@ -1,9 +1,9 @@
-// Who the credentials belong to. STS answers that to everybody, without a permission.
+// The owner of the credentials. STS answers that without a permission.
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import aws4 from "aws4";
 
-/** Gives the ARN of the caller. Rejects where there are no credentials, or where STS takes none of them. */
+/** Returns the ARN of the caller. Rejects if there are no credentials, or if STS refuses them. */
 export async function callerArn(
   { config }: DynamoDBClient,
   env: NodeJS.ProcessEnv,
@@ -46,7 +46,7 @@ function parsed(text: string): Answer {
   try {
     return JSON.parse(text) as Answer;
   } catch {
-    // Ignored: a proxy's page, or XML. The status says as much.
+    // Ignored: a proxy's page, or XML. The status is enough.
     return {};
   }
 }

@@ -1,4 +1,4 @@
-// What doctor measures on the table itself: how long a lock takes, and what dead holders have left.
+// Doctor's measurements on the table itself: how long a lock takes, and the leftovers of dead holders.
 
 import type { Clock, LeaseClient } from "@leasehold/client";
 import { utf8Bytes } from "@leasehold/client/schema";
@@ -12,10 +12,10 @@ const leaseDurationMs = 10_000;
 const slowMs = 200;
 const oldMs = 3_600_000;
 const largeBytes = 100 * 1024;
-/** More items than this are scanned only when they are asked for. */
+/** A larger table is scanned only on request. */
 export const mostItems = 100_000;
 
-/** Acquires, renews and releases the key of doctor's own some times. */
+/** Acquires, renews and releases doctor's own key several times. */
 export async function latencyFinding(
   client: LeaseClient,
   clock: Clock,
@@ -54,7 +54,7 @@ function median(times: readonly number[]): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)] ?? 0;
 }
 
-/** Looks through all leases for those that no caller wants any more, and for large payloads. */
+/** Reads all leases to find those that no caller wants any more, and large payloads. */
 export async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promise<Finding> {
   let expired = 0;
   let large = 0;

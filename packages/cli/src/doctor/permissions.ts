@@ -1,4 +1,4 @@
-// Which requests are permitted, each tried on one key. Every write has a condition that no item meets, so none changes anything.
+// The permitted requests, each tried on one key. Every write has a condition that no item meets, so it changes nothing.
 
 import {
   BatchExecuteStatementCommand,
@@ -15,7 +15,7 @@ import { docsAddress } from "../docs.ts";
 import { type AskedTable, refusalIn } from "../table/asked-table.ts";
 import type { Finding } from "../table/findings.ts";
 
-/** What doctor tries things on. */
+/** The key of doctor's trials. */
 export const doctorKey = "leasehold/doctor";
 
 const { partitionKey, sortKey, token } = attributeNames;
@@ -29,7 +29,7 @@ const condition = {
 
 type Options = { readonly abortSignal: AbortSignal };
 
-/** An action of IAM's, what it is for, and a request that needs it and changes nothing. */
+/** An IAM action, its use, and a request that needs it and changes nothing. */
 interface Trial {
   readonly action: string;
   readonly for: string;
@@ -88,7 +88,7 @@ const trials: readonly Trial[] = [
         options,
       );
       const { Code, Message } = Responses[0]?.Error ?? {};
-      // Each statement of a batch is refused by itself.
+      // DynamoDB refuses each statement of a batch separately.
       if (Code === "AccessDenied") throw Object.assign(new Error(Message), { name: "AccessDeniedException" });
     },
   },
@@ -113,7 +113,7 @@ const trials: readonly Trial[] = [
   },
 ];
 
-/** Tries what locks and commands need. With `isReadOnly`, reads alone. */
+/** Tries the requests that locks and commands need. With `isReadOnly`, only reads. */
 export async function permissionFinding(asked: AskedTable, isReadOnly: boolean): Promise<readonly Finding[]> {
   const check = "permissions";
   const tried = trials.filter(({ isWrite }) => !(isWrite && isReadOnly));
@@ -164,7 +164,7 @@ async function outcome(asked: AskedTable, { send }: Trial): Promise<Outcome> {
     const refusal = refusalIn(error);
     if (refusal !== undefined) return refusal;
     const { name } = Object((error as Error).cause ?? error) as { readonly name?: string };
-    // The condition was looked at, so the request was permitted.
+    // DynamoDB evaluated the condition, so the request was permitted.
     if (name === "ConditionalCheckFailedException" || name === "TransactionCanceledException")
       return "permitted";
     throw error;

@@ -2,7 +2,7 @@
 
 import { docsAddress } from "../docs.ts";
 
-/** What the page says of each code. */
+/** The page's text about each code. */
 export function errorTexts(page: string): Readonly<Record<string, string>> {
   const sections = page
     .split(/^(?=##+ )/m)

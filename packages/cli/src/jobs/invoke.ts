@@ -5,10 +5,13 @@ import { CommandError, exitCodes } from "../exit-codes.ts";
 import type { GlobalValues } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 
-/** Calls the function with `{ "scheduledTime": slot }`, and waits for its end. Gives its error's text; undefined for none. */
+/**
+ * Calls the function with `{ "scheduledTime": slot }`, and waits for its end. Returns its error's text; undefined
+ * without an error.
+ */
 export type InvokeSlot = (slot: string) => Promise<string | undefined>;
 
-/** Of the AWS SDK, as much as is used here: it is loaded only for --invoke, and need not be installed for anything else. */
+/** The part of the AWS SDK that is used here. It is loaded only for --invoke, and need not be installed otherwise. */
 interface LambdaModule {
   readonly LambdaClient: new (config: object) => { send(command: object): Promise<InvokeOutput> };
   readonly InvokeCommand: new (input: object) => object;
@@ -20,7 +23,7 @@ interface InvokeOutput {
 
 const packageName = "@aws-sdk/client-lambda";
 
-/** Rejects with a CommandError (78) where the package is not installed. */
+/** Rejects with a CommandError (78) if the package is not installed. */
 export async function invoker(
   functionName: string,
   { region }: Pick<Connection, "region">,
@@ -58,7 +61,7 @@ function errorIn(payload: InvokeOutput["Payload"]): string {
     const { errorType, errorMessage } = JSON.parse(text) as Record<string, unknown>;
     return shown([errorType, errorMessage].filter(Boolean).join(": "));
   } catch {
-    // Ignored: whatever the function has answered with is shown.
+    // Ignored: the function's answer is shown, whatever it is.
     return shown(text);
   }
 }

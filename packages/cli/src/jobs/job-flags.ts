@@ -1,4 +1,4 @@
-// What commands about jobs have in common: how slots, ranges and schedules are written, and the job's own limits.
+// The common parts of commands about jobs: the form of slots, ranges and schedules, and the job's own limits.
 
 import type { LeaseClient } from "@leasehold/client";
 import {
@@ -14,7 +14,7 @@ import { duration, type Flags, text, type Values, whole } from "../flags.ts";
 import { parseDuration } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
 
-/** The limits that the job's own code has: what is exhausted, and what is forgotten, depends on them. */
+/** The limits in the job's own code: they determine which slots are exhausted or forgotten. */
 export const limitFlags = {
   "max-attempts": whole("attempts that a slot may have, as the job's code says (default 3)", {
     least: 1,
@@ -76,18 +76,18 @@ export function rangeOf(
   return { since: timeIn(since, now - defaultSinceMs, "--since"), until: timeIn(until, now, "--until") };
 }
 
-/** The schedule that the flags name; undefined where they name none. */
+/** The schedule in the flags; undefined without one. */
 export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): Schedule | undefined {
   if (schedule === undefined) return undefined;
   return parseScheduleExpression(schedule, tz === undefined ? {} : { timeZone: tz });
 }
 
-/** The schedule that the registry has. */
+/** The schedule in the registry. */
 export function registeredSchedule({ schedule, timeZone }: RegisteredJob): Schedule {
   return parseScheduleExpression(schedule, timeZone === undefined ? {} : { timeZone });
 }
 
-/** The schedule that the flags name, or else the registry. Rejects with a UsageError where there is none. */
+/** The schedule in the flags, or else in the registry. Rejects with a UsageError without a schedule. */
 export async function scheduleOf(
   client: LeaseClient,
   job: string,

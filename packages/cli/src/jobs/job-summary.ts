@@ -1,4 +1,4 @@
-// How a job does: its last runs, and how those of a day have ended.
+// The state of a job: its last runs, and the results of one day.
 
 import type { JobRun, JobRuns, RunState, Schedule } from "@leasehold/jobs";
 
@@ -9,12 +9,12 @@ export interface JobSummary {
   readonly lastSuccess: JobRun | undefined;
   /** By the slots of the last 24 hours; exhausted runs are counted as failed or lost too. */
   readonly last24h: Readonly<Record<RunState | "exhausted", number>>;
-  /** Slots of the last 24 hours that were due and not done; undefined where the schedule is not known. */
+  /** Slots of the last 24 hours that were due and not done; undefined without a known schedule. */
   readonly missed: number | undefined;
 }
 
 const dayMs = 24 * 3_600_000;
-/** A success that lies behind more runs than these is not looked for. */
+/** A success before this many runs is not looked for. */
 const mostRuns = 5_000;
 
 /** Reads a job's runs, the latest first, until it has seen a day of them and a success. */

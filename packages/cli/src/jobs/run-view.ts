@@ -1,4 +1,4 @@
-// How a run of a job is shown.
+// The display of a job's run.
 
 import type { JobRun } from "@leasehold/jobs";
 import { durationText, timeText } from "../terminal/durations.ts";
@@ -34,7 +34,7 @@ export function slotText(slot: string): string {
     .replace(/Z$/, "");
 }
 
-/** The remark, and the last progress report where the run has not succeeded. */
+/** The remark, and the last progress report if the run has not succeeded. */
 export function remarkText({ remark, progress, state }: JobRun): string {
   const report = progress === undefined || state === "succeeded" ? [] : [JSON.stringify(progress)];
   return [...(remark === undefined ? [] : [remark]), ...report].join("  ");

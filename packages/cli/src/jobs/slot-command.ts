@@ -1,4 +1,4 @@
-// Runs a slot by a command, under the run's own lease: its exit code decides whether the slot has succeeded.
+// Runs a slot by a command, under the run's own lease. The command's exit code decides whether the slot has succeeded.
 
 import type { RunContext } from "@leasehold/jobs";
 import type { Call } from "../command.ts";
@@ -6,14 +6,14 @@ import type { Values } from "../flags.ts";
 import { type EndingCall, runChild } from "../work/run-child.ts";
 import { type childFlags, superviseChild } from "../work/supervision.ts";
 
-/** What the command that runs a slot is called with. */
+/** The call of the command that runs a slot. */
 export interface SlotCommand {
   readonly commandLine: readonly string[];
   readonly flags: Values<typeof childFlags>;
   readonly leaseMs: number;
 }
 
-/** The command has ended with another code than 0, which is the run's remark. */
+/** The command has ended with another code than 0, which becomes the run's remark. */
 export class SlotFailure extends Error {
   override readonly name = "SlotFailure";
   readonly exitCode: number;

@@ -1,5 +1,5 @@
-// The engine of `leasehold dev`. Its package is large, so it is an optional dependency: npm installs it with this one, unless
-// it is told not to. Its absence is explained.
+// The engine of `leasehold dev`. Its package is large, so it is an optional dependency: npm installs it with this one
+// by default. If it is missing, an error explains that.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ type EnginePackage = typeof import("@leasehold/engine");
 
 const packageName = "@leasehold/engine";
 
-/** Starts an engine on this machine. Throws a CommandError (78) where there is none to start. */
+/** Starts an engine on this machine. Throws a CommandError (78) without one to start. */
 export async function startLocalEngine(options: EngineOptions): Promise<Engine> {
   const { startEngine } = await loadEnginePackage();
   try {
@@ -25,7 +25,7 @@ export async function startLocalEngine(options: EngineOptions): Promise<Engine> 
   }
 }
 
-/** Finds the package beside this one, or in the user's project. Throws a CommandError (78) where it is in neither. */
+/** Finds the package beside this one, or in the user's project. Throws a CommandError (78) if neither has it. */
 export async function loadEnginePackage(
   places: readonly (() => unknown)[] = [
     () => import("@leasehold/engine"),

@@ -1,4 +1,4 @@
-// The environment variables that lead clients to a local table, and the lines that set them in a shell.
+// The environment variables that point clients to a local table, and the lines that set them in a shell.
 
 import { environmentNames } from "@leasehold/client/environment";
 import { localCredentials, localRegion } from "../connection.ts";
@@ -7,16 +7,16 @@ import { localCredentials, localRegion } from "../connection.ts";
 export const shells = ["sh", "fish", "powershell"] as const;
 export type Shell = (typeof shells)[number];
 
-/** These would lead the SDK elsewhere, although the others are set. */
+/** These variables would point the SDK elsewhere, even if the others are set. */
 const misleading = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] as const;
 
-/** What is to be set, and what is to be taken away, so that clients find a local table. */
+/** The variables to set and to unset, so that clients find a local table. */
 export interface LocalVariables {
   readonly set: Readonly<Record<string, string>>;
   readonly unset: readonly string[];
 }
 
-/** The variables for a table at an endpoint of this machine, beside what is set already. */
+/** The variables for a table at an endpoint of this machine, in addition to those that are set already. */
 export function localVariables(
   { tableName, endpoint }: { readonly tableName: string; readonly endpoint: string },
   env: NodeJS.ProcessEnv,
@@ -39,13 +39,13 @@ export function environmentWith({ set, unset }: LocalVariables, env: NodeJS.Proc
   return { ...Object.fromEntries(kept), ...set };
 }
 
-/** The shell that a user has, as far as the environment says. */
+/** The user's shell, by the environment. */
 export function shellOf(env: NodeJS.ProcessEnv, platform: NodeJS.Platform = process.platform): Shell {
   if (env.SHELL?.endsWith("fish")) return "fish";
   return platform === "win32" && env.SHELL === undefined ? "powershell" : "sh";
 }
 
-/** Lines to paste into a shell. No value holds anything that a shell would look at. */
+/** Lines to paste into a shell. No value contains a character that a shell interprets. */
 export function shellLines({ set, unset }: LocalVariables, shell: Shell): string[] {
   const entries = Object.entries(set);
   switch (shell) {

@@ -1,8 +1,9 @@
-// What a use of locks costs a month. Requests of each operation are those of docs/requests.md, for items of up to 1 KB.
+// The monthly cost of a use of locks. The requests of each operation are those of docs/requests.md, for items of up to
+// 1 KB.
 
 import { prices, secondsOfMonth } from "./prices.ts";
 
-/** How locks are used. */
+/** A use of locks. */
 export interface Use {
   readonly leaseMs: number;
   readonly hasHeartbeat: boolean;
@@ -13,7 +14,7 @@ export interface Use {
   readonly waiters: number;
 }
 
-/** One part of what it costs. */
+/** One part of the cost. */
 export interface CostLine {
   readonly what: "acquire and release" | "heartbeats" | "waiting";
   readonly requestsPerSecond: number;
@@ -31,7 +32,7 @@ const beatShare = (1 / 3) * 0.95;
 const looksPerSecond = 124 / 600;
 const unitsOfLook = 0.5;
 
-/** Calculates the parts that cost anything. */
+/** Calculates the parts with a cost. */
 export function estimate({
   leaseMs,
   hasHeartbeat,

@@ -1,6 +1,6 @@
-// What DynamoDB charges for requests, on demand: the same numbers as bench/costs/prices.ts, which a test holds together.
+// DynamoDB's on-demand prices for requests: the same numbers as in bench/costs/prices.ts, which a test compares.
 
-/** Prices in US dollars, where and when they were read. */
+/** Prices in US dollars, and where and when they were read. */
 export const prices = {
   writeUnit: 0.625 / 1_000_000,
   readUnit: 0.125 / 1_000_000,

@@ -1,4 +1,4 @@
-// A table whose settings are asked for by the AWS SDK. Loaded only by commands about tables, as the SDK is.
+// A table whose settings the AWS SDK reads. Loaded only by commands about tables, like the SDK.
 
 import {
   DescribeContinuousBackupsCommand,
@@ -16,7 +16,7 @@ import { regionWithCredentials, sdkClient } from "../sdk.ts";
 
 const defaultTimeoutMs = 5_000;
 
-/** What an engine said, or why it could not be learnt. */
+/** The engine's answer, or why there is none. */
 export type Learnt<T> = { readonly value: T } | { readonly unknown: string };
 
 /** How requests about one table are sent. */
@@ -24,7 +24,7 @@ export interface AskedTable {
   readonly tableName: string;
   readonly dynamodb: DynamoDBClient;
   readonly endpoint: string | undefined;
-  /** Whether it is on an engine of this machine, which knows some calls only. */
+  /** Whether it is on an engine of this machine, which supports only some calls. */
   readonly isLocal: boolean;
   /** For people: the region, or the endpoint on this machine. */
   readonly region: string;
@@ -36,8 +36,10 @@ export interface AskedTable {
   close(): void;
 }
 
-/** Opens the table that a call names, or the one of this name. Rejects with a CommandError (78) where none is named
- * or found, and without region or credentials. */
+/**
+ * Opens the table that a call names, or the table of this name. Rejects with a CommandError (78) if no table is named
+ * or found, and without region or credentials.
+ */
 export async function askedTable(
   { global, env, clock, signal, terminal }: Call,
   tableName?: string,
@@ -81,13 +83,13 @@ export async function askedTable(
 /** The settings of a table. */
 export interface TableFacts {
   readonly table: TableDescription;
-  /** The attribute of the time to live; undefined where it is off. */
+  /** The attribute of the time to live; undefined if it is off. */
   readonly ttl: Learnt<string | undefined>;
   readonly pointInTimeRecovery: Learnt<boolean>;
   readonly tags: Learnt<readonly Tag[]>;
 }
 
-/** Asks for all settings of a table. Rejects where the table itself cannot be described. */
+/** Reads all settings of a table. Rejects if the table itself cannot be described. */
 export async function factsOf(asked: AskedTable): Promise<TableFacts> {
   const { tableName } = asked;
   const { Table: table = {} } = await asked.ask((dynamodb, options) =>
@@ -117,7 +119,7 @@ export async function factsOf(asked: AskedTable): Promise<TableFacts> {
   return { table, ttl, pointInTimeRecovery, tags };
 }
 
-/** Asks for what engines and roles may refuse: a refusal is a finding, and no reason to end. */
+/** Sends a request that engines and roles may refuse: a refusal is a finding, and does not end the command. */
 export async function learn<T>(
   asked: AskedTable,
   action: string,
@@ -133,7 +135,7 @@ export async function learn<T>(
   }
 }
 
-/** What an error says of a request: that it is denied, or that the engine does not know it. */
+/** The refusal in an error: the request is denied, or the engine does not support it. */
 export function refusalIn(error: unknown): "denied" | "unsupported" | undefined {
   const { name, code, cause } = Object(error) as {
     readonly name?: unknown;

@@ -1,4 +1,5 @@
-// The definition of a lease table: as a request of DynamoDB's, and as text for CloudFormation, SAM, Terraform and the CDK.
+// The definition of a lease table: as a request to DynamoDB, and as text for CloudFormation, SAM, Terraform and the
+// CDK.
 
 import type { CreateTableCommandInput } from "@aws-sdk/client-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
@@ -8,7 +9,7 @@ const { partitionKey, sortKey, timeToLive } = attributeNames;
 /** The tag by which commands find the table when none is named. */
 export const tableTag = { Key: "leasehold", Value: "true" } as const;
 
-/** What may be chosen of a table. */
+/** The settings of a table that a user may choose. */
 export interface TableSettings {
   readonly tableName: string;
   readonly stream: boolean;
@@ -16,7 +17,7 @@ export interface TableSettings {
   readonly deletionProtection: boolean;
 }
 
-/** The request that creates a table; ttl and point-in-time recovery are requests of their own. */
+/** The request that creates a table; ttl and point-in-time recovery are separate requests. */
 export function createTableInput(
   settings: Omit<TableSettings, "pointInTimeRecovery"> & {
     readonly kmsKey: string | undefined;

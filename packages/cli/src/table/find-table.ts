@@ -1,4 +1,4 @@
-// The table where none is named: the one that has the tag leasehold=true, if there is exactly one.
+// The table without a given name: the one with the tag leasehold=true, if there is exactly one.
 
 import {
   DescribeTableCommand,
@@ -13,7 +13,7 @@ import { credentialsFix, isOfCredentials, sdkClient } from "../sdk.ts";
 import { shown } from "../terminal/text.ts";
 import { tableTag } from "./definition.ts";
 
-/** Tags are asked for table by table, some at a time; in an account with more tables, one is to be named. */
+/** Tags are read table by table, several at a time. In an account with more tables, the user has to name one. */
 const mostTables = 300;
 const atOnce = 8;
 const withinMs = 10_000;
@@ -21,7 +21,7 @@ const withinMs = 10_000;
 const tag = `${tableTag.Key}=${tableTag.Value}`;
 const advice = `give --table NAME, or set ${environmentNames.tableName}`;
 
-/** Finds the tagged table's name. Throws a CommandError (78) where there is none, or more than one, or no answer. */
+/** Finds the tagged table's name. Throws a CommandError (78) if there is none, or more than one, or no answer. */
 export async function findTable(place: Omit<TablePlace, "tableName" | "clock">): Promise<string> {
   const dynamodb = sdkClient(place);
   const own = ownCommand(place.env);
@@ -40,7 +40,7 @@ export async function findTable(place: Omit<TablePlace, "tableName" | "clock">):
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const failed = `looking for one with the tag ${tag} failed (${messageOf(error)})`;
-    // Whom AWS does not know, or no longer, it gives no table by a name either.
+    // AWS refuses such a caller also with a table's name.
     const fix = isOfCredentials(error) ? credentialsFix : advice;
     const message = `no table is named, and ${failed}: ${fix}; ${other}`;
     throw new CommandError(message, exitCodes.configuration, { cause: error });
@@ -54,7 +54,7 @@ async function taggedTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal):
   const [first] = names;
   if (first === undefined) return [];
   const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: first }), { abortSignal });
-  // Tables of one account and region have ARNs that differ in the name alone.
+  // The ARNs of tables of one account and region differ only in the name.
   const prefix = (Table?.TableArn ?? "").slice(0, -first.length);
   const found: string[] = [];
   for (let at = 0; at < names.length; at += atOnce) {

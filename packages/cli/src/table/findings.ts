@@ -1,4 +1,4 @@
-// What a look at a table has found, and how it is shown. What could not be looked at is said, and never shown as good.
+// The findings on a table, and their display. A check that was not possible is reported, and never shown as good.
 
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -9,11 +9,11 @@ import { shown } from "../terminal/text.ts";
 export interface Finding {
   readonly check: string;
   readonly result: "ok" | "warning" | "error" | "not checked";
-  /** What was found; for "not checked", why. */
+  /** The finding; for "not checked", the reason. */
   readonly text: string;
   /** What to do. */
   readonly fix?: string;
-  /** Where the documentation says more. */
+  /** The page of the documentation. */
   readonly docs?: string;
 }
 
@@ -24,7 +24,7 @@ const signs: Readonly<Record<Finding["result"], readonly [sign: string, style: S
   "not checked": ["?", "dim"],
 };
 
-/** A line for each finding, and further ones for what to do. */
+/** A line for each finding, and further lines for what to do. */
 export function findingLines(findings: readonly Finding[], paint: Paint): string[] {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const indent = " ".repeat(width + 4);
@@ -51,7 +51,7 @@ export function findingsSummary(findings: readonly Finding[]): string {
   ].join(", ");
 }
 
-/** Prints findings, and gives the exit code: 2 where something is broken, 1 with `isStrict` where there are warnings. */
+/** Prints findings, and returns the exit code: 2 if something is broken, 1 with `isStrict` if there are warnings. */
 export function reportFindings(
   { printer, terminal }: Pick<Call, "printer" | "terminal">,
   findings: readonly Finding[],

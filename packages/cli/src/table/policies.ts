@@ -1,13 +1,13 @@
-// Policies of IAM for a lease table, to copy. A test holds them to what the CDK's grants permit.
+// IAM policies for a lease table, to copy. A test compares them with the CDK's grants.
 
 import { limits, utf8Bytes } from "@leasehold/client/schema";
 
-/** Whom a policy is for. */
+/** The purpose of a policy. */
 export type PolicyKind = "use" | "primitives" | "operate" | "read" | "create";
 
 const use = ["UpdateItem", "GetItem", "ConditionCheckItem", "PartiQLUpdate"];
 const looks = ["GetItem", "Query", "ConditionCheckItem"];
-/** Reads every key: DynamoDB knows no condition on the keys that a scan may return. */
+/** Reads every key: DynamoDB has no condition on the keys that a scan returns. */
 const list = "Scan";
 
 const actions: Readonly<Record<PolicyKind, readonly string[]>> = {
@@ -28,7 +28,7 @@ const actions: Readonly<Record<PolicyKind, readonly string[]>> = {
   ],
 };
 
-/** A policy as IAM takes it. */
+/** A policy in IAM's form. */
 export interface Policy {
   readonly Version: "2012-10-17";
   readonly Statement: readonly {
@@ -39,13 +39,13 @@ export interface Policy {
   }[];
 }
 
-/** The policy for a table; with prefixes, for the keys alone that begin with one of them, and without scans. */
+/** The policy for a table; with prefixes, only for keys with one of them, and without scans. */
 export function policyFor(kind: PolicyKind, tableArn: string, prefixes: readonly string[]): Policy {
   const isLimited = prefixes.length > 0;
   const named = actions[kind].filter((action) => !(isLimited && action === list));
   const condition = {
     "ForAllValues:StringLike": { "dynamodb:LeadingKeys": prefixes.map((prefix) => `${literally(prefix)}*`) },
-    // "For all values" is also true of a request that names no key.
+    // "For all values" is also true for a request without a key.
     Null: { "dynamodb:LeadingKeys": "false" },
   };
   return {
@@ -61,7 +61,7 @@ export function policyFor(kind: PolicyKind, tableArn: string, prefixes: readonly
   };
 }
 
-/** Writes wildcards, and what begins a policy variable, as IAM's variables for these characters. */
+/** Writes wildcards, and characters that could begin a policy variable, as IAM's variables for these characters. */
 function literally(prefix: string): string {
   return prefix.replaceAll(/[*?$]/g, (character) => `\${${character}}`);
 }

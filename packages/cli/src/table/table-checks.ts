@@ -1,4 +1,4 @@
-// What is right and wrong with a table's settings. Nothing is sent here: the settings have been asked for.
+// Checks of a table's settings. Nothing is sent here: the settings have been read already.
 
 import { attributeNames } from "@leasehold/client/schema";
 import { docsAddress } from "../docs.ts";
@@ -8,7 +8,7 @@ import type { Finding } from "./findings.ts";
 
 const { partitionKey, sortKey, timeToLive } = attributeNames;
 
-/** Checks the settings of a table: everything that `table create` sets, and what no lock table should have. */
+/** Checks the settings of a table: everything that `table create` sets, and settings that no lock table should have. */
 export function settingFindings(asked: AskedTable, facts: TableFacts): readonly Finding[] {
   return [
     tableFinding(facts, asked),
@@ -35,7 +35,7 @@ function tableFinding({ table }: TableFacts, { tableName, region }: AskedTable):
   return { check, result: "warning", text, fix, docs: docsAddress("limits.md#throughput") };
 }
 
-/** Says which key a table has: `pk (S), sk (S)`. */
+/** The table's key as text: `pk (S), sk (S)`. */
 export function keyText({ table }: TableFacts): string {
   const typeOf = (name: string | undefined): string | undefined =>
     table.AttributeDefinitions?.find(({ AttributeName }) => AttributeName === name)?.AttributeType;

@@ -1,4 +1,4 @@
-// What the commands about a table have in common: its name, tags, and how requests are printed.
+// The common parts of the commands about a table: its name, tags, and the printing of requests.
 
 import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
@@ -28,7 +28,7 @@ export function tagsOf(texts: readonly string[]): { readonly Key: string; readon
   });
 }
 
-/** With --dry-run, what prints requests; else undefined. */
+/** With --dry-run, a function that prints requests; else undefined. */
 export function printRequest({
   global,
   terminal,

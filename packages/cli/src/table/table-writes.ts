@@ -1,4 +1,4 @@
-// Writes to a table's settings, each a request of its own; with --dry-run they are printed in place of being sent.
+// Writes to a table's settings, each a separate request; with --dry-run they are printed instead.
 
 import {
   CreateTableCommand,
@@ -14,7 +14,7 @@ import { attributeNames } from "@leasehold/client/schema";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { type AskedTable, refusalIn } from "./asked-table.ts";
 
-/** Prints a request in place of sending it. */
+/** Prints a request instead of sending it. */
 export type PrintRequest = (operation: string, request: object) => void;
 
 /** Changes a table's settings. */
@@ -28,7 +28,7 @@ export class TableWrites {
     this.#print = print;
   }
 
-  /** Creates the table. Rejects with a CommandError (78) where there is one of that name. */
+  /** Creates the table. Rejects with a CommandError (78) if the name is taken. */
   async create(input: CreateTableCommandInput): Promise<void> {
     try {
       await this.#send("CreateTable", input, new CreateTableCommand(input));
@@ -67,8 +67,8 @@ export class TableWrites {
   }
 
   /**
-   * Turns the time to live on; where it is on for another attribute, off. Gives what was done, for people. DynamoDB takes a
-   * change an hour.
+   * Turns the time to live on; if it is on for another attribute, turns that off. Returns what was done, for people.
+   * DynamoDB accepts one change an hour.
    */
   async setTimeToLive(): Promise<string> {
     const TableName = this.#asked.tableName;

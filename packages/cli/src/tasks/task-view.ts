@@ -1,4 +1,4 @@
-// How tasks are shown, and which words their states have.
+// The display of tasks, and the words for their states.
 
 import type { TaskRecord, TaskState } from "@leasehold/jobs";
 import { UsageError } from "../exit-codes.ts";
@@ -24,7 +24,7 @@ const styles: Partial<Record<TaskState, Style>> = {
   cancelled: "dim",
 };
 
-/** Since when a task is in its state, in epoch milliseconds. */
+/** Since when a task has been in its state, in epoch milliseconds. */
 export function sinceOf({ state, addedAt, startedAt, endedAt }: TaskRecord): number {
   return (state === "running" ? startedAt : endedAt) ?? addedAt;
 }

@@ -1,9 +1,9 @@
-// Durations and times, as people write and read them.
+// Durations and times in the form that people use.
 
 const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** Reads `500ms`, `30s`, `5m`, `2h`, `7d`, `1h30m` as milliseconds; gives what is allowed for everything else. */
+/** Reads `500ms`, `30s`, `5m`, `2h`, `7d`, `1h30m` as milliseconds; returns what is allowed for any other text. */
 export function parseDuration(text: string): number | { readonly advice: string } {
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) !== 0) return { advice: `say ${text}s or ${text}ms` };
   if (text === "0") return 0;
@@ -39,7 +39,7 @@ export function durationText(ms: number): string {
   return m > 0 ? `${m}m ${two(s)}s` : `${s}s`;
 }
 
-/** A duration in whole seconds, for what is looked at again and again: `4s`, `6m 02s`; less than one in milliseconds. */
+/** A duration in whole seconds, for values that change on screen: `4s`, `6m 02s`; less than one in milliseconds. */
 export function ageText(ms: number): string {
   if (ms < 0) return `-${ageText(-ms)}`;
   return ms >= 1_000 && ms < 9_950 ? `${Math.round(ms / 1_000)}s` : durationText(ms);

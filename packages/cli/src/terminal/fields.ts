@@ -6,14 +6,14 @@ const indent = "  ";
 const gap = 2;
 const leastValue = 16;
 
-/** Lines of labels and values, none wider than the columns; a value that is longer goes on below its beginning. */
+/** Lines of labels and values, none wider than the columns; a longer value continues below its beginning. */
 export function fieldLines(
   fields: readonly (readonly [label: string, value: string])[],
   columns: number,
 ): readonly string[] {
   const width = Math.max(...fields.map(([label]) => widthOf(label))) + gap;
   const left = columns - indent.length - width;
-  // Beside a label there is no room for it: then it stands below.
+  // If there is no room beside the label, the value comes below it.
   const isBelow = left < leastValue;
   return fields.flatMap(([label, value]) => {
     const [first = "", ...others] = fold(

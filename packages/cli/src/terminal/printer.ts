@@ -10,9 +10,9 @@ export type OutputFormat = "table" | "wide" | "json" | "ndjson" | "tsv" | "key";
 export interface Listing<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
-  /** What its records are. */
+  /** The kind of its records. */
   readonly kind: RecordKind;
-  /** What a row is for other programs; epoch milliseconds, full tokens and numbers. */
+  /** A row for other programs: epoch milliseconds, full tokens and numbers. */
   readonly record: (row: Row) => object;
   /** A row's name for `--output key`. */
   readonly key: (row: Row) => string;
@@ -22,7 +22,7 @@ export interface Listing<Row> {
 export class Printer {
   readonly format: OutputFormat;
   readonly #terminal: Terminal;
-  /** Whether keys are printed as they are. */
+  /** Whether keys are printed unchanged. */
   readonly #isRaw: boolean;
 
   constructor(terminal: Terminal, format: OutputFormat, isRaw = false) {
@@ -44,7 +44,7 @@ export class Printer {
     else for (const line of this.#linesOf(listing)) this.#print(line);
   }
 
-  /** Prints keys: a line for each, where what a terminal would act on is written out; or as they are. */
+  /** Prints keys, one a line: with characters that a terminal interprets written out, or unchanged. */
   keys(keys: readonly string[]): void {
     for (const key of keys) this.#isRaw ? this.#terminal.printRaw(key) : this.#terminal.print(shown(key));
     const altered = this.#isRaw ? 0 : keys.filter((key) => shown(key) !== key).length;
@@ -90,7 +90,7 @@ export class Printer {
     else this.#print(jsonText(labelled(kind, record), this.format === "json" ? 2 : undefined));
   }
 
-  /** Prints a record as one line of JSON, in every format but those for people: for what has no end to wait for. */
+  /** Prints a record as one line of JSON, in every format except those for people: for lists without an end. */
   line(kind: RecordKind, record: object): void {
     this.#print(jsonText(labelled(kind, record)));
   }

@@ -1,5 +1,5 @@
-// What --json and --ndjson print: a JSON Schema for each kind of record, with its version. A field that is new changes nothing
-// for programs that read it. One that goes, or means something else, makes a new version.
+// The output of --json and --ndjson: a JSON Schema for each kind of record, with its version. A new field does not
+// affect programs that read it. A removed field, or a new meaning, makes a new version.
 
 interface Shape {
   readonly type?:
@@ -22,9 +22,9 @@ type Fields = Readonly<Record<string, Shape>>;
 interface Kind {
   readonly version: number;
   readonly description: string;
-  /** Always there. */
+  /** Always present. */
   readonly required: Fields;
-  /** Left out where there is nothing to say. */
+  /** Absent without a value. */
   readonly optional?: Fields;
 }
 
@@ -44,7 +44,7 @@ const nested = (required: Fields, optional: Fields = {}): Shape => ({
   required: Object.keys(required),
 });
 
-/** What a lease shows beside its key. */
+/** The fields of a lease besides its key. */
 const lease: Fields = {
   sortKey: text,
   owner: text,
@@ -277,7 +277,7 @@ export function schemaName(kind: RecordKind): string {
   return `${kind}/${recordKinds[kind].version}`;
 }
 
-/** A record with what it is: other programs tell by it whether they know it. */
+/** A record with its kind and version: other programs use these to check whether they support it. */
 export function labelled(kind: RecordKind, record: object): object {
   return { schema: schemaName(kind), ...record };
 }
@@ -298,7 +298,7 @@ export function jsonSchemaOf(kind: RecordKind): object {
 
 const plainTypes: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean"]);
 
-/** The fields of a kind that are one value each, for tables of other programs. A note is a sentence for people. */
+/** The fields of a kind with a single value, for tables of other programs. A note is a sentence for people. */
 export function plainFields(kind: RecordKind): readonly string[] {
   const { required, optional = {} }: Kind = recordKinds[kind];
   const fields = Object.entries({ ...required, ...optional });

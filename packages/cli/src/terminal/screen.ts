@@ -12,9 +12,9 @@ const leave = "\u001b[?7h\u001b[?25h\u001b[?1049l";
 type RawInput = NodeJS.ReadStream & { setRawMode?(isRaw: boolean): unknown };
 
 /**
- * A terminal as a full screen: the alternate one, without a cursor, with keys that arrive at once.
+ * A terminal as a full screen: the alternate screen, without a cursor, with keys that arrive at once.
  *
- * However the program ends, the terminal is as it was before: by `close`, by an error that nobody catches, by a signal.
+ * However the program ends, it restores the terminal: by `close`, after an uncaught error, after a signal.
  */
 export class Screen {
   readonly #terminal: Terminal;
@@ -23,7 +23,7 @@ export class Screen {
   readonly #onResize: () => void;
   #isOpen = false;
 
-  /** Throws a UsageError where stdin and stdout are no terminal. `onResize` is called when its size has changed. */
+  /** Throws a UsageError if stdin and stdout are no terminal. `onResize` is called when the size has changed. */
   constructor(terminal: Terminal, onKey: (key: Key) => void, onResize: () => void) {
     if (!terminal.isLive || terminal.stdin.isTTY !== true) {
       throw new UsageError("a full screen needs a terminal: leasehold ls and leasehold watch do without one");
@@ -42,7 +42,7 @@ export class Screen {
     return this.#terminal.stdout.rows || 24;
   }
 
-  /** Takes the terminal. */
+  /** Takes over the terminal. */
   open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -55,7 +55,7 @@ export class Screen {
     this.#terminal.stdout.on("resize", this.#onResize);
   }
 
-  /** Gives the terminal back. */
+  /** Restores the terminal. */
   close(): void {
     if (!this.#isOpen) return;
     process.off("exit", this.#restore);
@@ -65,11 +65,11 @@ export class Screen {
     this.#input.pause();
   }
 
-  /** Shows lines from the top; those that do not fit are left out. They are not wider than the screen. */
+  /** Shows lines from the top, and omits those that do not fit. No line is wider than the screen. */
   draw(lines: readonly string[]): void {
     if (!this.#isOpen) return;
     const visible = lines.slice(0, this.rows);
-    // A line is erased before it is written: behind a full one, its last character would go.
+    // A line is erased before it is written: after a full line, erasing would remove its last character.
     const written = visible.map((line) => `\u001b[2K${line}\u001b[0m`).join("\r\n");
     const below = visible.length < this.rows ? "\r\n\u001b[J" : "";
     this.#terminal.stdout.write(`\u001b[H${written}${below}`);
@@ -84,7 +84,7 @@ export class Screen {
   readonly #pressed = (text: string | undefined, key: KeyPress | undefined): void => {
     const { name, ctrl, sequence } = key ?? {};
     if (ctrl && name !== undefined) this.#onKey(`ctrl-${name}`);
-    // Letters as they are typed: X is another key than x.
+    // Letters as typed: X is another key than x.
     else if (text !== undefined && text.length === 1 && text >= " " && text !== "\u007f") this.#onKey(text);
     else this.#onKey(name ?? sequence ?? "");
   };

@@ -1,4 +1,5 @@
-// Aligned tables. Every cell is shown as text, whatever it holds; what is too wide for the terminal is cut in one column.
+// Aligned tables. Every cell is shown as text, whatever it contains. If the table is too wide for the terminal, one
+// column is cut.
 
 import { cut, shown, widthOf } from "./text.ts";
 
@@ -14,15 +15,18 @@ export interface Column<Row> {
   readonly cell: (row: Row) => Cell;
   /** @default "left" */
   readonly align?: "left" | "right";
-  /** Whether it gives way where the terminal is narrow: the widest of these is cut first. @default false */
+  /** Whether it shrinks on a narrow terminal: the widest of these columns is cut first. @default false */
   readonly gives?: boolean;
-  /** How little it is needed: where others would be cut, the columns with the largest number go first. @default 0, stays */
+  /**
+   * How dispensable it is: if others would be cut, the columns with the largest number are left out first.
+   * @default 0, stays
+   */
   readonly less?: number;
   /** Only in wide tables. @default false */
   readonly wide?: boolean;
-  /** Only where the terminal has at least so many columns. @default 0 */
+  /** Only if the terminal has at least this many columns. @default 0 */
   readonly from?: number;
-  /** How a cell is written where there is room: in wide tables. @default - as everywhere */
+  /** The text of a cell in wide tables. @default - as everywhere */
   readonly full?: (row: Row) => string;
 }
 
@@ -31,7 +35,7 @@ export type Paint = (style: Style, text: string) => string;
 const gap = 2;
 const leastColumn = 6;
 
-/** Renders rows under their titles, a line each. With `columns` no line is wider than these. */
+/** Renders rows under their titles, one a line. With `columns`, no line is wider than that. */
 export function tableLines<Row>(
   rows: readonly Row[],
   given: readonly Column<Row>[],
@@ -64,10 +68,10 @@ export function tableLines<Row>(
   return [line(titles), ...cells.map(line)];
 }
 
-/** A name that is cut to less than this tells little: columns that are less needed give their room first. */
+/** A name shorter than this says little, so dispensable columns are left out first. */
 const roomForNames = 32;
 
-/** Leaves out what is less needed, until what is more needed has its room. */
+/** Leaves out dispensable columns until the others have enough room. */
 function neededColumns<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -94,7 +98,7 @@ function neededColumns<Row>(
   return kept.map(({ column }) => column);
 }
 
-/** Takes columns from those that give way, the widest first, until the line fits; then from all. */
+/** Shrinks the columns that may shrink, the widest first, until the line fits; then all columns. */
 function narrow(
   widths: number[],
   columns: readonly { readonly gives?: boolean; readonly less?: number }[],

@@ -4,16 +4,16 @@ import { UsageError } from "../exit-codes.ts";
 import type { Style } from "./table.ts";
 import { shown } from "./text.ts";
 
-/** Where lines go: process.stdout, or what stands for it in a test. */
+/** The destination of lines: process.stdout, or its replacement in a test. */
 export type Output = NodeJS.WritableStream & {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
 };
-/** Where answers come from. */
+/** The source of answers. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** What a terminal is made of. */
+/** The parts of a terminal. */
 export interface TerminalParts {
   readonly stdin: Input;
   readonly stdout: Output;
@@ -21,7 +21,7 @@ export interface TerminalParts {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How a command wants its terminal. */
+/** A command's settings of its terminal. */
 export interface TerminalOptions {
   readonly color?: "auto" | "always" | "never";
   readonly quiet?: boolean;
@@ -30,9 +30,9 @@ export interface TerminalOptions {
 const usualColumns = 80;
 
 /**
- * What a command reads and writes. Data goes to stdout, talk to stderr.
+ * A command's input and output. Data goes to stdout, messages to stderr.
  *
- * Where the output is no terminal there are no colours, no redraws and no questions. Once a reader has closed its end of
+ * If the output is no terminal, there are no colours, no redraws and no questions. After a reader has closed its end of
  * the pipe, nothing is written any more, and `isClosed` tells the command to end.
  */
 export class Terminal {
@@ -58,19 +58,22 @@ export class Terminal {
     });
   }
 
-  /** Sets how the command wants it. */
+  /** Applies a command's settings. */
   configure({ color = "auto", quiet = false }: TerminalOptions): void {
     this.#quiet = quiet;
     const has = (stream: Output): boolean => hasColors(stream, this.#env, color);
     this.#colors = { stdout: has(this.stdout), stderr: has(this.stderr) };
   }
 
-  /** Why something could not be printed, such as a full disk; undefined where all of it was, or its reader had gone. */
+  /**
+   * Why output could not be printed, such as a full disk; undefined if all of it was printed, or its reader has closed
+   * the pipe.
+   */
   get failure(): NodeJS.ErrnoException | undefined {
     return this.#failure;
   }
 
-  /** Whether a reader has closed its end of the pipe: there is nobody to print for. */
+  /** Whether a reader has closed its end of the pipe: then there is nothing to print for. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -85,49 +88,52 @@ export class Terminal {
     return this.stdin.isTTY === true && this.stderr.isTTY === true;
   }
 
-  /** How wide a line of stdout may be; Infinity where stdout is no terminal. */
+  /** The width of a line of stdout; Infinity if stdout is no terminal. */
   get columns(): number {
     return this.isLive ? this.stdout.columns || usualColumns : Number.POSITIVE_INFINITY;
   }
 
-  /** Prints a line of data. The caller has made it showable. */
+  /** Prints a line of data. The caller has escaped it for the terminal. */
   print(line: string): void {
     if (!this.#isClosed) this.stdout.write(`${line}\n`);
   }
 
-  /** Prints a text of others as it is, with a zero byte behind it: for other programs alone. */
+  /** Prints another party's text unchanged, followed by a zero byte: only for other programs. */
   printRaw(text: string): void {
     if (!this.#isClosed) this.stdout.write(`${text}\0`);
   }
 
-  /** Resolves when all that was printed is written, or cannot be: then there is a {@link failure}. */
+  /** Resolves when all output is written, or cannot be written: then there is a {@link failure}. */
   async flush(): Promise<void> {
     await new Promise<void>((resolve) => this.stdout.write("", () => setImmediate(resolve)));
   }
 
-  /** Prints a line of data, and resolves when it is written. Rejects where it cannot be: a full disk, a closed pipe. */
+  /**
+   * Prints a line of data, and resolves when it is written. Rejects if that is not possible: a full disk, a closed
+   * pipe.
+   */
   async deliver(line: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
     });
   }
 
-  /** Says something to the person, on stderr, unless --quiet. The caller has made it showable. */
+  /** Prints a message on stderr, unless --quiet. The caller has escaped it for the terminal. */
   say(line: string): void {
     if (!this.#quiet) this.stderr.write(`${line}\n`);
   }
 
-  /** Says it where there is something to say. */
+  /** Prints the message if there is one. */
   sayIf(line: string | undefined): void {
     if (line !== undefined) this.say(line);
   }
 
-  /** Takes what stands on a terminal away; does nothing where stdout is none. */
+  /** Clears the terminal; does nothing if stdout is none. */
   clear(): void {
     if (this.isLive) this.stdout.write("\x1b[H\x1b[2J\x1b[3J");
   }
 
-  /** Says an error, also with --quiet. */
+  /** Prints an error, even with --quiet. */
   complain(line: string): void {
     this.stderr.write(`${line}\n`);
   }
@@ -138,7 +144,7 @@ export class Terminal {
   /** Colours text for stderr. */
   readonly paintTalk = (style: Style, text: string): string => painted(style, text, this.#colors.stderr);
 
-  /** Asks for a line. Throws a UsageError where nobody can answer; an end of the input is an empty answer. */
+  /** Asks for a line. Throws a UsageError if nobody can answer; the end of the input is an empty answer. */
   async ask(question: string, signal: AbortSignal): Promise<string> {
     if (!this.canAsk) {
       throw new UsageError(`${question.trim()} There is no terminal to answer on: --yes says yes`);
@@ -151,7 +157,7 @@ export class Terminal {
     }
   }
 
-  /** What is pasted may have more lines than the question wants: they answer the next ones. */
+  /** Pasted text may have more lines than the question needs: they answer the next questions. */
   #nextLine(readline: Interface, question: string, signal: AbortSignal): Promise<string> {
     const early = this.#lines.shift();
     if (early !== undefined) return Promise.resolve(early);
@@ -171,7 +177,7 @@ function painted(style: Style, text: string, isColored: boolean): string {
   return isColored && text !== "" ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** The user's word counts first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal. */
+/** The user's choice comes first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal. */
 function hasColors(stream: Output, env: NodeJS.ProcessEnv, color: "auto" | "always" | "never"): boolean {
   if (color !== "auto") return color === "always";
   if (env.NO_COLOR) return false;
@@ -179,7 +185,7 @@ function hasColors(stream: Output, env: NodeJS.ProcessEnv, color: "auto" | "alwa
   return stream.isTTY === true && env.TERM !== "dumb";
 }
 
-/** Asks a person to agree to a write: by yes, or by typing a word, which is harder to do by mistake. */
+/** Asks a person to agree to a write: by yes, or by typing a word, which is less likely by mistake. */
 export async function confirm(
   terminal: Terminal,
   {
@@ -189,7 +195,7 @@ export async function confirm(
   }: { readonly question: string; readonly word?: string; readonly signal: AbortSignal },
 ): Promise<boolean> {
   const answer = await terminal.ask(word === undefined ? `${question} [y/N] ` : `${question}: `, signal);
-  // What cannot be typed is typed as it is shown.
+  // A character that cannot be typed is typed in the form in which it is shown.
   return word === undefined
     ? /^y(es)?$/i.test(answer)
     : answer === word.trim() || answer === shown(word).trim();

@@ -1,11 +1,12 @@
-// Text of others on a terminal: keys, owners and payloads may hold anything, and never reach the terminal as commands.
+// Other parties' text on a terminal: keys, owners and payloads may contain anything, and never reach the terminal as
+// commands.
 
 /** Control characters, and characters that hide or reorder their neighbours. */
 export const hostile: RegExp = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 const wide =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
 
-/** Shows a text as it is, with each character that a terminal would act on written out, such as \x1b. */
+/** Shows a text, with each character that a terminal interprets written out, such as \x1b. */
 export function shown(text: string): string {
   return text.replace(hostile, (character) => {
     const hex = (character.codePointAt(0) ?? 0).toString(16);
@@ -14,10 +15,10 @@ export function shown(text: string): string {
   });
 }
 
-/** A document as JSON that a terminal acts on no part of: what it could act on is escaped, and means the same. */
+/** A document as JSON that is safe for a terminal: characters that it interprets are escaped, with the same meaning. */
 export function jsonText(value: unknown, indentation?: number): string {
   const text = JSON.stringify(value, undefined, indentation) ?? "null";
-  // The line breaks are the indentation's: those of texts are escaped already.
+  // These line breaks come from the indentation; those of texts are escaped already.
   return text.replace(hostile, (character) =>
     character === "\n"
       ? character
@@ -37,7 +38,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Cuts a text to so many columns, and shows that something is missing: `lambda:close-ord…`. */
+/** Cuts a text to this many columns, and marks the cut: `lambda:close-ord…`. */
 export function cut(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   let kept = "";
@@ -50,7 +51,7 @@ export function cut(text: string, columns: number): string {
   return columns < 1 ? "" : `${kept}…`;
 }
 
-/** Breaks a text into lines of so many columns, between words where it can. */
+/** Breaks a text into lines of this many columns, between words if possible. */
 export function fold(text: string, columns: number): string[] {
   if (widthOf(text) <= columns) return [text];
   const lines: string[] = [];
@@ -66,7 +67,7 @@ export function fold(text: string, columns: number): string[] {
   return [...lines, line];
 }
 
-/** A word that is wider than a line in as many pieces as it takes. */
+/** A word that is wider than a line, in as many pieces as needed. */
 function pieces(word: string, columns: number): string[] {
   if (widthOf(word) <= columns) return [word];
   const found: string[] = [];

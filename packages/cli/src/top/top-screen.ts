@@ -18,17 +18,17 @@ import { tableEvents } from "../view/table-events.ts";
 import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
 import { rowName, scrolled, topLines } from "./top-view.ts";
 
-/** What the screen shows, and how often. */
+/** The content of the screen, and its rhythm. */
 export interface TopOptions {
   readonly prefix: string | undefined;
   readonly sort: RowOrder;
   readonly all: boolean;
   readonly scan: boolean;
-  /** How long after a look the next one comes. */
+  /** The pause after a look. */
   readonly pauseAfter: (seen: TableSnapshot) => number;
 }
 
-/** Everything about one key, as it was read last. */
+/** Everything about one key, as it was last read. */
 interface Detail {
   readonly key: string;
   readonly lines: readonly string[];
@@ -40,8 +40,8 @@ const blinkMs = 600;
 const shownHolders = 5;
 
 /**
- * The full screen: it looks at the table again and again, and does what keys say. It writes nothing by itself: x and X are
- * the commands stop and break, with their questions, for the lease that was chosen.
+ * The full screen: it reads the table repeatedly, and reacts to keys. It writes nothing by itself: x and X run the
+ * commands stop and break, with their questions, for the chosen lease.
  */
 export class TopScreen {
   readonly #call: Call;
@@ -61,10 +61,10 @@ export class TopScreen {
   #changed: ReadonlySet<string> = new Set();
   #trouble: string | undefined;
   #detail: Detail | undefined;
-  /** A command that is under way for a key that was pressed. */
+  /** A command that is under way for a pressed key. */
   #action: Promise<void> = Promise.resolve();
 
-  /** Throws a UsageError where there is no terminal. */
+  /** Throws a UsageError without a terminal. */
   constructor(call: Call, options: TopOptions) {
     this.#call = call;
     this.#options = options;
@@ -220,7 +220,7 @@ export class TopScreen {
     this.#selected = next && rowName(next);
   }
 
-  /** Does something about the row that is chosen, once what was begun before has ended. */
+  /** Acts on the chosen row, after earlier actions have ended. */
   #begin(task: (row: KeyRow) => Promise<void>): void {
     const row = this.#rows.find((one) => rowName(one) === this.#selected);
     if (row === undefined) return;
@@ -249,7 +249,7 @@ export class TopScreen {
     return keyReport(details, holders, report);
   }
 
-  /** Leaves the screen to a command that asks, and comes back. */
+  /** Leaves the screen to a command with questions, and comes back. */
   async #intervene(loading: Promise<{ readonly default: unknown }>, { key, lease }: KeyRow): Promise<void> {
     const { global, terminal, signal } = this.#call;
     if (global["read-only"]) throw new Error("--read-only is on: nothing done");
@@ -263,7 +263,7 @@ export class TopScreen {
         wait: undefined,
         force: false,
       };
-      // What is done to another's lease is asked for each time.
+      // Each action on another's lease needs its own agreement.
       await command.run({ ...this.#call, operands: [key], flags, global: { ...global, yes: false } });
     } catch (error) {
       if (signal.aborted) throw error;

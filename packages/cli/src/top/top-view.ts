@@ -1,4 +1,4 @@
-// What the full screen shows, as lines: a function of what was seen and of what the user has chosen.
+// The lines of the full screen, as a function of the last look and the user's choices.
 
 import { inColorOf } from "../commands/shared/row-columns.ts";
 import { ageText, timeText } from "../terminal/durations.ts";
@@ -11,7 +11,7 @@ import { dollarsText, unitsText } from "../view/read-cost.ts";
 import type { RowOrder } from "../view/row-selection.ts";
 import type { TableSnapshot } from "../view/table-snapshot.ts";
 
-/** What a frame is made of. */
+/** The parts of a frame. */
 export interface TopFrame {
   readonly place: string;
   readonly isReadOnly: boolean;
@@ -25,11 +25,11 @@ export interface TopFrame {
   readonly filter: string;
   /** Whether the filter is being typed. */
   readonly isFiltering: boolean;
-  /** The key and the primitive of the row that is chosen. */
+  /** The key and the primitive of the chosen row. */
   readonly selected: string | undefined;
   /** Rows that have changed since the look before. */
   readonly changed: ReadonlySet<string>;
-  /** What stands in the way of looking, if anything does. */
+  /** The reason why the table cannot be read, if any. */
   readonly trouble: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export function rowName({ key, primitive }: KeyRow): string {
 
 const dayMs = 86_400_000;
 
-/** The lines of the list. None is wider than the screen; the chosen row is among them. */
+/** The lines of the list. No line is wider than the screen; the chosen row is among them. */
 export function topLines(
   frame: TopFrame,
   {
@@ -148,7 +148,7 @@ function columnsOf({ changed }: TopFrame, columns: number): readonly Column<KeyR
   return all.filter(({ from = 0 }) => from <= columns);
 }
 
-/** How much of the lease is left; the text beside it tells it too. */
+/** The rest of the lease's time; the text beside it says the same. */
 function leftBar({ lease, remainingMs = 0, state }: KeyRow): {
   readonly text: string;
   readonly style: Style;
@@ -165,7 +165,7 @@ function renewedText({ lease, readAt }: KeyRow): string {
   return lease === undefined || renewals(lease) === 0 ? "—" : ageText(renewedAgoMs(lease, readAt));
 }
 
-/** Lines that are longer than the screen, from one of them on. */
+/** Lines of a text that is longer than the screen, from a given line on. */
 export function scrolled(
   lines: readonly string[],
   from: number,

@@ -1,6 +1,6 @@
-// Ready-made command lines, to be copied into a shell: whatever a key holds, it stays one argument.
+// Ready-made command lines to copy into a shell: a key stays one argument, whatever it contains.
 
-/** Quotes an argument for a POSIX shell, so that the shell, and the terminal on the way, take it for nothing else. */
+/** Quotes an argument for a POSIX shell, so that neither the shell nor the terminal interprets it. */
 export function quoted(argument: string): string {
   if (/^[\w@%+=:,./-]+$/.test(argument)) return argument;
   if (!/[\p{C}\u2028\u2029]/u.test(argument)) return `'${argument.replaceAll("'", `'\\''`)}'`;
@@ -10,12 +10,12 @@ export function quoted(argument: string): string {
   return `$'${escaped}'`;
 }
 
-/** Bytes in octal: bash, zsh and ksh know them in `$'…'`. */
+/** Bytes in octal: bash, zsh and ksh support them in `$'…'`. */
 function bytesOf(character: string): string {
   return [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
 }
 
-/** `leasehold stop 'my key' --token 1620e1bd`. A key that begins like a flag stands behind `--`. */
+/** `leasehold stop 'my key' --token 1620e1bd`. A key that begins like a flag comes after `--`. */
 export function commandLine(
   name: string,
   operands: readonly string[],
@@ -29,7 +29,7 @@ export function commandLine(
   return ["leasehold", name, ...words].join(" ");
 }
 
-/** A prefix of a token that no shorter one than this names. */
+/** The shortest prefix of a token. */
 export const shortestPrefix = 8;
 
 /** The shortest prefix of a token, of at least 8 characters, that no other of the tokens has. */

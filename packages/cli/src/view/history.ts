@@ -1,18 +1,18 @@
-// What has happened to one key: holds and their ends, and what operators did, in one list.
+// The history of one key: holds and their ends, and operators' actions, in one list.
 
 import type { AuditEntry, LeaseChange, OperatorAction } from "@leasehold/client/operator";
 
-/** One thing that has happened. */
+/** One entry of the history. */
 export interface HistoryEntry {
   /** Epoch milliseconds. */
   readonly at: number;
   readonly what: LeaseChange["what"] | OperatorAction;
-  /** Whose lease it was. */
+  /** The owner of the lease. */
   readonly owner: string | undefined;
-  /** For how long it was held, of what has ended. */
+  /** How long it was held, for an ended hold. */
   readonly heldForMs: number | undefined;
   readonly fencingToken: number | undefined;
-  /** Which operator did it, and why. */
+  /** The operator, and the reason. */
   readonly by: string | undefined;
   readonly reason: string | undefined;
 }
@@ -24,15 +24,15 @@ const actions: Readonly<Partial<Record<LeaseChange["what"], OperatorAction>>> = 
   resumed: "resume",
 };
 
-/** The change of an action and its trace are one write, but their times may be those of two clocks. */
+/** A change and the trace of its action are one write, but their times may come from two clocks. */
 const sameMs = 10_000;
 
-/** What ends the time of a holder, or a pause. */
+/** The changes that end a hold, or a pause. */
 export const holdEnds: readonly LeaseChange["what"][] = [
   ...(["released", "completed", "resumed", "broken", "takenOver", "expired", "gone"] as const),
 ];
 
-/** Joins what the history shows and what operators did: an action that both tell of is one entry. The oldest first. */
+/** Joins the history and the operators' actions: an action in both is one entry. The oldest first. */
 export function historyEntries(
   changes: readonly LeaseChange[],
   audit: readonly AuditEntry[],

@@ -1,9 +1,9 @@
-// Who had a lock before: as the key's history shows it, or as its item remembers the last one.
+// The past holders of a lock: from the key's history, or the last one that its item remembers.
 
 import type { KeyDetails, LeaseChange, LeaseOperator } from "@leasehold/client/operator";
 import { endText } from "./key-rows.ts";
 
-/** A holder whose time is over. */
+/** A holder whose hold has ended. */
 export interface PastHolder {
   readonly owner: string;
   readonly heldForMs: number;
@@ -23,10 +23,12 @@ const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
   gone: "gone",
 };
 
-/** Changes that tell of as many holders, and of more where few of them were asked to stop. */
+/** Changes that show one holder; more holders if few of them were asked to stop. */
 const changesPerHolder = 3;
 
-/** The last holders, the latest first: from the key's history where it is kept (1 request), else the one that is remembered. */
+/**
+ * The last holders, the latest first: from the key's history if it is kept (1 request), otherwise the remembered one.
+ */
 export async function pastHolders(
   operator: LeaseOperator,
   details: KeyDetails,

@@ -1,4 +1,4 @@
-// What a list of locks shows: one row for each key and primitive. The list of the command line, its full screen and the
+// The rows of a list of locks: one for each key and primitive. The list of the command line, its full screen and the
 // console show the same rows.
 
 import type {
@@ -11,7 +11,7 @@ import type {
 import { ageText } from "../terminal/durations.ts";
 import { renewals, renewedAgoMs } from "./liveness.ts";
 
-/** Which primitive a key is used with: its items tell by their sort keys. */
+/** The primitive of a key, by the sort keys of its items. */
 export type Primitive = "lock" | "semaphore" | "rw-lock" | "job" | "tasks" | "cache" | "other";
 
 /** A key, as one primitive uses it. */
@@ -20,13 +20,13 @@ export interface KeyRow {
   readonly primitive: Primitive;
   /** When it was read: epoch milliseconds of the service's clock. */
   readonly readAt: number;
-  /** `free`: nobody holds it. Of several leases it is the state of the one that matters most: a holder comes first. */
+  /** `free`: nobody holds it. With several leases, the most important state counts: a holder comes first. */
   readonly state: LeaseState;
   /** The state in a word for people: `held`, `EXPIRED`, `2 of 5`, `writer`. */
   readonly stateText: string;
-  /** Who holds it; of several holders, the primitive. */
+  /** The holder; for several holders, the primitive. */
   readonly owner: string;
-  /** Whose holder's time is shown: the lock's, the writer's; undefined where several hold it, or nobody does. */
+  /** The lease whose times are shown: the lock's or the writer's; undefined for several holders or none. */
   readonly lease: DescribedLease | undefined;
   /** All leases of the row. */
   readonly leases: readonly DescribedLease[];
@@ -34,14 +34,14 @@ export interface KeyRow {
   readonly heldForMs: number | undefined;
   /** Milliseconds until it ends; negative when it has ended. */
   readonly remainingMs: number | undefined;
-  /** How many callers wait in line (`fair()`), and for how long the first of them has. */
+  /** How many callers wait in line (`fair()`), and how long the first of them has waited. */
   readonly waiting: number;
   readonly longestWaitMs: number | undefined;
   /** Workflows and durable functions that wait. */
   readonly parked: number;
   /** A semaphore's permits. */
   readonly permits: { readonly taken: number; readonly of: number | undefined } | undefined;
-  /** What a person wants to know besides. */
+  /** Further information for a person. */
   readonly note: string;
 }
 
@@ -60,7 +60,7 @@ export function primitiveOf(sortKey: string): Primitive {
   return (found?.[0] as Primitive | undefined) ?? "other";
 }
 
-/** Every primitive that has items under a key, in the order in which they are shown. A key of audit items alone has none. */
+/** Every primitive with items under a key, in the order of display. A key with audit items alone has none. */
 export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Primitive[] {
   const found = new Set(leases.map(({ sortKey }) => primitiveOf(sortKey)));
   for (const kind of Object.keys(items)) {
@@ -78,7 +78,7 @@ export function keyRows(description: KeyDetails): readonly KeyRow[] {
   return primitivesOf(description).map((primitive) => keyRow(description, primitive));
 }
 
-/** What matters most comes first. */
+/** The most important state comes first. */
 const importance: readonly LeaseState[] = [
   ...(["paused", "stopping", "held", "grace", "cooldown", "expired", "free"] as const),
 ];
@@ -125,14 +125,14 @@ interface Facts {
   readonly waiting: readonly DescribedTicket[];
 }
 
-/** The lease whose times a row shows: there is one of a lock and of a writer, and any number of the others. */
+/** The lease whose times a row shows: a lock and a writer have one, the other primitives any number. */
 function soleLease(primitive: Primitive, leases: readonly DescribedLease[]): DescribedLease | undefined {
   if (primitive === "lock" || primitive === "other") return leases[0];
   if (primitive === "rw-lock") return leases.find(({ seat }) => seat?.kind === "write");
   return undefined;
 }
 
-/** Who is named as the holder of a lease: of a pause, the person. */
+/** The displayed holder of a lease; for a pause, the person. */
 export function ownerOf({ owner, pause }: Pick<DescribedLease, "owner" | "pause">): string {
   return pause === undefined ? owner : `paused by ${pause.by}`;
 }
@@ -241,7 +241,7 @@ const wordsOfEnds = {
   takenOver: "TAKEN OVER",
 } as const;
 
-/** How a holder's time ended, for people. */
+/** How a hold ended, in words for people. */
 export function endText(end: keyof typeof wordsOfEnds): string {
   return wordsOfEnds[end];
 }
@@ -261,17 +261,17 @@ function leaseNote(lease: DescribedLease, readAt: number, isWanted: boolean): st
     case "free":
       return "";
     default:
-      // Whether it is renewed matters less than who waits.
+      // Waiting callers matter more than renewals.
       return isWanted || renewals(lease) === 0 ? "" : `renewed ${ageText(renewedAgoMs(lease, readAt))} ago`;
   }
 }
 
-/** Whether somebody has it: a holder, an operator's pause, or a cooldown. */
+/** Whether it is held: by a holder, an operator's pause, or a cooldown. */
 export function isHeld({ state }: KeyRow): boolean {
   return state !== "free" && state !== "expired";
 }
 
-/** Whether callers that come now are refused. A semaphore refuses when no permit is left. */
+/** Whether new callers are refused. A semaphore refuses when no permit is left. */
 export function isClosed(row: KeyRow): boolean {
   const { permits, state } = row;
   if (state === "paused") return true;

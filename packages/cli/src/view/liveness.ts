@@ -1,14 +1,14 @@
-// Whether a holder is alive, as far as its lease shows it: only renewals are a sign of life.
+// Whether a holder is alive, by its lease: only renewals are a sign of life.
 
 import type { DescribedLease } from "@leasehold/client/operator";
 import { ageText, timeText } from "../terminal/durations.ts";
 
-/** How often a lease was renewed. An acquisition that was tried again counts as one more. */
+/** How often a lease was renewed. A repeated acquisition counts as one more renewal. */
 export function renewals({ version }: Pick<DescribedLease, "version">): number {
   return Math.max(0, version - 1);
 }
 
-/** How long ago a lease was renewed, or acquired where it never was; not below 0, for clocks differ. */
+/** How long ago a lease was renewed, or acquired if never renewed; at least 0, because clocks differ. */
 export function renewedAgoMs(
   { expiresAt, leaseDurationMs }: Pick<DescribedLease, "expiresAt" | "leaseDurationMs">,
   readAt: number,
@@ -16,23 +16,23 @@ export function renewedAgoMs(
   return Math.max(0, readAt - (expiresAt - leaseDurationMs));
 }
 
-/** When a holder renews next, if it goes on as it has; undefined for one that does not renew, as far as can be seen. */
+/** When a holder renews next if it keeps its rhythm; undefined if it does not seem to renew. */
 export function nextRenewalInMs(lease: DescribedLease, readAt: number): number | undefined {
   const count = renewals(lease);
   const age = readAt - lease.acquiredAt;
   const sinceRenewal = renewedAgoMs(lease, readAt);
   if (count === 0) {
-    // A heartbeat comes after a third of the lease: what has not come after half of it does not come.
+    // A heartbeat comes after a third of the lease. If none has come after half of it, none will come.
     const expected = lease.leaseDurationMs / 3;
     return sinceRenewal > lease.leaseDurationMs / 2 ? undefined : Math.max(0, expected - sinceRenewal);
   }
   const interval = (age - sinceRenewal) / count;
-  // It has missed its time by more than a renewal takes.
+  // It is late by more than the duration of a renewal.
   if (sinceRenewal > 2 * interval + 1_000) return undefined;
   return Math.max(0, interval - sinceRenewal);
 }
 
-/** A sentence on a lease for the head of its page: `held, and alive: renewed 3 s ago`. */
+/** A sentence on a lease for the top of its page: `held, and alive: renewed 3 s ago`. */
 export function livenessText(lease: DescribedLease, readAt: number): string {
   const { state, acquiredAt, leaseDurationMs, pause, revocation, expiresAt } = lease;
   const leftMs = expiresAt - readAt;
@@ -59,7 +59,7 @@ export function livenessText(lease: DescribedLease, readAt: number): string {
   }
 }
 
-/** What a request to stop does: when the holder hears of it, or why it never will. */
+/** The effect of a request to stop: when the holder notices it, or why it never will. */
 export function stopForecast(
   lease: DescribedLease,
   readAt: number,

@@ -1,30 +1,30 @@
-// What a person can do about a key: each step with the command line that does it. The console's buttons show the same ones.
+// The possible actions on a key, each with its command line. The console's buttons show the same actions.
 
 import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
 import { commandLine, tokenPrefix } from "./command-lines.ts";
 import { primitiveOf, primitivesOf } from "./key-rows.ts";
 
-/** One thing that can be done. */
+/** One possible action. */
 export interface NextStep {
   readonly action: "stop" | "break" | "pause" | "resume" | "wait" | "runs" | "tasks";
-  /** What it does, in a few words. */
+  /** Its effect, in a few words. */
   readonly what: string;
   readonly command: string;
-  /** What to mind. */
+  /** A warning. */
   readonly caution?: string;
 }
 
 const breakCaution = "it may still be working: docs/RUNBOOK.md#a-lock-is-stuck";
 
-/** What a pause closes. */
+/** The primitives that a pause closes. */
 const lockLike = ["lock", "semaphore", "rw-lock"] as const;
 
-/** What can be done about a key, the mildest first. */
+/** The possible actions on a key, the mildest first. */
 export function nextSteps(details: KeyDetails): readonly NextStep[] {
   const { key, leases } = details;
   const used = new Set(primitivesOf(details));
   const locks = leases.filter(({ sortKey }) => !["job", "tasks", "cache"].includes(primitiveOf(sortKey)));
-  // Of many holders one is enough to show how it is written.
+  // With many holders, one example is enough.
   const steps = locks.slice(0, 1).flatMap((lease) => stepsAbout(lease, leases));
   const ofLocks: readonly NextStep[] =
     steps.length > 0 || !(used.size === 0 || lockLike.some((one) => used.has(one)))
@@ -47,7 +47,7 @@ export function nextSteps(details: KeyDetails): readonly NextStep[] {
   ];
 }
 
-/** What can be done about one lease. */
+/** The possible actions on one lease. */
 export function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): readonly NextStep[] {
   const { key, state } = lease;
   const prefix = tokenPrefix(

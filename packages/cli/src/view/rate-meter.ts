@@ -1,9 +1,9 @@
-// What happens in a table in a minute, from looks alone: nothing is written for it.
+// The changes of a table in a minute, from looks alone: nothing is written for this.
 
 import type { TableEvent } from "./table-events.ts";
 import type { TableSnapshot } from "./table-snapshot.ts";
 
-/** How often it has happened in the last minute; of a shorter time, as it would be in a minute. */
+/** Changes in the last minute; a shorter time is extrapolated to a minute. */
 export interface TableRates {
   readonly acquired: number;
   readonly takenOver: number;
@@ -11,19 +11,19 @@ export interface TableRates {
 }
 
 const windowMs = 60_000;
-/** One key is not acquired more often than once in so many milliseconds. */
+/** The shortest time between two acquisitions of one key. */
 const shortestCycleMs = 2;
 
 interface Count extends TableRates {
   readonly at: number;
 }
 
-/** Counts acquisitions by the growth of fencing tokens, also those between two looks. */
+/** Counts acquisitions by the growth of fencing tokens, including those between two looks. */
 export class RateMeter {
   #counts: readonly Count[] = [];
   #since: number | undefined;
 
-  /** Takes one more look along, and what has changed since the one before. */
+  /** Adds one more look, and the changes since the one before. */
   add(before: TableSnapshot | undefined, after: TableSnapshot, events: readonly TableEvent[]): void {
     const at = after.readAt;
     this.#since ??= at;
@@ -48,8 +48,8 @@ export class RateMeter {
 }
 
 /**
- * How many acquisitions there were between two looks. A fencing token grows by one with each. A pause and a group of locks
- * choose theirs by the time: a growth that no holder could have made counts as one.
+ * How many acquisitions there were between two looks. A fencing token grows by one with each. A pause and a group of
+ * locks choose their tokens by the time, so an impossible growth counts as one acquisition.
  */
 function acquisitions(before: TableSnapshot, after: TableSnapshot): number {
   const most = Math.max(1, (after.readAt - before.readAt) / shortestCycleMs);

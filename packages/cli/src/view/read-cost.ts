@@ -1,30 +1,30 @@
-// What reads cost: DynamoDB bills by the bytes that it reads, not by what comes back.
+// The cost of reads: DynamoDB bills the bytes that it reads, not those that it returns.
 
 import type { Item } from "@leasehold/client";
 import { prices } from "../money/prices.ts";
 
-/** What reads have taken. */
+/** The cost of reads. */
 export interface ReadCost {
   readonly items: number;
   readonly bytes: number;
   /** Read capacity units, as DynamoDB counts them. */
   readonly units: number;
-  /** What they cost on demand, in US dollars in us-east-1; other regions differ by a third. */
+  /** Their on-demand price, in US dollars in us-east-1; other regions differ by a third. */
   readonly dollars: number;
 }
 
 const bytesPerUnit = 4_096;
 
-/** What reads of so many bytes cost, which may lag: they cost half as much as consistent ones. */
+/** The cost of eventually consistent reads of this many bytes: they cost half as much as consistent ones. */
 export function readCost(items: number, bytes: number): ReadCost {
   const units = Math.max(1, Math.ceil(bytes / bytesPerUnit)) / 2;
   return { items, bytes, units, dollars: units * prices.readUnit };
 }
 
-/** Read units a second at most, where the user has not said so. */
+/** The default limit of read units a second. */
 export const usualUnitsPerSecond = 5;
 
-/** How long after a look the next one may come, so that looks take no more units a second than this. */
+/** The pause after a look, so that looks use no more units a second than this. */
 export function pauseAfter(
   { units }: ReadCost,
   { everyMs, mostUnitsPerSecond }: { readonly everyMs: number; readonly mostUnitsPerSecond: number },
@@ -32,11 +32,11 @@ export function pauseAfter(
   return Math.max(everyMs, Math.ceil((units / mostUnitsPerSecond) * 1_000));
 }
 
-/** How many bytes an item counts, about: its names and its values. */
+/** About how many bytes an item has: its names and its values. */
 export function bytesOf(item: Item): number {
   let bytes = 0;
   for (const [name, value] of Object.entries(item)) {
-    // A number takes a byte for each two digits, and one more.
+    // A number takes one byte for two digits, and one more.
     bytes += Buffer.byteLength(name) + (typeof value === "string" ? Buffer.byteLength(value) : 8);
   }
   return bytes;
@@ -52,7 +52,7 @@ export function unitsText(units: number): string {
   return units.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
-/** Dollars with one figure that counts, or with cents: `$0.00002`, `$0.04`, `$12.50`. */
+/** Dollars with one significant figure, or with cents: `$0.00002`, `$0.04`, `$12.50`. */
 export function dollarsText(dollars: number): string {
   if (dollars >= 0.995) return `$${dollars.toFixed(2)}`;
   if (dollars < 0.000_001) return "less than $0.000001";

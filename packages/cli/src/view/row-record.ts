@@ -1,9 +1,9 @@
-// What a row is for other programs: the fields of its lease, and what the time makes of them.
+// A row for other programs: the fields of its lease, and the values that follow from the time.
 
 import type { DescribedLease } from "@leasehold/client/operator";
 import type { KeyRow } from "./key-rows.ts";
 
-/** Whether the tokens of leases are in it: they are what lets a caller end a lease. */
+/** Whether the record has the tokens of leases: with a token, a caller can end its lease. */
 export interface RecordOptions {
   /** @default true */
   readonly withTokens?: boolean;

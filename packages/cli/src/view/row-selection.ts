@@ -1,22 +1,22 @@
-// Which rows are wanted, and in which order.
+// The selection of rows, and their order.
 
 import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
 import type { TableSnapshot } from "./table-snapshot.ts";
 
-/** By what rows are sorted: the longest held first, by name, or what ends next first. */
+/** The order of rows: the longest held first, by name, or by the nearest end. */
 export type RowOrder = "age" | "key" | "ends";
 
-/** Which rows are wanted. */
+/** The selection of rows. */
 export interface RowSelection {
   /** Every primitive; without it, job runs, tasks and caches are left out. @default false */
   readonly all?: boolean;
-  /** Only what has expired and was not released. @default false */
+  /** Only leases that have expired and were not released. @default false */
   readonly expired?: boolean;
   /** Free locks too. @default false */
   readonly tombstones?: boolean;
-  /** Whose owner fits this pattern: `*` stands for any text, `?` for a character. @default - any */
+  /** Only rows whose owner matches this pattern: `*` stands for any text, `?` for a character. @default - any */
   readonly owner?: string | undefined;
-  /** What is held for at least so many milliseconds. @default - any */
+  /** Only leases that have been held for at least this many milliseconds. @default - any */
   readonly olderMs?: number | undefined;
   /** @default "key" */
   readonly sort?: RowOrder | undefined;
@@ -24,7 +24,7 @@ export interface RowSelection {
 
 const usualPrimitives: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
 
-/** The rows of a table that are wanted, in their order. */
+/** The selected rows of a table, in their order. */
 export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}): readonly KeyRow[] {
   const { all = false, expired = false, tombstones = false, owner, olderMs, sort = "key" } = selection;
   const isOwner = owner === undefined ? () => true : globTest(owner);
@@ -41,7 +41,7 @@ export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}
   return rows.sort(orders[sort]);
 }
 
-/** Nobody holds it, and nobody wants it. What tasks and caches keep is worth a row. */
+/** Nobody holds it, and nobody wants it. Tasks and caches with content still get a row. */
 function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
   const keepsNothing = primitive !== "tasks" && primitive !== "cache" && primitive !== "job";
   return keepsNothing && state === "free" && waiting === 0 && parked === 0;
@@ -71,10 +71,10 @@ function nextEnd({ leases }: KeyRow): number {
 }
 
 /**
- * Makes the test of a pattern in which `*` stands for any text and `?` for one character.
+ * Returns the test of a pattern in which `*` stands for any text and `?` for one character.
  *
- * It goes back to the last `*` alone, so its time is at most the lengths of text and pattern multiplied. A regular
- * expression of the same pattern may never end.
+ * It goes back only to the last `*`, so its time is at most the product of the lengths of text and pattern. A regular
+ * expression for the same pattern may never end.
  */
 export function globTest(pattern: string): (text: string) => boolean {
   const wanted = [...pattern];
@@ -88,7 +88,7 @@ export function globTest(pattern: string): (text: string) => boolean {
 function fits(given: readonly string[], wanted: readonly string[]): boolean {
   let at = 0;
   let next = 0;
-  // Where the last `*` stands, and where the text behind what it covers begins.
+  // The position of the last `*`, and the beginning of the text after its match.
   let star = -1;
   let behindStar = 0;
   while (at < given.length) {

@@ -1,15 +1,15 @@
-// The time by which leases are judged: the service's, as the answers have told it.
+// The time by which leases are judged: the service's time, by its answers.
 
 import type { LeaseClient } from "@leasehold/client";
 import { internalsOf } from "@leasehold/client/internal";
 import { durationText } from "../terminal/durations.ts";
 
-/** The service's time in epoch milliseconds; before the first answer the machine's own. */
+/** The service's time in epoch milliseconds; before the first answer, the machine's own. */
 export function serviceNow(client: LeaseClient): number {
   return internalsOf(client).context.clock.now();
 }
 
-/** How far this machine's clock is ahead of the service's, at least; negative for behind, 0 where they may agree. */
+/** The least that this machine's clock is ahead of the service's; negative for behind, 0 if they may agree. */
 export function machineAheadMs(client: LeaseClient): number {
   const ahead = internalsOf(client).context.clock.ahead();
   if (ahead === undefined) return 0;
@@ -17,7 +17,7 @@ export function machineAheadMs(client: LeaseClient): number {
   return ahead.maxMs < 0 ? -ahead.maxMs : 0;
 }
 
-/** Says that this machine's clock is off by more than the allowance; undefined where it is not. */
+/** A notice if this machine's clock is off by more than the allowance; otherwise undefined. */
 export function clockNotice(client: LeaseClient): string | undefined {
   const aheadMs = machineAheadMs(client);
   if (Math.abs(aheadMs) <= internalsOf(client).context.clockSkewMs) return undefined;

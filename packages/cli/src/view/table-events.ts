@@ -1,25 +1,25 @@
-// What has happened in a table between two looks.
+// The changes of a table between two looks.
 
 import { type DescribedLease, type LeaseChange, leaseChanges } from "@leasehold/client/operator";
 import { holdEnds } from "./history.ts";
 import { itemName, type TableSnapshot } from "./table-snapshot.ts";
 
-/** One thing that has happened. */
+/** One change. */
 export interface TableEvent extends Omit<LeaseChange, "what"> {
-  /** What the table shows between two looks; `overdue`: a lease's time is over, and it was not released. */
+  /** A change between two looks; `overdue`: a lease has expired, and was not released. */
   readonly what: LeaseChange["what"] | "overdue";
-  /** For how long it was held, of what has ended. */
+  /** How long it was held, for an ended hold. */
   readonly heldForMs: number | undefined;
-  /** Who takes its place, of a takeover. */
+  /** The new holder, for a takeover. */
   readonly successor: string | undefined;
 }
 
-/** What has happened between two looks, in the order of time. What came and went in between is not seen. */
+/** The changes between two looks, in the order of time. A lease that begins and ends in between is not seen. */
 export function tableEvents(before: TableSnapshot, after: TableSnapshot): readonly TableEvent[] {
   const names = new Set([...before.leaseItems.keys(), ...after.leaseItems.keys()]);
   const changes = [...names].flatMap((name) => {
     const [was, is] = [before.leaseItems.get(name), after.leaseItems.get(name)];
-    // What a look has not found before may have been there without a lease.
+    // An item that the last look has not found may have existed without a lease.
     const found = leaseChanges(was, is, after.readAt);
     const successor = found.find(({ what }) => what === "acquired" || what === "paused")?.owner;
     return found.map((change) => eventOf(change, change.what === "takenOver" ? successor : undefined));
@@ -32,7 +32,7 @@ function eventOf(change: LeaseChange, successor: string | undefined): TableEvent
   return { ...change, heldForMs, successor };
 }
 
-/** Leases whose time has passed meanwhile. */
+/** Leases that have expired meanwhile. */
 function overdueSince(before: TableSnapshot, after: TableSnapshot): readonly TableEvent[] {
   const overdueBefore = new Set(before.keys.flatMap(({ leases }) => leases.filter(isOverdue).map(leaseName)));
   return after.keys.flatMap(({ leases, readAt }) =>

@@ -1,5 +1,5 @@
-// One reading of a whole table: every key, with all that its items say of it. No terminal is known here: the console reads
-// by the same functions.
+// One reading of a whole table: every key, with the content of its items. It does not depend on a terminal: the console
+// uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
 import {
@@ -16,39 +16,39 @@ import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/clie
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
 
-/** A table as one scan has found it. */
+/** A table as one scan shows it. */
 export interface TableSnapshot {
   /** When it was read: epoch milliseconds of the service's clock. */
   readonly readAt: number;
   /** In the order of the keys. */
   readonly keys: readonly KeyDetails[];
-  /** The fencing token that each item has given last, by the item's key: those of released locks too. */
+  /** The last fencing token of each item, by the item's key; also of released locks. */
   readonly fencingTokens: ReadonlyMap<string, number>;
-  /** What each item has shown of its leases, by the item's key: to be compared with the next look. */
+  /** The leases of each item, by the item's key, for the comparison with the next look. */
   readonly leaseItems: ReadonlyMap<string, LeaseSnapshot>;
-  /** Items that are no leases of this package, though they have the place of one. */
+  /** Items in the place of a lease that are no leases of this package. */
   readonly unreadable: readonly Pick<LeaseItemError, "key" | "sortKey" | "message">[];
   readonly cost: ReadCost;
 }
 
-/** Which part of a table is wanted, and how much may be read for it. */
+/** The part of a table to read, and the limit of the read. */
 export interface SnapshotOptions {
-  /** The text that keys begin with. @default - all keys */
+  /** The prefix of the keys. @default - all keys */
   readonly prefix?: string | undefined;
   /** Reads no more than about this many items; Infinity for all. @default 100000 */
   readonly mostItems?: number;
   readonly signal?: AbortSignal;
 }
 
-/** More than this is not read unless the user has said so. */
+/** The default limit of items. */
 export const usualMostItems = 100_000;
-/** Items may be large: so much costs about a cent, and takes about a minute. */
+/** Items may be large: reading this much costs about a cent, and takes about a minute. */
 const usualMostBytes = 256 * 1024 * 1024;
 
-/** The table is larger than what may be read at once. */
+/** The table exceeds the limit of one reading. */
 export class TableTooLargeError extends Error {
   override readonly name = "TableTooLargeError";
-  /** What was read until then. */
+  /** The cost so far. */
   readonly cost: ReadCost;
 
   constructor(cost: ReadCost) {
@@ -58,7 +58,7 @@ export class TableTooLargeError extends Error {
 }
 
 /**
- * Reads a table: 1 request for each megabyte of it, whatever the prefix is. What it shows may lag a moment behind.
+ * Reads a table: 1 request for each megabyte of it, whatever the prefix is. The result may lag a moment behind.
  *
  * Rejects with TableTooLargeError, and with a CommandError (78) for a table of another schema.
  */
@@ -67,19 +67,19 @@ export async function readTable(client: LeaseClient, options: SnapshotOptions = 
   const { prefix = "", mostItems = usualMostItems, signal } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
   const reading = new SnapshotReader(prefix, context.clockSkewMs);
-  // Everything: the filter of a scan saves nothing but the way here, and would hide what was paid for.
+  // Everything: the filter of a scan saves only transfer, and would hide the items that were paid for.
   const everything = everyItem();
   const bounds = signal === undefined ? {} : { signal };
   const scan = (after: object) => context.table.scan({ ...everything, ...after }, bounds);
   for await (const { items, next } of pagesOf(scan)) {
-    // By the time of its answer, for a large table takes minutes.
+    // By the time of this answer, because reading a large table takes minutes.
     reading.read(items, context.clock.now());
     const { cost } = reading;
     if (next !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
       throw new TableTooLargeError(cost);
     }
   }
-  // A table without pk has shown nothing: its answer to a read by pk and sk tells it from an empty one.
+  // A table without pk has shown nothing: the answer to a read by pk and sk distinguishes it from an empty table.
   if (reading.cost.items === 0) {
     await context.table.get({ key: leaseItemKey("leasehold"), consistent: false });
   }

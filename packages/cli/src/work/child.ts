@@ -1,4 +1,5 @@
-// The command that is run under a lease: started with the user's own streams, signalled as a whole, ended with this process.
+// The command that runs under a lease: it has the user's own streams, gets signals as a whole, and ends with this
+// process.
 
 import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,34 +10,35 @@ import { exitCodeOfSignal } from "../interruption.ts";
 import { shown } from "../terminal/text.ts";
 import { OrphanGuard } from "./orphan-guard.ts";
 
-/** How a child is started. */
+/** The options of a child's start. */
 export interface ChildOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Pipes in the place of this process's own stdin and stdout. @default false */
+  /** Pipes in place of this process's own stdin and stdout. @default false */
   readonly isPiped?: boolean;
-  /** The number of a pipe that the child gets; it closes with `closePipe`, and with this process. */
+  /** The number of a pipe for the child; it closes with `closePipe`, and with this process. */
   readonly fd?: number | undefined;
-  /** Called where the child could outlive this process. */
+  /** Called if the child could outlive this process. */
   readonly onUnguarded: () => void;
 }
 
-/** The keyboard sends these to all processes of the terminal's group, the child included. */
+/** The keyboard sends these signals to all processes of the terminal's group, including the child. */
 const fromKeyboard: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
 const isWindows = process.platform === "win32";
 
 /**
  * A child process with this process's own stdin, stdout and stderr.
  *
- * Without a terminal it leads a process group of its own: signals reach the whole group, and nothing outside of it. With a
- * terminal it stays in our group, because only that group may use the terminal: /dev/tty, prompts for passwords, Ctrl-Z.
- * The terminal sends Ctrl-C to both then, so it is not passed on. Other signals go to the child and its descendants.
+ * Without a terminal it leads its own process group: signals reach the whole group, and nothing outside. With a
+ * terminal it stays in our group, because only that group may use the terminal: /dev/tty, prompts for passwords,
+ * Ctrl-Z. Then the terminal sends Ctrl-C to both, so it is not passed on. Other signals go to the child and its
+ * descendants.
  *
- * On Windows signals reach the child alone, and end it at once.
+ * On Windows signals reach only the child, and end it at once.
  */
 export class Child {
-  /** Resolves to its exit code when it has ended; 128 + n when signal n has ended it. Never rejects. */
+  /** Resolves to its exit code when it has ended; to 128 + n if signal n has ended it. Never rejects. */
   readonly ended: Promise<number>;
-  /** Resolves when a SIGTERM of this process is passed on to it. */
+  /** Resolves when a SIGTERM of this process is passed on to the child. */
   readonly terminated: Promise<void>;
   readonly #process: ChildProcess;
   readonly #pid: number;
@@ -45,7 +47,7 @@ export class Child {
   #isEnded = false;
   #onTerminated = (): void => {};
 
-  /** Starts it. Rejects with a CommandError: 127 where it is not found, 126 where it cannot be run. */
+  /** Starts it. Rejects with a CommandError: 127 if it is not found, 126 if it cannot be run. */
   static async start(commandLine: readonly string[], options: ChildOptions): Promise<Child> {
     const [file = "", ...args] = commandLine;
     const { env, fd, onUnguarded, isPiped = false } = options;
@@ -56,7 +58,7 @@ export class Child {
     const guard = new OrphanGuard(onUnguarded);
     try {
       const started = spawn(file, args, { env, stdio, detached: !sharesGroup });
-      // Before anything else: from here on it would outlive us.
+      // Before anything else: from here on the child would outlive us.
       if (started.pid !== undefined) guard.protect({ how: sharesGroup ? "tree" : "group", pid: started.pid });
       const child = new Child(started, fd, { sharesGroup, guard });
       await once(started, "spawn");
@@ -76,7 +78,7 @@ export class Child {
     this.#pid = started.pid ?? 0;
     this.#sharesGroup = sharesGroup;
     this.#pipe = fd === undefined ? undefined : (started.stdio[fd] as Socket);
-    // A child that closes its end is no error.
+    // A child may close its end without an error.
     this.#pipe?.on("error", () => {});
     this.#pipe?.resume();
     started.on("error", () => {});
@@ -93,31 +95,31 @@ export class Child {
     });
   }
 
-  /** The pipe to its stdin, where it has one. */
+  /** The pipe to its stdin, if it has one. */
   get stdin(): ChildProcess["stdin"] {
     return this.#process.stdin;
   }
 
-  /** The pipe from its stdout, where it has one. */
+  /** The pipe from its stdout, if it has one. */
   get stdout(): ChildProcess["stdout"] {
     return this.#process.stdout;
   }
 
-  /** Passes on a signal that this process has got. */
+  /** Passes on a signal that this process has received. */
   passOn(name: NodeJS.Signals): void {
     if (!(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
     if (name === "SIGTERM") this.#onTerminated();
   }
 
-  /** Sends a signal to the child and to all that it has started. */
+  /** Sends a signal to the child and to all its descendants. */
   kill(name: NodeJS.Signals): void {
     if (isWindows) this.#process.kill(name);
     else if (!this.#sharesGroup) send(-this.#pid, name);
-    // The number of a child that has ended may be another process's.
+    // After the child's end, another process may have its number.
     else if (!this.#isEnded) for (const pid of [...descendantsOf(this.#pid), this.#pid]) send(pid, name);
   }
 
-  /** Whether something that it has started is left in its group. Not known of a child that shares our group. */
+  /** Whether its group still has processes. Not known for a child that shares our group. */
   hasLeftovers(): boolean {
     return !this.#sharesGroup && send(-this.#pid, 0);
   }
@@ -128,26 +130,26 @@ export class Child {
   }
 }
 
-/** Sends a signal; false where nobody is there to get it. */
+/** Sends a signal; false if there is no such process. */
 function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // It runs as another user, as with sudo: then it is there, and cannot be signalled.
+    // It runs as another user, as with sudo: it exists, and cannot be signalled.
     if (code === "EPERM") return true;
     if (code === "ESRCH") return false;
     throw error;
   }
 }
 
-/** What a process has started, and what these have started. */
+/** The children of a process, and their descendants. */
 function descendantsOf(root: number): number[] {
   let listed: string;
   try {
     listed = execFileSync("ps", ["-A", "-o", "pid=", "-o", "ppid="], { encoding: "utf8" });
   } catch {
-    // Ignored: a system without ps; then the child alone gets the signal.
+    // Ignored: on a system without ps, only the child gets the signal.
     return [];
   }
   const entries = listed.split("\n").map((line) => line.trim().split(/\s+/).map(Number));

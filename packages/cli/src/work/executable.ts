@@ -1,4 +1,4 @@
-// Whether a command can be run at all, known before anything is acquired for it.
+// Checks that a command can be run, before anything is acquired for it.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -6,11 +6,11 @@ import { CommandError, exitCodes } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
 
 /**
- * Checks that a command is there and may be run, as a shell looks for it: a name with a slash is a path, every other name
- * is looked for in PATH. Throws a CommandError: 127 where it is not found, 126 where it cannot be run.
+ * Checks that a command exists and may be run, in the way of a shell: a name with a slash is a path, and PATH is
+ * searched for every other name. Throws a CommandError: 127 if it is not found, 126 if it cannot be run.
  */
 export function checkExecutable(command: string, env: NodeJS.ProcessEnv): void {
-  // Windows looks in more places, and for more endings.
+  // Windows searches more places, and more extensions.
   if (process.platform === "win32") return;
   const folders = command.includes("/") ? [""] : (env.PATH ?? "").split(delimiter);
   const files = folders.map((folder) => (folder === "" ? resolve(command) : join(folder, command)));
@@ -20,7 +20,7 @@ export function checkExecutable(command: string, env: NodeJS.ProcessEnv): void {
   throw new CommandError(`${shown(command)}: may not be run (no x permission)`, exitCodes.cannotRun);
 }
 
-/** A folder is there too, and cannot be run. */
+/** A folder has that permission too, but cannot be run. */
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
@@ -30,7 +30,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
-    // Ignored: what is not there, or may not be run, is not the file that is looked for.
+    // Ignored: a missing or unreadable path is not the wanted file.
     return false;
   }
 }

@@ -1,5 +1,5 @@
-// The file of a lease's handle. Its token is a secret of the holder's, so nobody else may read it; and a lease must not be
-// held by a handle that could not be written, so the room for it is there before the lease is.
+// The file of a lease's handle. Its token is the holder's secret, so nobody else may read it. A lease must not depend
+// on a handle that could not be written, so the room for it exists before the lease.
 
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promises";
@@ -12,11 +12,11 @@ import type { Call } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
 
-/** More than any handle takes: a key, an owner and a seat's payload at their largest, with room for escapes. */
+/** More than any handle needs: a key, an owner and a seat's payload at their largest, with room for escapes. */
 const roomBytes = 32_768;
 const ownerOnly = 0o600;
 
-/** A handle's file before it has its handle: a file of another name beside it, with room enough. */
+/** A handle's file before it has its handle: a file of another name beside it, with enough room. */
 export class HandleFile {
   readonly #path: string;
   readonly #draftPath: string;
@@ -28,7 +28,7 @@ export class HandleFile {
     this.#draft = draft;
   }
 
-  /** Makes the room. Rejects with a CommandError (74), also where the disk is full. */
+  /** Reserves the room. Rejects with a CommandError (74), also if the disk is full. */
   static async prepare(path: string): Promise<HandleFile> {
     const draftPath = `${path}.${randomUUID().slice(0, 8)}.tmp`;
     const draft = await open(draftPath, "wx", ownerOnly).catch((error) => failed("make", path, error));
@@ -43,7 +43,7 @@ export class HandleFile {
     return file;
   }
 
-  /** Puts the handle in its place, in the place of an older one at once. Rejects with a CommandError (74). */
+  /** Puts the handle in its place, and replaces an older one atomically. Rejects with a CommandError (74). */
   async save(handle: LeaseHandle): Promise<void> {
     try {
       const bytes = Buffer.from(`${JSON.stringify(handle)}\n`);
@@ -60,15 +60,15 @@ export class HandleFile {
 
   /** Removes the draft. */
   async discard(): Promise<void> {
-    // Ignored: it is closed or gone already, or the error that led here says what is wrong.
+    // Ignored: the draft is closed or gone already, or the error that led here says what is wrong.
     await this.#draft.close().catch(() => {});
     await unlink(this.#draftPath).catch(() => {});
   }
 }
 
 /**
- * Reads a handle from a file, or from stdin by the name `-`, until the signal aborts: nobody may be writing. Rejects with a
- * CommandError.
+ * Reads a handle from a file, or from stdin for `-`, until the signal aborts, because stdin may have no writer. Rejects
+ * with a CommandError.
  */
 export async function readHandle(
   path: string,
@@ -85,14 +85,14 @@ export async function readHandle(
   throw new UsageError(`${shown(path)} holds no handle of a lease; ${advice}`);
 }
 
-/** What a file holds; undefined where there is none. Rejects with a CommandError (74). */
+/** The content of a file; undefined if there is none. Rejects with a CommandError (74). */
 export async function contentOf(path: string): Promise<string | undefined> {
   return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) =>
     error.code === "ENOENT" ? undefined : failed("read", path, error),
   );
 }
 
-/** The handle in what a file holds; undefined where that is something else. */
+/** The handle in a file's content; undefined if the content is something else. */
 export function handleIn(content: string): LeaseHandle | undefined {
   const handle = parsedJson(content)?.value as LeaseHandle | null | undefined;
   return typeof handle?.tableName === "string" ? handle : undefined;

@@ -1,4 +1,4 @@
-// The flags that say what is acquired and how, shared by `run` and `acquire`, and the lease that they lead to.
+// The flags of an acquisition, which `run` and `acquire` share, and the lease that they lead to.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ContendedEvent, Lease, LeaseClient, LeaseRecord, WaitOrder } from "@leasehold/client";
@@ -14,7 +14,7 @@ import { isSlotUnit, slotOfNow } from "./slots.ts";
 
 const defaultLeaseMs = 30_000;
 
-/** What is acquired, for how long, and how it is waited for. */
+/** The wanted lease, its duration, and the wait. */
 export const holdFlags = {
   wait: duration("how long to wait while another holds it (default 0: try once)", { short: "w" }),
   "no-wait": yes("try once; the default", { short: "n" }),
@@ -46,11 +46,11 @@ type HoldCall = Pick<Call, "clock" | "terminal" | "signal" | "by"> & {
   readonly flags: Values<typeof holdFlags>;
 };
 
-/** What is acquired. */
+/** The acquired lease. */
 export interface Hold {
   readonly lease: Lease;
   readonly slot: string | undefined;
-  /** How long it was waited for; 0 where nobody was in the way. */
+  /** How long the call has waited for it; 0 if nobody was in the way. */
   readonly waitedMs: number;
 }
 
@@ -59,7 +59,7 @@ export function leaseMsOf({ lease = defaultLeaseMs }: Values<typeof holdFlags>):
   return lease;
 }
 
-/** Refuses flags that do not fit together. Throws a UsageError. */
+/** Refuses flags that cannot be combined. Throws a UsageError. */
 export function checkHoldFlags(flags: Values<typeof holdFlags>): void {
   const { permits = 1, read, write, slot, wait = 0 } = flags;
   const kinds = [permits > 1 && "--permits", read && "--read", write && "--write"].filter(Boolean);
@@ -78,8 +78,8 @@ export function checkHoldFlags(flags: Values<typeof holdFlags>): void {
 }
 
 /**
- * Acquires what the flags say. Gives the exit code in its place where another holds it or the slot is done, and has said so
- * then.
+ * Acquires what the flags ask for. If another holder has it or the slot is done, reports that and returns the exit code
+ * instead.
  */
 export async function acquireHold(
   call: HoldCall,
@@ -180,7 +180,7 @@ async function orderOf({ flags, terminal }: HoldCall, key: string): Promise<Wait
   });
 }
 
-/** Listens to what this process's own calls meet. */
+/** Listens to the contention of this process's own calls. */
 function onContention(key: string, by: string, listener: (event: ContendedEvent) => void): () => void {
   const onMessage = (message: unknown): void => {
     const event = message as ContendedEvent;
@@ -196,7 +196,7 @@ async function holderText(
   { key, holder, expiresAt, inCooldown }: Pick<ContendedEvent, "key" | "holder" | "expiresAt" | "inCooldown">,
 ): Promise<string> {
   if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
-  // Ignored: what it would tell is only a detail of the message.
+  // Ignored: the answer is only a detail of the message.
   const records = await client.inspectAll(key).catch(() => []);
   const record = records.find((one) => one.owner === holder && !one.inCooldown);
   if (record === undefined) return `held by ${shown(holder)}`;
@@ -210,9 +210,9 @@ async function holderText(
   return `held by ${shown(holder)} for ${durationText(heldMs)}${doing}`;
 }
 
-/** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, where the table still says so. 1 query. */
+/** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, if the table still has it. 1 query. */
 async function doneText(client: LeaseClient, key: string): Promise<string> {
-  // Ignored: that the slot is done is known, and this only says more.
+  // Ignored: it is known that the slot is done, and this only adds details.
   const { lastHolder } = await client.describe(key).catch(() => ({ lastHolder: undefined }));
   if (lastHolder?.end !== "completed") return "";
   return ` since ${timeText(lastHolder.endedAt)} UTC (${shown(lastHolder.owner)})`;
@@ -223,7 +223,7 @@ function commandIn({ data }: LeaseRecord): string | undefined {
   return typeof cmd === "string" ? cmd : undefined;
 }
 
-/** Says why nothing was acquired, and gives the exit code. Throws what is no refusal. */
+/** Reports why nothing was acquired, and returns the exit code. Throws every error that is no refusal. */
 async function refusedBy(
   error: unknown,
   { flags, terminal }: HoldCall,
@@ -261,7 +261,7 @@ async function refusedBy(
   return flags["held-exit"] ?? exitCodes.held;
 }
 
-/** Finds the lease of an outer `leasehold run` that this call is nested in; undefined where it is in none. 1 query. */
+/** Finds the lease of an outer `leasehold run` around this call; undefined without one. 1 query. */
 export async function outerHold(
   client: LeaseClient,
   key: string,

@@ -1,4 +1,4 @@
-// How a key is used. A lock, a semaphore and a read-write lock of one key are three items that know nothing of one another.
+// The use of a key. A lock, a semaphore and a read-write lock of one key are three independent items.
 
 import type { LeaseClient } from "@leasehold/client";
 import { internalsOf, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
@@ -18,8 +18,8 @@ const kinds: Readonly<Record<KeyKind, { readonly sortKey: string; readonly flags
 };
 
 /**
- * Refuses a second kind of use of a key, where it is not used in the first kind yet. 2 reads, a third where one of them
- * finds something. Throws a CommandError (64).
+ * Refuses a second kind of use of a key that has no item of the given kind yet. 2 reads, a third if one of them finds
+ * an item. Throws a CommandError (64).
  */
 export async function checkKind(client: LeaseClient, key: string, kind: KeyKind): Promise<void> {
   const { table } = internalsOf(client).context;
@@ -37,7 +37,7 @@ export async function checkKind(client: LeaseClient, key: string, kind: KeyKind)
   throw new CommandError(message, exitCodes.usage);
 }
 
-/** Whether an item shows that callers have used it, and not an operator's pause alone. */
+/** Whether an item shows use by callers, and not only an operator's pause. */
 function showsUse(kind: KeyKind, item: Item | undefined): boolean {
   if (item === undefined) return false;
   if (kind !== "lock") return !isPauseAlone(item);

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /**
- * Reads whom to kill, the last line counts, and kills at the end of the input. A group is killed as a whole. A child that
- * shares our own group, because it shares our terminal, is killed with all that descends from it.
+ * Reads the process to kill (the last line counts), and kills it at the end of the input. A group is killed as a whole.
+ * If a child shares our own group, because it shares our terminal, it is killed with all its descendants.
  */
 const script = `
 tree() {
@@ -20,32 +20,32 @@ case $guarded in
 esac
 `;
 
-/** What the guard ends. */
+/** The processes that the guard ends. */
 export type Guarded = { readonly how: "group" | "tree"; readonly pid: number };
 
 /**
- * A small shell beside the child. SIGKILL leaves a parent no word to say, but the kernel closes its pipes: at the end of
+ * A small shell beside the child. After SIGKILL a parent can do nothing, but the kernel closes its pipes: at the end of
  * its input the shell kills the child. The child itself is spawned without a shell in between, so that its environment,
  * its process id and its children are its own.
  *
- * On Windows there is none: there Node lets a direct child end with its parent.
+ * Windows needs no guard: there Node ends a direct child with its parent.
  */
 export class OrphanGuard {
   readonly #shell: ChildProcess | undefined;
 
-  /** `onMissing` is called where there is no shell to be had. */
+  /** `onMissing` is called without a usable shell. */
   constructor(onMissing: () => void) {
     if (process.platform === "win32") return;
     const { PATH } = process.env;
     this.#shell = spawn("/bin/sh", ["-c", script], {
       stdio: ["pipe", "ignore", "ignore"],
-      // In a session of its own, so that no signal to our group reaches it.
+      // In its own session, so that no signal to our group reaches it.
       detached: true,
       env: PATH === undefined ? {} : { PATH },
     });
     this.#shell.unref();
     this.#shell.on("error", onMissing);
-    // A guard that was killed protects no more, which is no reason to fail.
+    // A killed guard protects no more, but that is no reason to fail.
     this.#shell.stdin?.on("error", () => {});
   }
 

@@ -1,19 +1,19 @@
-// Starts a command, and passes the signals of this process on to it for as long as it runs.
+// Starts a command, and passes this process's signals on to it while it runs.
 
 import type { Call } from "../command.ts";
 import { exitCodeOfAbort, Interruption } from "../interruption.ts";
 import { Child } from "./child.ts";
 
-/** They end the command that runs children one after the other, and not only the child of the moment. */
+/** These signals end the command that runs children one after the other, and not only the present child. */
 const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
 
-/** A call whose signals go on to its children, and end it too when the children have ended. */
+/** A call that passes its signals on to its children, and ends by them when the children have ended. */
 export type EndingCall = Pick<Call, "terminal" | "redirectSignals" | "signal"> & {
-  /** The exit code where a signal has ended it; undefined before. */
+  /** The exit code after a signal has ended it; undefined before. */
   readonly exitCode: () => number | undefined;
 };
 
-/** Lets signals end what runs one child after the other, or several at once. */
+/** Lets signals end a command that runs children one after the other, or several at once. */
 export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" | "signal">): EndingCall {
   const stop = new AbortController();
   const listeners = new Set<(name: NodeJS.Signals) => void>();
@@ -39,7 +39,7 @@ export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" 
   };
 }
 
-/** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) where it cannot be started. */
+/** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) if it cannot be started. */
 export async function runChild<T>(
   { terminal, redirectSignals, signal }: Pick<Call, "terminal" | "redirectSignals" | "signal">,
   {

@@ -1,5 +1,5 @@
-// A child under a lease: it is told before the lease ends, and as soon as it is lost, and everything that can stop it does
-// so in one way.
+// A child under a lease: it gets a signal before the lease ends, and as soon as it is lost. Every cause stops it in the
+// same way.
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
 import { UsageError } from "../exit-codes.ts";
@@ -8,7 +8,7 @@ import { durationText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
 import type { Child } from "./child.ts";
 
-/** What becomes of the child. */
+/** The flags for the child's end. */
 export const childFlags = {
   "on-lost": choice(
     ["term", "kill", "ignore"],
@@ -24,7 +24,7 @@ export const childFlags = {
   fd: whole("number of a pipe for the child that closes when the lease is lost", { least: 3, most: 9 }),
 } satisfies Flags;
 
-/** How a child is watched. */
+/** The options of the supervision. */
 export interface SupervisionOptions {
   readonly key: string;
   readonly lease: Pick<Lease, "signal" | "held" | "remainingMs">;
@@ -37,7 +37,9 @@ export interface SupervisionOptions {
 /** How a child has ended. */
 export interface ChildEnd {
   readonly code: number;
-  /** Whether the lease did not last until the child's end, or the child was stopped because it would not have. */
+  /**
+   * Whether the lease did not last until the child's end, or the child was stopped because it would not have lasted.
+   */
   readonly isLost: boolean;
   /** Whether it was stopped because it ran for longer than --max. */
   readonly isTooLong: boolean;
@@ -55,7 +57,7 @@ const losses: Readonly<Record<LeaseLostError["reason"], (options: SupervisionOpt
   failed: () => "its heartbeat has stopped at a mistake of this program",
 };
 
-/** Refuses a grace that would tell every child, because it begins before a renewal is due. Throws a UsageError. */
+/** Refuses a grace that would signal every child, because it begins before a renewal is due. Throws a UsageError. */
 export function checkGrace(
   { grace }: Values<typeof childFlags>,
   { leaseMs, heartbeat }: { readonly leaseMs: number; readonly heartbeat: boolean },
@@ -69,11 +71,11 @@ export function checkGrace(
 }
 
 /**
- * Watches a child until it ends.
+ * Supervises a child until it ends.
  *
- * Told once: at `grace` before the end of a lease whose renewal is not confirmed, at the loss of the lease, or after `max`,
- * whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows. So it does after a SIGTERM that this process
- * has passed on, if `kill-after` is given.
+ * It signals the child once: at `grace` before the end of a lease whose renewal is not confirmed, at the loss of the
+ * lease, or after `max`, whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows. After a SIGTERM
+ * that this process has passed on, SIGKILL follows only if `kill-after` is given.
  */
 export async function superviseChild(child: Child, options: SupervisionOptions): Promise<ChildEnd> {
   const { key, lease, leaseMs, flags, clock, say } = options;
@@ -104,7 +106,7 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
       killAt = clock.monotonic();
       return;
     }
-    // A child that is stopped (Ctrl-Z) would not notice.
+    // A stopped child (Ctrl-Z) would not notice.
     child.kill("SIGCONT");
     killLater();
   };
@@ -142,7 +144,7 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   if (max !== undefined) {
     after(max, () => stop("max", "term", `the child has run for ${durationText(max)} (--max)`));
   }
-  // A signal that others have sent is theirs: it has a limit only where the user has named one.
+  // Another process has sent this signal: it has a limit only if the user has set one.
   if (flags["kill-after"] !== undefined) void child.terminated.then(killLater);
   const code = await child.ended;
   lease.signal.removeEventListener("abort", onLoss);
@@ -156,7 +158,7 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   };
 }
 
-/** What the child has started and left behind may still be at work: it has as long as the child had, and no longer. */
+/** The child's leftovers may still work: they have as long as the child had, and no longer. */
 async function endLeftovers(child: Child, killAt: number, clock: Clock): Promise<void> {
   while (child.hasLeftovers() && clock.monotonic() < killAt) {
     await new Promise<void>((resolve) => clock.schedule(resolve, leftoverLookMs));

@@ -1,4 +1,4 @@
-// What all interventions have in common: they show what they see, ask, act on that very lease, and say what became of it.
+// The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result.
 
 import type { LeaseClient } from "@leasehold/client";
 import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
@@ -22,7 +22,7 @@ export function operatorOn({ client }: Pick<Connection, "client">, { by }: Pick<
   return new LeaseOperator(client, { by });
 }
 
-/** Asks unless the user has said yes already, or nothing is sent. Throws a CommandError (1) for a no. */
+/** Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no. */
 export async function agreed(
   { global, terminal, signal }: Calling,
   question: { readonly question: string; readonly word?: string },
@@ -32,7 +32,7 @@ export async function agreed(
   throw new CommandError("nothing done", exitCodes.nothing);
 }
 
-/** The reason that was given, or is given now. Throws a UsageError where there is none. */
+/** The given reason, or the answer to a question. Throws a UsageError without a reason. */
 export async function reasonOf(
   { global, terminal, signal }: Calling,
   given: string | undefined,
@@ -44,7 +44,7 @@ export async function reasonOf(
   throw new UsageError("--reason is missing: it is kept in the audit trail, for those who look later");
 }
 
-/** The lease that something was done to. Throws a CommandError: 1 where nobody holds it, 76 where another does. */
+/** The lease of the action. Throws a CommandError: 1 if nobody holds it, 76 if another holder does. */
 export function doneTo(
   result: OperatorResult,
   key: string,
@@ -55,7 +55,7 @@ export function doneTo(
   throw new CommandError(`${shown(key)} was released in the meantime. Nothing done`, exitCodes.nothing);
 }
 
-/** Says what was done: to people in words, to other programs as the audit trail keeps it. */
+/** Reports the action: to people in words, to other programs in the form of the audit trail. */
 export function sayDone(
   { terminal, printer }: Calling,
   { entry }: Extract<OperatorResult, { readonly outcome: "done" }>,

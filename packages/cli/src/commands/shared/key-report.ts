@@ -14,7 +14,7 @@ import { endIn, inColorOf } from "./row-columns.ts";
 
 /** How the lines are written. */
 export interface ReportOptions {
-  /** How wide a line may be; Infinity where there is no terminal. */
+  /** The width of a line; Infinity without a terminal. */
   readonly columns: number;
   readonly paint: Paint;
   readonly zone: "utc" | "local";
@@ -38,7 +38,7 @@ const namesOfPrimitives: Readonly<Record<KeyRow["primitive"], string>> = {
   other: "lease",
 };
 
-/** The lines about a key: each primitive that it is used with, who waits, who held it, and what can be done. */
+/** The lines about a key: its primitives, the waiting callers, the past holders, and the possible actions. */
 export function keyReport(
   details: KeyDetails,
   holders: readonly PastHolder[],
@@ -58,7 +58,7 @@ export function keyReport(
     .flatMap((lines, index) => (index === 0 ? lines : ["", ...lines]));
 }
 
-/** The key, and beside it, or below where there is no room, what is most worth knowing of it. */
+/** The key, and beside it, or below it if there is no room, its most important state. */
 function titleLines(key: string, headline: string, { columns, paint }: ReportOptions): readonly string[] {
   const name = shown(key);
   const beside = `${name}  ${shown(headline)}`;
@@ -91,7 +91,7 @@ function headlineOf({ stateText, note, primitive }: KeyRow, name: string): strin
   return `${name}: ${stateText}${taken}${note === "" ? "" : `; ${note}`}`;
 }
 
-/** A lease in its parts. */
+/** The fields of a lease. */
 function leaseFields(
   lease: DescribedLease,
   { readAt, doneSlot }: KeyDetails,
@@ -231,7 +231,7 @@ function stepsSection(steps: readonly NextStep[], options: ReportOptions): reado
   const { paint } = options;
   const width = Math.max(...steps.map(({ what }) => what.length));
   const widest = Math.max(...steps.map(({ command }) => indent.length + width + 2 + widthOf(command)));
-  // A command line is not broken, for it is there to be copied.
+  // A command line is not broken, so that it can be copied.
   const isBeside = widest <= options.columns;
   return [
     paint("bold", "What you can do"),

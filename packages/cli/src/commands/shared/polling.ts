@@ -1,4 +1,4 @@
-// Looking again and again, until the caller, the user or a closed pipe ends it. A service that fails for a while does not.
+// Polling until the caller, the user or a closed pipe ends it. A service that fails for a while does not end it.
 
 import type { Clock } from "@leasehold/client";
 import { mayPass, settles, sleep } from "@leasehold/client/internal";
@@ -7,10 +7,10 @@ import type { Terminal } from "../../terminal/terminal.ts";
 import { shown } from "../../terminal/text.ts";
 import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../../view/read-cost.ts";
 
-/** How often a table is looked at. */
+/** The default pause between two looks at a table. */
 export const usualPollMs = 2_000;
 
-/** How much looking again and again may cost. */
+/** The allowed cost of polling. */
 export const paceFlags = {
   "max-rcu": whole(
     `read units a second at most (default ${usualUnitsPerSecond}): a larger table is looked at less often`,
@@ -18,7 +18,7 @@ export const paceFlags = {
   ),
 } satisfies Flags;
 
-/** Gives how long after a look the next one may come. */
+/** Returns the pause after a look. */
 export function paceOf({
   every,
   "max-rcu": mostUnitsPerSecond = usualUnitsPerSecond,
@@ -28,21 +28,24 @@ export function paceOf({
   return ({ cost }) => pauseAfter(cost, { everyMs: every ?? usualPollMs, mostUnitsPerSecond });
 }
 
-/** How to look again and again. */
+/** The terms of polling. */
 export interface Polling<Seen = unknown> {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** How long after a look the next one comes, or what tells it by what was seen. */
+  /** The pause after a look, or a function that returns it for what was seen. */
   readonly everyMs: number | ((seen: Seen) => number);
-  /** For how long; the last look comes at its end. @default - for ever */
+  /** The total time; the last look comes at its end. @default - for ever */
   readonly forMs?: number | undefined;
 }
 
 /** How long the last look may take. */
 const lastLookMs = 1_000;
 
-/** Gives what each look has seen. Ends when the time is over or the reader has closed the pipe; rejects when the signal aborts. */
+/**
+ * Yields what each look has seen. Ends when the time is over or the reader has closed the pipe; rejects when the signal
+ * aborts.
+ */
 export async function* looks<Seen>(
   look: () => Promise<Seen>,
   { terminal, clock, signal, everyMs, forMs = Number.POSITIVE_INFINITY }: Polling<Seen>,
@@ -55,7 +58,7 @@ export async function* looks<Seen>(
     try {
       const looking = look();
       if (forMs < Number.POSITIVE_INFINITY) {
-        // A service that hangs ends the wait no later.
+        // A hanging service does not prolong the wait.
         if (!(await settles(clock, looking, Math.max(leftMs(), lastLookMs), signal))) return;
       }
       const seen = await looking;
@@ -63,7 +66,7 @@ export async function* looks<Seen>(
       yield seen;
       failure = "";
     } catch (error) {
-      // What may pass is said once, and not for every look.
+      // An error that may pass is reported once, and not at every look.
       if (!mayPass(error)) throw error;
       const { message } = error;
       if (message !== failure) terminal.complain(`leasehold: ${shown(message)}; trying again`);

@@ -17,24 +17,24 @@ const stylesOfStates: Readonly<Partial<Record<LeaseState, Style>>> = {
   free: "dim",
 };
 
-/** A text in the colour of a state; the text itself tells the state too. */
+/** A text in the colour of a state; the text itself shows the state too. */
 export function inColorOf(state: LeaseState, text: string): Cell {
   const style = stylesOfStates[state];
   return style === undefined ? text : { text, style };
 }
 
-/** `…710169`: enough to tell two numbers apart. */
+/** `…710169`: enough to distinguish two numbers. */
 export function fenceText(fencingToken: number | undefined): string {
   return fencingToken === undefined ? none : `…${String(fencingToken).slice(-6)}`;
 }
 
-/** `19s`, or `9h 12m ago` for what is over. */
+/** `19s`, or `9h 12m ago` after the end. */
 export function endIn(ms: number | undefined): string {
   if (ms === undefined) return none;
   return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
 }
 
-/** The columns of a list of locks. Times are relative, and absolute as well where the user wants that. */
+/** The columns of a list of locks. Times are relative, and on request also absolute. */
 export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">): readonly Column<KeyRow>[] {
   const zone = local ? "local" : "utc";
   const isAbsolute = utc || local;

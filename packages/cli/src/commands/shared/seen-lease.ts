@@ -1,4 +1,4 @@
-// Which lease an operator means, as it is now: so that nothing is done to another holder than the one that was seen.
+// The lease that an operator means, as it is now. So an action cannot hit another holder than the one that was seen.
 
 import type { LeaseRecord } from "@leasehold/client";
 import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
@@ -10,7 +10,7 @@ import { shortestPrefix, tokenPrefix } from "../../view/command-lines.ts";
 import { rememberedHolder } from "../../view/holders.ts";
 import { ownerOf, stateWord } from "../../view/key-rows.ts";
 
-/** The flags that say which lease is meant. */
+/** The flags that select the lease. */
 export const leaseFlags = {
   token: text(
     "TOKEN",
@@ -19,7 +19,7 @@ export const leaseFlags = {
   place: text("SORTKEY", "which lease, where the key has several; --token says it too"),
 } as const;
 
-/** What says which lease is meant. */
+/** The selection of the lease. */
 export interface MeantLease {
   readonly token: string | undefined;
   readonly place: string | undefined;
@@ -28,8 +28,8 @@ export interface MeantLease {
 const mostListed = 8;
 
 /**
- * Finds the lease that is meant. Throws a CommandError: 1 where nobody holds the key, 76 where another holds it than the one
- * that is meant; a UsageError where several leases could be meant.
+ * Finds the selected lease. Throws a CommandError: 1 if nobody holds the key, 76 if another holder than the selected
+ * one has it; a UsageError if several leases match.
  */
 export function seenLease(details: KeyDetails, { token, place }: MeantLease): DescribedLease {
   if (token !== undefined && token.length < shortestPrefix) {
@@ -76,7 +76,7 @@ export function freeError(details: KeyDetails): CommandError {
   return new CommandError(`nobody holds ${shown(details.key)}${ended}. Nothing done`, exitCodes.nothing);
 }
 
-/** Another one holds a key than the one that was meant. */
+/** Another holder than the selected one has the key. */
 export function otherHolderError(holder: LeaseRecord, nowMs: number): CommandError {
   const since = ageText(Math.max(0, nowMs - holder.acquiredAt));
   const message = `held by another since ${since} ago (${shown(holder.owner)}): look again. Nothing done`;

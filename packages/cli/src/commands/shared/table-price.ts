@@ -1,11 +1,11 @@
-// What a table costs that is too large to be read without having been asked for.
+// The cost of reading a table that is too large to be read without the user's consent.
 
 import type { TableSize } from "../../connection.ts";
 import { CommandError, exitCodes } from "../../exit-codes.ts";
 import { costText, dollarsText, readCost, unitsText } from "../../view/read-cost.ts";
 import { TableTooLargeError } from "../../view/table-snapshot.ts";
 
-/** Reads a table; where it is too large, rejects with what all of it would cost. */
+/** Reads a table. If it is too large, rejects with the cost of reading all of it. */
 export async function priceOfTable<T>(
   describeTable: () => Promise<TableSize | undefined>,
   read: () => Promise<T>,
@@ -14,7 +14,7 @@ export async function priceOfTable<T>(
     return await read();
   } catch (error) {
     if (!(error instanceof TableTooLargeError)) throw error;
-    // Ignored: whatever keeps the size away, such as a missing permission, must not hide the price of what was read.
+    // Ignored: an error such as a missing permission must not hide the cost of what was read.
     const size = await describeTable().catch(() => undefined);
     const all =
       size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));

@@ -7,7 +7,7 @@ import type { Page } from "../server.ts";
 
 const mostEntries = 500;
 
-/** What operators did, to what, and why; the latest first. */
+/** The operators' actions and their reasons, the latest first. */
 export function auditPage({ keys, cost }: TableSnapshot): Page {
   const entries = keys.flatMap(({ audit }) => audit).sort((one, other) => other.at - one.at);
   const shown = entries.slice(0, mostEntries);

@@ -11,7 +11,7 @@ import { auditTable } from "./audit.ts";
 
 const mostShown = 200;
 
-/** One key: its holder, its line, its past, and what can be done. */
+/** One key: its holder, its line, its past, and the possible actions. */
 export function keyPage(details: KeyDetails, history: readonly Span[], isReadOnly: boolean): Page {
   const { key, readAt, leases, doneSlot } = details;
   const own = leases.find(({ sortKey }) => sortKey === "lease");

@@ -27,7 +27,7 @@ ${shown.length === 0 ? html`<p class="dim">No lock here: nothing is held, or the
   };
 }
 
-/** What the filters of the address say. */
+/** The filters in the address. */
 function selectionIn(query: URLSearchParams): {
   readonly selection: RowSelection;
   readonly prefix: string;
@@ -73,7 +73,7 @@ function list(rows: readonly KeyRow[], readAt: number): Html {
 <th scope="col" class="number">Waiting</th><th scope="col" class="wide">Note</th></tr></thead><tbody>${rows.map(line)}</tbody></table></div>`;
 }
 
-/** What needs a person. */
+/** The rows that need a person. */
 function attention(snapshot: TableSnapshot): Html | "" {
   const { readAt } = snapshot;
   const rows = snapshot.keys.flatMap(keyRows);

@@ -9,7 +9,7 @@ import type { Page } from "../server.ts";
 
 const secondsPerMonth = 30 * 24 * 60 * 60;
 
-/** The table: what is in it, what looking at it costs, and what the console may do there. */
+/** The table: its content, the cost of reading it, and what the console may do there. */
 export async function tablePage({ connection, reader, isReadOnly, health }: PageContext): Promise<Page> {
   const { client, place, tableName } = connection;
   const { keys, cost, unreadable } = await reader.read();
@@ -51,7 +51,7 @@ const classes: Readonly<Record<Finding["result"], string>> = {
   "not checked": "dim",
 };
 
-/** What is right and wrong with the table's settings; where they cannot be seen, why. */
+/** The findings on the table's settings; or why they cannot be read. */
 async function healthOf(health: PageContext["health"]): Promise<Html> {
   try {
     const findings = await health();

@@ -39,7 +39,7 @@ export function tasksPage(sets: readonly SetCounts[], more: number): Page {
   };
 }
 
-/** The tasks of a set, or those in one state, and what can be done with those that have ended without success. */
+/** The tasks of a set, or those in one state, and the actions on tasks that ended without success. */
 export function setPage(
   set: string,
   state: TaskState | undefined,
