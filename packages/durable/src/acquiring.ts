@@ -5,7 +5,7 @@ import { type DurableLock, longestOwner } from "./durable-lock.ts";
 import { portably, retryService } from "./failures.ts";
 import type { DurableTerms } from "./options.ts";
 
-/** What an attempt leaves in its checkpoint. */
+/** The checkpointed result of an attempt. */
 type Answer =
   | { readonly state: "granted"; readonly handle: LeaseHandle }
   | { readonly state: "done"; readonly slot: string; readonly doneSlot: string }
@@ -42,7 +42,7 @@ export async function acquire(context: DurableContext, { lock, waitMs }: Durable
     serdes: defaultSerdes,
   });
   const owner = ownerOf(context.executionContext.durableExecutionArn, id);
-  // Of the first refusal: before an answer of the service, this machine's clock may be wrong.
+  // The time of the first refusal: before an answer of the service, this machine's clock may be wrong.
   let firstRefusedAt: number | undefined;
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};

@@ -106,7 +106,8 @@ function insideBranch(branch: Branch, held: HeldLease): Branch {
 }
 
 /**
- * The operation has begun already. Awaiting this awaits the operation, and gives lease errors in their own classes.
+ * The operation has begun already. Awaiting this awaits the operation, and rejects with lease errors in their own
+ * classes.
  */
 function translated(operation: DurablePromise<unknown>): DurablePromise<unknown> {
   return new DurablePromise(async () => {

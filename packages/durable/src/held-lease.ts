@@ -94,11 +94,11 @@ export class HeldLease {
   /**
    * Renews the lease while the work goes on: 1 request; 1 more when the lease was released.
    *
-   * A release by this execution is no loss: an earlier invocation may have died before it could say so. Then the repeated
-   * release tells how the lease has ended.
+   * A release by this execution is no loss: an earlier invocation may have died before it could say so. Then the
+   * repeated release reports how the lease has ended.
    */
   async beat(): Promise<Beat> {
-    // Then an invocation may have released it without being able to say so, and another caller may have it.
+    // An invocation may have released the lease and died before it could say so, and another caller may have it.
     if ((await this.#work.promise) === "ended") return { state: "unanswered" };
     try {
       await this.lease.renew();

@@ -12,7 +12,7 @@ export interface DurableLeaseOptions
    */
   readonly leaseDurationMs?: number;
   /**
-   * How long to wait for a lock that is held, in milliseconds. The execution is suspended meanwhile. From 0 to 366 days.
+   * How long to wait for a held lock, in milliseconds. The execution is suspended meanwhile. From 0 to 366 days.
    * @default 0
    */
   readonly waitMs?: number;

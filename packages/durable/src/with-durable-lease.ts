@@ -21,16 +21,16 @@ const mostReleases = 5;
 /**
  * Runs work under a lease that belongs to the durable execution, and not to one of its invocations.
  *
- * The lease is acquired in a step, so a replay goes on with the same lease. The execution itself renews it, every
- * third of its duration, also while it is suspended. The lease is released when the work has ended, in any way. An
- * execution that was stopped, or that timed out, does not renew it any more: it then ends after `leaseDurationMs` at
- * the latest.
+ * The lease is acquired in a step, so a replay goes on with the same lease. The execution itself renews it, every third
+ * of its duration, also while it is suspended. The lease is released when the work has ended, in any way. An execution
+ * that was stopped, or that timed out, does not renew it any more: then the lease ends after `leaseDurationMs` at the
+ * latest.
  *
- * The work gets a context of its own, and may use no other one. The lease is checked before a step, a condition's
- * check, a callback's submitter or an invocation of another function begins in that context. Once the lease is lost,
- * each of them rejects with LeaseLostError, `lease.signal` aborts, and the execution goes on with LeaseLostError,
- * even from a suspension. As always in a durable function, code that waits has to be in a step: the work is suspended
- * where nothing runs in one.
+ * The work gets its own context, and must use no other. The lease is checked before a step, a condition's check, a
+ * callback's submitter or an invocation of another function begins in that context. Once the lease is lost, each of
+ * them rejects with LeaseLostError, `lease.signal` aborts, and the execution goes on with LeaseLostError, even from a
+ * suspension. As always in a durable function, code that waits has to be in a step: the work is suspended where nothing
+ * runs in one.
  *
  * Resolves to the work's result, passed through JSON, if the lease protected the work to its end. That completes its
  * `slot`. Rejects with LeaseUnavailableError, SlotDoneError, LeaseLostError or LeaseServiceError; with the SDK's
@@ -85,8 +85,8 @@ export async function withDurableLease<T>(
 }
 
 /**
- * Refuses a context of another copy of the SDK, before anything is sent: errors of one copy do not keep what they carry in
- * the checkpoints of another one.
+ * Refuses a context of another copy of the SDK, before anything is sent: errors of one copy lose their data in the
+ * checkpoints of another.
  */
 function refuseOtherCopy(operation: object): void {
   if (operation instanceof DurablePromise || operation.constructor.name !== DurablePromise.name) return;
@@ -148,7 +148,7 @@ async function holding<T>(
 interface Hold {
   readonly handle: LeaseHandle;
   readonly ending: Ending;
-  /** What the renewals have found. */
+  /** The loss that the renewals have found. */
   readonly loss?: Loss;
 }
 
@@ -178,7 +178,7 @@ function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
   return Object.assign(new LeaseLostError(key, reason), { message });
 }
 
-/** What the renewals of a lease leave in their checkpoints. */
+/** The checkpointed results of a lease's renewals. */
 type Kept = { readonly state: "begun" } | Beat;
 
 /** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */

@@ -1,12 +1,12 @@
 import { brandClass, LeaseError, mayPass, sleep } from "@leasehold/client/internal";
 import type { HoldTerms } from "./hold.ts";
 
-/** Between two tries to record a slot, at first... */
+/** The first pause between two tries to record a slot... */
 const shortestPauseMs = 50;
-/** ...and at last; each pause is twice as long as the one before. */
+/** ...and the longest; each pause is twice as long as the one before. */
 const longestPauseMs = 2_000;
 
-/** The handler has succeeded, and the service did not confirm that its slot is done: a retry may run it once more. */
+/** The handler has succeeded, but the service did not confirm that its slot is done. A retry may run it once more. */
 export class CompletionFailedError extends LeaseError {
   static {
     brandClass(CompletionFailedError, "CompletionFailedError");
@@ -25,11 +25,11 @@ export class CompletionFailedError extends LeaseError {
 }
 
 /**
- * Releases a lease whose work is done, and records its slot; false where the lock was no longer the lease's.
+ * Releases a lease whose work is done, and records its slot; false if the lease no longer held the lock.
  *
- * Without a slot nothing has to be recorded, and 1 request is made, whatever becomes of it. With a slot the service has
- * to confirm: what it throttles, fails or does not answer is tried again until the signal's margin before the
- * invocation's end; where no end is known, until the lease's. Then an event and an error tell.
+ * Without a slot there is nothing to record, and it makes 1 request, whatever the result. With a slot the service has
+ * to confirm. It repeats a throttled, failed or unanswered request until the signal's margin before the invocation's
+ * end; if no end is known, until the lease's end. After that an event and an error report the failure.
  */
 export async function complete({ lease, invocation, settings: { clock } }: HoldTerms): Promise<boolean> {
   const { key, slot } = lease;

@@ -3,23 +3,25 @@ import { LeaseAbortedError, LeaseUnavailableError, sleep, unlessPassing } from "
 import { type Invocation, isNewer } from "./invocation.ts";
 import type { Settings } from "./settings.ts";
 
-/** A lease whose time nobody states: where the remaining time is unknown, and where it is renewed anyway. */
+/**
+ * The duration of a lease if nothing else determines it: the remaining time is unknown, or the lease is renewed anyway.
+ */
 const renewedLeaseMs = 30_000;
-/** A lease that covers an invocation ends this long after it, so that it never ends first. */
+/** A lease that covers an invocation ends this long after it, so that the lease never ends first. */
 const coverMarginMs = 1_000;
-/** While it waits to replace a holder, how often an invocation looks whether there is another one to ask. */
+/** How often an invocation looks for another holder to ask, while it waits to replace one. */
 const askEveryMs = 1_000;
 
-/** A newer trigger is in the way of one that would have replaced the holder. */
+/** A newer trigger holds the lock, and this invocation would have replaced the holder. */
 export class Superseded extends Error {}
 
-/** A lease that was won, and in what rhythm it wants to be renewed. */
+/** The acquired lease, and the interval of its renewals. */
 export interface Admission {
   readonly lease: Lease;
   readonly renewEveryMs: number | undefined;
 }
 
-/** How long an invocation may wait for the lock, by now. */
+/** How long an invocation may still wait for the lock. */
 export function patienceMs(
   { reserveMs }: Pick<Settings<never>, "reserveMs">,
   remainingMs: number | undefined,
@@ -29,10 +31,10 @@ export function patienceMs(
 }
 
 /**
- * Wins the lock as `whenHeld` says: 1 request where it is free.
+ * Acquires the lock as `whenHeld` says: 1 request if it is free.
  *
- * Rejects with LeaseUnavailableError, SlotDoneError, {@link Superseded}, the signal's reason and whatever else the
- * client rejects with.
+ * Rejects with LeaseUnavailableError, SlotDoneError, {@link Superseded}, the signal's reason and the client's other
+ * errors.
  */
 export async function admit<TEvent>(
   settings: Settings<TEvent>,
@@ -44,7 +46,7 @@ export async function admit<TEvent>(
   const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
   const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
-  // The lease counts from the grant, so that after a wait it covers more than the rest of the invocation.
+  // The lease counts from the grant. So after a wait it covers more than the rest of the invocation.
   const coveringMs =
     heartbeat || remainingMs === undefined ? renewedLeaseMs : Math.ceil(remainingMs) + coverMarginMs;
   const leaseDurationMs = settings.lockAtMostForMs ?? Math.max(coveringMs, lockAtLeastForMs);
@@ -76,7 +78,7 @@ async function replace<TEvent>(
   } catch (error) {
     if (!(error instanceof LeaseUnavailableError)) throw error;
   }
-  // Ends the wait where the asking fails, and the asking where the wait has ended.
+  // Ends the wait if the asking fails, and ends the asking when the wait is over.
   const over = new AbortController();
   askHolders(settings, invocation, over.signal).catch((error: unknown) => over.abort(error));
   try {
@@ -86,7 +88,7 @@ async function replace<TEvent>(
       signal: AbortSignal.any([signal, over.signal]),
     });
   } catch (error) {
-    // What has ended the wait here is said by its own error.
+    // Rethrow the real cause of the abort.
     const { aborted, reason } = over.signal;
     throw aborted && error instanceof LeaseAbortedError && error.cause === reason ? reason : error;
   } finally {
@@ -94,7 +96,7 @@ async function replace<TEvent>(
   }
 }
 
-/** Asks each holder that comes to stop, until the signal aborts. Rejects with {@link Superseded} at a newer one. */
+/** Asks each new holder to stop, until the signal aborts. Rejects with {@link Superseded} if a holder is newer. */
 async function askHolders<TEvent>(
   { client, clock }: Settings<TEvent>,
   invocation: Invocation,
@@ -108,9 +110,9 @@ async function askHolders<TEvent>(
       const holder = await client.inspect(key);
       if (signal.aborted || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
       if (isNewer(holder.owner, invocation)) throw new Superseded();
-      // It may have become ours in the meantime.
+      // This invocation may hold the lock by now.
       if (holder.owner !== owner) await client.requestRevocation(key, { token: holder.token, reason });
-      // Only now: a request that the service failed is made again.
+      // Only now: if the service fails the request, it is repeated.
       asked.add(holder.token);
     });
     await sleep(clock, askEveryMs, signal);

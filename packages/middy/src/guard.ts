@@ -10,16 +10,16 @@ import { type Attempt, stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
 import { refusalTo } from "./trigger.ts";
 
-/** An invocation whose handler is not to run, and what it answers instead. */
+/** An invocation whose handler does not run, and its answer. */
 export interface Skipped {
   readonly skipped: true;
   readonly result: unknown;
 }
 
-/** Lets invocations in, one at a time for each key: what `leaseLock` and `leased` have in common. */
+/** Admits invocations, one at a time for each key: the common part of `leaseLock` and `leased`. */
 export class Guard<TEvent> {
   readonly #settings: Settings<TEvent>;
-  /** The attempts at events that this process makes, by key and owner. */
+  /** This process's attempts at events, by key and owner. */
   readonly #attempts = new Map<string, Attempt>();
 
   /** Throws InvalidOptionsError. */
@@ -27,7 +27,7 @@ export class Guard<TEvent> {
     this.#settings = readOptions(options, makeClient);
   }
 
-  /** Wins the lock for an invocation, or says what it answers without running its handler. */
+  /** Acquires the lock for an invocation, or returns its answer without running its handler. */
   async enter(event: TEvent, context: Context, outer?: AbortSignal): Promise<Hold | Skipped> {
     const settings = this.#settings;
     const { clock } = settings;
@@ -70,7 +70,7 @@ export class Guard<TEvent> {
     } catch (error) {
       close();
       const isHeld = error instanceof LeaseUnavailableError;
-      // The work of an attempt that holds the lock is not done: were this one a success, nobody would try again.
+      // An attempt that holds the lock has not done its work. If this one counted as a success, nobody would try again.
       const isOwn = isHeld && error.holder === invocation.owner && !error.inCooldown;
       const isSkipped = isHeld ? invocation.whenHeld === "skip" && !isOwn : error instanceof SlotDoneError;
       if (isSkipped || error instanceof Superseded) {
@@ -84,9 +84,9 @@ export class Guard<TEvent> {
   }
 
   /**
-   * Waits for the end of an earlier attempt at the same event, which is that of its lease. An attempt that resumes takes an
-   * earlier one's lease over at once, for that one is dead. In the same process it may live: its invocation has ended, by
-   * an early timeout, and its handler still runs.
+   * Waits until an earlier attempt at the same event has ended, which means that its lease has ended. With `resume`, an
+   * attempt takes an earlier attempt's lease over at once, because that attempt is dead. But in the same process it may
+   * be alive: an early timeout has ended its invocation, and its handler still runs.
    *
    * Rejects with LeaseUnavailableError at the deadline, on the monotonic clock, and with the signal's reason.
    */
@@ -100,7 +100,7 @@ export class Guard<TEvent> {
     for (;;) {
       const earlier = this.#attempts.get(id);
       const lease = earlier?.hold?.lock.lease;
-      // Asking for the loss looks at the clock: timers do not run in a frozen process.
+      // Reading the loss looks at the clock: timers do not run in a frozen process.
       if (earlier === undefined || lease?.loss !== undefined) return;
       const leftMs = deadline - clock.monotonic();
       if (leftMs <= 0) {
@@ -115,7 +115,7 @@ export class Guard<TEvent> {
     }
   }
 
-  /** What a caller can do about a refusal, in the words of its own options. */
+  /** The advice for a refusal, in the words of the caller's own options. */
   #adviceOn({ whenHeld }: Invocation, isOwn: boolean): string {
     const { once } = this.#settings;
     if (isOwn && once === false) {
@@ -140,7 +140,7 @@ export class Guard<TEvent> {
   }
 }
 
-/** The same refusal with another advice. One of a full queue has its own. */
+/** The same refusal with another advice. The refusal of a full queue keeps its own advice. */
 function advised(error: LeaseUnavailableError, advice: string, waitedMs: number): LeaseUnavailableError {
   if (error.code !== "LEASE_UNAVAILABLE") return error;
   const { key, holder: owner, expiresAt, inCooldown, pause, retryAfterMs } = error;

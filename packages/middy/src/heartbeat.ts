@@ -1,17 +1,17 @@
 import type { Clock, Lease } from "@leasehold/client";
 import { LeaseError } from "@leasehold/client/internal";
 
-/** After a failed renewal the next one follows in this share of the time that is left... */
+/** A failed renewal is repeated after this share of the time that is left... */
 const retryShare = 0.2;
 /** ...but no sooner than this. */
 const shortestRetryMs = 50;
 
 /**
- * Renews a lease every `intervalMs`, until it ends or the function that it returns is called.
+ * Renews a lease every `intervalMs`, until the lease ends or the returned function is called.
  *
- * A renewal that the service fails is tried again; an error of another kind goes to `onBug`, and ends it.
+ * It repeats a renewal that the service has failed. Any other error goes to `onBug`, and ends the renewals.
  *
- * The client's own heartbeat ends only with the lease; a lease that is left to expire has to be left without one.
+ * The client's own heartbeat ends only with the lease, so a lease that has to expire must not have one.
  */
 export function keepRenewing(
   clock: Clock,

@@ -7,28 +7,28 @@ import type { Settings } from "./settings.ts";
 import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
 
 /**
- * What became of an invocation that held the lock.
+ * The outcome of an invocation that held the lock.
  *
- * - `succeeded`: its handler has ended well.
+ * - `succeeded`: its handler has succeeded.
  * - `failed`: its handler has ended with an error.
- * - `unused`: its handler was not run.
+ * - `unused`: its handler has not run.
  * - `unknown`: its handler may still run.
  */
 export type Outcome = "succeeded" | "failed" | "unused" | "unknown";
 
-/** What a hold is made of. */
+/** The parts of a hold. */
 export interface HoldTerms {
   readonly settings: Pick<Settings<never>, "clock" | "whenHeld" | "timeoutMarginMs" | "timeoutEarlyInMillis">;
   readonly invocation: Invocation;
   readonly lease: Lease;
   readonly renewEveryMs: number | undefined;
   readonly signal: LockSignal;
-  /** Called once the lease has been let go, or has ended by itself. */
+  /** Called when the lease was released, or has ended by itself. */
   readonly close: () => void;
   readonly measure: (metric: "jobSucceeded" | "jobFailed" | "jobSkipped") => void;
-  /** Ends the regard for SIGTERM. */
+  /** Removes the SIGTERM listener. */
   readonly stopListening: () => void;
-  /** Gives what the invocation answers in place of a result. */
+  /** Returns the invocation's answer in place of a result. */
   readonly skipResult: () => unknown;
 }
 
@@ -38,7 +38,7 @@ export class Hold {
   readonly #terms: HoldTerms;
   readonly #stopRenewing: () => void;
   #loss: LeaseLostError | undefined;
-  /** What the heartbeat failed of, where that is no error of the service. */
+  /** The heartbeat's error, if it is no error of the service. */
   #bug: { readonly error: unknown } | undefined;
   #leaving: Promise<void> | undefined;
 
@@ -48,7 +48,7 @@ export class Hold {
     this.lock = {
       lease,
       get signal(): AbortSignal {
-        // Looks at the clock, and aborts ours with it where the lease has run out.
+        // Reading `held` looks at the clock, and aborts our signal too if the lease has expired.
         void lease.held;
         return signal.signal;
       },
@@ -62,11 +62,11 @@ export class Hold {
   }
 
   /**
-   * Lets the lock go, once: 1 request, none for `unknown`. A release that is not confirmed is no error: the lock frees
-   * itself when the lease ends. The completion of a slot has to be confirmed, and is tried again while there is time.
+   * Releases the lock, once: 1 request, none for `unknown`. An unconfirmed release is no error: the lock frees itself
+   * when the lease ends. The completion of a slot has to be confirmed, and is repeated while there is time.
    *
-   * Where the handler succeeded, rejects with LeaseLostError if it had not the lease to its end, unless that was
-   * revoked, and with CompletionFailedError if its slot could not be recorded.
+   * If the handler succeeded, rejects with LeaseLostError if the lease did not last to the handler's end, unless it was
+   * revoked. Also rejects with CompletionFailedError if the slot could not be recorded.
    */
   leave(outcome: Outcome): Promise<void> {
     this.#leaving ??= this.#leave(outcome);
@@ -78,28 +78,28 @@ export class Hold {
     return this.#leaving !== undefined;
   }
 
-  /** Whether its lease was revoked for a newer invocation, so that its failure is none. */
+  /** Whether its lease was revoked for a newer invocation. Then its failure does not count. */
   get isReplaced(): boolean {
     return this.#terms.settings.whenHeld === "replace" && this.#loss?.reason === "revoked";
   }
 
-  /** What it answers in place of a result. */
+  /** The invocation's answer in place of a result. */
   skipResult(): unknown {
     return this.#terms.skipResult();
   }
 
-  /** What Lambda leaves the invocation by now. */
+  /** The time that Lambda still leaves the invocation. */
   remainingMs(): number {
     return this.#terms.invocation.remainingMs() ?? Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Whether an invocation that ended with so much time left may have ended without its handler: by middy's early
-   * timeout, which does not wait for it.
+   * Whether an invocation that ended with this much time left may have ended without its handler: middy's early timeout
+   * does not wait for the handler.
    */
   mayStillRun(remainingMs: number, error: unknown): boolean {
     const { timeoutMarginMs, timeoutEarlyInMillis } = this.#terms.settings;
-    // Who threw our own reason heard our signal, and stopped.
+    // A handler that threw our own reason has seen our signal, and has stopped.
     const thrown = error instanceof LeaseAbortedError ? error.cause : error;
     if (thrown !== undefined && thrown === this.#terms.signal.signal.reason) return false;
     // Timers fire a little late, and the remaining time is cut to whole milliseconds.
@@ -112,7 +112,7 @@ export class Hold {
   async #leave(outcome: Outcome): Promise<void> {
     const { lease, signal, measure, close, stopListening } = this.#terms;
     this.#stopRenewing();
-    // Reading `held` looks at the clock, whatever the timers of a frozen process have missed.
+    // Reading `held` looks at the clock: timers of a frozen process do not run.
     void lease.held;
     this.#loss = lease.loss;
     if (outcome === "unknown") {
@@ -129,11 +129,11 @@ export class Hold {
       isDone = mayBeDone && (await complete(this.#terms));
       if (!mayBeDone) {
         await lease.release().catch((error: unknown) => {
-          // The lock frees itself when its lease ends. The handler's own error comes first; events tell of both.
+          // The lock frees itself when its lease ends. The handler's own error comes first; events report both.
           if (outcome === "succeeded" && !(error instanceof LeaseError)) throw error;
         });
       }
-      // Broken or taken while it had time left, which nothing has told the handler.
+      // The lease was broken or taken while it had time left, and the handler has not noticed.
       if (mayBeDone && !isDone) this.#loss = new LeaseLostError(lease.key, "taken");
     } finally {
       close();

@@ -5,30 +5,30 @@ import type { WhenHeld } from "./options.ts";
 import type { Settings } from "./settings.ts";
 import { defaultWhenHeld } from "./trigger.ts";
 
-/** What one invocation means for the lock. */
+/** The properties of one invocation that the lock needs. */
 export interface Invocation {
   readonly key: string;
-  /** Stays the same over Lambda's retries of an asynchronous event; unique where there is no request id. */
+  /** Stays the same over Lambda's retries of an asynchronous event; unique without a request id. */
   readonly owner: string;
   readonly slot: string | undefined;
   readonly whenHeld: WhenHeld;
-  /** The trigger's own time, in ISO form, if it has one. */
+  /** The time of the trigger, in ISO form, if it has one. */
   readonly triggeredAt: string | undefined;
-  /** What Lambda leaves it; undefined outside Lambda. */
+  /** The time that Lambda leaves it; undefined outside Lambda. */
   readonly remainingMs: () => number | undefined;
-  /** The same without the margin before the end, in which a handler stops. */
+  /** The same, less the margin before the end in which a handler stops. */
   readonly workMs: () => number | undefined;
 }
 
-/** The part of a schedule's event that names the run. */
+/** The part of a schedule's event that identifies the run. */
 interface TimedEvent {
   readonly scheduledTime?: unknown;
   readonly time?: unknown;
 }
 
 /**
- * Reads an invocation. Throws InvalidOptionsError where the event lacks what the options ask of it, and SlotNotDueError
- * where its trigger is dated in the future.
+ * Reads an invocation. Throws InvalidOptionsError if the event lacks what the options need, and SlotNotDueError if its
+ * trigger is dated in the future.
  */
 export function readInvocation<TEvent>(
   settings: Settings<TEvent>,
@@ -63,14 +63,14 @@ export function readInvocation<TEvent>(
       const allowed = "an ISO time there or in event.time; for events without one, a function as once";
       throw new InvalidOptionsError(option, named, allowed);
     }
-    // A slot that is done before its time would keep out every run until then. One that a function names may be any text.
+    // A slot that is done before its time would refuse every run until then. A slot from a function may be any text.
     const dueInMs = date.getTime() - internalsOf(client).context.clock.now();
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(asked, triggeredAt, dueInMs);
     slot = triggeredAt;
   }
   return {
     key: asked,
-    // A holder's label shows its trigger's time to the invocations that would replace it.
+    // The holder's label shows the time of its trigger to the invocations that would replace it.
     owner: whenHeld === "replace" && triggeredAt !== undefined ? `${name}@${triggeredAt}` : name,
     slot,
     whenHeld,
@@ -83,13 +83,13 @@ export function readInvocation<TEvent>(
   };
 }
 
-/** Whether a holder was triggered later than this invocation. */
+/** Whether a holder's trigger is later than this invocation's. */
 export function isNewer(holder: string, { triggeredAt }: Invocation): boolean {
   const itsTime = /@(\d{4}-[^@]+Z)$/.exec(holder)?.[1];
   return itsTime !== undefined && triggeredAt !== undefined && itsTime > triggeredAt;
 }
 
-/** What is read of a context. */
+/** The members of a context that are read. */
 const memberKinds = {
   awsRequestId: "string",
   functionName: "string",
@@ -101,7 +101,7 @@ function refuseUnsupported(context: Context): void {
     throw new InvalidOptionsError("context", value, allowed);
   };
   if (typeof context !== "object" || context === null) refuse(context, "Lambda's context object");
-  // A durable execution suspends without an end that could be noticed, and its replay comes when the lock is another's.
+  // A durable execution suspends without a noticeable end, and replays when the lock is another caller's.
   if ("lambdaContext" in context) {
     refuse(
       "that of a durable execution",

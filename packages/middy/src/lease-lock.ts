@@ -7,7 +7,7 @@ import { answerEarly, type EndingRequest, type Stage, watchRequest } from "./req
 import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
-/** What middy hands to the middleware. */
+/** The request that middy passes to the middleware. */
 export interface LeaseLockRequest<TEvent = unknown> {
   event: TEvent;
   /** The handler finds its lock here. */
@@ -15,7 +15,7 @@ export interface LeaseLockRequest<TEvent = unknown> {
   response: unknown;
   error: unknown;
   earlyResponse?: unknown;
-  // biome-ignore lint/complexity/noBannedTypes: it is how middy's own types say that nothing is asked of it.
+  // biome-ignore lint/complexity/noBannedTypes: middy's own types use it for a middleware without requirements.
   internal: {};
 }
 
@@ -26,21 +26,21 @@ export interface LeaseLockMiddleware<TEvent = unknown> {
   onError(request: LeaseLockRequest<TEvent>): Promise<void>;
 }
 
-/** An event that nobody has declared, as in AWS's own `Handler`: nothing about it is checked. */
+/** An event without a declared type, as in AWS's own `Handler`: nothing about it is checked. */
 export type UndeclaredEvent = Parameters<Handler>[0];
-/** Such an event tells a middy chain nothing about the event of its handler. */
+/** An undeclared event tells a middy chain nothing about its handler's event. */
 export type Declared<TEvent> = 0 extends 1 & TEvent ? unknown : TEvent;
 
 /** One request's hold on the lock. */
 interface Entry {
   readonly hold: Hold;
-  /** What Lambda left the invocation when its outcome was there. */
+  /** The remaining time of the invocation when its outcome was known. */
   remainingMs: number;
   /** Whether the response is a stream, which ends the hold when it ends. */
   isStreaming: boolean;
 }
 
-/** Makes a middleware of what lets invocations in. */
+/** Creates a middleware from a guard. */
 export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<Declared<TEvent>> {
   // Not in `request.internal`, which middy 6 can share between requests.
   const entries = new WeakMap<object, Entry>();
@@ -91,15 +91,15 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
     async onError(request) {
       const entry = entryOf(request);
       if (entry === undefined || entry.hold.isLeft) return;
-      // A stream that nobody reads may still have its producer running.
+      // If nobody reads the stream, its producer may still run.
       await entry.hold.leave(entry.isStreaming ? "unknown" : outcomeOf(entry, "failed", request.error));
-      // Not by an early response: the hooks of outer middlewares have their own to clean up.
+      // No early response here: the hooks of outer middlewares have to clean up.
       if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
 }
 
-/** Not enumerable: what prints the context prints no token. False where the context takes no member. */
+/** Not enumerable, so that printing the context does not print the token. False if the context accepts no member. */
 function setLock(context: Context, value: Lock | undefined): boolean {
   const property = { value, writable: true, configurable: true, enumerable: false };
   return Reflect.defineProperty(Object(context), "lock", property);

@@ -4,17 +4,17 @@ import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
 /**
- * A Lambda handler, as Lambda or middy calls it, and as AWS's types (`Handler`, `SQSHandler`...) want it. It takes two
- * parameters by its `length`: Lambda refuses to run a third one, the callback of old, since Node.js 24.
+ * A Lambda handler, as Lambda or middy calls it, and as AWS's types (`Handler`, `SQSHandler`...) declare it. Its
+ * `length` is two: since Node.js 24, Lambda refuses handlers with the former third parameter, the callback.
  */
 export type LeasedHandler<TEvent, TResult> = (
   event: TEvent,
   context: Context,
-  /** Middy's third argument: its signal is followed. A callback of Lambda's is not called. */
+  /** Middy's third argument: the handler follows its signal. A callback of Lambda is not called. */
   more?: { readonly signal?: AbortSignal } | Callback<TResult>,
 ) => Promise<TResult>;
 
-/** Puts what lets invocations in around a handler. */
+/** Wraps a handler with a guard. */
 export function wrapped<TEvent, TResult>(
   guard: Guard<TEvent>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,

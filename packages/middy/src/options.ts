@@ -10,90 +10,90 @@ import type {
 import type { Context } from "aws-lambda";
 
 /**
- * What an invocation does that finds the lock held.
+ * What an invocation does when the lock is held.
  *
- * - `skip`: its handler is not run; the answer is `skipResult`, and the trigger takes it for a success. An attempt at
- *   the same event that holds the lock is no reason to skip: then it throws.
+ * - `skip`: its handler does not run; the answer is `skipResult`, which the trigger counts as a success. If an attempt
+ *   at the same event holds the lock, it does not skip but throws.
  * - `throw`: rejects with LeaseUnavailableError, so that the trigger retries.
- * - `wait`: waits for the lock and leaves the work at least `reserveMs`; then it throws.
+ * - `wait`: waits for the lock, but leaves the work at least `reserveMs`; then it throws.
  * - `replace`: asks the holder to stop (its signal aborts with the reason `revoked` at its next heartbeat), and waits
  *   for it as `wait` does.
  */
 export type WhenHeld = "skip" | "throw" | "wait" | "replace";
 
-/** Why a handler was not run; undefined where a newer trigger made it stop (`whenHeld: "replace"`). */
+/** Why a handler did not run; undefined if a newer trigger made it stop (`whenHeld: "replace"`). */
 export type SkipReason = LeaseUnavailableError | SlotDoneError | undefined;
 
-/** What a skipped invocation answers, or a function that gives it. */
+/** The answer of a skipped invocation, or a function that returns it. */
 export type SkipResult<TEvent, TResult> =
   | TResult
   | ((event: TEvent, context: Context, reason: SkipReason) => TResult | Promise<TResult>);
 
 /**
- * A handler's result, which a skip does not infer: TypeScript's own `NoInfer` refuses object literals in TypeScript 5.4,
- * where it is one of several possible types.
+ * A handler's result, which a skip must not infer. TypeScript's own `NoInfer` refuses object literals in TypeScript 5.4
+ * if the result is one of several possible types.
  */
 export type ResultOf<TResult> = [TResult][TResult extends unknown ? 0 : never];
 
-/** Options of `leaseLock` and of `leased`. Where an environment variable is named, it is the default. */
+/** Options of `leaseLock` and of `leased`. If an option names an environment variable, the variable is its default. */
 export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /**
-   * Where the client that is made here keeps its leases, in place of `tableName` and the SDK: `lightStore()` of
-   * `@leasehold/client/light`. The SDK stays in the bundle unless `@leasehold/middy/light` is imported.
+   * The store of the client that is made here, in place of `tableName` and the SDK: `lightStore()` of
+   * `@leasehold/client/light`. The SDK stays in the bundle unless you import `@leasehold/middy/light`.
    * @default - DynamoDB, by the client of the entry
    */
   readonly store?: LeaseStore;
   /** The client to use. @default - one for `tableName`, made once, with the other defaults of a LeaseClient */
   readonly client?: LeaseClient;
-  /** The lease table's name or ARN; beside `client`, it is only what metrics say. @default - LEASEHOLD_TABLE_NAME */
+  /** The lease table's name or ARN; together with `client`, only metrics use it. @default - LEASEHOLD_TABLE_NAME */
   readonly tableName?: string;
   /** The lock's key. @default - LEASEHOLD_KEY */
   readonly key?: string | ((event: TEvent, context: Context) => string);
   /**
    * What to do while another caller holds the lock.
-   * @default - LEASEHOLD_WHEN_HELD; else "skip" for a schedule, for an event without records beside `once`, and for a
-   * request of an HTTP API, which is answered with 423; else "throw", so that the trigger sends the event again
+   * @default - LEASEHOLD_WHEN_HELD; else "skip" for a schedule, for an event without records with `once`, and for a
+   * request of an HTTP API, which gets 423; else "throw", so that the trigger sends the event again
    */
   readonly whenHeld?: WhenHeld;
   /**
-   * With `whenHeld: "wait"`: in which order the invocations that wait get the lock: `fair()` of `@leasehold/client/fair` for
-   * the order in which they came. An invocation that finds as many waiting as may rejects with QueueFullError.
+   * With `whenHeld: "wait"`: the order in which waiting invocations get the lock. `fair()` of `@leasehold/client/fair`
+   * is first come, first served. If the line is full, an invocation rejects with QueueFullError.
    * @default - the first one that tries after a release gets it
    */
   readonly order?: WaitOrder;
   /**
-   * What a skipped invocation answers, or a function that gives it.
+   * The answer of a skipped invocation, or a function that returns it.
    * @default - to a request of an HTTP API that found the lock held: 423 (Locked) with Retry-After; to an authorizer's: a
    * denial; else nothing
    */
   readonly skipResult?: SkipResult<TEvent, TResult>;
   /**
-   * The lease's duration: after a crash the lock is not free for this long.
-   * @default - LEASEHOLD_LOCK_AT_MOST_FOR_MS; else the invocation's remaining time and a second, which needs no renewal;
-   * else, with a heartbeat or where no remaining time is known, 30000
+   * The lease's duration: after a crash the lock stays held for this long.
+   * @default - LEASEHOLD_LOCK_AT_MOST_FOR_MS; else the invocation's remaining time and a second, which needs no
+   * renewal; else, with a heartbeat or without a known remaining time, 30000
    */
   readonly lockAtMostForMs?: number;
   /** The lock's cooldown after an early end lasts until this long after the acquisition. @default - LEASEHOLD_LOCK_AT_LEAST_FOR_MS, else 0 */
   readonly lockAtLeastForMs?: number;
   /**
    * Renews the lease while the handler runs: `true` for every third of its duration, or an interval in milliseconds.
-   * Needed where `lockAtMostForMs` is shorter than the work, and to hear of a revocation.
-   * @default - LEASEHOLD_HEARTBEAT_MS, else true for `whenHeld: "replace"` and where no remaining time is known
+   * Needed if `lockAtMostForMs` is shorter than the work, and to notice a revocation.
+   * @default - LEASEHOLD_HEARTBEAT_MS, else true for `whenHeld: "replace"` and without a known remaining time
    */
   readonly heartbeat?: boolean | number;
   /**
-   * Runs each slot once: `true` for the slot that the trigger names by its time (`event.scheduledTime`, else
-   * `event.time`), or a function that names it in printable ASCII; slots have to sort in the order of the runs. A slot
-   * that is done, or earlier than one that is done, is always skipped, whatever `whenHeld` says. A trigger whose time lies
-   * ahead by more than a minute is rejected with SlotNotDueError: done, it would keep out every run until then.
+   * Runs each slot once: `true` for the trigger's time (`event.scheduledTime`, else `event.time`) as the slot, or a
+   * function that returns the slot in printable ASCII. Slots have to sort in the order of the runs. A slot that is
+   * done, or earlier than one that is done, is always skipped, whatever `whenHeld` says. A trigger whose time is more
+   * than a minute ahead is rejected with SlotNotDueError: once done, its slot would refuse every run until then.
    * @default - LEASEHOLD_ONCE is "true"
    */
   readonly once?: boolean | ((event: TEvent, context: Context) => string);
   /**
-   * Takes over at once what an earlier attempt at the same event (with the same request id) still holds. Two handlers
-   * can run then: Lambda may deliver one event to two environments at once, and the first handler hears of its loss at its
-   * next renewal. Use it where retries must not wait for a dead lease, and where every write checks the lease. Refused
-   * beside `once`, which never takes over a living run.
+   * Takes over at once the lease of an earlier attempt at the same event (with the same request id). Then two handlers
+   * can run: Lambda may deliver one event to two environments at once, and the first handler notices its loss at its
+   * next renewal. Use it if retries must not wait for a dead lease, and if every write checks the lease. Refused
+   * together with `once`, which never takes over a living run.
    * @default false
    */
   readonly resume?: boolean;
@@ -107,25 +107,25 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    */
   readonly timeoutMarginMs?: number;
   /**
-   * What `middy()` was given under this name. Needed only beside a `timeoutEarlyResponse` of your own: it is how a
-   * response that came early is told from the handler's. @default 5
+   * The same value as you gave `middy()`. Needed only with your own `timeoutEarlyResponse`: it distinguishes an early
+   * response from the handler's. @default 5
    */
   readonly timeoutEarlyInMillis?: number;
   /**
-   * Receives the events of the client that is made for `tableName`: one listener or several, beside the metrics. Refused
-   * beside `client`, which has its own. @default - nobody
+   * Receives the events of the client that is made for `tableName`: one listener or several, besides the metrics.
+   * Refused together with `client`, which has its own. @default - none
    */
   readonly onEvent?: LeaseEventListener | readonly LeaseEventListener[];
   /** The job's name in metrics. @default - LEASEHOLD_JOB, else none */
   readonly job?: string;
   /**
-   * Writes a line of metrics, or `false` for none. The events of a `client` of yours are measured by its own `onEvent`.
-   * @default - writes to the standard output, past the log format and the log level that the function may have
+   * Writes a line of metrics, or `false` for none. Your own `client` measures its events by its own `onEvent`.
+   * @default - writes to the standard output, past the function's log format and log level
    */
   readonly metrics?: false | ((line: string) => void);
   /**
-   * Measures the events of each lock by itself, too, with the dimension `Key`: `true`, or a function that gives a group of
-   * keys. CloudWatch bills each value as further metrics; see `metricsListener`. @default false
+   * Also measures the events of each lock by itself, with the dimension `Key`: `true`, or a function that returns a
+   * group of keys. CloudWatch bills each value as further metrics; see `metricsListener`. @default false
    */
   readonly keyDimension?: boolean | ((key: string) => string | undefined);
   /** Clocks and timers. @default - the machine's own */

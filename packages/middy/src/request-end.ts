@@ -1,33 +1,35 @@
 import { InvalidOptionsError } from "@leasehold/client/internal";
 
-/** What middy hands to its middlewares, as far as its end can be told from it. */
+/** The part of middy's request that shows its end. */
 export interface EndingRequest {
   response: unknown;
   error: unknown;
   earlyResponse?: unknown;
 }
 
-/** Who wants to know how a request goes on. */
+/** An observer of a request's progress. */
 export interface RequestObserver {
-  /** The handler's result, or an error, is there: the moment by which to tell whether the handler still runs. */
+  /**
+   * The handler has returned its result, or an error: from this moment it is decided whether the handler still runs.
+   */
   onOutcome(): void;
-  /** The request ends now, without the remaining hooks. It rejects in place of the response. */
+  /** The request ends now, without the remaining hooks. A rejection replaces the response. */
   onCutShort(stage: Stage, error: unknown): Promise<void>;
 }
 
 /** How far a request has come. */
 export type Stage = "before" | "after" | "failed";
 
-/** Who watches a request; more than one where a chain has more than one lock. */
+/** The observers of a request; several if a chain has several locks. */
 const watched = new WeakMap<EndingRequest, RequestObserver[]>();
 
 /**
- * Watches a request of middy's for ends that its hooks do not see.
+ * Watches a middy request for ends that its hooks do not see.
  *
- * A hook that answers early ends the request without the hooks that follow, ours perhaps among them. Middy does that by
- * `request.response = request.earlyResponse`, and then returns the response from an async function: a promise that is
- * put there is waited for. A hook of `onError` that throws also skips the rest; that is noticed when middy stores the
- * new error, but cannot be waited for.
+ * A hook that answers early ends the request without the following hooks, and ours may be among them. Middy does that
+ * by `request.response = request.earlyResponse`, and then returns the response from an async function: so middy waits
+ * for a promise in its place. An `onError` hook that throws also skips the rest. The observer notices that when middy
+ * stores the new error, but middy cannot wait then.
  */
 export function watchRequest(request: EndingRequest, observer: RequestObserver): void {
   const present = watched.get(request);
@@ -59,13 +61,13 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
           return;
         }
         const ending = onCutShort();
-        // A failed request that answers undefined is not answered: middy throws its error.
+        // An undefined answer does not answer a failed request: middy throws its error.
         if (stage === "failed" && value === undefined) return;
         pending = ending.then(() => {
           if (response === pending) response = value;
           return value;
         });
-        // Ignored: it is left alone should the request fail instead.
+        // Ignored: the promise is dropped if the request fails instead.
         pending.catch(() => undefined);
         response = pending;
       },
@@ -91,10 +93,10 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
 }
 
 /**
- * Answers a request in place of its handler, and of the middlewares that follow.
+ * Answers a request in place of its handler and the following middlewares.
  *
- * Middy sets the response to the early answer next. Before its version 6 it did not know of early answers: it looks
- * whether there is a response, and would run the handler without the lock. There the look throws InvalidOptionsError.
+ * Middy then sets the response to the early answer. Versions before 6 do not know early answers: they check whether
+ * there is a response, and would run the handler without the lock. There the check throws InvalidOptionsError.
  */
 export function answerEarly(request: EndingRequest, answer: unknown): void {
   request.earlyResponse = answer;

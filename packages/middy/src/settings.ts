@@ -1,4 +1,4 @@
-/** The options of `leaseLock` and `leased`, with what the environment gives and the defaults. */
+/** The options of `leaseLock` and `leased`, with the environment's values and the defaults. */
 import type { LeaseClientOptions, LeaseStore } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import {
@@ -20,18 +20,18 @@ import {
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
 import type { LeaseLockOptions } from "./options.ts";
 
-/** Makes the client of a lock that is given none; the entries differ in it. */
+/** Creates the client of a lock without a `client`; the entries differ in it. */
 export type MakeClient = (
   options: Pick<LeaseClientOptions, "tableName" | "store" | "clock" | "onEvent">,
 ) => LeaseClient;
 
 type Defaults = "lockAtLeastForMs" | "once" | "resume" | "timeoutMarginMs" | "timeoutEarlyInMillis" | "clock";
 
-/** Options as they are used: complete, and validated as far as they can be before there is an event. */
+/** The complete options, validated as far as possible without an event. */
 export interface Settings<TEvent>
   extends Omit<LeaseLockOptions<TEvent>, Defaults | "client" | "key">,
     Required<Pick<LeaseLockOptions<TEvent>, Defaults | "client" | "key">> {
-  /** Whether the client was made here, so that it may be closed here. */
+  /** Whether the client was created here, so that it may be closed here. */
   readonly ownsClient: boolean;
   readonly writeMetrics: ((line: string) => void) | undefined;
 }
@@ -72,7 +72,7 @@ const rules: Rules<LeaseLockOptions<never>> = {
 /** The environment variables that stand for options. */
 const { keyPrefix: _, heartbeatMs: heartbeat, ...others } = environmentNames;
 const variables = { ...others, heartbeat };
-/** These stay texts, whatever they say. */
+/** These options stay texts, whatever their value is. */
 const textOptions = ["tableName", "key", "job"];
 
 /** Completes the options from the environment. Throws InvalidOptionsError; sends nothing. */
@@ -103,7 +103,7 @@ function parsed(text: string): unknown {
   return /^\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Checks what has to fit together, and adds the defaults. */
+/** Checks the rules between options, and adds the defaults. */
 function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClient): Settings<TEvent> {
   const { key, whenHeld, order, heartbeat, lockAtMostForMs: most, metrics = writeLine } = given;
   const { lockAtLeastForMs = 0, once = false, resume = false, clock = systemClock } = given;

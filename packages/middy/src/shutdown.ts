@@ -3,13 +3,13 @@ import type { Hold } from "./hold.ts";
 import type { Settings } from "./settings.ts";
 import { InvocationEndingError } from "./signal.ts";
 
-/** An attempt at an event, from before it waits for its lock to the end of its lease. */
+/** An attempt at an event, from before the wait for its lock to the end of its lease. */
 export interface Attempt {
   readonly settings: Pick<Settings<never>, "client" | "ownsClient">;
   readonly signal: { abort(reason: unknown): void };
   /** Its hold on the lock; undefined while it waits. */
   hold: Hold | undefined;
-  /** Resolves once it has given its wait up, or its lease has been let go. */
+  /** Resolves when it has given up its wait, or has released its lease. */
   readonly ended: Promise<void>;
 }
 
@@ -19,16 +19,17 @@ const graceMs = 250;
 const running = new Set<Attempt>();
 
 /**
- * Tells it of a SIGTERM while it runs: its signal aborts, and it has 250 ms to stop and to release its lease. What
- * does not stop in time is not released, for it works on until the very end; its lease expires.
+ * Informs an attempt of a SIGTERM while it runs: its signal aborts, and it has 250 ms to stop and to release its lease.
+ * If it does not stop in time, its lease is not released but expires, because it works on until the end.
  *
- * A wait is given up at once, and the process lives until its ticket has left the queue, within the same 250 ms.
+ * A waiting attempt gives up at once, and the process lives until its ticket has left the queue, within the same 250
+ * ms.
  *
- * A listener is registered only while something runs, so that an idle process dies of SIGTERM as it always did.
- * Returns the function that ends it.
+ * A listener is registered only while something runs, so that an idle process still dies of SIGTERM. The returned
+ * function ends it.
  */
 export function stopOnShutdown(it: Attempt): () => void {
-  // The first listener, so that it can count the others, also the ones that are called once.
+  // The first listener, so that it can count the others, even those that are called once.
   if (running.size === 0) process.prependListener("SIGTERM", onSigterm);
   running.add(it);
   return () => {
@@ -38,7 +39,7 @@ export function stopOnShutdown(it: Attempt): () => void {
 }
 
 function onSigterm(): void {
-  // Other listeners decide themselves when the process ends, and may still need the clients.
+  // Other listeners decide when the process ends, and may still need the clients.
   const isAlone = process.listenerCount("SIGTERM") === 1;
   const all = [...running];
   const waiting = all.filter(({ hold }) => hold === undefined);
@@ -53,16 +54,16 @@ function onSigterm(): void {
   void Promise.all(all.map(({ ended }) => ended))
     .then(() => Promise.all(waiting.map(settle)))
     .then((settled) => {
-      // A wait whose end cannot be seen has the whole time.
+      // If the end of a wait cannot be seen, it has the whole time.
       if (!settled.includes(false)) die();
     });
 }
 
 /**
- * Waits until what a wait has left in the table is removed; false where that cannot be waited for.
+ * Waits until the items that a wait has left in the table are removed; false if that is not possible.
  *
- * That is where the client is the user's, who may have other leases in it, and where a handler that outlived its
- * invocation may still run under a lease of the client's, which closing would release.
+ * It is not possible with the user's own client, which may hold other leases. Nor if a handler that outlived its
+ * invocation may still run under a lease of the client, because closing the client would release that lease.
  */
 async function settle({ settings: { client, ownsClient } }: Attempt): Promise<boolean> {
   if (!ownsClient || client.held().length > 0) return false;

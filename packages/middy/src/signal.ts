@@ -1,19 +1,19 @@
 import type { Clock, Lease } from "@leasehold/client";
 import { brandClass, LeaseError, onAbort } from "@leasehold/client/internal";
 
-/** What a handler gets. */
+/** The lock as a handler sees it. */
 export interface Lock {
   readonly lease: Lease;
   /**
    * Aborts when the handler should stop: with a LeaseLostError when the lease is lost or revoked, and with an
    * {@link InvocationEndingError} shortly before the function's timeout and when the environment shuts down.
    *
-   * Reading it looks at the clock, so that a process that was frozen does not go by its timers alone.
+   * Reading it looks at the clock, because the timers of a process that was frozen may be late.
    */
   readonly signal: AbortSignal;
 }
 
-/** The invocation has no time left: the handler should stop in order while it can. */
+/** The invocation has no time left: the handler should stop now, while it can do so in order. */
 export class InvocationEndingError extends LeaseError {
   static {
     brandClass(InvocationEndingError, "InvocationEndingError");

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 
-/** The stream that a response consists of, or has for its body. */
+/** The stream of a response: the response itself, or its body. */
 export function streamOf(response: unknown): AsyncIterable<unknown> | undefined {
   if (isStream(response)) return response;
   const body = (response as { readonly body?: unknown } | null | undefined)?.body;
@@ -9,8 +9,8 @@ export function streamOf(response: unknown): AsyncIterable<unknown> | undefined 
 }
 
 /**
- * Gives the response with a stream in place of its own that ends only when `onEnd` has: what reads it to its end has
- * then waited for it. `onEnd` learns whether the whole stream was read.
+ * Returns the response with another stream, which ends only when `onEnd` has: so a reader of the whole stream waits for
+ * `onEnd`. `onEnd` learns whether the whole stream was read.
  */
 export function withStreamEnd(
   response: unknown,
@@ -18,13 +18,13 @@ export function withStreamEnd(
   onEnd: (isWhole: boolean) => Promise<void>,
 ): unknown {
   const guarded = Readable.from(untilEnd(stream, onEnd));
-  // A platform's Response reads the stream that it was made of, whatever its member says.
+  // A platform's Response reads the stream that it was created from, whatever its member is.
   if (isPlatformResponse(response)) {
     return new Response(Readable.toWeb(guarded) as ConstructorParameters<typeof Response>[0], response);
   }
   if (response === stream) return guarded;
   const body = { value: guarded, writable: true, configurable: true, enumerable: true };
-  // In the object itself, so that it keeps its class and what is private to it.
+  // In the object itself, so that it keeps its class and its private state.
   if (Reflect.defineProperty(response as object, "body", body)) return response;
   return Object.create(Object.getPrototypeOf(response), {
     ...Object.getOwnPropertyDescriptors(response),
@@ -54,7 +54,7 @@ function isStream(value: unknown): value is AsyncIterable<unknown> {
   return value instanceof Readable || isWebStream(value);
 }
 
-/** By its method: to load the platform's class takes longer than to load this middleware. */
+/** By its method: loading the platform's class takes longer than loading this middleware. */
 function isWebStream(value: unknown): value is ReadableStream<unknown> {
   return typeof (value as Partial<ReadableStream> | null | undefined)?.getReader === "function";
 }

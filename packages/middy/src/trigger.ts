@@ -1,23 +1,23 @@
 import type { LeaseUnavailableError } from "@leasehold/client";
 import type { WhenHeld } from "./options.ts";
 
-/** The members by which events are told apart. */
+/** The members that distinguish events. */
 interface Marks {
   readonly [name: string]: unknown;
   readonly requestContext?: Readonly<Record<string, unknown>>;
 }
 
-/** Gives the answer to a request in its trigger's own form. */
+/** Returns the answer to a request in its trigger's own form. */
 type Refusal = (event: Marks, error: LeaseUnavailableError) => object;
 
-/** What an invocation does that finds the lock held, where its options do not say. */
+/** What an invocation does when the lock is held, unless its options say so. */
 export function defaultWhenHeld(event: unknown, isOnce: boolean): WhenHeld {
   if (refusalFor(event) !== undefined) return "skip";
   return isSchedule(event) || (isOnce && !hasRecords(event)) ? "skip" : "throw";
 }
 
 /**
- * What a skipped invocation answers where its options do not say: a refusal to a caller that waits for a status, and
+ * The answer of a skipped invocation, unless its options say so: a refusal to a caller that waits for a status, and
  * nothing to others. It names neither the key nor the holder.
  */
 export function refusalTo(event: unknown, error: LeaseUnavailableError): object | undefined {
@@ -28,7 +28,10 @@ function marksOf(event: unknown): Marks {
   return (event ?? {}) as Marks;
 }
 
-/** In a queue, a stream, a topic or a pipe: after a success they are deleted, or passed over for good. */
+/**
+ * Records of a queue, a stream, a topic or a pipe: after a success, the source deletes them or passes over them for
+ * good.
+ */
 function hasRecords(event: unknown): boolean {
   const { Records, records, eventSource } = marksOf(event);
   return [event, Records, records].some(Array.isArray) || typeof eventSource === "string";
@@ -37,10 +40,10 @@ function hasRecords(event: unknown): boolean {
 /** The event's type of EventBridge's scheduled rules and, without an input of its own, of EventBridge Scheduler. */
 const scheduledEvent = "Scheduled Event";
 const schedulers: readonly unknown[] = ["aws.events", "aws.scheduler"];
-/** The whole event of a `SingletonJob`. With other members it may be an order that has a time. */
+/** The whole event of a `SingletonJob`. An event with other members may be an order that has a time. */
 const jobEvent: readonly string[] = ["job", "scheduledTime", "executionId", "input"];
 
-/** Whether an event is a tick: the next one asks for the same work. */
+/** Whether an event is a tick: the next tick asks for the same work. */
 function isSchedule(event: unknown): boolean {
   const { source, "detail-type": type, scheduledTime } = marksOf(event);
   if (schedulers.includes(source)) return type === scheduledEvent;
@@ -50,7 +53,7 @@ function isSchedule(event: unknown): boolean {
   );
 }
 
-/** What tells a request: of an HTTP API or a function URL, a REST API, a load balancer, VPC Lattice. */
+/** The marks of a request: of an HTTP API or a function URL, a REST API, a load balancer, VPC Lattice. */
 const requestMarks = ["http", "httpMethod", "elb", "targetGroupArn"];
 
 function refusalFor(event: unknown): Refusal | undefined {
@@ -60,9 +63,9 @@ function refusalFor(event: unknown): Refusal | undefined {
   // VPC Lattice's first version has no context.
   if (typeof raw_path === "string" && typeof method === "string") return locked;
   if (typeof requestContext !== "object" || requestContext === null) return undefined;
-  // AppSync's, which keeps this answer for no other request.
+  // An AppSync authorizer's, which does not cache this answer for other requests.
   if (typeof authorizationToken === "string") return () => ({ isAuthorized: false, ttlOverride: 0 });
-  // A WebSocket begins with a request. Its messages have no status: their sender hears of an error alone.
+  // A WebSocket begins with a request. Its messages have no status: only an error reaches their sender.
   const isRequest =
     requestContext.eventType === "CONNECT" || requestMarks.some((mark) => mark in requestContext);
   return isRequest ? locked : undefined;
@@ -71,7 +74,7 @@ function refusalFor(event: unknown): Refusal | undefined {
 function locked(event: Marks, { statusCode, headers }: LeaseUnavailableError): object {
   const answered = { ...headers, "Content-Type": "text/plain" };
   const body = `Locked: try again in ${headers["Retry-After"]} s`;
-  // A load balancer takes headers in the form in which it sends them.
+  // A load balancer accepts headers in the form in which it sends them.
   if (event.headers !== undefined || event.multiValueHeaders === undefined)
     return { statusCode, headers: answered, body };
   const multiValueHeaders = Object.fromEntries(

@@ -28,8 +28,8 @@ export interface InstrumentationOptions {
   /** Makes the metrics. @default - the global one, as it is at the call: start your SDK before */
   readonly meterProvider?: MeterProvider;
   /**
-   * Whether metrics have the attribute `leasehold.lock.key`, as spans always have. Each value is a time series of its own,
-   * so a function can give a group of keys, such as `(key) => key.split("/")[0]`, or undefined for none.
+   * Whether metrics have the attribute `leasehold.lock.key`, which spans always have. Each value is a separate time
+   * series, so a function can return a group of keys, such as `(key) => key.split("/")[0]`, or undefined for none.
    * @default false
    */
   readonly keyDimension?: boolean | KeyDimension;
@@ -44,8 +44,8 @@ const rules: Rules<InstrumentationOptions> = {
 const scope = "@leasehold/opentelemetry";
 
 /**
- * Makes spans and metrics of what all Leasehold clients of this process do, from now on. Returns what ends that; spans of
- * leases that are still held end with it.
+ * From now on, creates spans and metrics for all Leasehold clients of this process. The returned function ends that,
+ * and also ends the spans of leases that are still held.
  *
  * Call it once, after your OpenTelemetry SDK has started. It sends no requests, and neither tokens nor payloads. Spans of
  * calls to acquire and of leases are children of the span that was active in the call. Throws InvalidOptionsError.

@@ -1,10 +1,10 @@
-/** The metrics: what is counted and measured of each event. A lock's key is an attribute of theirs by choice alone. */
+/** The metrics: the counts and measurements of each event. They have a lock's key only if the user asks for it. */
 import type { LeaseEvent } from "@leasehold/client";
 import type { SingleFlightEvent } from "@leasehold/client/single-flight";
 import type { Attributes, Counter, Meter, MetricAdvice } from "@opentelemetry/api";
 import { attributeNames, metricNames, outcomes } from "./names.ts";
 
-/** Gives the value of `leasehold.lock.key` on metrics: a group of keys, or undefined for none. */
+/** Returns the value of `leasehold.lock.key` on metrics: a group of keys, or undefined for none. */
 export type KeyDimension = (key: string) => string | undefined;
 
 const seconds = (ms: number): number => ms / 1_000;
@@ -18,7 +18,7 @@ const longTimes: MetricAdvice = {
   explicitBucketBoundaries: [0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 1_800, 3_600, 14_400],
 };
 
-/** Makes the instruments, and gives what records with them. */
+/** Creates the instruments, and records with them. */
 export class Instruments {
   readonly #keyOf: KeyDimension;
   readonly #recordAcquire: (ms: number, attributes: Attributes) => void;
@@ -125,18 +125,18 @@ export class Instruments {
     };
   }
 
-  /** Takes note of a call to acquire that has ended. */
+  /** Records a call to acquire that has ended. */
   acquire(keys: readonly string[], ms: number, attributes: Attributes): void {
     const [key] = keys;
     this.#recordAcquire(ms, { ...attributes, ...(keys.length === 1 && this.#about(key)) });
   }
 
-  /** Takes note of an event of a client. */
+  /** Records an event of a client. */
   event(event: LeaseEvent): void {
     this.#recordEvent(event, this.#about("key" in event ? event.key : undefined));
   }
 
-  /** Takes note of an event of a SingleFlight. */
+  /** Records an event of a SingleFlight. */
   flight(event: SingleFlightEvent): void {
     this.#recordFlight(event, this.#about(event.key));
   }
@@ -146,17 +146,17 @@ export class Instruments {
   }
 }
 
-/** What metrics say of a lock's key. */
+/** The attributes of metrics for a lock's key. */
 export function keyAttribute(value: string | undefined): Attributes {
   return value === undefined ? {} : { [attributeNames.key]: value };
 }
 
-/** How a lease that was released has ended. */
+/** The outcome of a released lease. */
 export function releaseOutcome(isConfirmed: boolean): string {
   return isConfirmed ? outcomes.released : outcomes.unconfirmed;
 }
 
-/** What `error.type` says of an error: its code, such as `LEASE_LOST`, else its class. */
+/** The value of `error.type` for an error: its code, such as `LEASE_LOST`, else its class. */
 export function errorName(error: unknown): string {
   if (!(error instanceof Error)) return "_OTHER";
   const { code, name } = error as Error & { readonly code?: unknown };

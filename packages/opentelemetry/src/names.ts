@@ -66,6 +66,6 @@ export const outcomes = {
   /** It was released, but the service did not confirm that. */
   unconfirmed: "unconfirmed",
   lost: "lost",
-  /** This process heard no more of the lease: it was handed to another one. */
+  /** This process has seen no more events of the lease: it was handed to another process. */
   unknown: "unknown",
 } as const;

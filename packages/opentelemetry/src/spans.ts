@@ -1,6 +1,6 @@
 /**
- * The spans: one for each call to acquire, and one for each lease from its grant to its end. Both are children of what
- * was active in the call; the lease's links to the call's.
+ * The spans: one for each call to acquire, and one for each lease from its grant to its end. Both are children of the
+ * span that was active in the call; the lease's span links to the call's.
  */
 import type {
   AcquiredEvent,
@@ -25,7 +25,7 @@ export interface Call {
   readonly startedAt: number;
 }
 
-/** Outcomes that are answers and no failures, by the code of their error. */
+/** Outcomes that are answers and not failures, by the code of their error. */
 const answers: Readonly<Record<string, string>> = {
   LEASE_UNAVAILABLE: outcomes.unavailable,
   LEASE_QUEUE_FULL: outcomes.queueFull,
@@ -62,7 +62,7 @@ export function endCall({ trace, span }: Call): Attributes {
   return ended;
 }
 
-/** Notes in a call's span what it has met; an event that is about another call is left out. */
+/** Notes in a call's span what it has met. An event of another call is left out. */
 export function noteInCall(call: Call | undefined, event: ContendedEvent | TakeoverEvent): void {
   if (!isOf(call, event)) return;
   const { key, sortKey } = event;
@@ -86,7 +86,7 @@ function isOf(
   return call?.trace.keys.includes(key) === true && call.trace.owner === owner;
 }
 
-/** Without a word of a lease for so long after its expiry, it goes on in another process, or has gone with it. */
+/** After this long without an event since its expiry, a lease goes on in another process, or that process has ended. */
 const silenceMs = 60_000;
 
 /** The leases that this process holds, and their spans. */
@@ -129,7 +129,7 @@ export class HeldLeases {
     lease.span.addEvent(spanNames.renewed);
   }
 
-  /** Ends the span of a lease; a lease that was lost may be released later, and has ended by then. */
+  /** Ends the span of a lease. If a lost lease is released later, its span has ended already. */
   end(event: LostEvent | ReleasedEvent): void {
     const id = idOf(event);
     const span = this.#leases.get(id)?.span;
@@ -139,7 +139,7 @@ export class HeldLeases {
       span.setAttribute(outcome, releaseOutcome(event.confirmed));
     } else {
       span.setAttributes({ [outcome]: outcomes.lost, [lostReason]: event.reason });
-      // Its holder was asked to stop: nothing has failed.
+      // The holder was asked to stop: nothing has failed.
       if (event.reason !== "revoked") {
         span.setAttribute(errorType, "LEASE_LOST");
         fail(span, `the lease is lost (${event.reason})`);
@@ -148,12 +148,12 @@ export class HeldLeases {
     span.end();
   }
 
-  /** Ends the spans of all that is still held here. */
+  /** Ends the spans of all leases that are still held here. */
   stop(): void {
     for (const id of [...this.#leases.keys()]) this.#forget(id);
   }
 
-  /** At most once a minute: the time is this machine's, and expiries are the service's. */
+  /** At most once a minute. The time is this machine's, and expiries are the service's. */
   #sweep(): void {
     const now = Date.now();
     if (now < this.#nextSweepAt) return;

@@ -79,7 +79,7 @@ export class Attempt {
       try {
         const isSuccess = state === "succeeded";
         const { wasOurs = false, isRecorded } = await lease.end(isSuccess);
-        // A slot that is done and was not ended by this attempt was done by another.
+        // If the slot is done but this attempt has not ended it, another attempt has.
         return wasOurs && isRecorded === isSuccess && form.isOutcomeSent;
       } catch (error) {
         if (!mayPass(error) || tries >= outcomeTries) throw error;
@@ -98,7 +98,7 @@ export class Attempt {
   }
 }
 
-/** How an attempt ended, when its outcome is recorded. */
+/** How an attempt ended; its outcome is recorded. */
 export type Finished<T> =
   | { readonly state: "succeeded"; readonly result: T }
   | { readonly state: "failed"; readonly error: unknown };
@@ -107,7 +107,7 @@ export type Finished<T> =
 const outcomeTries = 5;
 const firstPauseMs = 200;
 
-/** What an attempt works with. */
+/** The parts that an attempt uses. */
 export interface AttemptContext {
   readonly job: string;
   readonly slot: string;

@@ -1,6 +1,6 @@
 /**
- * The registry of jobs: an item for each job that has a schedule, so that tools find the jobs of a table, and what they have
- * missed, without reading all of it. It is for tools alone: no run depends on it.
+ * The registry of jobs: an item for each job that has a schedule. So tools find a table's jobs, and their missed slots,
+ * without reading the whole table. Only tools use it: no run depends on it.
  */
 import type { Item, LeaseClient, QueryRequest } from "@leasehold/client";
 import {
@@ -22,7 +22,7 @@ import {
   Write,
 } from "@leasehold/client/internal";
 
-/** A job with a schedule, as the registry has it. */
+/** A job with a schedule, as the registry stores it. */
 export interface RegisteredJob {
   readonly job: string;
   /** An expression of EventBridge Scheduler. */
@@ -38,7 +38,7 @@ const scheduleAttribute = "schedule";
 const timeZoneAttribute = "timeZone";
 const { partitionKey, sortKey } = attributeNames;
 
-/** Written again once it is a day old, or another one. */
+/** Written again when the entry is a day old, or has changed. */
 const registersInZone = say({
   set: "#schedule = :schedule, #timeZone = :timeZone, #ttl = :ttl",
   when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR #timeZone <> :timeZone)",
@@ -49,19 +49,19 @@ const registersInUtc = say({
   when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR attribute_exists(#timeZone))",
 });
 
-/** An entry that is not a day old is not written again. */
+/** An entry that is younger than a day is not written again. */
 const freshMs = 24 * 60 * 60 * 1000;
 
-/** A run waits for it at its end, and not for longer. */
+/** The longest time that a run waits for the registration at its end. */
 const longestTryMs = 3_000;
 
-/** Registers one job, and keeps its entry from being forgotten. */
+/** Registers one job, and renews its entry. */
 export class JobRegistration {
   readonly #context: ProtocolContext;
   readonly #entry: RegisteredJob;
   #writtenAt = Number.NEGATIVE_INFINITY;
 
-  /** The entry is kept for as long as the context keeps what it writes. */
+  /** The entry is kept as long as the context's retention. */
   constructor(context: ProtocolContext, entry: RegisteredJob) {
     this.#context = context;
     this.#entry = entry;
@@ -101,10 +101,10 @@ export function canBeRegistered(job: string): boolean {
 }
 
 /**
- * Gives the jobs of a table that were run with a `schedule` and are remembered, in the order of their names.
+ * Returns the registered jobs of a table, in the order of their names: those that have run with a `schedule`.
  *
- * 1 request for each megabyte of them, about 5000 jobs. May lag a moment behind. An entry that cannot be read is left out,
- * and the client's `unreadable` event names it. Rejects with the client's service errors.
+ * 1 request for each megabyte of them, about 5000 jobs. May lag a moment behind. An unreadable entry is left out, and
+ * the client's `unreadable` event names it. Rejects with the client's service errors.
  *
  * ```ts
  * for (const { job, schedule, timeZone } of await registeredJobs(client)) console.log(job, schedule, timeZone ?? "UTC");

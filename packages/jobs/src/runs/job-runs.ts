@@ -51,7 +51,7 @@ import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
 /**
- * The runs of a job, with their history. There is one run for each slot, which is the time that it is scheduled for.
+ * The runs of a job, with their history. There is one run for each slot. A slot is the scheduled time of a run.
  *
  * Promised:
  * - A slot succeeds at most once, also when its trigger is delivered twice.
@@ -60,10 +60,10 @@ import { checkSlotTime, type Slot } from "./slots.ts";
  *
  * Not promised: that the work of a slot takes effect only once. An attempt that fails, dies or loses its lease is
  * retried. So fence the writes of the work (`lease.fence()`, `lease.conditionCheck()`), or make them repeatable.
- * Different slots of a job may run at the same time: where they must not, take a lock under the job's key.
+ * Different slots of a job may run at the same time. If they must not, take a lock under the job's key.
  *
- * Make one object for a job and keep it. Then heartbeats share requests, and dead attempts are recognised sooner. Methods
- * reject with InvalidOptionsError before they send anything, and with the client's service errors.
+ * Create one object for a job and keep it. Then heartbeats share requests, and dead attempts are detected sooner.
+ * Methods reject with InvalidOptionsError before they send anything, and with the client's service errors.
  *
  * ```ts
  * const report = new JobRuns(client, "daily-report", { maxAttempts: 3 });
@@ -191,12 +191,11 @@ export class JobRuns {
   }
 
   /**
-   * Goes through the job's runs in the order of their slots.
+   * Yields the job's runs in the order of their slots.
    *
    * 1 request for each 250 runs of the range, whatever their state, sent when the caller asks for more. Never reads
-   * another job's runs. May lag a moment behind. An item that cannot be read is left out, and the client's
-   * `unreadable` event names it. An attempt shows as lost
-   * when the client may take its lease over; before that, as running.
+   * another job's runs. May lag a moment behind. An unreadable item is left out, and the client's `unreadable` event
+   * names it. An attempt shows as lost when the client may take its lease over; before that, as running.
    *
    * ```ts
    * const report = new JobRuns(client, "daily-report");
@@ -217,8 +216,8 @@ export class JobRuns {
   }
 
   /**
-   * Goes through the slots that were due and have neither succeeded nor been skipped, oldest first. They were never
-   * begun, have failed, or are lost; exhausted slots are included. A slot that is running is not missed.
+   * Yields the slots that were due and have neither succeeded nor been skipped, oldest first. They were never begun,
+   * have failed, or are lost; exhausted slots are included. A slot that is running is not missed.
    *
    * 1 consistent request for each 250 runs of the range. Throws InvalidOptionsError at once.
    *
@@ -296,7 +295,7 @@ export class JobRuns {
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(this.job, slot, dueInMs);
   }
 
-  /** Validates a slot that is certainly remembered if it was run. */
+  /** Validates a slot. If the slot had run, the history would still have it. */
   #checkSlot(slot: Slot): string {
     const text = checkSlotTime("slot", slot);
     this.#history.checkKept("slot", text);

@@ -15,7 +15,7 @@ import { parseScheduleExpression } from "../schedule/expression.ts";
 import type { JobRun } from "./run.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
-/** When a job is due. */
+/** The times when a job is due. */
 export interface Schedule {
   /** The first time after a given one; undefined or null when there is none. */
   next(after: Date): Date | null | undefined;

@@ -39,9 +39,9 @@ export interface JobRunsOptions {
    */
   readonly leaseDurationMs?: number;
   /**
-   * When the job is due, as an expression of EventBridge Scheduler: `cron(0 8 ? * MON-FRI *)`. It does not start anything: it
-   * registers the job for tools, so that `registeredJobs` and `leasehold jobs` find it and what it has missed. Costs 1
-   * request beside the first run of an object, and 1 a day after that. @default - the job is not registered
+   * The job's schedule, as an expression of EventBridge Scheduler: `cron(0 8 ? * MON-FRI *)`. It starts nothing: it
+   * registers the job for tools. So `registeredJobs` and `leasehold jobs` find the job and its missed slots. Costs 1
+   * request with the first run of an object, and 1 a day after that. @default - the job is not registered
    */
   readonly schedule?: string;
   /** The time zone of `schedule`, an IANA name such as Europe/Berlin. @default "UTC" */
@@ -51,8 +51,8 @@ export interface JobRunsOptions {
   /** Readable label of the process that runs the job. @default - the client's owner */
   readonly owner?: string;
   /**
-   * Gives the remark of a failed attempt, of which 1024 bytes are kept. All readers of the table can see it, so leave
-   * out what they must not see. @default - the error's name and message
+   * Returns the remark of a failed attempt; 1024 bytes of it are kept. All readers of the table can see it, so leave
+   * out secrets. @default - the error's name and message
    */
   readonly describeError?: (error: unknown) => string;
 }
@@ -77,7 +77,7 @@ export interface RunOptions {
   readonly reentrant?: boolean;
 }
 
-/** What the work of a run gets. */
+/** The context of a run's work. */
 export interface RunContext {
   readonly job: string;
   readonly slot: string;

@@ -22,7 +22,7 @@ import {
 import { runAttributeNames, runItemKey } from "./schema.ts";
 
 /**
- * The lease of one attempt at a run. The lease's own writes also carry what the history records.
+ * The lease of one attempt at a run. The lease's own writes also update the history.
  *
  * The claim counts the attempt, renewals write reports, and the release writes the outcome. So a run costs only the
  * requests of its lease, and lost and late replies are handled for the history as they are for the lease.
@@ -107,7 +107,7 @@ export class RunForm extends LockForm {
   }
 }
 
-/** What is the same for all runs of a job. */
+/** The rules that all runs of a job share. */
 export interface RunRules {
   readonly maxAttempts: number;
   readonly keepForMs: number;

@@ -57,7 +57,7 @@ export interface JobRun {
   readonly progress: unknown;
 }
 
-/** What a reader needs to tell the state of a run. */
+/** The context that a reader needs to determine the state of a run. */
 export interface ReadContext {
   readonly detector: ExpiryDetector;
   readonly maxAttempts: number;

@@ -23,7 +23,7 @@ export function nextInCalendar(fields: CronFields, afterMs: number): number | un
   return undefined;
 }
 
-/** Gives the begin of each matching day, from the day of a given time on. */
+/** Yields the start of each matching day, beginning with the day of a given time. */
 function* daysFrom({ years, months, days }: CronFields, fromMs: number): Generator<number, void, undefined> {
   const firstYear = new Date(fromMs).getUTCFullYear();
   for (const year of years) {

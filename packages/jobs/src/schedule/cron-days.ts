@@ -3,7 +3,7 @@
  * A rule gives only days that the month has.
  */
 
-/** What a rule needs to know of a month. */
+/** The properties of a month that a rule needs. */
 export interface Month {
   /** How many days it has. */
   readonly length: number;

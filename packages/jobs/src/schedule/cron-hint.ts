@@ -16,8 +16,8 @@ const nicknames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Gives what to write instead of fields that EventBridge Scheduler refuses; undefined when no scheduler would take them.
- * Where fields have two meanings, the hint has both.
+ * Returns the expression to write instead of fields that EventBridge Scheduler refuses; undefined when no scheduler
+ * would accept them. Where fields have two meanings, the hint has both.
  */
 export function cronHint(text: string): string | undefined {
   const body = text.trim();
@@ -68,8 +68,8 @@ function secondsHint([secondsText = "", ...rest]: readonly string[]): string | u
 }
 
 /**
- * Gives six fields as an expression, with `?` for one of the two days; undefined when EventBridge does not take them.
- * Where a field is `?` already, a weekday's number is taken for EventBridge's own, which is also that of Quartz.
+ * Returns six fields as an expression, with `?` for one of the two days; undefined when EventBridge refuses them. If a
+ * field is `?` already, a weekday's number counts as EventBridge's own, which is also that of Quartz.
  */
 function cronText(fields: readonly string[], weekdays = (text: string): string => text): string | undefined {
   const [minutes, hours, dayOfMonth = "", month, dayOfWeek = "", year] = fields;

@@ -1,6 +1,6 @@
 import { brandClass, LeaseError } from "@leasehold/client/internal";
 
-/** EventBridge Scheduler does not take this expression, time zone or time. */
+/** EventBridge Scheduler does not accept this expression, time zone or time. */
 export class InvalidScheduleError extends LeaseError {
   static {
     brandClass(InvalidScheduleError, "InvalidScheduleError");

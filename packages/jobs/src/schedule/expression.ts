@@ -9,7 +9,7 @@ import { cronHint } from "./cron-hint.ts";
 import { InvalidScheduleError } from "./errors.ts";
 import { TimeZone } from "./time-zone.ts";
 
-/** When a schedule fires. */
+/** The times when a schedule fires. */
 export interface ScheduleTimes {
   readonly kind: "rate" | "cron" | "at";
   /** Gives the first time after a given one; undefined when there is none. Throws InvalidOptionsError for an invalid Date. */
@@ -110,7 +110,7 @@ function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
   };
 }
 
-/** Refuses what is no time to go on from. */
+/** Refuses a value that is not a valid time. */
 function timeOf(after: unknown): number {
   return readable("after", after, () => validDate("after", after)).getTime();
 }

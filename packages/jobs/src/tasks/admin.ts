@@ -127,7 +127,7 @@ export class TaskAdmin {
     return requeued;
   }
 
-  /** The trace of what is done to an ended task, in the same transaction; none where nobody is named. */
+  /** The trace of an action on an ended task, in the same transaction; none without `by`. */
   #traceOf(
     action: "requeue" | "cancel",
     id: string,
@@ -149,7 +149,7 @@ export class TaskAdmin {
     }
   }
 
-  /** Goes through the tasks of a set; leaves out and reports a task that cannot be read. */
+  /** Yields the tasks of a set. Leaves out and reports an unreadable task. */
   async *#under(
     prefix: string,
     consistent: boolean,

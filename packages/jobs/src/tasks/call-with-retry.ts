@@ -6,14 +6,14 @@ import {
   type TimedStore,
 } from "@leasehold/client/internal";
 
-/** Each of these is several requests of the SDK's. */
+/** Each of these tries is several requests of the SDK. */
 const mostTries = 3;
 const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as const;
 
 /**
  * Makes a call to the table, and repeats it when the service failed or did not reply.
  *
- * The call has to recognise what its own earlier copy has done.
+ * The call has to recognise the effect of its own earlier copy.
  */
 export async function callWithRetry<T>(
   context: ProtocolContext,

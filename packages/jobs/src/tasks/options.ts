@@ -159,7 +159,7 @@ export type WorkTerms = Required<Omit<WorkOptions, "signal">> & { readonly signa
 const defaultBackoffMs = 10_000;
 const defaultMaxBackoffMs = 15 * 60 * 1000;
 const defaultKeepForMs = 30 * 24 * 60 * 60 * 1000;
-/** With less, a claim that is delayed for as long could start the fencing tokens again. */
+/** With a shorter time, a claim that is delayed that long could restart the fencing tokens. */
 const shortestKeepForMs = 60 * 60 * 1000;
 
 const attempts = countTo(taskLimits.attempts);
@@ -195,7 +195,7 @@ export function checkTaskSetOptions(
     heartbeatMs: checkHeartbeat(heartbeat, leaseDurationMs),
     maxRunMs,
     keepForMs,
-    // Read for each claim: a clone of this process has another.
+    // Read for each claim: a clone of this process has another owner.
     get owner() {
       return given.owner ?? defaults.owner;
     },
@@ -267,7 +267,7 @@ const taskRules: Rules<TaskInput> = {
 export function checkTasks(tasks: readonly TaskInput[], defaults: TaskSetTerms): readonly TaskTerms[] {
   const listed = readable("tasks", tasks, () => {
     check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
-    // A copy: what was left out of it is a task that is missing.
+    // A copy: a hole in the array counts as a missing task.
     return [...tasks];
   });
   const ids = new Set<string>();
@@ -337,7 +337,7 @@ export function checkRemark(remark: unknown): string {
   return remark === undefined || remark === "" ? "" : checkText("remark", remark, taskLimits.remarkBytes);
 }
 
-/** Makes a remark of what was thrown, cut to the length of a remark. */
+/** Turns a thrown value into a remark, cut to the length of a remark. */
 export function remarkOf(thrown: unknown): string {
   const text = (thrown instanceof Error && thrown.message) || String(thrown);
   // A third of the bytes: no character takes more than three for each of its UTF-16 units.

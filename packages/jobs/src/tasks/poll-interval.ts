@@ -2,8 +2,7 @@ import type { Randomness } from "@leasehold/client";
 import { pageSize, type TaskSnapshot } from "./task-finder.ts";
 
 /**
- * How long an idle worker waits between two looks at all open tasks: longer each time, and longer where a look costs
- * more.
+ * How long an idle worker waits between two looks at all open tasks: longer each time, and longer if a look costs more.
  *
  * So an idle worker reads at most about 32 open tasks in each `pollMs`, for sets of up to 1,920 open tasks.
  */

@@ -2,7 +2,7 @@ import type { ValueFormat } from "@leasehold/client";
 import type { Acquirer, ProtocolContext } from "@leasehold/client/internal";
 import type { TaskSetTerms } from "./options.ts";
 
-/** What every part of one task set works with: the client's context, whose `retentionMs` is the set's `keepForMs`. */
+/** The parts that one task set uses: the client's context, with the set's `keepForMs` as its `retentionMs`. */
 export interface TaskContext extends ProtocolContext {
   /** The set's name, and the partition key of its items. */
   readonly set: string;

@@ -13,7 +13,7 @@ import type { TaskContext } from "./task-context.ts";
 import { UpcomingTasks } from "./upcoming-tasks.ts";
 
 /**
- * Finds tasks that can be claimed, in such a way that many workers rarely try the same one.
+ * Finds claimable tasks, so that many workers rarely try the same task.
  *
  * It starts at a random task and tries the tasks of one page in random order. When a task is already taken, another
  * worker is busy in this part of the set, so the next query starts elsewhere. When no task can be claimed, the finder
@@ -92,7 +92,7 @@ export class TaskFinder {
     this.#found = this.#claimableOf(open, tried);
   }
 
-  /** Reads page after page until a task can be claimed; gives undefined then. */
+  /** Reads page after page until a task can be claimed; then returns undefined. */
   async #lookAtAll(tried: Tried, consistent: boolean): Promise<NothingFound | undefined> {
     const { set, randomness } = this.#context;
     const beganAt = this.#now();
@@ -154,7 +154,7 @@ export class TaskFinder {
     return found.slice(0, pageSize).map(({ item }) => item);
   }
 
-  /** Only a guess where a worker may be dead: the claim itself decides. */
+  /** Only a guess if a worker may be dead: the claim itself decides. */
   #claimableIn(item: Item): number {
     const record = readRecord(item);
     if (record === undefined) return dueAtOf(item) - this.#context.clock.now();
@@ -176,7 +176,7 @@ export const pageSize = 32;
 const pageGrowth = 4;
 const largestPage = 1_000;
 
-/** What a look at all open tasks has seen, when it found none to claim. */
+/** The result of a look at all open tasks that found none to claim. */
 export interface TaskSnapshot {
   /** On the monotonic clock. */
   readonly beganAt: number;

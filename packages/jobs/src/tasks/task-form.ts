@@ -11,9 +11,11 @@ import { claimTask, revokeClaim, type TaskId, takeBackClaim, takeOverTask } from
 import { fenceOf } from "./record.ts";
 import { openTaskKey } from "./schema.ts";
 
-/** The lease of one claim of a task: the write that takes it counts the attempt, and is refused when none is left. */
+/**
+ * The lease of one claim of a task. The write that takes it counts the attempt, and is refused without attempts left.
+ */
 export class TaskForm extends LockForm {
-  /** The task as it was read last: a claim is refused when another worker has had it since. */
+  /** The task as it was last read: a claim is refused if another worker has had it since. */
   seen: Item;
   readonly #task: TaskId;
 
@@ -33,12 +35,12 @@ export class TaskForm extends LockForm {
     return takeBackClaim({ ...this.#task, token, now, keepForMs: retentionMs });
   }
 
-  /** A task that waits keeps its attempts: so `cancel` leaves it alone, and only this revokes the token. */
+  /** A waiting task keeps its attempts. So `cancel` does not change it, and only this write revokes the token. */
   override revoke({ token }: Cancellation): Write {
     return revokeClaim({ ...this.#task, token });
   }
 
-  /** A task without attempts left is to be parked, and not taken over. */
+  /** A task without attempts left is parked, and not taken over. */
   override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
     const prospect = super.judge(...asked);
     const [item] = asked;

@@ -50,7 +50,7 @@ import { type TaskSource, Worker } from "./worker.ts";
  * Not promised: an order. Nor that a lost worker has changed nothing before it was lost: fence its writes
  * ({@link Task.fence}).
  *
- * An item that cannot be read is left out, and the client's `unreadable` event names it.
+ * An unreadable item is left out, and the client's `unreadable` event names it.
  *
  * A task costs 2 requests, one to claim it and one to end it, and its share of a query: 1 for about 32 open tasks. A
  * set is one partition in DynamoDB: about 200 small tasks a second. Every method rejects with InvalidOptionsError
@@ -163,15 +163,15 @@ export class TaskSet {
   }
 
   /**
-   * Goes through the set's tasks in a loop.
+   * Yields the set's tasks, for a loop.
    *
    * With a `concurrency` of 1, the body has to end each task. A task is failed with the remark "left open by its
    * worker" when the body asks for the next one, leaves the loop or throws, and has not ended it. It waits for its
    * next attempt, if one is left.
    *
-   * With a larger `concurrency`, the body starts its work and does not wait for it. The loop gives the next task when
-   * fewer tasks than that are open. When the loop ends by itself, it waits for the open tasks. When the body leaves
-   * it, they are failed as above.
+   * With a larger `concurrency`, the body starts its work and does not wait for it. The loop yields the next task when
+   * fewer tasks than that are open. When the loop ends by itself, it waits for the open tasks. When the body leaves it,
+   * they are failed as above.
    *
    * ```ts
    * const files = new TaskSet(client, "import/2026-11-21");
@@ -270,10 +270,10 @@ export class TaskSet {
   /**
    * Requeues many tasks: those that have failed or were parked, or those of one state.
    *
-   * Resolves to the number of tasks that are open again, by this call or by another one at the same time. Goes
-   * through the ended tasks once, in the order of their ids: 1 request for about 1 MB of them, and 1 for every 50
-   * that are requeued; with `by`, for every 33. When it rejects, because of the service or because `filter` throws, some tasks may be open
-   * again: call it once more.
+   * Resolves to the number of tasks that are open again, by this call or by another one at the same time. Reads the
+   * ended tasks once, in the order of their ids: 1 request for about 1 MB of them, and 1 for every 50 that are
+   * requeued; with `by`, for every 33. When it rejects, because of the service or because `filter` throws, some tasks
+   * may be open again: call it once more.
    *
    * ```ts
    * const letters = new TaskSet(client, "letters/2026-11-21");
@@ -296,8 +296,8 @@ export class TaskSet {
   }
 
   /**
-   * Goes through the tasks of one state, or of all states. Ended tasks come in the order of their ids, open tasks in
-   * no order.
+   * Yields the tasks of one state, or of all states. Ended tasks come in the order of their ids, open tasks in no
+   * order.
    *
    * 1 request for about 1 MB of tasks, sent when the caller asks for more. Open tasks are read without the ended
    * ones, and the other way round. The result may lag a moment behind, and miss a task that ends meanwhile.

@@ -101,8 +101,8 @@ export class Task {
   }
 
   /**
-   * How much longer the claim protects its worker, in milliseconds of the monotonic clock; 0 when it does not, as while the
-   * task is being ended. Sends nothing.
+   * How much longer the claim protects its worker, in milliseconds of the monotonic clock; 0 when it does not, for
+   * example while the task is being ended. Sends nothing.
    */
   remainingMs(): number {
     return this.#ending === undefined ? this.#lease.remainingMs() : 0;

@@ -15,8 +15,8 @@ import type { Lock } from "../signal.ts";
 const makeClient: MakeClient = (options) => new LeaseClient(options);
 
 /**
- * The `leaseLock` of `@leasehold/middy`, without the AWS SDK in the bundle: the client that it makes for a `tableName` is
- * that of `@leasehold/client/light`. The same options, the same behaviour.
+ * The `leaseLock` of `@leasehold/middy`, without the AWS SDK in the bundle: for a `tableName` it makes the client of
+ * `@leasehold/client/light`. The same options, the same behaviour.
  *
  * ```ts
  * import { leaseLock } from "@leasehold/middy/light";
@@ -33,8 +33,8 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
 }
 
 /**
- * The `leased` of `@leasehold/middy`, without the AWS SDK in the bundle: the client that it makes for a `tableName` is
- * that of `@leasehold/client/light`. The same options, the same behaviour.
+ * The `leased` of `@leasehold/middy`, without the AWS SDK in the bundle: for a `tableName` it makes the client of
+ * `@leasehold/client/light`. The same options, the same behaviour.
  *
  * ```ts
  * import { leased } from "@leasehold/middy/light";
