@@ -133,7 +133,7 @@ export interface GrantIdentity {
   readonly owner: string;
 }
 
-/** Whether a reentrant caller of this owner may share this lease: it was acquired reentrantly as well. */
+/** Whether a reentrant caller of this owner may have this lease too: it was acquired reentrantly as well. */
 export function isOpenTo(
   record: Pick<LeaseRecord, "reentrant" | "owner" | "inCooldown">,
   owner: string,

@@ -9,9 +9,7 @@ export interface EndingRequest {
 
 /** An observer of a request's progress. */
 export interface RequestObserver {
-  /**
-   * The handler has returned its result, or an error: from this moment it is decided whether the handler still runs.
-   */
+  /** The handler has returned its result, or an error. By this moment it is judged whether the handler still runs. */
   onOutcome(): void;
   /** The request ends now, without the remaining hooks. A rejection replaces the response. */
   onCutShort(stage: Stage, error: unknown): Promise<void>;

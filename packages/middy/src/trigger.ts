@@ -10,15 +10,15 @@ interface Marks {
 /** Returns the answer to a request in its trigger's own form. */
 type Refusal = (event: Marks, error: LeaseUnavailableError) => object;
 
-/** What an invocation does when the lock is held, unless its options say so. */
+/** What an invocation does by default when the lock is held. */
 export function defaultWhenHeld(event: unknown, isOnce: boolean): WhenHeld {
   if (refusalFor(event) !== undefined) return "skip";
   return isSchedule(event) || (isOnce && !hasRecords(event)) ? "skip" : "throw";
 }
 
 /**
- * The answer of a skipped invocation, unless its options say so: a refusal to a caller that waits for a status, and
- * nothing to others. It names neither the key nor the holder.
+ * The default answer of a skipped invocation: a refusal to a caller that waits for a status, and nothing to others. It
+ * names neither the key nor the holder.
  */
 export function refusalTo(event: unknown, error: LeaseUnavailableError): object | undefined {
   return refusalFor(event)?.(event as Marks, error);

@@ -196,8 +196,8 @@ export abstract class SingletonJobTarget extends JobTarget {
    *
    * A small workflow takes the lock, starts an execution, waits for its end, and releases the lock; a keeper renews the
    * lease meanwhile. The execution's input is the run's event, and `fencingToken`; its output is the run's, up to
-   * 60,000 characters. The lock does not keep out other starters of the machine. For your own machine, {@link
-   * SingletonJobTarget.workflow} runs the states themselves under the lease.
+   * 60,000 characters. The lock does not keep out other starters of the machine. For your own machine,
+   * {@link SingletonJobTarget.workflow} runs the states themselves under the lease.
    *
    * When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the execution.
    * That also stops its tasks of the kind `.sync`. A function that it has called, or a task that it only started, goes

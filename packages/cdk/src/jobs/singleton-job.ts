@@ -132,8 +132,8 @@ export class SingletonJob extends Construct {
   }
 
   /**
-   * Returns the event of a run that you start by hand, as JSON text, for the slot of a time. Send it to {@link
-   * SingletonJob.targetArn}: the run has that slot, as if the schedule had started it.
+   * Returns the event of a run that you start by hand, as JSON text, for the slot of a time. Send it to
+   * {@link SingletonJob.targetArn}: the run has that slot, as if the schedule had started it.
    *
    * With `once`, a run skips a slot that is done, or earlier than a done slot. A run refuses a time more than a minute
    * ahead. To run at once, pass the present time: the next scheduled time keeps its own run.

@@ -351,9 +351,9 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
   readonly #isDraining: boolean;
 
   /**
-   * The heartbeat of a construct's stack for a table, created at the first call: the default of every {@link
-   * LeasedWorkflow} and locked job. There is one for each table, and for each `retention`, `logLevel`, `logGroup`,
-   * `logRetention` and `tracing`.
+   * The heartbeat of a construct's stack for a table, created at the first call: the default of every
+   * {@link LeasedWorkflow} and locked job. There is one for each table, and for each `retention`, `logLevel`,
+   * `logGroup`, `logRetention` and `tracing`.
    *
    * It may keep every lock of the table. To permit less, give the workflows a heartbeat with a `scope`.
    */

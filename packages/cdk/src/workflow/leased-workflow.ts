@@ -56,9 +56,9 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** The lock's key. @default - the field `key` of each execution's input */
   readonly key?: string;
   /**
-   * At most this many executions run at once; 1 to 500. The executions and the clients that use `new Semaphore(client,
-   * key, { permits })` of `@leasehold/client/semaphore` share one semaphore: each takes 1 permit, and judges by its own
-   * number of permits. A semaphore does not exclude the lock of the same key.
+   * At most this many executions run at once; 1 to 500. The executions and the clients that use
+   * `new Semaphore(client, key, { permits })` of `@leasehold/client/semaphore` share one semaphore: each takes 1
+   * permit, and judges by its own number of permits. A semaphore does not exclude the lock of the same key.
    *
    * Not with `once`, because a semaphore has no slots; only with `whenHeld` `fail` or `skip`.
    * @default - the lock: one execution at a time

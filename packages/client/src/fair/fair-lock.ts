@@ -49,7 +49,7 @@ export type CheckIn =
   /** It has the lock, for as long as the lease lasts. If the lease's signal has aborted, it was asked to stop: check out. */
   | { readonly state: "held"; readonly lease: Lease }
   | ({ readonly state: "waiting" } & QueuePosition)
-  /** It has neither: it has checked out, has checked in too late, or has never joined. */
+  /** It has neither lock nor ticket: it has checked out, has checked in too late, or has never joined. */
   | { readonly state: "absent" };
 
 /** What a look at a fair lock shows. */

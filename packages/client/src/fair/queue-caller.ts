@@ -41,10 +41,10 @@ export abstract class QueueCaller {
   readonly #inner: LeaseForm;
   readonly #resumes: boolean;
   #snapshot: QueueSnapshot = unseen;
-  /** Whether, by the last judgement, the lease keeps no living waiter in front out. */
+  /** Whether, by the last judgement, the caller's lease would keep out no living waiter in front. */
   #isTurn!: boolean;
 
-  /** `resumes`: whether the caller may share its own owner's lease without waiting for its turn. */
+  /** `resumes`: whether the caller may take over its own owner's lease without waiting for its turn. */
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
     const own: Partial<LeaseForm> = {
       acquire: (grant, passed) => this.acquire(grant, passed),
@@ -151,7 +151,7 @@ export abstract class QueueCaller {
     const snapshot = queue.see(item);
     this.#snapshot = snapshot;
     const prospect = this.#inner.judge(item, asking, detector);
-    // An owner that shares its own lease does not wait for its turn: nobody else could have that lease.
+    // An owner that takes over its own lease does not wait for its turn: nobody else could have that lease.
     if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
 
     const first = snapshot.tickets.slice(0, 1);
@@ -204,7 +204,7 @@ export abstract class QueueCaller {
   }
 
   /**
-   * Whether an owner shares its own unexpired lease. It takes over an expired one in its turn, as every caller does.
+   * Whether an owner takes over its own unexpired lease. For an expired lease it waits for its turn, as all callers do.
    */
   #isReturn(lease: LeaseRecord, { owner }: { readonly owner: string }): boolean {
     return this.#resumes && isOpenTo(lease, owner) && this.context.clock.now() < lease.expiresAt;

@@ -68,7 +68,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   #mayHaveTicket = false;
   #lastPosition: number | undefined;
   #pass: () => void = () => undefined;
-  /** `grant` sets both, and comes first. */
+  /** `grant` sets both, and is called first. */
   #attempt!: AcquireAttempt;
   #onContended!: (record: LeaseRecord) => void;
 
@@ -100,7 +100,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       if (this.#call.waitMs > 0 && latest !== undefined) this.#seen = { item: latest };
       const granted = await this.#waitForTurn();
       this.grantedAt = granted.belief.since.monotonic;
-      // An owner that shared its own lease has not removed its ticket.
+      // An owner that took over its own lease has not removed its ticket.
       if (this.own !== undefined) this.#leave();
       return granted;
     } catch (error) {

@@ -55,9 +55,9 @@ export interface LocalWaiter {
  * What one client knows of the line of one lease: how long each ticket has stayed unchanged, and which of its own
  * callers wait. Only the order depends on it, never the exclusion.
  *
- * A ticket may be passed when it has expired, or when its waiter is unresponsive: the lease is free, and for {@link
- * unresponsiveAfterMs} neither this waiter nor one in front of it has taken the lease or written its ticket. So tickets
- * can last for minutes, but dead waiters keep a living waiter out no longer than that.
+ * A ticket may be passed when it has expired, or when its waiter is unresponsive: the lease is free, and for
+ * {@link unresponsiveAfterMs} neither this waiter nor one in front of it has taken the lease or written its ticket. So
+ * tickets can last for minutes, but dead waiters keep a living waiter out no longer than that.
  *
  * Each waiter has its own ticket, so all callers in all processes keep the order. The waiters of one process share
  * their answers: one look serves all of them, and one write renews all their tickets.

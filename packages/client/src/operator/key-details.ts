@@ -42,7 +42,7 @@ export interface DescribedTicket {
 export interface DescribedSeats {
   /** `semaphore` or `read-write`. */
   readonly sortKey: string;
-  /** The last caller's `permits`; undefined if the item does not have it. */
+  /** The `permits` of the last admitted caller's semaphore; undefined if the item does not have it. */
   readonly permits: number | undefined;
   /** What all seats take, including those of expired leases but not a pause. An `intent` is a waiting writer. */
   readonly taken: Readonly<Record<SeatKind, number>>;

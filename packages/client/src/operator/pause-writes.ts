@@ -17,7 +17,7 @@ import { optionalTextIn } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 
 const pausing: Part = { set: "#pauseToken = :pauseToken" };
-/** An ended pause has left nothing else in the item. The lock still refuses a late copy of it. */
+/** The token of an earlier pause is not needed here any more. The lock still refuses a late copy of it. */
 const earlierPauseGone: Part = { remove: "#releasedToken", when: "#releasedToken = :earlierPause" };
 
 /** What a pause takes of each item of seats: no permit, reader or writer fits beside it. */

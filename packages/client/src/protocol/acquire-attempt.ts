@@ -18,7 +18,7 @@ export interface AcquireTerms {
   readonly leaseDurationMs: number;
   /** Whether the same owner may share the lease while it is held. */
   readonly reentrant: boolean;
-  /** Whether a reentrant lease of the same owner is taken over instead of shared. */
+  /** Whether the call shares, or takes over, a reentrant lease of the same owner. */
   readonly resumes: boolean;
   /** JSON text. */
   readonly data: string | undefined;

@@ -23,7 +23,7 @@ export interface Ending extends LockEnding {
   readonly shown: LeaseRecord;
 }
 
-/** A lease that may be taken over, and why: it has expired, or its own owner shares it. */
+/** A lease that may be taken over, and why: it has expired, or its own owner asks for it. */
 export interface Takeover {
   readonly reason: TakeoverReason;
   readonly from: LeaseRecord;

@@ -38,9 +38,9 @@ export class ReentrantLeases {
    * together.
    *
    * While it waits for another call of the same owner, it reserves nothing, so two calls cannot wait for each other. It
-   * waits no longer than its own patience, or than a call to the service may take. Rejects with LeaseUnavailableError
-   * at the end of that time, with SlotMismatchError if the owner's lease stands for another slot, with
-   * InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
+   * waits as long as its own patience allows, or a call to the service may take, whichever is longer. Rejects with
+   * LeaseUnavailableError at the end of that time, with SlotMismatchError if the owner's lease stands for another slot,
+   * with InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
    * renewal for a longer duration. After a rejection nothing stays retained.
    */
   async shareAll<W extends Wish>(

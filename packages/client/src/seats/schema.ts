@@ -23,7 +23,7 @@ export const seatCounters: Readonly<Record<SeatKind, string>> = {
   intent: "intents",
 };
 
-/** N: the last caller's `permits`; informational. */
+/** N: the `permits` of the last admitted caller's semaphore; informational. */
 export const permitsOfAttribute = "permitsOf";
 
 /** What a seat takes of its item. */

@@ -140,9 +140,9 @@ export class Semaphore {
    * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
    * does not keep callers out: new callers get permits meanwhile, unless an operator has paused the key.
    *
-   * The first and the last read are consistent; reads in between may lag, in the rhythm of `retry`. Rejects with {@link
-   * LeaseUnavailableError}, which names the lease that may last longest, when it is not empty within `waitMs`; and with
-   * LeaseAbortedError.
+   * The first and the last read are consistent; reads in between may lag, in the rhythm of `retry`. Rejects with
+   * {@link LeaseUnavailableError}, which names the lease that may last longest, when it is not empty within `waitMs`;
+   * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
     await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds: permitBounds }, options);
