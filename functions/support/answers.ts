@@ -29,6 +29,11 @@ export function answering<T>(work: Answering<T>): Answering<T> {
   };
 }
 
+/** The fields of an error that a handler has answered with, from its message. Throws for a message of another kind. */
+export function errorFieldsIn(errorMessage: string): object {
+  return JSON.parse(errorMessage.split("\n").at(-1) ?? "") as object;
+}
+
 /** Gives an error the name and the message under which Lambda shows it; errors that are not ours stay as they are. */
 export function forLambda(error: unknown): unknown {
   if (!(error instanceof LeaseError || error instanceof KeyNotAllowedError)) return error;

@@ -1,6 +1,7 @@
 import type { LocalApp } from "@leasehold/local";
 import type { Served, Standing } from "../../../functions/admit-tickets/admission.ts";
 import type { CleaningReport } from "../../../functions/admit-tickets/cleaner.ts";
+import { errorFieldsIn } from "../../../functions/support/answers.ts";
 import { NotStaged } from "../../endings.ts";
 import { isOutOfTime } from "../../out-of-time.ts";
 import type { Inquiry } from "./evidence.ts";
@@ -41,14 +42,16 @@ export class Office {
     return answer;
   }
 
-  /** On a busy machine, others may change a line with each try of a call: its error says to try again. */
+  /** On a busy machine, other visitors may change a line with each try of a call: a conflict is repeated. */
   async #invoke(id: string, event: object, repeats = 3): Promise<unknown> {
     const result = await this.#app.invoke(id, event);
     if (result.functionError === undefined) return result.payload;
-    const { errorMessage: told = "" } = result.payload as { readonly errorMessage?: string };
-    if (repeats > 0 && / tries: try again/.test(told)) return await this.#invoke(id, event, repeats - 1);
-    const Kind = isOutOfTime(result) ? NotStaged : Error;
     const { errorType, errorMessage } = result.payload as { errorType: string; errorMessage: string };
+    const isConflict =
+      errorType === "LeaseServiceError" &&
+      (errorFieldsIn(errorMessage) as { readonly code?: string }).code === "LEASE_CONFLICT";
+    if (isConflict && repeats > 0) return await this.#invoke(id, event, repeats - 1);
+    const Kind = isOutOfTime(result) ? NotStaged : Error;
     const [problem] = errorMessage.split("\n");
     throw new Kind(`${JSON.stringify(event)} was not answered: ${errorType}: ${problem}`);
   }

@@ -1,6 +1,7 @@
 import type { InvokeResult } from "@leasehold/local";
 import type { TriggerOutcome } from "../../../functions/close-unpaid-orders/handler.ts";
 import type { JobOutcome } from "../../../functions/close-unpaid-orders/job.ts";
+import { errorFieldsIn } from "../../../functions/support/answers.ts";
 import { isOutOfTime } from "../../out-of-time.ts";
 
 /** What an instance made of a trigger. */
@@ -29,7 +30,7 @@ interface FunctionFailure {
 }
 
 /**
- * Reads what Lambda said about an invocation. An error's message ends with a line of JSON that has the error's fields.
+ * Reads what Lambda said about an invocation.
  *
  * @param holding what the run was about to do when it was last seen, if it lost its lease
  */
@@ -42,10 +43,7 @@ export function answerOf(result: InvokeResult, tookMs: number, holding: Holding 
     const problem = `${errorType}: ${errorMessage.split("\n")[0]}`;
     return { result: "failed", problem, timedOut: isOutOfTime(result) };
   }
-  const { reason } = JSON.parse(errorMessage.split("\n").at(-1) ?? "{}") as Pick<
-    Answer & { result: "lost" },
-    "reason"
-  >;
+  const { reason } = errorFieldsIn(errorMessage) as Pick<Answer & { result: "lost" }, "reason">;
   const [, fencedOff] = /order (\S+) was fenced off/.exec(errorMessage) ?? [];
   const { fencingToken, closed } = holding;
   return { result: "lost", fencingToken, closed, reason, fencedOff, tookMs };
