@@ -1,6 +1,7 @@
 /** Holds the model's table of writes against the code: the real write, in the same state, on the store in memory. */
 import { MemoryLeaseStore } from "@leasehold/client/testing";
-import type { Item as StoredItem, UpdateRequest } from "../packages/client/src/store.ts";
+import type { Item as StoredItem } from "../packages/client/src/store.ts";
+import { putItem } from "../test/support/recomposed.ts";
 import { absent, type Item, type Sent, tickMs, type WriteName, writes } from "./writes.ts";
 
 const key = { pk: "k", sk: "lease" };
@@ -16,7 +17,7 @@ export function differenceOf(
   after: Item | undefined,
 ): string | undefined {
   const store = new MemoryLeaseStore();
-  if (item !== undefined) put(store, stored(item));
+  if (item !== undefined) putItem(store, stored(item));
   const { applied } = store.updateNow(writes[name].write(sent).request());
   if (applied !== (after !== undefined))
     return `${name} is ${applied ? "accepted" : "refused"} by the real condition, and not in the model`;
@@ -45,17 +46,4 @@ function abstracted(item: StoredItem | undefined): Item | undefined {
     ...({ token, version, fence, released, ttl } as Partial<Item>),
     expiresAt: expiresAt === undefined ? undefined : Number(expiresAt) / tickMs,
   };
-}
-
-function put(store: MemoryLeaseStore, item: StoredItem): void {
-  const attributes = Object.keys(item).filter((name) => !(name in key));
-  const request: UpdateRequest = {
-    key,
-    update: `SET ${attributes.map((name) => `#${name} = :${name}`).join(", ")}`,
-    condition: "attribute_not_exists(#pk)",
-    names: Object.fromEntries([...attributes, "pk"].map((name) => [`#${name}`, name])),
-    values: Object.fromEntries(attributes.map((name) => [`:${name}`, item[name] ?? ""])),
-    returnsItem: false,
-  };
-  store.updateNow(request);
 }

@@ -1,4 +1,4 @@
-import { type Item, LeaseClient, type LeaseStore } from "@leasehold/client";
+import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type Called, type CallOptions, leasehold } from "./command-line.ts";
 
@@ -55,18 +55,4 @@ export function changedStore(store: MemoryLeaseStore, changes: Partial<LeaseStor
 /** Lines of a text that are wider than a terminal. */
 export function tooWide(text: string, columns: number): readonly string[] {
   return text.split("\n").filter((line) => line.length > columns);
-}
-
-/** Puts an item into a table, as another program does, or the function that keeps the history. */
-export function putItem(store: MemoryLeaseStore, item: Item): void {
-  const { pk, sk, ...others } = item;
-  const attributes = Object.keys(others);
-  store.updateNow({
-    key: { pk: String(pk), sk: String(sk) },
-    update: `SET ${attributes.map((name) => `#${name} = :${name}`).join(", ")}`,
-    condition: "attribute_not_exists(#pk)",
-    names: Object.fromEntries(["pk", ...attributes].map((name) => [`#${name}`, name])),
-    values: Object.fromEntries(attributes.map((name) => [`:${name}`, others[name] ?? ""])),
-    returnsItem: false,
-  });
 }

@@ -1,6 +1,7 @@
 /** Writes with another text than the product's: for mistakes that are planted, and for items as a test wants them. */
-import type { Item, UpdateRequest } from "@leasehold/client";
+import type { Item } from "@leasehold/client";
 import type { ItemKey } from "@leasehold/client/schema";
+import type { MemoryLeaseStore } from "@leasehold/client/testing";
 import { type Part, say, Write } from "../../packages/client/src/statements/statement.ts";
 
 /** The same write with other parts: each as `change` gives it, none where it gives undefined, and those that are added. */
@@ -90,17 +91,27 @@ export function setting(
   return new Write(key, say({ set, when }), Object.fromEntries(values)).returning();
 }
 
-/** A request that puts an item with any attributes, where there is none. */
-export function itemOf(key: ItemKey, attributes: Item): UpdateRequest {
-  const entries = Object.entries(attributes);
-  return {
-    key,
-    update: `SET ${entries.map((_, index) => `#n${index} = :v${index}`).join(", ")}`,
+/** Puts an item into a table where there is none, as another program does, or the function that keeps the history. */
+export function putItem(store: MemoryLeaseStore, item: Item): void {
+  const { pk, sk, ...others } = item;
+  const attributes = Object.entries(others);
+  store.updateNow({
+    key: { pk: String(pk), sk: String(sk) },
+    update: `SET ${attributes.map((_, index) => `#n${index} = :v${index}`).join(", ")}`,
     condition: "attribute_not_exists(#pk)",
-    names: Object.fromEntries([["#pk", "pk"], ...entries.map(([name], index) => [`#n${index}`, name])]),
-    values: Object.fromEntries(entries.map(([, value], index) => [`:v${index}`, value])),
+    names: Object.fromEntries([["#pk", "pk"], ...attributes.map(([name], index) => [`#n${index}`, name])]),
+    values: Object.fromEntries(attributes.map(([, value], index) => [`:v${index}`, value])),
     returnsItem: false,
-  };
+  });
+}
+
+/** What an update sets and removes, clause by clause, as DynamoDB gets it. */
+export function clausesOf(update: string): {
+  readonly set: readonly string[];
+  readonly remove: readonly string[];
+} {
+  const [, set = "", remove = ""] = /^(?:SET (.*?))?(?: ?REMOVE (.*))?$/.exec(update) ?? [];
+  return { set: listed(set), remove: listed(remove) };
 }
 
 /** What a write says, with its names and values filled in: what it sets by attribute, and the rest as lists. */
@@ -112,11 +123,11 @@ export function said(write: Write): {
   const { update, condition, names, values } = write.request();
   const filled = (text: string): string =>
     text.replaceAll(/[#:]\w+/g, (one) => names[one] ?? JSON.stringify(values[one]));
-  const [, set = "", remove = ""] = /^(?:SET (.*?))?(?: ?REMOVE (.*))?$/.exec(update) ?? [];
-  const assignments = listed(set).map((clause) => filled(clause).split(/ = (.*)/));
+  const { set, remove } = clausesOf(update);
+  const assignments = set.map((clause) => filled(clause).split(/ = (.*)/));
   return {
     set: Object.fromEntries(assignments.map(([attribute = "", value = ""]) => [attribute, value])),
-    remove: listed(remove).map(filled),
+    remove: remove.map(filled),
     when: conditionsIn(condition).map(filled),
   };
 }

@@ -2,7 +2,8 @@ import { historyItemOf } from "@leasehold/client/internal";
 import type { LeaseChange } from "@leasehold/client/operator";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { describe, expect, it } from "vitest";
-import { type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
+import { type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+import { putItem } from "../support/recomposed.ts";
 
 const hourMs = 3_600_000;
 

@@ -11,7 +11,8 @@ import { readCost } from "../../packages/cli/src/view/read-cost.ts";
 import { globTest } from "../../packages/cli/src/view/row-selection.ts";
 import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
-import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
+import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+import { putItem } from "../support/recomposed.ts";
 
 /** A table with something of everything. */
 async function busyTable(): Promise<LockTable> {

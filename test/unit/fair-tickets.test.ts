@@ -22,7 +22,7 @@ import {
   renewTickets,
 } from "../../packages/client/src/fair/queue-writes.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { itemOf, setting } from "../support/recomposed.ts";
+import { putItem, setting } from "../support/recomposed.ts";
 
 it.each([
   ["0f8fad5b-d9cb-469f-a165-70867728950e", "a16570867728950e"],
@@ -96,7 +96,7 @@ it.each<Item>([
   { waiting: 3 },
 ])("a caller that waits gets a lock though another program has left %j in its line", async (strange) => {
   const [clock, store] = [new ManualClock(), new MemoryLeaseStore()];
-  store.updateNow(itemOf(leaseItemKey("k"), strange));
+  putItem(store, { ...leaseItemKey("k"), ...strange });
   const got = new FairLock(new LeaseClient({ store, clock }), "k").acquire({ waitMs: 1_000 });
   await clock.advance(1_000);
   expect((await got).held).toBe(true);

@@ -15,6 +15,7 @@ import {
   takeOver,
 } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
+import { clausesOf, conditionsIn } from "../support/recomposed.ts";
 
 const page = new URL("../../docs/DESIGN.md", import.meta.url);
 const lease = { key: "k" };
@@ -48,11 +49,11 @@ const writes: readonly (readonly [what: string, write: Write])[] = [
 /** One clause a line, with its pieces below each other where there are several. */
 function shown([what, write]: (typeof writes)[number]): string {
   const { update, condition } = write.request();
-  const [, set, remove] = /^(?:SET (.*?))?(?: ?REMOVE (.*))?$/.exec(update) ?? [];
+  const { set, remove } = clausesOf(update);
   const clauses = [
-    ...(set === undefined ? [] : [`SET    ${set.replaceAll(/, (?![^()]*\))/g, ",\n       ")}`]),
-    ...(remove === undefined ? [] : [`REMOVE ${remove}`]),
-    `IF     ${condition.replaceAll(/ AND (?![^(]*\))/g, "\n   AND ")}`,
+    ...(set.length === 0 ? [] : [`SET    ${set.join(",\n       ")}`]),
+    ...(remove.length === 0 ? [] : [`REMOVE ${remove.join(", ")}`]),
+    `IF     ${conditionsIn(condition).join("\n   AND ")}`,
   ];
   return [`-- ${what}`, ...clauses].join("\n");
 }
