@@ -14,8 +14,8 @@ const sent: Sent = {
   judged: { token: "other", version: 1, fencingToken: 6 },
   retention: 5,
 };
-/** Functions that give values to the writes. */
-const noWrites = ["judgedValues", "proofValues", "endText"];
+/** Functions that give values to the writes, or add a condition to them. */
+const noWrites = ["judgedValues", "proofValues", "endText", "notGrantedSince"];
 
 /** A whole walk takes a minute and more; a busy machine may need ten times that. */
 const timeout = 1_800_000;

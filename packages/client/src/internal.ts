@@ -127,6 +127,7 @@ export {
   mineByToken,
   mineOrFree,
   noHolder,
+  notGrantedSince,
   noWishes,
   proofValues,
   release,

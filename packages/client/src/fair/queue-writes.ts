@@ -11,7 +11,8 @@
  *
  * A write that passes unresponsive waiters also insists on {@link FreeAsJudged}: nobody has had the lease since.
  */
-import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
+import { attributeNames, type ItemKey, leaseItemKey, timeToLive } from "../schema.ts";
+import { notGrantedSince } from "../statements/lock.ts";
 import { type Names, type Part, say, times, Write } from "../statements/statement.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
@@ -50,8 +51,6 @@ const fewerWait: Part = { set: "#waiting = if_not_exists(#waiting, :gone) - :gon
 const ownTurn: Part = { remove: "#Place, #Ticket", when: "#Place = :place" };
 const nobodyWaits: Part = { when: "(attribute_not_exists(#waiting) OR #waiting = :ifWaiting)" };
 const onlyTheyWait: Part = { when: "#waiting = :gone" };
-const neverHeld: Part = { when: "attribute_not_exists(#fence)" };
-const notHeldSince: Part = { when: "#fence = :seenFence" };
 const noExpiry: Part = { when: "attribute_not_exists(#expiresAt)" };
 const expiryAsSeen: Part = { when: "#expiresAt = :seenExpiresAt" };
 /** How long holders keep the lease. */
@@ -167,8 +166,7 @@ function without(write: Write, passed: readonly WrittenTicket[]): Write {
 
 function whileFree(write: Write, free: FreeAsJudged | undefined): Write {
   if (free === undefined) return write;
-  if (free.fence > 0) write.and(notHeldSince, { ":seenFence": free.fence });
-  else write.and(neverHeld);
+  notGrantedSince(write, free.fence > 0 ? free.fence : undefined);
   if (free.expiresAt === undefined) return write.and(noExpiry);
   return write.and(expiryAsSeen, { ":seenExpiresAt": free.expiresAt });
 }
@@ -186,6 +184,6 @@ function namesOfAll(tickets: readonly WrittenTicket[]): Names {
   return names;
 }
 
-function keyOf({ key, sortKey }: QueueKey): ReturnType<typeof leaseItemKey> {
+function keyOf({ key, sortKey }: QueueKey): ItemKey {
   return leaseItemKey(key, sortKey);
 }

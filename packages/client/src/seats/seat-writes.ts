@@ -6,8 +6,16 @@
  * has one; of seats that are passed, `#S1`, `#F1`, `#R1` and `#O1`.
  */
 import { cooldownToken, leaseItemKey } from "../schema.ts";
-import { type LeaseAddress, notRevoked, type Proof } from "../statements/lock.ts";
-import { type Names, type Part, say, times, Write } from "../statements/statement.ts";
+import { type LeaseAddress, notRevoked, type Proof, tokenRevoked } from "../statements/lock.ts";
+import {
+  type Names,
+  type Part,
+  type Statement,
+  say,
+  times,
+  type Values,
+  Write,
+} from "../statements/statement.ts";
 import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 import {
   fencePrefix,
@@ -35,7 +43,6 @@ const ttlGrown: Part = { set: "#ttl = if_not_exists(#ttl, :fromTtl) + :byTtl" };
 /** A renewal that arrives late does not shorten a newer one. */
 const seatNewer: Part = { when: "#Seat < :newSeat" };
 const seatNotAsked: Part = { when: "attribute_not_exists(#Wish)" };
-const tokenReleased: Part = { set: "#releasedToken = :releasedToken" };
 const seatGone: Part = { remove: "#Seat, #SeatFence, #Wish" };
 const seatClosed: Part = { set: "#ClosedSeat = :closedSeat, #ClosedFence = :seatFence" };
 const seatThere: Part = { when: "attribute_exists(#SeatFence)" };
@@ -74,10 +81,10 @@ const refusedUnlessExempt = byKind((of) => ({
 }));
 
 const takesSeat = say(seated, seatNew, notRevoked);
-const givesSeatBack = say(tokenReleased, seatGone, seatMine);
+const givesSeatBack = say(tokenRevoked, seatGone, seatMine);
 const breaksSeat = say({ set: "#brokenToken = :brokenToken" }, seatGone, seatMine);
-const cancelsSeat = say(tokenReleased, seatGone, seatThere);
-const revokesSeat = say(tokenReleased, ttlThere, seatNew);
+const cancelsSeat = say(tokenRevoked, seatGone, seatThere);
+const revokesSeat = say(tokenRevoked, ttlThere, seatNew);
 const asksSeatToStop = say({ set: "#Wish = :wish" }, seatThere);
 const clearsSeats = say();
 const renewsSeat = say(seatProlonged, seatMine, seatNewer);
@@ -204,14 +211,14 @@ export function closeSeat(seat: SeatRecord, cooling: SeatRecord): Write {
 export function breakSeat(seat: SeatRecord): Write {
   const write = seatWithout(seat, breaksSeat, { ":brokenToken": seat.token });
   // One in its cooldown was released before: by that mark its holder recognises its own release.
-  if (!seat.inCooldown) write.and(tokenReleased, { ":releasedToken": seat.token });
+  if (!seat.inCooldown) write.and(tokenRevoked, { ":releasedToken": seat.token });
   return count(write, [seat]);
 }
 
 function seatWithout(
   { key, sortKey, token, fencingToken, reentrant, owner, seat }: SeatRecord,
-  statement: typeof givesSeatBack,
-  values: Record<`:${string}`, string | number>,
+  statement: Statement,
+  values: Values,
 ): Write {
   const all = { ...values, ":seatFence": fencingToken };
   const write = new Write(leaseItemKey(key, sortKey), statement, all, namesOf(token));

@@ -6,15 +6,15 @@
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
 import { leaseItemKey, timeToLive } from "../schema.ts";
+import { notGrantedSince } from "../statements/lock.ts";
 import { type Part, say, type Values, Write } from "../statements/statement.ts";
 import type { QueryRequest } from "../store.ts";
 import { cacheSortKey } from "./schema.ts";
 
 const stored: Part = { set: "#data = :data, #fence = :fence, #ttl = :ttl" };
 const notStoredLater: Part = { when: "(attribute_not_exists(#fence) OR #fence <= :fence)" };
-const entryAsSeen: Part = { when: "#fence = :seenFence" };
 const stores = say(stored, notStoredLater);
-const replaces = say(stored, entryAsSeen);
+const replaces = say(stored);
 
 /** The content of a result's item. */
 export interface StoredResult {
@@ -39,8 +39,8 @@ export function storeResult(result: StoredResult): Write {
  * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
  */
 export function replaceResult(result: StoredResult, seenFencingToken: number): Write {
-  const values = { ...resultValues(result), ":seenFence": seenFencingToken };
-  return new Write(leaseItemKey(result.key, cacheSortKey), replaces, values);
+  const write = new Write(leaseItemKey(result.key, cacheSortKey), replaces, resultValues(result));
+  return notGrantedSince(write, seenFencingToken);
 }
 
 function resultValues({ text, fencingToken, endsAt }: StoredResult): Values {

@@ -24,7 +24,7 @@
  * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
  */
 import { cooldownToken, isCooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
-import { type Part, say, Write } from "./statement.ts";
+import { type Part, type Statement, say, type Values, Write } from "./statement.ts";
 
 /** Which lease a write is about. */
 export interface LeaseAddress {
@@ -110,7 +110,7 @@ const granted: Part = {
   set:
     "#token = :token, #version = :version, #owner = :owner, #acquiredAt = :acquiredAt, " +
     "#expiresAt = :expiresAt, #leaseDurationMs = :leaseDurationMs, #ttl = :ttl",
-  // Of an earlier holder, as are those below.
+  // An earlier holder may have left it, and the attributes that the next parts remove.
   remove: "#revocation",
 };
 /** Seeded from the time, so that the number keeps growing even after ttl has removed the item. */
@@ -127,7 +127,7 @@ const notReentrantly: Part = { remove: "#reentrant" };
 const byOwnClock: Part = { set: "#ownClock = :ownClock" };
 const notByOwnClock: Part = { remove: "#ownClock" };
 
-/** Nobody has it, not even in its cooldown. */
+/** Nobody holds the lock, and no cooldown keeps it closed. */
 export const free: Part = { when: "attribute_not_exists(#token)" };
 const due: Part = { when: "(attribute_not_exists(#doneSlot) OR #doneSlot < :ifDoneSlot)" };
 /** A late copy of a request whose lease has been released since finds its token revoked. */
@@ -147,7 +147,7 @@ const brokenKept: Part = {
 
 /** The holder's proof. */
 export const mine: Part = { when: "#token = :ifToken AND #fence = :ifFence" };
-/** A part of those who know no more. */
+/** The proof of a caller that does not know the fencing token. */
 export const mineByToken: Part = { when: "#token = :ifToken" };
 const prolonged: Part = {
   set: "#version = :version, #expiresAt = :expiresAt, #leaseDurationMs = :leaseDurationMs, #ttl = :ttl",
@@ -170,9 +170,9 @@ const closed: Part = {
 const closedByOwnClock: Part = { set: "#ownClock = #version" };
 export const slotDone: Part = { set: "#doneSlot = :doneSlot" };
 export const mineOrFree: Part = { when: "(#token = :ifToken OR attribute_not_exists(#token))" };
-/** Refuses copies of what this token asks for. */
+/** A late copy of this token's acquisition is refused from now on. */
 export const tokenRevoked: Part = { set: "#releasedToken = :releasedToken" };
-/** Also by a cooldown. */
+/** A holder or a cooldown keeps the lock closed. */
 export const held: Part = { when: "attribute_exists(#token)" };
 
 const acquires = say(granted, nextFence);
@@ -233,21 +233,25 @@ function grantOf({ key, sortKey }: LeaseAddress, grant: Grant): Write {
   return write.returning();
 }
 
+const neverHeld: Part = { when: "attribute_not_exists(#fence)" };
+const fenceAsSeen: Part = { when: "#fence = :seenFence" };
+
+/** Adds to a write that nobody has been granted the item since its fencing token was read; undefined if it had none. */
+export function notGrantedSince(write: Write, seenFence: number | undefined): Write {
+  return seenFence === undefined ? write.and(neverHeld) : write.and(fenceAsSeen, { ":seenFence": seenFence });
+}
+
 /** The values of {@link asJudged}. */
-export function judgedValues({
-  token,
-  version,
-  fencingToken,
-}: Judged): Record<`:${string}`, string | number> {
+export function judgedValues({ token, version, fencingToken }: Judged): Values {
   return { ":ifToken": token, ":ifVersion": version, ":ifFence": fencingToken };
 }
 
 /** The values of {@link mine}. */
-export function proofValues({ token, fencingToken }: Proof): Record<`:${string}`, string | number> {
+export function proofValues({ token, fencingToken }: Proof): Values {
   return { ":ifToken": token, ":ifFence": fencingToken };
 }
 
-/** Remembers how a lease has ended, and when. */
+/** Says how and when a lease has ended. */
 export function endText(how: LeaseEnd, at: number): string {
   return `${how} ${at}`;
 }
@@ -272,10 +276,14 @@ export function renewUnlessRevoked(lease: LeaseAddress, renewal: LockRenewal): W
   return renew(lease, renewal).and(notAskedToStop);
 }
 
-/** Lets the lock go, or starts its cooldown. */
-export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Write {
+/** Lets the lock go, or starts its cooldown. `ends`: what another primitive says in the lock's place, without a cooldown. */
+export function release(
+  { key, sortKey }: LeaseAddress,
+  ending: LockEnding,
+  ends: Statement = endsLease,
+): Write {
   const { shown, now, slot, cooldown } = ending;
-  const write = new Write(leaseItemKey(key, sortKey), cooldown === undefined ? endsLease : closes, {
+  const write = new Write(leaseItemKey(key, sortKey), cooldown === undefined ? ends : closes, {
     ":releasedToken": shown.token,
     ":ttl": timeToLive(cooldown?.until ?? now, ending.retentionMs),
     ":lastEnd": endText(slot === undefined ? "released" : "completed", now),
@@ -313,11 +321,16 @@ export function breakLease({ key, sortKey }: LeaseAddress, token: string, now: n
 
 /**
  * Takes back an acquisition whose answer never came, whether its write has landed, is still under way or was lost:
- * on a free lock it revokes the token, and the late write is refused.
+ * on a free lock it revokes the token, and the late write is refused. `takesBack`: what another primitive says in the
+ * lock's place.
  */
-export function cancel({ key, sortKey }: LeaseAddress, { token, now, retentionMs }: Cancellation): Write {
+export function cancel(
+  { key, sortKey }: LeaseAddress,
+  { token, now, retentionMs }: Cancellation,
+  takesBack: Statement = cancels,
+): Write {
   const values = { ":releasedToken": token, ":ttl": timeToLive(now, retentionMs), ":ifToken": token };
-  return new Write(leaseItemKey(key, sortKey), cancels, values);
+  return new Write(leaseItemKey(key, sortKey), takesBack, values);
 }
 
 const revokes = say(tokenRevoked, held);

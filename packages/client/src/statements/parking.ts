@@ -13,8 +13,8 @@ const parksCallback = say({
   set: "#callbackId = :callbackId, #ttl = :ttl",
   when: "attribute_not_exists(#token)",
 });
-const parkedByTask: Part = { when: "#taskToken = :taskToken" };
-const parkedByCallback: Part = { when: "#callbackId = :callbackId" };
+const isParkedByTask = say({ when: "#taskToken = :taskToken" });
+const isParkedByCallback = say({ when: "#callbackId = :callbackId" });
 
 const callsMarked: Part = { set: "#fence = :fence, #ttl = :ttl" };
 const marksCalls = say(callsMarked, { when: "(attribute_not_exists(#fence) OR #fence = :fence)" });
@@ -81,9 +81,12 @@ export type WaitsBy = { readonly taskToken: string } | { readonly callbackId: st
 export function removeWaiter(
   waiter: { readonly key: ItemKey } & WaitsBy,
 ): Omit<UpdateRequest, "update" | "returnsItem"> {
-  return "taskToken" in waiter
-    ? new Write(waiter.key, say(parkedByTask), { ":taskToken": waiter.taskToken }).request()
-    : new Write(waiter.key, say(parkedByCallback), { ":callbackId": waiter.callbackId }).request();
+  const write =
+    "taskToken" in waiter
+      ? new Write(waiter.key, isParkedByTask, { ":taskToken": waiter.taskToken })
+      : new Write(waiter.key, isParkedByCallback, { ":callbackId": waiter.callbackId });
+  const { action: _, ...deletion } = write.entry();
+  return deletion;
 }
 
 /** The mark that a lease's holder calls a function, which may run on after the holder itself has been stopped. */

@@ -78,8 +78,12 @@ const mostKept = 8;
 export function times(clauseOf: (number: number) => Part): (count: number) => Part {
   const made = (count: number): Part =>
     merged(Array.from({ length: count }, (_, index) => clauseOf(index + 1)));
-  const kept = Array.from({ length: mostKept + 1 }, (_, count) => made(count));
-  return (count) => kept[count] ?? made(count);
+  const kept: Part[] = [];
+  return (count) => {
+    if (count > mostKept) return made(count);
+    kept[count] ??= made(count);
+    return kept[count];
+  };
 }
 
 function merged(parts: readonly Part[]): Required<Part> {
@@ -106,7 +110,7 @@ export function namesIn(expression: string): Record<string, string> {
   return names;
 }
 
-/** One conditional write of one item. Whoever makes it may add parts until it is sent. */
+/** One conditional write of one item. Its caller may add parts until it sends the write. */
 export class Write {
   readonly key: ItemKey;
   statement: Statement;

@@ -20,9 +20,7 @@ import type { Item, QueryRequest } from "@leasehold/client";
 import {
   asJudged,
   attributeNames,
-  type Cancellation,
   endKept,
-  endText,
   free,
   type Judged,
   judgedValues,
@@ -35,6 +33,7 @@ import {
   namesIn,
   type Part,
   proofValues,
+  type Statement,
   say,
   slotDone,
   timeToLive,
@@ -59,8 +58,10 @@ const remarked: Part = { set: "#remark = :remark" };
 const noRemark: Part = { remove: "#remark" };
 
 const endsRun = say(letGo, attemptEnded, leaseOver, mine);
-const givesRunUp = say(letGo, endKept, leaseOver, mine);
-const cancelsRun = say(letGo, leaseOver, mineOrFree);
+/** The end of a run's lease without an outcome: its attempt was given up before it was known to have begun. */
+export const givesRunUp: Statement = say(letGo, endKept, leaseOver, mine);
+/** Takes back a claim whose answer never came. */
+export const cancelsRun: Statement = say(letGo, leaseOver, mineOrFree);
 
 /** Adds to a grant that it begins an attempt, if one is left: it counts it. */
 export function claim(
@@ -102,25 +103,6 @@ export function recordOutcome(
   if (outcome.state === "succeeded") write.and(slotDone, { ":doneSlot": slot });
   if (outcome.progress !== undefined) write.and(reported, { ":progress": outcome.progress });
   return remark(write, outcome.remark);
-}
-
-/** The end of a run's lease without an outcome: its attempt was given up before it was known to have begun. */
-export function giveUp({ key, sortKey }: LeaseAddress, { shown, now, retentionMs }: LockEnding): Write {
-  return new Write(leaseItemKey(key, sortKey), givesRunUp, {
-    ":releasedToken": shown.token,
-    ":ttl": timeToLive(now, retentionMs),
-    ":lastEnd": endText("released", now),
-    ...proofValues(shown),
-  });
-}
-
-/** Takes back a claim whose answer never came. */
-export function cancelClaim(
-  { key, sortKey }: LeaseAddress,
-  { token, now, retentionMs }: Cancellation,
-): Write {
-  const values = { ":releasedToken": token, ":ttl": timeToLive(now, retentionMs), ":ifToken": token };
-  return new Write(leaseItemKey(key, sortKey), cancelsRun, values);
 }
 
 function remark(write: Write, text: string | undefined): Write {

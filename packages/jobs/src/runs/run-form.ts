@@ -1,19 +1,21 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import {
   type Cancellation,
+  cancel,
   type Ending,
   type Grant,
   LockForm,
   optionalWholeIn,
   type Prospect,
   type Renewal,
+  release,
   type Write,
 } from "@leasehold/client/internal";
 import { RunsExhaustedError } from "./errors.ts";
 import {
-  cancelClaim,
+  cancelsRun,
   claim,
-  giveUp,
+  givesRunUp,
   keepForSlot,
   type Outcome,
   recordOutcome,
@@ -70,7 +72,7 @@ export class RunForm extends LockForm {
   override release(ending: Ending): Write {
     if (this.outcome === undefined) {
       this.#end = "without";
-      return this.#kept(giveUp(this, ending));
+      return this.#kept(release(this, ending, givesRunUp));
     }
     this.#end = "withOutcome";
     const outcome = { ...this.outcome, progress: this.progress };
@@ -78,7 +80,7 @@ export class RunForm extends LockForm {
   }
 
   override cancel(cancellation: Cancellation): Write {
-    return this.#kept(cancelClaim(this, cancellation));
+    return this.#kept(cancel(this, cancellation, cancelsRun));
   }
 
   /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */

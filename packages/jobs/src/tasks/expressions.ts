@@ -42,6 +42,7 @@ import {
   mineByToken,
   namesIn,
   noHolder,
+  notGrantedSince,
   noWishes,
   type Part,
   proofValues,
@@ -59,8 +60,6 @@ import { endedTaskKey, openTaskKey } from "./schema.ts";
 const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
 const open: Part = { when: "attribute_exists(#maxAttempts)" };
 const notEnded: Part = { when: "attribute_not_exists(#state)" };
-const neverClaimed: Part = { when: "attribute_not_exists(#fence)" };
-const claimedAsSeen: Part = { when: "#fence = :seenFence" };
 const attemptCounted: Part = {
   set: "#attempts = if_not_exists(#attempts, :zero) + :one",
   when: "#attempts < #maxAttempts",
@@ -131,12 +130,6 @@ function makeWaiting(task: NewTask): Write {
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
-function asSeen(write: Write, seenFence: SeenFence): Write {
-  return seenFence === undefined
-    ? write.and(neverClaimed)
-    : write.and(claimedAsSeen, { ":seenFence": seenFence });
-}
-
 /** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
 export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
   return [new Write(openTaskKey(set, id), isUnknown), new Write(endedTaskKey(set, id), hasNotEnded)];
@@ -147,7 +140,7 @@ export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
  * task is refused.
  */
 export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Write {
-  return asSeen(counted(acquire(leaseOf(task), grant)).and(dueNow), seenFence);
+  return notGrantedSince(counted(acquire(leaseOf(task), grant)).and(dueNow), seenFence);
 }
 
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
@@ -241,7 +234,7 @@ export function endTask(task: EndedTask): readonly [Write, Write] {
 
 /** Ends a task that waits unchanged. */
 export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Write, Write] {
-  return moved(task, asSeen(openTask(task, waitsUnchanged), seenFence));
+  return moved(task, notGrantedSince(openTask(task, waitsUnchanged), seenFence));
 }
 
 /**
@@ -285,7 +278,7 @@ export function requeueTask(task: NewTask & { readonly seenFence: number }): rea
   const words = { ":failed": "failed", ":parked": "parked", ":cancelled": "cancelled" };
   const ended = new Write(endedTaskKey(task.set, task.id), endedWithoutSuccess, words);
   const waiting = makeWaiting(task).and(fenceSet, { ":fence": task.seenFence + 1 });
-  return [asSeen(ended, task.seenFence).deleting(), waiting];
+  return [notGrantedSince(ended, task.seenFence).deleting(), waiting];
 }
 
 type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
