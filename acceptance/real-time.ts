@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { acceptanceKeyPrefix } from "../functions/acceptance/schema.ts";
 import { type Check, checked, seconds } from "./check.ts";
 import type { Deployment } from "./deployment.ts";
@@ -102,7 +103,10 @@ async function waiting(client: ClientOf, key: string, signal: AbortSignal): Prom
 
 async function revocation(client: ClientOf, key: string): Promise<Measured> {
   const lease = await client("holder").acquire(key);
-  await client("operator").requestRevocation(key, { token: lease.token, reason: "acceptance" });
+  await new LeaseAdmin(client("operator")).requestRevocation(key, {
+    token: lease.token,
+    reason: "acceptance",
+  });
   const reason = await lease.renew().then(
     () => "renewed",
     (error: { readonly reason?: string }) => error.reason,

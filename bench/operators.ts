@@ -1,6 +1,6 @@
 /** What people and tools send who look after the leases of others. */
+import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
 import { historyItemOf, internalsOf } from "@leasehold/client/internal";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { setting } from "../test/support/recomposed.ts";
 import { type OperationSite, type Promised, promised } from "./promised.ts";
 
@@ -13,9 +13,9 @@ async function all(entries: AsyncIterable<unknown>): Promise<void> {
 
 /** Each action and its trace are one transaction of two items, at two units each; a pause has three items besides its trace. */
 export const operators: readonly Promised[] = [
-  promised("`client.describe`, one item", "1 Query", [0, 1], async (site) => {
+  promised("`LeaseAdmin.describe`, one item", "1 Query", [0, 1], async (site) => {
     const lease = await site.client().acquire(site.newKey());
-    await site.counted(() => site.client().describe(lease.key));
+    await site.counted(() => new LeaseAdmin(site.client()).describe(lease.key));
     await lease.release();
   }),
   promised("operator: `describe`, one item", "1 Query", [0, 1], async (site) => {

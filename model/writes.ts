@@ -1,7 +1,9 @@
 /**
  * The lock's writes as a table: when each is accepted, and what it makes of the item. Each row names the function of
- * statements/lock.ts that it models, and each condition the part of DynamoDB's expression that it stands for.
+ * statements/lock.ts or statements/admin.ts that it models, and each condition the part of DynamoDB's expression that it
+ * stands for.
  */
+import { breakLease } from "../packages/client/src/statements/admin.ts";
 import * as statements from "../packages/client/src/statements/lock.ts";
 import type { Write } from "../packages/client/src/statements/statement.ts";
 
@@ -102,7 +104,7 @@ function grant({ token, version, at, expiresAt, retention }: Sent): statements.G
 
 const shown = ({ token, fence }: Sent): statements.Proof => ({ token, fencingToken: fence });
 
-/** By the names of the functions in statements/lock.ts. */
+/** By the names of the functions in statements/lock.ts and statements/admin.ts. */
 export const writes: Readonly<Record<WriteName, Row>> = {
   acquire: {
     says: "takes a free lock",
@@ -175,7 +177,7 @@ export const writes: Readonly<Record<WriteName, Row>> = {
     says: "an operator ends the lease of a token",
     when: [{ ...isMyToken, says: "the token is the one that the operator has seen" }],
     gives: (item, { token }) => ({ ...item, ...free, released: token }),
-    write: ({ token, at }) => statements.breakLease(lease, token, at * tickMs),
+    write: ({ token, at }) => breakLease(lease, token, at * tickMs),
   },
   cancel: {
     says: "takes back an acquisition without an answer",
@@ -216,7 +218,7 @@ export const guards = {
   },
 } as const;
 
-/** Writes of statements/lock.ts that the model leaves out, and why nothing that it says depends on them. */
+/** Writes of these two files that the model leaves out, and why nothing that it says depends on them. */
 export const leftOut: Readonly<Record<string, string>> = {
   renewUnlessRevoked: "renew, with one more condition",
   requestRevocation: "sets one attribute, which no condition of the others asks for",

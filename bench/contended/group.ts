@@ -1,4 +1,5 @@
 /** What a group's operations send while others are in the way. */
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { acquireAll } from "@leasehold/client/group";
 import {
   countedWhile,
@@ -57,7 +58,7 @@ export const contendedGroup: readonly Promised[] = [
   promised("release a group of 10, one of them known to be lost", "9 UpdateItem", [9, 0], async (site) => {
     const group = await acquireAll(site.client(), newKeys(site));
     const [first] = group.leases.values();
-    await site.client().forceRelease(first?.key ?? "", { token: first?.token ?? "" });
+    await new LeaseAdmin(site.client()).forceRelease(first?.key ?? "", { token: first?.token ?? "" });
     await first?.renew().catch(() => undefined);
     await site.counted(() => group.release());
   }),

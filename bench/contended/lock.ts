@@ -1,4 +1,5 @@
 /** What a lock's operations send while others are in the way. */
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { countedWhile, held, type Promised, promised } from "../promised.ts";
 
 const waitMs = 10_000;
@@ -76,12 +77,12 @@ export const contendedLock: readonly Promised[] = [
   }),
   promised("`requestRevocation`", "1 UpdateItem", [1, 0], async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
-    await site.counted(() => site.client().requestRevocation(key, { token }));
-    await site.client().forceRelease(key, { token });
+    await site.counted(() => new LeaseAdmin(site.client()).requestRevocation(key, { token }));
+    await new LeaseAdmin(site.client()).forceRelease(key, { token });
   }),
   promised("`forceRelease`", "1 UpdateItem", [1, 0], async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
-    await site.counted(() => site.client().forceRelease(key, { token }));
+    await site.counted(() => new LeaseAdmin(site.client()).forceRelease(key, { token }));
   }),
   promised("try a slot that is done", "1 UpdateItem", [1, 0], async (site) => {
     const slot = "2026-11-21T02:00:00.000Z";
@@ -93,11 +94,11 @@ export const contendedLock: readonly Promised[] = [
     const slot = "2026-11-21T02:00:00.000Z";
     const key = site.newKey();
     await (await site.client().acquire(key, { slot })).complete();
-    await site.counted(() => site.client().takeBackSlot(key, { doneSlot: slot }));
+    await site.counted(() => new LeaseAdmin(site.client()).takeBackSlot(key, { doneSlot: slot }));
   }),
   promised("`inspectAll`, one item", "1 Query", [0, 1], async (site) => {
     const lease = await site.client().acquire(site.newKey());
-    await site.counted(() => site.client().inspectAll(lease.key));
+    await site.counted(() => new LeaseAdmin(site.client()).inspectAll(lease.key));
     await lease.release();
   }),
 ];

@@ -1,4 +1,5 @@
 /** What the operations of semaphores and read-write locks send while others are in the way. */
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { countedWhile, deadClient, held, type Promised, promised } from "../promised.ts";
@@ -103,7 +104,7 @@ export const contendedSemaphore: readonly Promised[] = [
     await permit.release();
   }),
   promised(
-    "semaphore: `client.forceRelease` of a permit",
+    "semaphore: `LeaseAdmin.forceRelease` of a permit",
     "1 GetItem, 1 UpdateItem",
     [1, 1],
     async (site) => {
@@ -111,7 +112,7 @@ export const contendedSemaphore: readonly Promised[] = [
       const { key, token } = await permits.acquire();
       const [record] = (await permits.inspect()).held;
       const sortKey = record?.sortKey ?? "";
-      await site.counted(() => site.client().forceRelease(key, { token, sortKey }));
+      await site.counted(() => new LeaseAdmin(site.client()).forceRelease(key, { token, sortKey }));
     },
   ),
 ];

@@ -1,4 +1,5 @@
-import type { LeaseClient, ListCursor } from "@leasehold/client";
+import type { LeaseClient } from "@leasehold/client";
+import { LeaseAdmin, type ListCursor } from "@leasehold/client/admin";
 import { JobRuns } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
@@ -51,7 +52,7 @@ export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleani
   const after = await whereItStopped(runs);
   return await runAt(runs, now(), async ({ progress }) => {
     let [agents, removed] = [0, 0];
-    const pages = leases.listPages({
+    const pages = new LeaseAdmin(leases).listPages({
       prefix: agentKeyPrefix,
       ...(after === undefined ? {} : { after }),
     });

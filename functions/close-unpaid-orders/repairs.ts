@@ -1,4 +1,5 @@
 import type { LeaseClient } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { closeUnpaidOrdersKey } from "./job.ts";
 import type { ParkedOrder } from "./order.ts";
 import type { ParkedOrders } from "./parked-orders.ts";
@@ -51,7 +52,10 @@ export async function takeBackSlot(
   to: string | undefined,
 ): Promise<RepairAnswer> {
   const earlier = to === undefined ? {} : { to };
-  const isTakenBack = await leases.takeBackSlot(closeUnpaidOrdersKey, { doneSlot: slot, ...earlier });
+  const isTakenBack = await new LeaseAdmin(leases).takeBackSlot(closeUnpaidOrdersKey, {
+    doneSlot: slot,
+    ...earlier,
+  });
   const runs = openRuns(leases, { key: closeUnpaidOrdersKey });
   const run = isTakenBack ? await runs.get(slot) : undefined;
   if (run?.state === "succeeded") await runs.takeBack(run);

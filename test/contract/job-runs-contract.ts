@@ -12,6 +12,7 @@ import {
   type JobRunsOptions,
   RunsExhaustedError,
 } from "../../packages/jobs/src/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -618,10 +619,12 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
       const [slot, other] = [hoursAgo(2), hoursAgo(1)];
       const revoked = runsOf("a").run(slot, async ({ lease }) => {
         await runsOf("b").run(other, async ({ lease: untouched }) => {
-          const records = await admin().inspectAll(job);
+          const records = await adminOf(admin()).inspectAll(job);
           const found = records.find(({ token }) => token === lease.token);
           const which = { token: lease.token, sortKey: found?.sortKey ?? "" };
-          expect(await admin().requestRevocation(job, { ...which, reason: "wrong input" })).toBe(true);
+          expect(await adminOf(admin()).requestRevocation(job, { ...which, reason: "wrong input" })).toBe(
+            true,
+          );
           await expect(lease.renew()).rejects.toMatchObject({ reason: "revoked" });
           await untouched.renew();
         });
@@ -639,8 +642,8 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
     test("breaks a run: it shows as lost, its outcome is refused, and the next attempt stands", async () => {
       const slot = hoursAgo(1);
       const broken = runsOf("a").run(slot, async () => {
-        const [run] = await admin().inspectAll(job);
-        await admin().forceRelease(job, { token: run?.token ?? "", sortKey: run?.sortKey ?? "" });
+        const [run] = await adminOf(admin()).inspectAll(job);
+        await adminOf(admin()).forceRelease(job, { token: run?.token ?? "", sortKey: run?.sortKey ?? "" });
         expect(await runsOf("reader").get(slot)).toMatchObject({ state: "lost", attempt: 1 });
         await runsOf("b").run(slot, () => undefined);
       });

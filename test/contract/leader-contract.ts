@@ -2,6 +2,7 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
@@ -127,7 +128,7 @@ export function leaderContract(place: (clock: PatientClock) => Place): void {
     );
     await until(() => expect(leaderships).toHaveLength(1));
     const operator = new LeaseClient({ ...place(clock), clock, owner: "operator" });
-    await operator.forceRelease(key, { token: leaderships[0]?.token ?? "" });
+    await adminOf(operator).forceRelease(key, { token: leaderships[0]?.token ?? "" });
     await until(() => expect(leaderships).toHaveLength(2));
     expect(told).toEqual(["one elected", "one lost: released", "one elected"]);
     stop.abort(new Error("shut down"));

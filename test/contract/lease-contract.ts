@@ -9,13 +9,14 @@ import {
   type LeaseRecord,
   type LeaseStore,
   LeaseUnavailableError,
-  type ListCursor,
   SlotDoneError,
   type UpdateRequest,
 } from "@leasehold/client";
+import type { ListCursor } from "@leasehold/client/admin";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -292,17 +293,17 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await expect(clientOf("b").acquire(key, { slot: due })).rejects.toThrow(SlotDoneError);
       expect(await operator.doneSlot(key)).toBe(wrong);
 
-      expect(await operator.takeBackSlot(key, { doneSlot: due, to: early })).toBe(false);
-      expect(await operator.takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(true);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: due, to: early })).toBe(false);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(true);
       // As when the answer was lost, and it is sent again.
-      expect(await operator.takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(true);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(true);
       expect(await operator.doneSlot(key)).toBe(early);
       await expect(clientOf("b").acquire(key, { slot: early })).rejects.toThrow(SlotDoneError);
       const lease = await clientOf("b").acquire(key, { slot: due });
       expect(await lease.complete()).toBe(true);
       // A copy that arrives late finds another slot done, and leaves it alone.
-      expect(await operator.takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(false);
-      expect(await operator.takeBackSlot(key, { doneSlot: due })).toBe(true);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: wrong, to: early })).toBe(false);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: due })).toBe(true);
       expect(await operator.doneSlot(key)).toBeUndefined();
       expect((await clientOf("b").acquire(key, { slot: early })).fencingToken).toBeGreaterThan(
         lease.fencingToken,
@@ -311,16 +312,16 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
 
     it("taken back makes no lock, leaves a holder alone, and goes back to an earlier one only", async () => {
       const operator = clientOf("operator");
-      expect(await operator.takeBackSlot(key, { doneSlot: "7" })).toBe(true);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: "7" })).toBe(true);
       expect(await operator.doneSlot(key)).toBeUndefined();
       await (await clientOf("a").acquire(key, { slot: "7" })).complete();
       const held = await clientOf("a").acquire(key);
-      expect(await operator.takeBackSlot(key, { doneSlot: "7" })).toBe(true);
+      expect(await adminOf(operator).takeBackSlot(key, { doneSlot: "7" })).toBe(true);
       expect(await held.renew()).toBeUndefined();
       for (const to of ["7", "8", "", 6]) {
-        await expect(operator.takeBackSlot(key, { doneSlot: "7", to: to as string })).rejects.toThrow(
-          InvalidOptionsError,
-        );
+        await expect(
+          adminOf(operator).takeBackSlot(key, { doneSlot: "7", to: to as string }),
+        ).rejects.toThrow(InvalidOptionsError);
       }
     });
 
@@ -410,7 +411,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
 
     it("of a slot rejects where work let go a lock that was another's by then", async () => {
       const work = async (lease: Lease): Promise<void> => {
-        await clientOf("b").forceRelease(key, { token: lease.token });
+        await adminOf(clientOf("b")).forceRelease(key, { token: lease.token });
         await clientOf("b").acquire(key);
         await lease.release();
       };
@@ -440,7 +441,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       );
       expect(early).toBe("released: true");
       const revoked = await clientOf("a").withLease(key, {}, async (lease) => {
-        await clientOf("b").requestRevocation(key, { token: lease.token });
+        await adminOf(clientOf("b")).requestRevocation(key, { token: lease.token });
         return lease.renew().catch((error: LeaseLostError) => error.reason);
       });
       expect(revoked).toBe("revoked");
@@ -455,7 +456,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     it("rejects when its lease was broken, also while the next holder has the lock", async () => {
       const thief = clientOf("b");
       const work = clientOf("a").withLease(key, { slot: "7" }, async (lease) => {
-        await thief.forceRelease(key, { token: lease.token });
+        await adminOf(thief).forceRelease(key, { token: lease.token });
         await thief.acquire(key);
       });
       await expect(work).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -463,7 +464,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
 
     it("rejects when another had the lock before the work was over, and leaves the slot open", async () => {
       const work = clientOf("a").withLease(key, { slot: "7" }, async (lease) => {
-        await clientOf("b").forceRelease(key, { token: lease.token });
+        await adminOf(clientOf("b")).forceRelease(key, { token: lease.token });
         await (await clientOf("b").acquire(key)).release();
       });
       await expect(work).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -499,9 +500,9 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
   describe("revocation", () => {
     it("reaches the holder in the answer to its next renewal, and the lock is held until it releases", async () => {
       const lease = await clientOf("a").acquire(key);
-      expect(await clientOf("b").requestRevocation(key, { token: lease.token, reason: "a newer run" })).toBe(
-        true,
-      );
+      expect(
+        await adminOf(clientOf("b")).requestRevocation(key, { token: lease.token, reason: "a newer run" }),
+      ).toBe(true);
       expect(lease.signal.aborted).toBe(false);
       await expect(lease.renew()).rejects.toMatchObject({ reason: "revoked" });
       expect(lease.signal.reason).toMatchObject({
@@ -519,7 +520,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const first = await clientOf("a").acquire(key);
       await first.release();
       const second = await clientOf("b").acquire(key);
-      expect(await clientOf("c").requestRevocation(key, { token: first.token })).toBe(false);
+      expect(await adminOf(clientOf("c")).requestRevocation(key, { token: first.token })).toBe(false);
       await second.renew();
     });
   });
@@ -527,7 +528,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
   describe("forceRelease", () => {
     it("breaks the lease that it names, and its holder learns of it at its next renewal", async () => {
       const lease = await clientOf("a").acquire(key);
-      expect(await clientOf("admin").forceRelease(key, { token: lease.token })).toBe(true);
+      expect(await adminOf(clientOf("admin")).forceRelease(key, { token: lease.token })).toBe(true);
       expect(await clientOf("b").inspect(key)).toBeUndefined();
       await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
       expect(await lease.release()).toBe(false);
@@ -537,7 +538,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const first = await clientOf("a").acquire(key);
       await first.release();
       const second = await clientOf("b").acquire(key);
-      expect(await clientOf("admin").forceRelease(key, { token: "somebody" })).toBe(false);
+      expect(await adminOf(clientOf("admin")).forceRelease(key, { token: "somebody" })).toBe(false);
       expect(await clientOf("c").inspect(key)).toMatchObject({ token: second.token });
     });
   });
@@ -656,7 +657,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await client.acquire(`${key}/out`);
       await leases[2]?.release();
       const found: LeaseRecord[] = [];
-      for await (const record of client.list({ prefix: `${key}/in/` })) found.push(record);
+      for await (const record of adminOf(client).list({ prefix: `${key}/in/` })) found.push(record);
       expect(found.map((record) => record.key).sort()).toEqual([`${key}/in/1`, `${key}/in/2`]);
     });
 
@@ -666,9 +667,9 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await new Semaphore(client, key, { permits: 2 }).acquire();
       await new ReadWriteLock(client, key).read();
       await (await new Semaphore(client, `${key}/other`, { permits: 2 }).acquire()).release();
-      const places = (await clientOf("admin").inspectAll(key)).map(({ sortKey }) => sortKey);
+      const places = (await adminOf(clientOf("admin")).inspectAll(key)).map(({ sortKey }) => sortKey);
       expect(places.sort()).toEqual(["lease", "read-write", "semaphore"]);
-      expect(await client.inspectAll(`${key}/other`)).toEqual([]);
+      expect(await adminOf(client).inspectAll(`${key}/other`)).toEqual([]);
     });
 
     it("list with all finds the leases of the other primitives, too, with a prefix and without", async () => {
@@ -676,7 +677,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await new Semaphore(client, key, { permits: 1 }).acquire();
       const placesOf = async (options: object): Promise<string[]> => {
         const places: string[] = [];
-        for await (const { key: found, sortKey } of client.list(options))
+        for await (const { key: found, sortKey } of adminOf(client).list(options))
           if (found === key) places.push(sortKey);
         return places;
       };
@@ -688,16 +689,18 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     it("a lease of another primitive is inspected, asked to stop and broken by its sort key", async () => {
       const permit = await new Semaphore(clientOf("a"), key, { permits: 1 }).acquire();
       const admin = clientOf("admin");
-      const [found] = await admin.inspectAll(key);
+      const [found] = await adminOf(admin).inspectAll(key);
       const sortKey = found?.sortKey ?? "";
       const { token } = permit;
-      expect(await admin.inspect(key, { sortKey })).toMatchObject({ token, owner: "a" });
-      expect(await admin.requestRevocation(key, { token })).toBe(false);
-      expect(await admin.requestRevocation(key, { token, sortKey, reason: "maintenance" })).toBe(true);
+      expect(await adminOf(admin).inspect(key, { sortKey })).toMatchObject({ token, owner: "a" });
+      expect(await adminOf(admin).requestRevocation(key, { token })).toBe(false);
+      expect(await adminOf(admin).requestRevocation(key, { token, sortKey, reason: "maintenance" })).toBe(
+        true,
+      );
       await expect(permit.renew()).rejects.toMatchObject({ reason: "revoked" });
-      expect(await admin.forceRelease(key, { token })).toBe(false);
-      expect(await admin.forceRelease(key, { token, sortKey })).toBe(true);
-      expect(await admin.inspectAll(key)).toEqual([]);
+      expect(await adminOf(admin).forceRelease(key, { token })).toBe(false);
+      expect(await adminOf(admin).forceRelease(key, { token, sortKey })).toBe(true);
+      expect(await adminOf(admin).inspectAll(key)).toEqual([]);
       expect(await permit.release()).toBe(false);
     });
 
@@ -708,7 +711,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
         await Promise.all(owned.slice(start, start + 40).map((name) => client.acquire(name)));
       }
       const found = new Set<string>();
-      for await (const record of client.list({ prefix: `${key}/page/` })) found.add(record.key);
+      for await (const record of adminOf(client).list({ prefix: `${key}/page/` })) found.add(record.key);
       expect(found.size).toBe(620);
     });
 
@@ -721,7 +724,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       do {
         // Each page by a process of its own, which knows the cursor from JSON.
         const options = { prefix: `${key}/large/`, ...(after === undefined ? {} : { after }) };
-        const { value: page } = await clientOf("b").listPages(options).next();
+        const { value: page } = await adminOf(clientOf("b")).listPages(options).next();
         if (page === undefined) throw new Error("no page");
         found.push(...page.leases.map((lease) => lease.key));
         after = page.next === undefined ? undefined : JSON.parse(JSON.stringify(page.next));

@@ -10,14 +10,15 @@ import { leaseState, renewedAt } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
   type AuditEntry,
   LeaseOperator,
   type LeaseOperatorOptions,
-} from "../../packages/client/src/operator/index.ts";
+} from "../../packages/client/src/admin/index.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
 import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -43,7 +44,7 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
   const operatorOf = (by: string, options: Partial<LeaseOperatorOptions> = {}): LeaseOperator =>
     new LeaseOperator(clientOf(by), { by, ...options });
   const recordOf = async (): Promise<LeaseRecord> => {
-    const [record] = (await clientOf("reader").describe(key)).leases;
+    const [record] = (await adminOf(clientOf("reader")).describe(key)).leases;
     if (record === undefined) throw new Error(`nobody holds ${key}`);
     return record;
   };
@@ -55,7 +56,7 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
   });
 
   describe("a lock remembers its last holder", () => {
-    const lastHolder = async () => (await clientOf("reader").describe(key)).lastHolder;
+    const lastHolder = async () => (await adminOf(clientOf("reader")).describe(key)).lastHolder;
 
     it("who released it, when it was acquired, and when it ended", async () => {
       expect(await lastHolder()).toBeUndefined();
@@ -74,7 +75,7 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
       await (await clientOf("a").acquire(key, { slot: "1" })).complete();
       expect(await lastHolder()).toMatchObject({ owner: "a", end: "completed" });
       await clientOf("b").acquire(key);
-      await clientOf("c").forceRelease(key, { token: (await recordOf()).token });
+      await adminOf(clientOf("c")).forceRelease(key, { token: (await recordOf()).token });
       expect(await lastHolder()).toMatchObject({ owner: "b", end: "broken" });
     });
 
@@ -429,10 +430,10 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
     it("leaves no sign after it either, however often it comes back", async () => {
       for (let round = 1; round <= 3; round += 1) {
         await pause();
-        expect(await clientOf("reader").inspectAll(key)).toHaveLength(1);
+        expect(await adminOf(clientOf("reader")).inspectAll(key)).toHaveLength(1);
         await clock.advance(1);
         await operatorOf("alice").resume(key);
-        expect(await clientOf("reader").inspectAll(key)).toEqual([]);
+        expect(await adminOf(clientOf("reader")).inspectAll(key)).toEqual([]);
         const { items, seats } = await operatorOf("reader").describe(key);
         expect(Object.keys(items).sort()).toEqual(["audit", "lease"]);
         expect(seats).toEqual([]);
@@ -491,8 +492,8 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
   it("traces have the ttl that was asked for, and are no leases", async () => {
     await operatorOf("alice", { auditRetentionMs: 3_600_000 }).pause(key, { forMs: 60_000, reason });
     const client = clientOf("reader");
-    expect(await client.inspectAll(key)).toHaveLength(1);
-    const listed = await all(client.list({ prefix: key, all: true }));
+    expect(await adminOf(client).inspectAll(key)).toHaveLength(1);
+    const listed = await all(adminOf(client).list({ prefix: key, all: true }));
     expect(listed.map(({ sortKey }) => sortKey)).toEqual(["lease"]);
     const [entry] = await auditOf();
     const { table } = internalsOf(client).context;

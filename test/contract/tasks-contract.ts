@@ -8,6 +8,7 @@ import {
   TaskSet,
   type TaskSetOptions,
 } from "../../packages/jobs/src/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -479,11 +480,11 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
     const admin = new LeaseClient({ ...place(clock), clock, clockSkewMs, leaseDurationMs });
     await setOf("a").add([{ id: "1" }]);
     const first = await claimed(mortal("a"));
-    const [claim] = await admin.inspectAll(name);
+    const [claim] = await adminOf(admin).inspectAll(name);
     expect(claim).toMatchObject({ owner: "a", fencingToken: first.fencingToken });
-    expect(await admin.forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" })).toBe(
-      true,
-    );
+    expect(
+      await adminOf(admin).forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" }),
+    ).toBe(true);
     expect(await lossOf(first.fail("too late"))).toBe("returned");
     const second = await claimed(mortal("b"));
     expect(second.attempt).toBe(2);
@@ -497,10 +498,10 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
     const set = setOf("a", { maxAttempts: 1, heartbeat: false });
     await set.add([{ id: "1", payload: { rows: 3 } }]);
     const first = await claimed(set);
-    const [claim] = await admin.inspectAll(name);
-    expect(await admin.forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" })).toBe(
-      true,
-    );
+    const [claim] = await adminOf(admin).inspectAll(name);
+    expect(
+      await adminOf(admin).forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" }),
+    ).toBe(true);
     expect(await mortal("b").claim()).toBeUndefined();
     expect(await recordOf("1")).toMatchObject({
       state: "parked",

@@ -11,6 +11,7 @@ import type { Order } from "../../functions/close-unpaid-orders/order.ts";
 import { OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { ParkedOrders } from "../../functions/close-unpaid-orders/parked-orders.ts";
 import { createShopTable, readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
+import { adminOf } from "../support/admin.ts";
 
 const now = Date.parse("2026-03-01T12:00:00Z");
 const mugs = (quantity: number): Order["lines"] => [{ product: "mug", quantity }];
@@ -91,7 +92,7 @@ describe("the job that closes unpaid orders", () => {
   it("writes nothing when its lease goes between its check and the write, and leaves the rest to the next run", async () => {
     const a = instance("A", {
       beforeClose: async ({ orderId }, { key, token }) => {
-        if (orderId === "later") await instance("operator").leases.forceRelease(key, { token });
+        if (orderId === "later") await adminOf(instance("operator").leases).forceRelease(key, { token });
       },
     });
     expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "lost", closed: 1, fencedOff: "later" });
@@ -278,7 +279,7 @@ describe("the job that closes unpaid orders", () => {
       await write(`${first}#odd`, { orderId: "odd" });
       const a = instance("A", {
         beforeClose: async (_order, { key, token }) => {
-          await instance("operator").leases.forceRelease(key, { token });
+          await adminOf(instance("operator").leases).forceRelease(key, { token });
         },
       });
       expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "lost", fencedOff: "odd" });

@@ -15,6 +15,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import type { CommandValues, Fence, Lease, LeaseConditionCheck } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { makeTable } from "../support/table.ts";
 
 const table = await makeTable(inject("engine"));
@@ -132,7 +133,7 @@ describe.each(["DynamoDBClient", "DynamoDBDocumentClient"] as const)("through a 
   beforeEach(async () => {
     id = table.newKey();
     stale = await client.acquire(id);
-    await table.client().forceRelease(id, { token: stale.token });
+    await adminOf(table.client()).forceRelease(id, { token: stale.token });
     current = await client.acquire(id);
     expect(stale.held).toBe(true);
   });

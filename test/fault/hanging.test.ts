@@ -7,6 +7,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { afterAll, beforeEach, expect, inject, test, vi } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { makeEnginePlace } from "../support/engine-place.ts";
 import { eventually } from "../support/patience.ts";
 import { anyRequest, type Matcher, op, startProxy } from "../support/proxy.ts";
@@ -258,9 +259,9 @@ test("every call is bounded in time, though the user's own client has no timeout
   const calls = [
     client.inspect(key),
     client.acquire(table.newKey()),
-    client.forceRelease(table.newKey(), { token: "anyone" }),
-    client.requestRevocation(table.newKey(), { token: "anyone" }),
-    client.list().next(),
+    adminOf(client).forceRelease(table.newKey(), { token: "anyone" }),
+    adminOf(client).requestRevocation(table.newKey(), { token: "anyone" }),
+    adminOf(client).list().next(),
     lease.renew(),
   ];
   const refusals = calls.map((call) => expect(call).rejects.toMatchObject(noAnswer));

@@ -1,16 +1,17 @@
 // Options of every constructor and call: right, hostile, misspelt, inherited, behind getters.
 
 import { LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { Bench } from "./bench.ts";
 import { fuzz } from "./fuzz.ts";
@@ -114,12 +115,12 @@ const entries: Readonly<Record<string, Entry>> = {
   },
   "client.inspect": {
     options: { sortKey: fc.constantFrom("lease", "x") },
-    call: ({ client }, k, o) => client.inspect(k, o),
+    call: ({ client }, k, o) => adminOf(client).inspect(k, o),
   },
-  "client.describe": { options: {}, call: ({ client }, k) => client.describe(k) },
+  "client.describe": { options: {}, call: ({ client }, k) => adminOf(client).describe(k) },
   "client.list": {
     options: { prefix: owner, all: fc.boolean() },
-    call: ({ client }, _, o) => all(client.list(o)),
+    call: ({ client }, _, o) => all(adminOf(client).list(o)),
   },
   "client.listPages": {
     options: {
@@ -127,22 +128,22 @@ const entries: Readonly<Record<string, Entry>> = {
       all: fc.boolean(),
       after: fc.constantFrom({ pk: "a", sk: "b" }, {}, { pk: 1 }),
     },
-    call: ({ client }, _, o) => all(client.listPages(o)),
+    call: ({ client }, _, o) => all(adminOf(client).listPages(o)),
   },
   "client.forceRelease": {
     needed: ["token"],
     options: { token: owner, sortKey: owner, onRefused: work },
-    call: ({ client }, k, o) => client.forceRelease(k, o),
+    call: ({ client }, k, o) => adminOf(client).forceRelease(k, o),
   },
   "client.requestRevocation": {
     needed: ["token"],
     options: { token: owner, sortKey: owner, reason: owner, onRefused: work },
-    call: ({ client }, k, o) => client.requestRevocation(k, o),
+    call: ({ client }, k, o) => adminOf(client).requestRevocation(k, o),
   },
   "client.takeBackSlot": {
     needed: ["doneSlot"],
     options: { doneSlot: slot, to: slot },
-    call: ({ client }, k, o) => client.takeBackSlot(k, o),
+    call: ({ client }, k, o) => adminOf(client).takeBackSlot(k, o),
   },
   "client.doneSlot": { options: {}, call: ({ client }, k) => client.doneSlot(k) },
   "client.close": { options: { timeoutMs: shortWait }, call: ({ client }, _, o) => client.close(o) },

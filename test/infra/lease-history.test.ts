@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable, LeaseWakeup } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";

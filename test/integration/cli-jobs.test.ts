@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
@@ -209,7 +210,7 @@ describe("leasehold elect", () => {
     const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
     const call = leasehold("elect", key, "--lease", "8s", "--", "sh", "-c", script);
     await eventually(() => expect(call.stdout).toBe("leading\n"));
-    await client.forceRelease(key, { token: (await client.inspect(key))?.token ?? "" });
+    await adminOf(client).forceRelease(key, { token: (await client.inspect(key))?.token ?? "" });
     await eventually(() => expect(call.stdout).toBe("leading\nleading\n"));
     expect(call.stderr).toContain("LOST");
     call.process.kill("SIGINT");

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LeaseClient } from "@leasehold/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 import { ProcessTree } from "../support/process-tree.ts";
@@ -200,7 +201,7 @@ describe("a lease that is lost", () => {
   /** Breaks the lease that a call holds, as an operator does. */
   async function breakIt(): Promise<void> {
     const token = (await client.inspect(key))?.token ?? "";
-    expect(await client.forceRelease(key, { token })).toBe(true);
+    expect(await adminOf(client).forceRelease(key, { token })).toBe(true);
   }
 
   it("is told to the child by SIGTERM and by the pipe of --fd, and ends the call with 76", async () => {

@@ -1,10 +1,12 @@
 /** Durable leases on a real table, and the example's function. */
+
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { type RefundRequest, refund } from "../../functions/refund-order/refund.ts";
 import { parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";
+import { adminOf } from "../support/admin.ts";
 import { SuspendableRunner } from "../support/durable-runner.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
@@ -97,7 +99,7 @@ describe("the refunding of an order", () => {
     await runner.suspended();
     const operator = system.leases.client();
     const { token = "" } = (await operator.inspect("order/2")) ?? {};
-    await operator.forceRelease("order/2", { token });
+    await adminOf(operator).forceRelease("order/2", { token });
     const other = await operator.acquire("order/2");
     await decision.sendCallbackSuccess("agreed");
     const run = await running;

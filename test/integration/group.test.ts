@@ -2,6 +2,7 @@ import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { acquireAll } from "../../packages/client/src/group/index.ts";
 import { groupContract } from "../contract/group-contract.ts";
+import { adminOf } from "../support/admin.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { eventually, patienceMs } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";
@@ -65,7 +66,7 @@ describe("groups on an engine, in real time", () => {
     const write = () =>
       table.dynamodb.send(new TransactWriteItemsCommand({ TransactItems: group.conditionChecks() }));
     await write();
-    await clientOf("operator").forceRelease(two, { token: group.token });
+    await adminOf(clientOf("operator")).forceRelease(two, { token: group.token });
     await expect(write()).rejects.toThrow("ConditionalCheckFailed");
     await group.release();
   });

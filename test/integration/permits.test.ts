@@ -1,5 +1,6 @@
 // Workflows with permits, over the engine, which refuses what DynamoDB refuses.
 // @module-tag long
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { type LocalApp, startApp } from "@leasehold/local";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { runEngine, until } from "./local-app-fixture.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "leasehold-permits-"));
@@ -138,8 +140,8 @@ test("an execution whose permit is broken is stopped, and one that is asked to s
   const { held } = await semaphore.inspect();
   const tokenOf = (execution: string): string =>
     held.find(({ owner }) => owner === `workflow:${execution}`)?.token ?? "";
-  await client.forceRelease(key, { sortKey: "semaphore", token: tokenOf(one) });
-  await client.requestRevocation(key, { sortKey: "semaphore", token: tokenOf(two) });
+  await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: tokenOf(one) });
+  await adminOf(client).requestRevocation(key, { sortKey: "semaphore", token: tokenOf(two) });
   for (const execution of [one, two])
     expect(await app.finished(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
   await expect.poll(async () => (await semaphore.inspect()).free, polling).toBe(2);

@@ -10,7 +10,7 @@ export const workFolder = join(root, "node_modules/.cache/leasehold-mutation");
 /** The protocol's words first, then what reads and writes with them, then the primitives. */
 const mutated = [
   "packages/client/src/statements/*.ts",
-  "packages/client/src/{record,fencing,lease,lease-admin}.ts",
+  "packages/client/src/{record,fencing,lease,admin/lease-admin}.ts",
   "packages/client/src/{store,time,protocol,seats}/*.ts",
   "packages/client/src/{fair,semaphore,read-write,group,leader,single-flight}/*.ts",
   "packages/jobs/src/{runs,tasks}/*.ts",

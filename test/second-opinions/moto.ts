@@ -2,6 +2,7 @@
  * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
  * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
  */
+
 import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -33,6 +34,7 @@ import { type Json, jsonata } from "../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import { adminOf } from "../support/admin.ts";
 import { withDefinitions } from "../support/definitions.ts";
 import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";
 import { awaiting, type Checks, pass } from "./checks.ts";
@@ -333,7 +335,7 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
     },
     "Step Functions: when another holder has the lease, the keeper stops the work": async () => {
       const { work, keeper, token } = await begin("long", "loss");
-      ok(await client.forceRelease("loss", { token }));
+      ok(await adminOf(client).forceRelease("loss", { token }));
       const other = await client.acquire("loss", { heartbeat: false });
       // moto forgets the error and the cause of a stop; the keeper ends with the same.
       equal((await ends(work)).status, "ABORTED");

@@ -1,16 +1,18 @@
 // Every public method that sends something, with the grant that is for it. Tests of permissions call each of them.
+
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import type { LoggedEvent } from "@leasehold/client/log";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { adminOf } from "./admin.ts";
 import { ScriptedStore } from "./scripted-store.ts";
 
 /** The grants that methods need. */
@@ -87,17 +89,23 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       () =>
         client.inspect("k"),
   ],
-  "LeaseClient.inspectAll": [
+  "LeaseAdmin.inspect": [
     "read",
     ({ client }) =>
       () =>
-        client.inspectAll("k"),
+        adminOf(client).inspect("k"),
   ],
-  "LeaseClient.describe": [
+  "LeaseAdmin.inspectAll": [
     "read",
     ({ client }) =>
       () =>
-        client.describe("k"),
+        adminOf(client).inspectAll("k"),
+  ],
+  "LeaseAdmin.describe": [
+    "read",
+    ({ client }) =>
+      () =>
+        adminOf(client).describe("k"),
   ],
   "LeaseOperator.describe": [
     "read",
@@ -151,17 +159,17 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => operator.resume("k");
     },
   ],
-  "LeaseClient.list": [
+  "LeaseAdmin.list": [
     "read",
     ({ client }) =>
       () =>
-        all(client.list()),
+        all(adminOf(client).list()),
   ],
-  "LeaseClient.listPages": [
+  "LeaseAdmin.listPages": [
     "read",
     ({ client }) =>
       () =>
-        all(client.listPages({ all: true })),
+        all(adminOf(client).listPages({ all: true })),
   ],
   "LeaseClient.doneSlot": [
     "read",
@@ -169,25 +177,25 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       () =>
         client.doneSlot("k"),
   ],
-  "LeaseClient.forceRelease": [
+  "LeaseAdmin.forceRelease": [
     "operate",
     async ({ client, other }) => {
       const { token } = await other.acquire("k");
-      return () => client.forceRelease("k", { token });
+      return () => adminOf(client).forceRelease("k", { token });
     },
   ],
-  "LeaseClient.requestRevocation": [
+  "LeaseAdmin.requestRevocation": [
     "operate",
     async ({ client, other }) => {
       const { token } = await other.acquire("k");
-      return () => client.requestRevocation("k", { token });
+      return () => adminOf(client).requestRevocation("k", { token });
     },
   ],
-  "LeaseClient.takeBackSlot": [
+  "LeaseAdmin.takeBackSlot": [
     "operate",
     async ({ client }) => {
       await (await client.acquire("k", { slot })).complete();
-      return () => client.takeBackSlot("k", { doneSlot: slot, to: earlier });
+      return () => adminOf(client).takeBackSlot("k", { doneSlot: slot, to: earlier });
     },
   ],
   "LeaseClient.acquire": [

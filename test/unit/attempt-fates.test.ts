@@ -1,4 +1,5 @@
 /** A write that ended without success says whether it may have landed: by both transports, in the same words. */
+
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -7,6 +8,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient, type LeaseError } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import {
   type Reaction,
   refuse,
@@ -61,7 +63,7 @@ const breakOff: Reaction = (response) => response.socket?.destroy();
 
 /** How a write ends: the error of a break, which is one write. */
 async function failureOf(client: LeaseClient): Promise<LeaseError> {
-  const failure = client.forceRelease("k", { token: "t" });
+  const failure = adminOf(client).forceRelease("k", { token: "t" });
   return await failure.then(
     () => expect.unreachable(),
     (error: LeaseError) => error,

@@ -3,6 +3,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let store: ScriptedStore;
@@ -176,8 +177,8 @@ describe("options are read once, wherever they are:", () => {
     const calls: [string, () => Anything][] = [
       ["options.waitMs", () => client.acquire("k", broken("waitMs"))],
       ["options.heartbeat", () => client.tryAcquire("k", broken("heartbeat"))],
-      ["options.prefix", () => client.list(broken("prefix")).next()],
-      ["options.token", () => client.forceRelease("k", broken("token"))],
+      ["options.prefix", () => adminOf(client).list(broken("prefix")).next()],
+      ["options.token", () => adminOf(client).forceRelease("k", broken("token"))],
       ["options.owner", () => new LeaseClient(broken("owner"))],
       ["handle.token", () => client.adopt(broken("token"))],
       ["retry.strategy", () => client.acquire("k", { waitMs: 1, retry: broken("strategy") })],
@@ -251,8 +252,8 @@ describe("a key is refused that is", () => {
       (bad) => client.tryAcquire(bad),
       (bad) => client.withLease(bad, {}, () => 1),
       (bad) => client.inspect(bad),
-      (bad) => client.forceRelease(bad, { token: "t" }),
-      (bad) => client.requestRevocation(bad, { token: "t" }),
+      (bad) => adminOf(client).forceRelease(bad, { token: "t" }),
+      (bad) => adminOf(client).requestRevocation(bad, { token: "t" }),
     ];
     for (const call of calls) await expectRefusal(() => call(key), "key", key);
   });
@@ -412,29 +413,55 @@ describe("a handle is refused", () => {
 });
 
 it("forceRelease and requestRevocation need the token that they mean", async () => {
-  await expectRefusal(() => client.forceRelease("k", {} as Anything), "token", undefined);
-  await expectRefusal(() => client.requestRevocation("k", { reason: "x" } as Anything), "token", undefined);
+  await expectRefusal(() => adminOf(client).forceRelease("k", {} as Anything), "token", undefined);
   await expectRefusal(
-    () => client.requestRevocation("k", { token: "t", reason: "x".repeat(1_025) }),
+    () => adminOf(client).requestRevocation("k", { reason: "x" } as Anything),
+    "token",
+    undefined,
+  );
+  await expectRefusal(
+    () => adminOf(client).requestRevocation("k", { token: "t", reason: "x".repeat(1_025) }),
     "reason",
     "x".repeat(1_025),
   );
 });
 
 it("takeBackSlot needs the slot that was read, and goes back to an earlier one only", async () => {
-  await expectRefusal(() => client.takeBackSlot("k", {} as Anything), "doneSlot", undefined);
-  await expectRefusal(() => client.takeBackSlot("k", undefined as Anything), "options", undefined);
-  await expectRefusal(() => client.takeBackSlot("k", { doneSlot: "7", to: "7" }), "to", "7");
+  await expectRefusal(() => adminOf(client).takeBackSlot("k", {} as Anything), "doneSlot", undefined);
+  await expectRefusal(() => adminOf(client).takeBackSlot("k", undefined as Anything), "options", undefined);
+  await expectRefusal(() => adminOf(client).takeBackSlot("k", { doneSlot: "7", to: "7" }), "to", "7");
 });
 
 it("a place is a sort key, and a list of all is asked for by true", async () => {
-  await expectRefusal(() => client.inspect("k", { sortKey: "" }), "sortKey", "");
-  await expectRefusal(() => client.forceRelease("k", { token: "t", sortKey: 1 } as Anything), "sortKey", 1);
-  await expectRefusal(() => client.requestRevocation("k", { token: "t", sortKey: "" }), "sortKey", "");
-  await expectRefusal(() => client.inspectAll(""), "key", "");
-  await expectRefusal(() => client.list({ all: "yes" } as Anything).next(), "all", "yes");
+  await expectRefusal(() => adminOf(client).inspect("k", { sortKey: "" }), "sortKey", "");
+  await expectRefusal(
+    () => adminOf(client).forceRelease("k", { token: "t", sortKey: 1 } as Anything),
+    "sortKey",
+    1,
+  );
+  await expectRefusal(
+    () => adminOf(client).requestRevocation("k", { token: "t", sortKey: "" }),
+    "sortKey",
+    "",
+  );
+  await expectRefusal(() => adminOf(client).inspectAll(""), "key", "");
+  await expectRefusal(
+    () =>
+      adminOf(client)
+        .list({ all: "yes" } as Anything)
+        .next(),
+    "all",
+    "yes",
+  );
   for (const after of ["k", {}, { pk: "k" }, { pk: "", sk: "lease" }, { pk: "k", sk: 1 }])
-    await expectRefusal(() => client.listPages({ after } as Anything).next(), "after", after);
+    await expectRefusal(
+      () =>
+        adminOf(client)
+          .listPages({ after } as Anything)
+          .next(),
+      "after",
+      after,
+    );
 });
 
 it("every JSON value comes back as it was stored", async () => {

@@ -7,6 +7,7 @@ import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
 
@@ -165,7 +166,7 @@ describe("a task without attempts left", () => {
     await lastAttempt();
     const { sk: sortKey } = openTaskKey("set", "1");
     const token = String(stored()[attributeNames.token]);
-    expect(await clientOf("operator").forceRelease("set", { sortKey, token })).toBe(true);
+    expect(await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token })).toBe(true);
     expect(await attempt(seen)).toMatchObject({
       outcome: { isParked: true },
       writes: ["update", "transact"],

@@ -1,4 +1,5 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
+
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
+import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { eventually } from "../support/patience.ts";
 
@@ -156,7 +158,7 @@ describe("leasehold run", () => {
     const called = leasehold(["run", "k", "--", "true"], { store, clock, env, onRedirect });
     await started();
     const { token = "" } = (await client.inspect("k")) ?? {};
-    expect(await client.forceRelease("k", { token })).toBe(true);
+    expect(await adminOf(client).forceRelease("k", { token })).toBe(true);
     send("SIGUSR1");
     const { code, stderr } = await called;
     expect(got).toEqual(["SIGUSR1"]);

@@ -1,5 +1,5 @@
+import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { JobRuns, TaskSet } from "@leasehold/jobs";

@@ -1,6 +1,6 @@
+import type { LeaseChange } from "@leasehold/client/admin";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { historyItemOf } from "@leasehold/client/internal";
-import type { LeaseChange } from "@leasehold/client/operator";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { describe, expect, it } from "vitest";
 import { type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 import { putItem } from "../support/recomposed.ts";

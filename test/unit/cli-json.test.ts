@@ -1,5 +1,5 @@
 // What other programs read: records with a kind and a version.
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { JobRuns, TaskSet } from "@leasehold/jobs";

@@ -1,5 +1,5 @@
+import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
@@ -10,6 +10,7 @@ import { Interruption } from "../../packages/cli/src/interruption.ts";
 import { readCost } from "../../packages/cli/src/view/read-cost.ts";
 import { globTest } from "../../packages/cli/src/view/row-selection.ts";
 import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
+import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 import { putItem } from "../support/recomposed.ts";
@@ -40,7 +41,7 @@ async function busyTable(): Promise<LockTable> {
   const import_ = await holder("sfn:import-2f1c").acquire("import/orders", { leaseDurationMs: 60_000 });
   await holder("bob").acquire("asked", { leaseDurationMs: 60_000 });
   const asked = await host.inspect("asked");
-  await host.requestRevocation("asked", { token: asked?.token ?? "", reason: "INC-4412" });
+  await adminOf(host).requestRevocation("asked", { token: asked?.token ?? "", reason: "INC-4412" });
   await clock.advance(12_000);
   await import_.renew();
   await clock.advance(4_000);

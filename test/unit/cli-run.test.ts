@@ -1,9 +1,10 @@
 import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/slots.ts";
+import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 
 describe("leasehold run", () => {
@@ -85,7 +86,7 @@ describe("a second kind of use of one key", () => {
       const { code, stdout, stderr } = await acquire();
       expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
       expect(stderr).toContain(`k is used as a ${first}`);
-      expect(await new LeaseClient({ store }).inspectAll("k")).toEqual([]);
+      expect(await adminOf(new LeaseClient({ store })).inspectAll("k")).toEqual([]);
       expect((await acquire("--mixed-ok")).code).toBe(0);
     },
   );

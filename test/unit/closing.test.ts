@@ -9,6 +9,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -99,7 +100,7 @@ describe("client.held()", () => {
       ]);
       expect(client.held()[0]?.held).toBe(true);
       await clock.advance(0);
-      await client.forceRelease("k", {
+      await adminOf(client).forceRelease("k", {
         sortKey: client.held()[0]?.sortKey ?? "",
         token: client.held()[0]?.token ?? "",
       });
@@ -173,7 +174,7 @@ describe("client.held()", () => {
     await (await client.acquire("released")).release();
     await client.acquire("expired", { leaseDurationMs: 2_000 });
     const { token } = await client.acquire("broken", { heartbeat: true });
-    await client.forceRelease("broken", { token });
+    await adminOf(client).forceRelease("broken", { token });
     client.adopt({ ...(await other.acquire("adopted")).toJSON(), expiresAt: clock.now() - 1 });
     await new FairLock(client, "checked in").checkIn({ owner: "ticket-1" });
     await clock.advance(leaseDurationMs);
@@ -194,7 +195,7 @@ describe("client.close()", () => {
     await hold();
     await client.close();
     expect(client.held()).toEqual([]);
-    expect(await other.inspectAll("k")).toEqual([]);
+    expect(await adminOf(other).inspectAll("k")).toEqual([]);
   });
 
   it("gives a task back without counting the attempt", async () => {
@@ -277,12 +278,12 @@ describe("client.close()", () => {
     "calls a wait off for a %s, which leaves nothing behind",
     async (_, wait) => {
       await holdElsewhere();
-      const before = await other.inspectAll("k");
+      const before = await adminOf(other).inspectAll("k");
       const outcome = outcomeOf(wait());
       await clock.advance(5_000);
       await client.close();
       expect(await outcome).toBeInstanceOf(ClientClosedError);
-      const after = await other.inspectAll("k");
+      const after = await adminOf(other).inspectAll("k");
       expect(after.map(({ token }) => token)).toEqual(before.map(({ token }) => token));
       expect((await new FairLock(other, "k").inspect()).waiting).toEqual([]);
     },
@@ -304,7 +305,7 @@ describe("client.close()", () => {
       ClientClosedError,
     );
     expect(await client.inspect("k")).toMatchObject({ owner: "other" });
-    expect(await client.forceRelease("k", { token: handle.token })).toBe(true);
+    expect(await adminOf(client).forceRelease("k", { token: handle.token })).toBe(true);
   });
 
   it("waits until an abandoned waiter's ticket has left the queue", async () => {
@@ -352,11 +353,11 @@ describe("client.close()", () => {
     });
     await settled();
     expect(isClosed).toBe(false);
-    expect(await other.inspectAll("k")).not.toEqual([]);
+    expect(await adminOf(other).inspectAll("k")).not.toEqual([]);
     answer();
     await closing;
-    expect(await other.inspectAll("k")).toEqual([]);
-    expect(await other.inspectAll("l")).toEqual([]);
+    expect(await adminOf(other).inspectAll("k")).toEqual([]);
+    expect(await adminOf(other).inspectAll("l")).toEqual([]);
     expect(clock.pending).toBe(0);
   });
 
@@ -451,7 +452,7 @@ describe("client.close()", () => {
     answer();
     expect(await claim).toBeInstanceOf(ClientClosedError);
     await client.close();
-    expect(await other.inspectAll("k")).toEqual([]);
+    expect(await adminOf(other).inspectAll("k")).toEqual([]);
   });
 
   it("may be called several times: each call waits, and only the first one sends", async () => {

@@ -1,10 +1,11 @@
 /** Pages that repeat numbers, names and policies of the code: docs/limits.md, docs/DESIGN.md and docs/iam.md say what it says. */
+
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { acquireAll } from "@leasehold/client/group";
-import { LeaseOperator } from "@leasehold/client/operator";
 import {
   attributeNames,
   auditSortKeyPrefix,
@@ -31,6 +32,7 @@ import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
 import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
 import { runLimits, runSortKeyPrefix } from "../../packages/jobs/src/runs/schema.ts";
 import { endedTaskPrefix, openTaskPrefix, taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
+import { adminOf } from "../support/admin.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 
@@ -110,7 +112,7 @@ describe("docs/DESIGN.md", () => {
     await (await client.acquire("k")).release();
     const options = { data: { note: "held" }, owner: "o", reentrant: true, slot: "1" };
     const lease = await client.acquire("k", options);
-    await client.requestRevocation("k", { token: lease.token });
+    await adminOf(client).requestRevocation("k", { token: lease.token });
     const held = Object.keys(store.peek({ pk: "k", sk: "lease" }) ?? {});
     await lease.complete();
     const left = Object.keys(store.peek({ pk: "k", sk: "lease" }) ?? {});

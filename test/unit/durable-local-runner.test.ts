@@ -1,10 +1,12 @@
 /** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
+
 import { type DurableContext, OperationStatus, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { SuspendableRunner } from "../support/durable-runner.ts";
 
 const key = "orders/7";
@@ -58,7 +60,7 @@ describe("on AWS's own test runner, a durable lease", () => {
     const operator = client();
     await expect.poll(async () => await operator.inspect(key)).toBeDefined();
     const token = (await operator.inspect(key))?.token ?? "";
-    await operator.forceRelease(key, { token });
+    await adminOf(operator).forceRelease(key, { token });
     const run = await running;
     expect(seen).toBeInstanceOf(LeaseLostError);
     expect(run.getStatus()).toBe("FAILED");

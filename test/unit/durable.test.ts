@@ -20,6 +20,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { DurableLock } from "../../packages/durable/src/durable-lock.ts";
 import { HeldLease, Workload } from "../../packages/durable/src/held-lease.ts";
 import { Random } from "../simulation/random.ts";
+import { adminOf } from "../support/admin.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
 
 interface Input {
@@ -82,7 +83,7 @@ async function breakLease(): Promise<void> {
   const client = world.client();
   const token = (await client.inspect(key))?.token;
   if (token === undefined) throw new Error("nobody holds it");
-  await client.forceRelease(key, { token });
+  await adminOf(client).forceRelease(key, { token });
 }
 
 function losses(): unknown[] {
@@ -649,7 +650,7 @@ describe("a lost lease", () => {
     await world.play(minute);
     const client = world.client();
     const { token = "" } = (await client.inspect(key)) ?? {};
-    await client.requestRevocation(key, { token, reason: "deploying" });
+    await adminOf(client).requestRevocation(key, { token, reason: "deploying" });
     await world.play(5 * minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
     expect(thrown.get("A")).toMatchObject({

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 
@@ -29,17 +30,9 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
-    ...[
-      "light",
-      "operator",
-      "conformance",
-      "internal",
-      "schema",
-      "record",
-      "metrics",
-      "log",
-      "environment",
-    ].map((name) => `@leasehold/client/${name}`),
+    ...["light", "admin", "conformance", "internal", "schema", "record", "metrics", "log", "environment"].map(
+      (name) => `@leasehold/client/${name}`,
+    ),
   ])("loads no SDK: %s", async (entry) => {
     const loaded = await loadedBy(everythingOf(entry));
     expect(loaded.length).toBeGreaterThan(0);
@@ -53,6 +46,25 @@ describe("an entry", () => {
       expect(loaded).toEqual([expect.stringMatching(new RegExp(`/src/${name}\\.ts$`))]);
     },
   );
+});
+
+const client = new URL("../../packages/client/package.json", import.meta.url);
+const { exports } = JSON.parse(readFileSync(client, "utf8")) as { readonly exports: object };
+
+describe("administration", () => {
+  const administration = /client\/src\/(admin\/|statements\/admin\.ts)/;
+  const others = Object.keys(exports).filter((entry) => !["./admin", "./internal"].includes(entry));
+
+  it("is in the bundle of its entry", async () => {
+    const loaded = await loadedBy(everythingOf("@leasehold/client/admin"));
+    expect(loaded.filter((path) => administration.test(path)).length).toBeGreaterThan(5);
+  });
+
+  it.each(others)("is in the bundle of no other entry: %s", async (entry) => {
+    const loaded = await loadedBy(everythingOf(`@leasehold/client${entry.slice(1)}`));
+    expect(loaded.length).toBeGreaterThan(0);
+    expect(loaded.filter((path) => administration.test(path))).toEqual([]);
+  });
 });
 
 describe("a bundle of a client", () => {

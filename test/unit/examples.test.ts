@@ -20,7 +20,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { logListener } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, registeredJobs, RunsExhaustedError, TaskSet } from "@leasehold/jobs";

@@ -28,6 +28,7 @@ import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "../../packages/jobs/src/tasks/schema.ts";
+import { adminOf } from "../support/admin.ts";
 import { anyItem, heldLease, neither, put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -117,7 +118,7 @@ describe("an item under a lock's key that this package has not written", () => {
     put(store.table, "b", "semaphore", { permits: 7 });
     const kept = await client.acquire("c");
     events.length = 0;
-    const found = await collected(client.list({ all: true }));
+    const found = await collected(adminOf(client).list({ all: true }));
     expect(found.map(({ token }) => token)).toEqual([lease.token, kept.token]);
     expect(events).toEqual([
       {
@@ -153,7 +154,7 @@ describe("an item under a lock's key that this package has not written", () => {
     const lease = await client.acquire("k");
     put(store.table, "k", "run#003", without("owner"));
     events.length = 0;
-    expect((await client.inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
+    expect((await adminOf(client).inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
     expect(events).toMatchObject([{ type: "unreadable", key: "k", sortKey: "run#003", attribute: "owner" }]);
   });
 
@@ -262,8 +263,8 @@ describe("a lease whose payload is no JSON", () => {
 
   it("can be broken and asked to stop by its token", async () => {
     put(store.table, "k", "lease", { ...heldLease, data: "{" });
-    expect(await client.requestRevocation("k", { token: "token-of-another" })).toBe(true);
-    expect(await client.forceRelease("k", { token: "token-of-another" })).toBe(true);
+    expect(await adminOf(client).requestRevocation("k", { token: "token-of-another" })).toBe(true);
+    expect(await adminOf(client).forceRelease("k", { token: "token-of-another" })).toBe(true);
   });
 });
 
@@ -347,7 +348,7 @@ describe("whatever an item has in its attributes,", () => {
     inspect: { sortKey: "lease", call: (with_) => with_.inspect("k") },
     forceRelease: {
       sortKey: "lease",
-      call: (with_) => with_.forceRelease("k", { token: "t", onRefused: () => undefined }),
+      call: (with_) => adminOf(with_).forceRelease("k", { token: "t", onRefused: () => undefined }),
     },
     "a fair acquire": { sortKey: "lease", call: (with_) => with_.acquire("k", { order: fair() }) },
     "FairLock.inspect": { sortKey: "lease", call: (with_) => new FairLock(with_, "k").inspect() },
@@ -400,9 +401,9 @@ describe("whatever an item has in its attributes,", () => {
           put(table.table, "k", sortKey, attributes);
           const near = new LeaseClient({ store: table, clock: new ManualClock() });
           const lease = await near.acquire("l");
-          const found = await collected(near.list({ all: true }));
+          const found = await collected(adminOf(near).list({ all: true }));
           expect(found.map(({ token }) => token)).toContain(lease.token);
-          await near.inspectAll("k");
+          await adminOf(near).inspectAll("k");
         },
       ),
     );

@@ -13,6 +13,7 @@ import type {
   RunsAnswer,
 } from "../../functions/close-unpaid-orders/run-report.ts";
 import { openRuns } from "../../functions/close-unpaid-orders/runs.ts";
+import { adminOf } from "../support/admin.ts";
 
 const minuteMs = 60_000;
 const start = Date.UTC(2026, 0, 1, 10);
@@ -194,7 +195,7 @@ describe("its back-fill", () => {
   test("that loses the lock stops, and says so; what it had begun is in the run history", async () => {
     book.onAsked = async () => {
       const { token = "" } = (await leases().inspect(key)) ?? {};
-      await leases().forceRelease(key, { token });
+      await adminOf(leases()).forceRelease(key, { token });
       await clock.advance(46_000);
     };
     await expect(ask({ action: "backfill", since: at(0) })).rejects.toMatchObject({ code: "LEASE_LOST" });

@@ -1,9 +1,9 @@
 import { type LeaseKeyScope, LeaseTable } from "@leasehold/cdk";
 import { Lease, LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll, LeaseGroup } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
@@ -134,6 +134,7 @@ test("every method of the client and of each primitive is in one grant, or sends
     Semaphore,
     ReadWriteLock,
     SingleFlight,
+    LeaseAdmin,
     LeaseOperator,
     TaskSet,
     Task,

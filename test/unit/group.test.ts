@@ -11,6 +11,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
 import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { groupContract } from "../contract/group-contract.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const store = new MemoryLeaseStore();
@@ -166,7 +167,7 @@ describe("the requests of a group", () => {
 
     const breakUp = async (): Promise<void> => {
       const mine = await clientOf("operator").inspect("b");
-      await clientOf("operator").forceRelease("b", { token: mine?.token ?? "" });
+      await adminOf(clientOf("operator")).forceRelease("b", { token: mine?.token ?? "" });
     };
     it.each([
       ["an operator broke up", breakUp, () => clock],
@@ -235,7 +236,7 @@ describe("the requests of a group", () => {
       const outcome = expect(acquiring).rejects.toThrow("enough");
       await settled();
       const { token = "" } = (await clientOf("x").inspect("a")) ?? {};
-      await clientOf("operator").forceRelease("a", { token });
+      await adminOf(clientOf("operator")).forceRelease("a", { token });
       const next = await clientOf("next").acquire("a");
       controller.abort(new Error("enough"));
       await outcome;
@@ -274,7 +275,7 @@ describe("the requests of a group", () => {
 
     it("a renewal that finds one key taken while another is throttled speaks of the loss", async () => {
       const group = await acquireAll(clientOf("g"), ["a", "b"]);
-      await clientOf("operator").forceRelease("b", { token: group.token });
+      await adminOf(clientOf("operator")).forceRelease("b", { token: group.token });
       await clock.advance(10);
       scripted.updateMany = async () => [new LeaseServiceError("LEASE_THROTTLED", "too busy"), undefined];
       await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", key: "b" });

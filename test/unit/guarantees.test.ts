@@ -1,15 +1,17 @@
 /** The promises of docs/guarantees.md and docs/limits.md, one by one. Other tests try harder to break them. */
+
 import { type Lease, LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
-import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { farAway, Machine } from "../support/wrong-clocks.ts";
 
 const minute = 60_000;
@@ -85,7 +87,7 @@ describe("fencing tokens", () => {
     await take("dead");
     await clock.advance(32 * minute);
     const broken = await take("broken");
-    await clientOf("operator").forceRelease("k", { token: broken.token });
+    await adminOf(clientOf("operator")).forceRelease("k", { token: broken.token });
     await (await take("gone")).release();
     await clock.advance(8 * day);
     expect(table.collectGarbage(clock.now())).toBe(1);
@@ -122,7 +124,7 @@ describe("a holder that was frozen beyond its lease", () => {
 });
 
 it.each<[string, (lease: Lease) => Promise<unknown>]>([
-  ["an operator breaks", ({ token }) => clientOf("operator").forceRelease("k", { token })],
+  ["an operator breaks", ({ token }) => adminOf(clientOf("operator")).forceRelease("k", { token })],
   [
     "its reentrant owner takes over elsewhere",
     () => clientOf("B").acquire("k", { owner: "o", reentrant: true }),
@@ -187,7 +189,7 @@ describe("a table without transactions", () => {
     ["fence()", async () => (await client.acquire("k")).fence()],
     [
       "client.forceRelease",
-      async () => client.forceRelease("k", { token: (await client.acquire("k")).token }),
+      async () => adminOf(client).forceRelease("k", { token: (await client.acquire("k")).token }),
     ],
     ["a leader", async () => (await new Leader(client, "k").campaign()).held],
     ["a semaphore", async () => (await new Semaphore(client, "k", { permits: 2 }).acquire()).release()],

@@ -1,6 +1,6 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { type LeaseChange, LeaseOperator, leaseChanges, snapshotOf } from "@leasehold/client/admin";
 import { internalsOf } from "@leasehold/client/internal";
-import { type LeaseChange, LeaseOperator, leaseChanges, snapshotOf } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -12,6 +12,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import { toAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
 import type { Item } from "../../packages/client/src/store.ts";
+import { adminOf } from "../support/admin.ts";
 import { put } from "../support/foreign-items.ts";
 import { setting } from "../support/recomposed.ts";
 
@@ -191,10 +192,10 @@ describe("the history of a lock", () => {
     await lease.release();
     await history();
     const client = clientOf("reader");
-    expect(await client.inspectAll("k")).toEqual([]);
+    expect(await adminOf(client).inspectAll("k")).toEqual([]);
     const description = await new LeaseOperator(client, { by: "r" }).describe("k");
     expect(description.items).toEqual({ lease: 1 });
-    for await (const { key } of client.list({ all: true })) expect(key).toBeUndefined();
+    for await (const { key } of adminOf(client).list({ all: true })) expect(key).toBeUndefined();
   });
 });
 
@@ -300,11 +301,11 @@ it.each(["released soon", "released 1e300", "broken -1"])(
 it("looks without an item tell that a lease has gone, but not how", async () => {
   const client = clientOf("a");
   const lease = await client.acquire("k");
-  const [before] = await client.inspectAll("k");
+  const [before] = await adminOf(client).inspectAll("k");
   await lease.release();
   const after = leaseChanges({ leases: before ? [before] : [] }, { leases: [] }, 7);
   expect(after).toMatchObject([{ what: "gone", owner: "a", at: 7 }]);
-  const { lastHolder } = await client.describe("k");
+  const { lastHolder } = await adminOf(client).describe("k");
   const better = leaseChanges({ leases: before ? [before] : [] }, { leases: [], lastHolder }, 7);
   expect(better).toMatchObject([{ what: "released", owner: "a" }]);
   expect(snapshotOf(undefined)).toBeUndefined();

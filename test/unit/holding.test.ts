@@ -1,6 +1,7 @@
 import { LeaseClient, type LeaseEvent, LeaseLostError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -142,7 +143,7 @@ describe("the heartbeat", () => {
 
   it("stops when the lease is lost, revoked or released", async () => {
     const lease = await client.acquire("k", { heartbeat: true });
-    await client.requestRevocation("k", { token: lease.token });
+    await adminOf(client).requestRevocation("k", { token: lease.token });
     await clock.advance(3_000);
     expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
     const sent = store.count("update");
@@ -260,7 +261,7 @@ describe("release", () => {
 
   it("costs nothing where the lock is known to be another's", async () => {
     const lease = await client.acquire("k");
-    await client.forceRelease("k", { token: lease.token });
+    await adminOf(client).forceRelease("k", { token: lease.token });
     await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
     const sent = store.calls.length;
     expect(await lease.release()).toBe(false);
@@ -302,7 +303,7 @@ describe("a renewal that finds the lock without its token says why:", () => {
 
   it("released, when it was let go by force", async () => {
     const lease = await adopted();
-    await other().forceRelease("k", { token: lease.token });
+    await adminOf(other()).forceRelease("k", { token: lease.token });
     await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
   });
 

@@ -10,6 +10,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { AttemptGate, type SlotCall } from "../../packages/jobs/src/runs/attempt-gate.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const job = "report";
@@ -40,7 +41,7 @@ const never = (): Promise<never> => new Promise(() => undefined);
 /** Breaks the lease of a slot as an operator does. */
 const breakLease = (): Promise<boolean> => {
   const { sk: sortKey } = runItemKey(job, slot);
-  return clientOf("operator").forceRelease(job, { sortKey, token: String(item()?.token) });
+  return adminOf(clientOf("operator")).forceRelease(job, { sortKey, token: String(item()?.token) });
 };
 /** Begins an attempt that dies. */
 const die = async (options: JobRunsOptions = {}): Promise<void> => {

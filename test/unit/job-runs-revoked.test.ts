@@ -1,8 +1,10 @@
 /** What the caller of a run may rely on when the run was revoked. */
+
 import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { expect, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 
 const job = "report";
 const slot = "2025-12-31T23:00:00.000Z";
@@ -25,7 +27,11 @@ test("a revoked run rejects when its outcome is recorded, so that its caller may
   let ended: unknown;
   const run = runs
     .run(slot, async ({ lease }) => {
-      await client.requestRevocation(job, { sortKey: lease.sortKey, token: lease.token, reason: "deploy" });
+      await adminOf(client).requestRevocation(job, {
+        sortKey: lease.sortKey,
+        token: lease.token,
+        reason: "deploy",
+      });
       await lease.renew().catch(() => undefined);
       store.gate = gate;
     })

@@ -1,5 +1,5 @@
 import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { expect, it } from "vitest";
 import { JobRuns } from "../../packages/jobs/src/index.ts";

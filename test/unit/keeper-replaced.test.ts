@@ -1,7 +1,9 @@
 /** What takes the place of a keeper that was ended. */
+
 import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { adminOf } from "../support/admin.ts";
 import { KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
 
 let kept: KeptWork;
@@ -141,7 +143,7 @@ describe("a keeper that is aborted", () => {
     kept.steps.machines.stop(keeper);
     await kept.clock.advance(4_000);
     expect(kept.status(work)).toBe("RUNNING");
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     const thief = await kept.client.acquire(key, { heartbeat: true });
     await kept.clock.advance(16_000);
     expect(kept.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
@@ -199,7 +201,7 @@ describe("a keeper that fails", () => {
   it("with an error of its own is not replaced, and nothing is read", async () => {
     holdBack();
     const { lease, work } = await kept.guarded();
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     await kept.client.acquire(key);
     await kept.beats(2);
     expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });

@@ -1,5 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
 
 let kept: KeptWork;
@@ -17,7 +18,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     tags: ["long"],
   }, async () => {
     const { lease, work } = await kept.guarded();
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     const other = new LeaseClient({
       store: kept.steps.store,
@@ -45,7 +46,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
 
   it("tries for hours after a loss, with longer and longer pauses up to a minute", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.clock.advance(beatMs);
     const attempts = (): number => kept.steps.calls.filter((call) => call === "sfn:stopExecution").length;
@@ -64,7 +65,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     tags: ["long"],
   }, async () => {
     const { lease, keeper } = await kept.guarded();
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException", "no more");
     for (let minute = 0; minute < 2_000; minute += 1) await kept.clock.advance(60_000);
     expect(kept.describe(keeper)).toMatchObject({
@@ -77,7 +78,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
   it("stops trying when the work ends by itself", async () => {
     kept.deliver = () => {};
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.beats(5);
     kept.steps.machines.stop(work, { error: "itself" });
@@ -88,7 +89,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
 
   it("ends when the holder that was asked to stop lets go meanwhile, and does not stop it", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.beats(2);
     await lease.release();
@@ -99,10 +100,10 @@ describe("a keeper whose work cannot be stopped at once", () => {
 
   it("goes on stopping after the lease of a holder that was asked to stop is lost as well", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.beats(2);
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     const thief = await kept.client.acquire(key);
     await kept.beats(2);
     kept.steps.heal();
@@ -115,7 +116,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
   it("stops work whose stopping answered with an error but took effect, once", async () => {
     const { lease, work } = await kept.guarded();
     kept.steps.loseAnswers("sfn:stopExecution", 1);
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     await kept.beats(3);
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.token()).toBeUndefined();

@@ -1,5 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
 
 let kept: KeptWork;
@@ -54,7 +55,7 @@ describe("a keeper", () => {
     await kept.beats(3);
     expect(kept.entered(keeper)).toContain("JudgeLease");
     expect(kept.status(keeper)).toBe("RUNNING");
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     await kept.beats(1);
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.token()).toBeUndefined();
@@ -108,7 +109,7 @@ describe("a keeper", () => {
 
   it("stops the guarded execution when another holder has the lock, and fails with LeaseLostError", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     const thief = await kept.client.acquire(key);
     await kept.clock.advance(beatMs);
     expect(kept.describe(work)).toMatchObject(stopped);
@@ -118,7 +119,7 @@ describe("a keeper", () => {
 
   it("stops the guarded execution when its lease was broken, and others have come and gone since", async () => {
     const { lease, work } = await kept.guarded();
-    await kept.client.forceRelease(key, { token: lease.token });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
     await (await kept.client.acquire(key)).release();
     await kept.clock.advance(beatMs);
     expect(kept.describe(work)).toMatchObject(stopped);
@@ -126,7 +127,7 @@ describe("a keeper", () => {
 
   it("stops the guarded execution and releases when its holder is asked to stop", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await kept.client.requestRevocation(key, { token: lease.token, reason: "a newer run" });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token, reason: "a newer run" });
     await kept.clock.advance(beatMs);
     expect(kept.describe(work)).toMatchObject({
       ...stopped,
@@ -220,7 +221,7 @@ describe("a keeper", () => {
     const lease = await kept.client.acquire(key);
     const keeper = kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 60_000 });
     await kept.clock.advance(beatMs);
-    await kept.client.requestRevocation(key, { token: lease.token });
+    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     await kept.clock.advance(beatMs);
     expect(kept.describe(keeper)).toMatchObject({ ...lost, cause: expect.stringContaining("asked to stop") });
     expect(kept.token()).toBe(lease.token);

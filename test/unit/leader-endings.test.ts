@@ -1,9 +1,11 @@
 /** How a leadership and a campaign end, and what is told of it. */
+
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { limits } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { collectUncaught } from "../support/uncaught.ts";
 
@@ -18,7 +20,7 @@ const clientOf = (owner: string): LeaseClient => {
 const candidate = (owner: string, options: LeaderOptions = {}): Leader =>
   new Leader(clientOf(owner), "k", options);
 const breakLeaseOf = ({ token }: Leadership): Promise<boolean> =>
-  clientOf("operator").forceRelease("k", { token });
+  adminOf(clientOf("operator")).forceRelease("k", { token });
 
 beforeEach(() => {
   clock = new ManualClock();

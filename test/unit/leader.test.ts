@@ -3,6 +3,7 @@ import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testin
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions } from "../../packages/client/src/leader/index.ts";
 import { leaderContract } from "../contract/leader-contract.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const memory = new MemoryLeaseStore();
@@ -157,7 +158,7 @@ describe("at its worst moments", () => {
   it("a leader that was asked to stop lets its key go before it stands again", async () => {
     const one = candidate("one");
     const leadership = await one.campaign();
-    await clientOf("operator").requestRevocation("k", { token: leadership.token });
+    await adminOf(clientOf("operator")).requestRevocation("k", { token: leadership.token });
     await clock.advance(4_000);
     expect(leadership.signal.reason).toMatchObject({ reason: "revoked" });
     const again = await one.campaign();
@@ -241,7 +242,7 @@ describe("lead", () => {
     );
     await settled();
     const token = one.leadership?.token ?? "";
-    await clientOf("operator").forceRelease("k", { token });
+    await adminOf(clientOf("operator")).forceRelease("k", { token });
     await clock.advance(30_000);
     expect(one.leadership).toBeUndefined();
     expect(runs).toBe(1);
@@ -278,7 +279,7 @@ describe("lead", () => {
       { signal: stop.signal },
     );
     await settled();
-    await clientOf("operator").forceRelease("k", { token: one.leadership?.token ?? "" });
+    await adminOf(clientOf("operator")).forceRelease("k", { token: one.leadership?.token ?? "" });
     await clock.advance(10_000);
     expect(runs).toBe(2);
     stop.abort();

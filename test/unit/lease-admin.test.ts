@@ -1,9 +1,11 @@
 /** How other holders' leases are read: so that nothing that was written before is missed, on no page. */
+
 import { LeaseClient } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let store: ScriptedStore;
@@ -16,10 +18,10 @@ beforeEach(() => {
 
 describe.each<[string, () => Promise<unknown>]>([
   ["inspect", () => client.inspect("k")],
-  ["inspectAll", () => client.inspectAll("k")],
-  ["describe", () => client.describe("k")],
+  ["inspectAll", () => adminOf(client).inspectAll("k")],
+  ["describe", () => adminOf(client).describe("k")],
   ["doneSlot", () => client.doneSlot("k")],
-  ["forceRelease of a permit", () => client.forceRelease("k", { sortKey: "semaphore", token: "t" })],
+  ["forceRelease of a permit", () => adminOf(client).forceRelease("k", { sortKey: "semaphore", token: "t" })],
 ])("%s", (_, read) => {
   it("reads once, and sees every earlier write", async () => {
     await read();
@@ -44,13 +46,13 @@ describe("a key whose items do not fit into one page", () => {
   });
 
   it("is inspected with each of its leases once", async () => {
-    const leases = await client.inspectAll("k");
+    const leases = await adminOf(client).inspectAll("k");
     expect(leases.map(({ sortKey }) => sortKey)).toEqual(sortKeys);
     expect(store.count("query")).toBe(2);
   });
 
   it("is described with each of its leases once, and with the slot that is done", async () => {
-    const { leases, doneSlot } = await client.describe("k");
+    const { leases, doneSlot } = await adminOf(client).describe("k");
     expect(leases.map(({ sortKey }) => sortKey)).toEqual(sortKeys);
     expect(doneSlot).toBe("7");
   });
@@ -58,7 +60,7 @@ describe("a key whose items do not fit into one page", () => {
 
 it("the past of a run is not described as the lock's", async () => {
   await new JobRuns(client, "k").run("2026-01-01T00:00:00.000Z", () => undefined);
-  expect(await client.describe("k")).toMatchObject({
+  expect(await adminOf(client).describe("k")).toMatchObject({
     leases: [],
     lastHolder: undefined,
     doneSlot: undefined,
@@ -69,7 +71,7 @@ describe("a list", () => {
   it("shows all locks with an empty prefix", async () => {
     for (const key of ["a", "b"]) await client.acquire(key);
     const keys: string[] = [];
-    for await (const { key } of client.list({ prefix: "" })) keys.push(key);
+    for await (const { key } of adminOf(client).list({ prefix: "" })) keys.push(key);
     expect(keys).toEqual(["a", "b"]);
   });
 
@@ -81,11 +83,11 @@ describe("a list", () => {
     store.scan = async ({ after: _, ...request }, call) =>
       empty-- > 0 ? { items: [], next } : await scan(request, call);
     const pages: unknown[] = [];
-    for await (const page of client.listPages()) pages.push(page);
+    for await (const page of adminOf(client).listPages()) pages.push(page);
     expect(pages).toMatchObject([{ leases: [], next }, { leases: [], next }, { leases: [{ key: "k" }] }]);
   });
 
   it("has no cursor on its last page", async () => {
-    expect((await client.listPages().next()).value).toStrictEqual({ leases: [] });
+    expect((await adminOf(client).listPages().next()).value).toStrictEqual({ leases: [] });
   });
 });

@@ -3,6 +3,7 @@ import { acquireAll, type LeaseGroup } from "@leasehold/client/group";
 import { internalsOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -103,7 +104,7 @@ describe("of several failures, a mistake in the program comes first", () => {
   });
 
   it("of a renewal, before a loss", async () => {
-    await client.forceRelease("a", { token: group.token });
+    await adminOf(client).forceRelease("a", { token: group.token });
     store.next("rejected");
     const update = store.update.bind(store);
     store.update = async (request, call) => {

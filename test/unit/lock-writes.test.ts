@@ -3,24 +3,23 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { timeToLive } from "../../packages/client/src/schema.ts";
 import {
-  acquire,
   breakLease,
+  leasesByPrefix,
+  leasesOf,
+  requestRevocation,
+  takeBackSlot,
+} from "../../packages/client/src/statements/admin.ts";
+import {
+  acquire,
   cancel,
   type Grant,
   release,
   renew,
   renewUnlessRevoked,
-  requestRevocation,
   revokeToken,
-  takeBackSlot,
   takeOver,
 } from "../../packages/client/src/statements/lock.ts";
-import {
-  everyItem,
-  leasesByPrefix,
-  leasesOf,
-  recordOnly,
-} from "../../packages/client/src/statements/queries.ts";
+import { everyItem, recordOnly } from "../../packages/client/src/statements/queries.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
 import type { Item } from "../../packages/client/src/store.ts";
 import { said } from "../support/recomposed.ts";

@@ -16,6 +16,7 @@ import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambd
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { beforeEach, describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
+import { adminOf } from "../support/admin.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
@@ -367,7 +368,7 @@ describe("a function that is locked from outside", () => {
     };
     const run = start();
     await clock.advance(20 * second);
-    await other.forceRelease(key, { token: String(steps.lease(key)?.token) });
+    await adminOf(other).forceRelease(key, { token: String(steps.lease(key)?.token) });
     await clock.advance(15 * second);
     expect(outcome(run)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
     const before = calls.length;
@@ -433,7 +434,7 @@ describe("a function that is locked from outside", () => {
       };
       const broken = start();
       await clock.advance(second);
-      await other.forceRelease(key, { token: String(steps.lease(key)?.token) });
+      await adminOf(other).forceRelease(key, { token: String(steps.lease(key)?.token) });
       const run = start();
       await clock.advance(minute);
       expect(outcome(broken)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });

@@ -19,6 +19,7 @@ import { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { beforeEach, describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
+import { adminOf } from "../support/admin.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
@@ -384,7 +385,7 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
     stopsIn = 2 * minute;
     const run = start();
     await clock.advance(20 * second);
-    await other.forceRelease(key, { token: String(steps.lease(key)?.token) });
+    await adminOf(other).forceRelease(key, { token: String(steps.lease(key)?.token) });
     const next = start();
     await clock.advance(25 * second);
     expect(outcome(run)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });

@@ -2,6 +2,7 @@ import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
+import { adminOf } from "../support/admin.ts";
 import { kindOf } from "../support/lease-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -51,7 +52,7 @@ describe("a completion whose answer is lost", () => {
       const update = store.update.bind(store);
       store.update = async (request, options) => {
         store.update = update;
-        await clientOf("b").forceRelease(lease.key, { token: lease.token });
+        await adminOf(clientOf("b")).forceRelease(lease.key, { token: lease.token });
         await (await clientOf("b").acquire(lease.key)).release();
         await (await clientOf("c").acquire(lease.key)).release();
         const { applied, item } = await update(request, options);
@@ -380,7 +381,7 @@ describe("a release whose answer is lost", () => {
 
   it("and that the service repeats is lost for sure where the lease was broken", async () => {
     const outcome = clientOf("a").withLease("k", {}, async ({ token }) => {
-      await clientOf("operator").forceRelease("k", { token });
+      await adminOf(clientOf("operator")).forceRelease("k", { token });
       repeatNextWrite(async () => undefined);
     });
     await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });

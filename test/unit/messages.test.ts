@@ -16,6 +16,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { leased } from "@leasehold/middy";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { heldLease, put } from "../support/foreign-items.ts";
 
 /** What a caller without a type checker may write. */
@@ -506,8 +507,8 @@ describe("a call that its signal ends names the lock, and has the signal's reaso
 
 describe("forceRelease and requestRevocation that resolve to false tell why:", () => {
   const calls = {
-    forceRelease: (options: Anything) => client.forceRelease("k", options),
-    requestRevocation: (options: Anything) => client.requestRevocation("k", options),
+    forceRelease: (options: Anything) => adminOf(client).forceRelease("k", options),
+    requestRevocation: (options: Anything) => adminOf(client).requestRevocation("k", options),
   };
 
   it.each(Object.entries(calls))("%s of a token that another has replaced", async (_, call) => {

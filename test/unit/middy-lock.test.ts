@@ -5,10 +5,12 @@ import {
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { internalsOf } from "@leasehold/client/internal";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./middy-support.ts";
 
 describe.each(Object.entries(ways))("%s", (_, wrap) => {
@@ -250,12 +252,13 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     test("asks a holder again where the request to stop has failed", async () => {
       const { app, context, clock, client, other } = setUp({ whenHeld: "replace" });
       await other.acquire("job", { leaseDurationMs: 600_000 });
-      const ask = client.requestRevocation.bind(client);
+      const { table } = internalsOf(client).context;
+      const update = table.update.bind(table);
       let asked = 0;
-      client.requestRevocation = async (...args) => {
-        asked += 1;
+      table.update = async (write, bounds) => {
+        if (":revocation" in write.values) asked += 1;
         if (asked === 1) throw new LeaseServiceError("LEASE_THROTTLED", "too many requests");
-        return await ask(...args);
+        return await update(write, bounds);
       };
       const answer = app({}, context(20_000)).catch((error: unknown) => error);
       await clock.advance(3_000);
@@ -375,7 +378,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       const { app, context, clock, other, client } = setUp(
         { heartbeat: 1_000, once: () => "slot" },
         async (lock) => {
-          await other.requestRevocation("job", { token: lock.lease.token });
+          await adminOf(other).requestRevocation("job", { token: lock.lease.token });
           await clock.advance(1_100);
           expect(lock.signal.reason).toMatchObject({ reason: "revoked" });
           return "stopped";

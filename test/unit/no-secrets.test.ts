@@ -34,6 +34,7 @@ import {
   renewLease,
 } from "../../functions/leases/lease-service.ts";
 import { answering } from "../../functions/support/answers.ts";
+import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { itemsOf } from "../support/foreign-items.ts";
@@ -194,7 +195,7 @@ describe("a token, a payload and what a parked waiter is woken with", () => {
       () => client.acquire("k"),
       () => client.adopt({ ...held.toJSON(), token: "MARKED-token-forged" }).renew(),
       () =>
-        client
+        adminOf(client)
           .forceRelease("k", { token: "MARKED-token-forged" })
           .then((isBroken) => Promise.reject(new Error(String(isBroken)))),
       () => semaphore.acquire(),

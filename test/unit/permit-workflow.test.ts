@@ -1,7 +1,7 @@
 // Workflows that hold a permit of a semaphore, which clients share with them.
 
 import { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -13,6 +13,7 @@ import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-ter
 import { type SeatRecord, seatText } from "../../packages/client/src/seats/seat.ts";
 import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { adminOf } from "../support/admin.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
@@ -309,7 +310,7 @@ describe("the permit of a workflow that ends otherwise", () => {
     const machine = define(2);
     const [one, two] = [await start(machine), await start(machine)];
     const [lease] = (await semaphore(2).inspect()).held;
-    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
     await clock.advance(beatMs + 2_000);
     expect(describeExecution(one)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
     expect(status(two)).toBe("RUNNING");
@@ -319,7 +320,7 @@ describe("the permit of a workflow that ends otherwise", () => {
   it("when it is asked to stop, has its work stopped and is let go then", async () => {
     const execution = await start(define(1));
     const [lease] = (await semaphore(1).inspect()).held;
-    await client.requestRevocation(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await adminOf(client).requestRevocation(key, { sortKey: "semaphore", token: String(lease?.token) });
     expect(taken()).toBe(1);
     await clock.advance(beatMs);
     expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
@@ -355,7 +356,7 @@ describe("the permit of a workflow that ends otherwise", () => {
   it("fails with LeaseLostError when it was broken before its work was done, and nothing told the work", async () => {
     const execution = await start(define(1, { work: waiting(2) }));
     const [lease] = (await semaphore(1).inspect()).held;
-    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
     await clock.advance(2_000);
     expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
   });
@@ -399,7 +400,7 @@ describe("a grant", () => {
     steps.loseAnswers("dynamodb:updateItem", 1);
     const execution = await start(define(1));
     const [lease] = (await semaphore(1).inspect()).held;
-    await client.forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
     await clock.advance(20_000);
     expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
     expect(entered(execution).length).toBeLessThan(10);
@@ -494,7 +495,7 @@ describe("a keeper of a client's permits", () => {
 
   it("that was let go, or broken, before it has begun ends, and renews nothing", async () => {
     const [released, broken] = [await semaphore(4).acquire(), await semaphore(4).acquire()];
-    await client.forceRelease(key, { sortKey: "semaphore", token: broken.token });
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: broken.token });
     await released.release();
     const until = clock.now() + 60_000;
     const ended = await keep({ lease: released.toJSON(), until });
@@ -519,7 +520,7 @@ describe("a keeper of a client's permits", () => {
     await keep({ lease: lease.toJSON(), guarded: executionArn });
     await clock.advance(20 * beatMs);
     expect((await semaphore(2).inspect()).held).toMatchObject([{ seat: { permits: 2 }, data: "x" }]);
-    await client.forceRelease(key, { sortKey: "semaphore", token: lease.token });
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: lease.token });
     await clock.advance(beatMs + 1_000);
     expect(describeExecution(executionArn)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
   });

@@ -17,6 +17,7 @@ import {
   type ReadWriteOptions,
 } from "../../packages/client/src/read-write/index.ts";
 import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -390,7 +391,7 @@ describe("at the worst moment", () => {
     const { writer } = await lockOf("x").inspect();
     const operator = clientOf("operator");
     const broken = { sortKey: "read-write", token: writer?.token ?? "" };
-    expect(await operator.forceRelease("k", broken)).toBe(true);
+    expect(await adminOf(operator).forceRelease("k", broken)).toBe(true);
     const second = await lockOf("r2").read();
     await first.release();
     await clock.advance(5_000);

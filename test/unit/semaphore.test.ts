@@ -13,6 +13,7 @@ import {
   type SemaphoreOptions,
 } from "../../packages/client/src/semaphore/index.ts";
 import { callBudgetMs } from "../../packages/client/src/store/timed-store.ts";
+import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -144,30 +145,32 @@ describe("a permit", () => {
   it("is broken and asked to stop by its sort key and token, and found by the client's lists", async () => {
     const [a, b] = await fill("a", "b");
     const operator = clientOf("operator");
-    const found = await operator.inspectAll("k");
+    const found = await adminOf(operator).inspectAll("k");
     expect(found.map(({ owner, sortKey }) => [owner, sortKey])).toEqual([
       ["a", "semaphore"],
       ["b", "semaphore"],
     ]);
     const listed: string[] = [];
-    for await (const { owner } of operator.list({ all: true })) listed.push(owner);
+    for await (const { owner } of adminOf(operator).list({ all: true })) listed.push(owner);
     expect(listed).toEqual(["a", "b"]);
-    expect(await operator.inspect("k", { sortKey: "semaphore" })).toMatchObject({ owner: "a" });
+    expect(await adminOf(operator).inspect("k", { sortKey: "semaphore" })).toMatchObject({ owner: "a" });
 
     const stop = { sortKey: "semaphore", token: a?.token ?? "", reason: "maintenance" };
-    expect(await operator.requestRevocation("k", stop)).toBe(true);
+    expect(await adminOf(operator).requestRevocation("k", stop)).toBe(true);
     await a?.renew().catch(() => undefined);
     expect(a?.signal.reason).toMatchObject({ reason: "revoked" });
 
     const broken = { sortKey: "semaphore", token: b?.token ?? "" };
-    expect(await operator.forceRelease("k", broken)).toBe(true);
-    expect(await operator.forceRelease("k", broken)).toBe(true);
+    expect(await adminOf(operator).forceRelease("k", broken)).toBe(true);
+    expect(await adminOf(operator).forceRelease("k", broken)).toBe(true);
     await expect(b?.renew()).rejects.toMatchObject({ reason: "released" });
     let instead: unknown;
     const onRefused = (holder: unknown): void => {
       instead = holder;
     };
-    expect(await operator.forceRelease("k", { sortKey: "semaphore", token: "none", onRefused })).toBe(false);
+    expect(
+      await adminOf(operator).forceRelease("k", { sortKey: "semaphore", token: "none", onRefused }),
+    ).toBe(false);
     expect(instead).toMatchObject({ owner: "a" });
     expect(clientOf("c").held()).toEqual([]);
   });

@@ -1,17 +1,15 @@
 /** DESIGN.md shows what the lock says to DynamoDB, as it is sent. `vitest run -u` writes it anew. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import { breakLease, requestRevocation, takeBackSlot } from "../../packages/client/src/statements/admin.ts";
 import {
   acquire,
-  breakLease,
   cancel,
   release,
   renew,
   renewUnlessRevoked,
-  requestRevocation,
   revokeToken,
   stillHeld,
-  takeBackSlot,
   takeOver,
 } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";

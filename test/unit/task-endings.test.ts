@@ -7,6 +7,7 @@ import { endedTask } from "../../packages/jobs/src/tasks/ended.ts";
 import { HeldClaim } from "../../packages/jobs/src/tasks/held-claim.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
 
@@ -163,7 +164,7 @@ describe("a worker that ends a task which is not its own any more", () => {
   test("whose claim still protects it by its own clock, has it protect nothing more", async () => {
     const task = await claimed("a");
     const sortKey = openTaskKey("set", "1").sk;
-    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
     const other = await claimed("other");
     expect(task.held).toBe(true);
     expect(await failure(task.succeed())).toMatchObject({ reason: "taken" });
@@ -246,7 +247,7 @@ describe("a client that is closed", () => {
     const client = clientOf("a");
     await claimedBy(client);
     const sortKey = openTaskKey("set", "1").sk;
-    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
     await claimed("other");
     await client.close();
     expect(open()).toMatchObject({ owner: "other", attempts: 2 });
@@ -288,7 +289,7 @@ describe("a claim that is released like any lease", () => {
     await claimedBy(client, { heartbeat: false });
     const [second] = internalsOf(client).context.lifecycle.held;
     const sortKey = openTaskKey("set", "1").sk;
-    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
     expect(await second?.release(false)).toMatchObject({ wasOurs: false });
   });
 

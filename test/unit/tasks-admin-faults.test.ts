@@ -1,5 +1,5 @@
 import { type CallOptions, LeaseClient, LeaseServiceError, type TransactionEntry } from "@leasehold/client";
-import { type AuditEntry, LeaseOperator } from "@leasehold/client/operator";
+import { type AuditEntry, LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";

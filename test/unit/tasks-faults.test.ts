@@ -17,6 +17,7 @@ import {
   openTaskKey,
   taskIdOf,
 } from "../../packages/jobs/src/tasks/schema.ts";
+import { adminOf } from "../support/admin.ts";
 import { type Call, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -345,7 +346,9 @@ test("a request to stop reaches the claim that it was made to, and no later one"
   const first = await claimed(setOf("a", { heartbeat: false }));
   const { sk: sortKey } = openTaskKey("set", "1");
   const operator = new LeaseClient({ store, clock, owner: "operator" });
-  expect(await operator.requestRevocation("set", { sortKey, token: String(open()?.token) })).toBe(true);
+  expect(await adminOf(operator).requestRevocation("set", { sortKey, token: String(open()?.token) })).toBe(
+    true,
+  );
   await first.release();
   const second = await claimed(setOf("b", { heartbeat: false }));
   await second.renew();
@@ -478,7 +481,7 @@ describe("a task whose last attempt was broken", () => {
     const { sk: sortKey } = openTaskKey("set", task.id);
     const token = String(open()?.token);
     const operator = new LeaseClient({ store, clock, owner: "operator", leaseDurationMs });
-    expect(await operator.forceRelease("set", { sortKey, token })).toBe(true);
+    expect(await adminOf(operator).forceRelease("set", { sortKey, token })).toBe(true);
     return task;
   };
 

@@ -4,6 +4,7 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 type Work = (lease: Lease) => Promise<unknown> | unknown;
@@ -28,7 +29,7 @@ const ways: [string, (work: Work) => Promise<unknown>][] = [
 
 /** What an operator does. */
 const breakIt = async ({ key, sortKey, token }: Lease): Promise<void> => {
-  expect(await clientOf("operator").forceRelease(key, { sortKey, token })).toBe(true);
+  expect(await adminOf(clientOf("operator")).forceRelease(key, { sortKey, token })).toBe(true);
 };
 
 beforeEach(() => {
@@ -39,7 +40,7 @@ beforeEach(() => {
 describe.each(ways)("work in %s", (_, run) => {
   test("gives its result, and nothing stays held", async () => {
     expect(await run((lease) => lease.held)).toBe(true);
-    expect(await clientOf("b").inspectAll("k")).toEqual([]);
+    expect(await adminOf(clientOf("b")).inspectAll("k")).toEqual([]);
   });
 
   test("does not pass for protected where its lease was broken, though nobody has told it", async () => {
@@ -64,7 +65,7 @@ describe.each(ways)("work in %s", (_, run) => {
       else token = (await other.acquire("k")).token;
     });
     await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-    expect((await other.inspectAll("k")).map((lease) => lease.token)).toEqual([token]);
+    expect((await adminOf(other).inspectAll("k")).map((lease) => lease.token)).toEqual([token]);
   });
 
   test("rejects with its own error even where its lease was broken", async () => {
@@ -78,13 +79,13 @@ describe.each(ways)("work in %s", (_, run) => {
   test("gives its result where it was asked to stop, and lets the lease go", async () => {
     const outcome = run(async (lease) => {
       const { key, sortKey, token } = lease;
-      await clientOf("operator").requestRevocation(key, { sortKey, token });
+      await adminOf(clientOf("operator")).requestRevocation(key, { sortKey, token });
       await lease.renew().catch(() => undefined);
       expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
       return "stopped";
     });
     expect(await outcome).toBe("stopped");
-    expect(await clientOf("b").inspectAll("k")).toEqual([]);
+    expect(await adminOf(clientOf("b")).inspectAll("k")).toEqual([]);
   });
 
   test("rejects where its lease ran out before it ended", async () => {
@@ -106,7 +107,7 @@ describe.each(ways)("work in %s", (_, run) => {
 
 test("work that was asked to stop leaves its slot open", async () => {
   const outcome = clientOf("a").withLease("k", { slot: "7" }, async (lease) => {
-    await clientOf("operator").requestRevocation("k", { token: lease.token });
+    await adminOf(clientOf("operator")).requestRevocation("k", { token: lease.token });
     await lease.renew().catch(() => undefined);
     return "half-way";
   });

@@ -6,6 +6,7 @@ import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definit
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { cancel, release } from "../../packages/client/src/statements/lock.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
@@ -144,7 +145,7 @@ describe("a leased workflow", () => {
   it("is stopped when its lease is lost, and touches nothing of the next holder's", async () => {
     const execution = start(define());
     await clock.advance(20_000);
-    await other.forceRelease(key, { token: String(token()) });
+    await adminOf(other).forceRelease(key, { token: String(token()) });
     await (await other.acquire(key)).release();
     const thief = await other.acquire(key, { leaseDurationMs: 60_000 });
     await clock.advance(beatMs);
@@ -318,7 +319,7 @@ describe("a leased workflow", () => {
     await clock.advance(40_000);
     expect(describeExecution(execution).status).toBe("RUNNING");
     expect(Number(steps.lease(key)?.expiresAt)).toBeGreaterThan(clock.now());
-    await other.requestRevocation(key, { token: String(token()) });
+    await adminOf(other).requestRevocation(key, { token: String(token()) });
     await clock.advance(beatMs);
     expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
   });

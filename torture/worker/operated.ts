@@ -1,5 +1,5 @@
 /** The workload of a lock that operators act on: they ask its holder to stop, break its lease, and pause it. */
-import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
+import { LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import { type Details, microseconds } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import { outcomeOf, type WorkContext } from "./context.ts";

@@ -14,16 +14,6 @@ import {
 import { publish } from "./events.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
-import {
-  type HolderOptions,
-  type KeyDescription,
-  LeaseAdmin,
-  type LeasePage,
-  type ListOptions,
-  type ListPagesOptions,
-  type SortKeyOptions,
-  type TakeBackSlotOptions,
-} from "./lease-admin.ts";
 import { checkHandle } from "./options/check-handle.ts";
 import {
   type ClientTimes,
@@ -57,10 +47,10 @@ import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { timeWatch } from "./protocol/time-watch.ts";
-import type { LeaseRecord } from "./record.ts";
-import { leaseSortKey, limits } from "./schema.ts";
+import { type LeaseRecord, lastDoneSlot, readRecord } from "./record.ts";
+import { leaseItemKey, leaseSortKey, limits } from "./schema.ts";
 import { TimedStore } from "./store/timed-store.ts";
-import type { LeaseStore } from "./store.ts";
+import type { Item, LeaseStore } from "./store.ts";
 import { type Clock, systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
 
@@ -90,7 +80,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #owner: { readonly current: string };
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
-  readonly #admin: LeaseAdmin;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions, makeStore: MakeStore) {
@@ -123,7 +112,6 @@ export class LeaseClient implements AsyncDisposable {
       hold: (lease) => lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
-    this.#admin = new LeaseAdmin(this.#context);
     const owner = this.#owner;
     showInternals(this, {
       context: this.#context,
@@ -233,106 +221,11 @@ export class LeaseClient implements AsyncDisposable {
    * Reads which lease holds a lock; undefined when the lock is free. Shows a lease that has expired and was not
    * released. 1 consistent read.
    *
-   * With `sortKey`, reads another lease under the key. Of a semaphore or a read-write lock it gives the lease that
-   * was acquired first; `inspectAll` shows all. Rejects with LeaseItemError when another program has written the
-   * item.
+   * `LeaseAdmin` of `@leasehold/client/admin` shows the other leases of a key and of the table. Rejects with
+   * LeaseItemError when another program has written the item.
    */
-  async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
-    return await this.#admin.inspect(key, options);
-  }
-
-  /**
-   * Reads all leases under a key that are held or have not been released, of all primitives: the lock, permits of a
-   * semaphore, readers and writer, runs of a job, tasks. Their `sortKey` tells them apart.
-   *
-   * 1 consistent query for each megabyte of the items under the key. An item that cannot be read is left out, and the
-   * `unreadable` event names it.
-   */
-  async inspectAll(key: string): Promise<LeaseRecord[]> {
-    return await this.#admin.inspectAll(key);
-  }
-
-  /**
-   * Reads the state of a key: its leases, the last holder of the lock, the latest slot that is done. For people and
-   * tools; `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, waiting callers, permits, the
-   * audit.
-   *
-   * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
-   * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
-   * names it.
-   *
-   * ```ts
-   * const { leases, lastHolder } = await client.describe("label-printer");
-   * console.log(leases[0]?.owner ?? "free", lastHolder?.owner);
-   * ```
-   */
-  async describe(key: string): Promise<KeyDescription> {
-    return await this.#admin.describe(key);
-  }
-
-  /**
-   * Goes through the locks that are held or have not been released, in no order, and reads pages on demand. With
-   * `all`, the leases of the other primitives are included.
-   *
-   * Reads the whole table, 1 request for each megabyte: for people and tools, not for hot paths. May lag a moment
-   * behind. An item that cannot be read is left out, and the `unreadable` event names it.
-   *
-   * ```ts
-   * for await (const lease of client.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
-   * ```
-   */
-  async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
-    checkKnown(options, ["prefix", "all"], "options");
-    for await (const { leases } of this.#admin.listPages(options)) yield* leases;
-  }
-
-  /**
-   * Lists the same by the pages in which it is read. Each page has a cursor from which another process can go on,
-   * when this one has too little time for the whole table. A page may be empty, and others follow.
-   *
-   * 1 request for each page of a megabyte. Leases that are acquired behind the cursor are not seen.
-   *
-   * ```ts
-   * for await (const { leases, next } of client.listPages({ prefix: "desk/" })) {
-   *   console.log(leases.length, next === undefined ? "and that was all" : `more behind ${next.pk}`);
-   * }
-   * ```
-   */
-  async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
-    yield* this.#admin.listPages(options);
-  }
-
-  /**
-   * Breaks the lease of a holder that does not release it. BE CAREFUL: the holder is not asked, and works on until
-   * its next renewal or its deadline.
-   *
-   * Needs the token of the lease (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and the
-   * `sortKey` of a lease that is not the lock's own. A task whose claim is broken waits again; after its last attempt
-   * the next worker parks it. A run shows as lost. 1 request; 2 for a permit, a read lock or a write lock. Resolves
-   * to false when another token, or none, holds the lock: `onRefused` is told which of the two.
-   *
-   * ```ts
-   * for (const { key, sortKey, token } of await client.inspectAll("payment-api")) {
-   *   await client.forceRelease(key, { sortKey, token });
-   * }
-   * ```
-   */
-  async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    return await this.#admin.forceRelease(key, options);
-  }
-
-  /**
-   * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` at its next renewal. A holder
-   * that does not renew does not notice. The lock is held until it is released or expires.
-   *
-   * Needs the token of the lease, and the `sortKey` of a lease that is not the lock's own. 1 request. Resolves to
-   * false when another token, or none, holds the lock: `onRefused` is told which of the two.
-   */
-  async requestRevocation(
-    key: string,
-    options: HolderOptions & { readonly reason?: string },
-  ): Promise<boolean> {
-    return await this.#admin.requestRevocation(key, options);
+  async inspect(key: string): Promise<LeaseRecord | undefined> {
+    return readRecord(await this.#read(key));
   }
 
   /**
@@ -355,8 +248,8 @@ export class LeaseClient implements AsyncDisposable {
    * with all handles of a reentrant owner. Every wait ends, and its ticket leaves the queue. The call waits for
    * releases in the background. It does not wait for work under a lease: the work's signal aborts.
    *
-   * Those waits reject with {@link ClientClosedError}, and so does every later attempt to get a lease. Reads,
-   * `forceRelease` and `requestRevocation` still work.
+   * Those waits reject with {@link ClientClosedError}, and so does every later attempt to get a lease. Reads
+   * still work, and so do a `LeaseAdmin` and a `LeaseOperator` of this client.
    *
    * 1 request for each lease and each ticket, up to 48 at the same time. Resolves when the service has confirmed all of
    * them. Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed. The
@@ -400,26 +293,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** Reads the latest slot that is done under a key; undefined when there is none. 1 consistent read. */
   async doneSlot(key: string): Promise<string | undefined> {
-    return await this.#admin.doneSlot(key);
-  }
-
-  /**
-   * Takes back a slot that is done, so that it and earlier slots can be run again. For an operator, when a slot was
-   * done by mistake: a slot far ahead keeps out every run until then.
-   *
-   * Needs the slot as it was read (see {@link LeaseClient.doneSlot}), so that it cannot hit a later one. `to` is the
-   * last slot that stays done. The holder of the lock keeps it. 1 request. Resolves to whether `to` is the latest
-   * slot that is done: false when it is neither the slot that was read nor `to`.
-   *
-   * ```ts
-   * const doneSlot = await client.doneSlot("close-unpaid-orders");
-   * if (doneSlot !== undefined && doneSlot > new Date().toISOString()) {
-   *   await client.takeBackSlot("close-unpaid-orders", { doneSlot, to: "2026-11-21T08:00:00.000Z" });
-   * }
-   * ```
-   */
-  async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
-    return await this.#admin.takeBackSlot(key, options);
+    return lastDoneSlot(await this.#read(key));
   }
 
   /** Validates a call. Throws InvalidOptionsError, and the reason of a signal that has aborted. */
@@ -429,6 +303,10 @@ export class LeaseClient implements AsyncDisposable {
     const data = checkData(terms.data);
     checkDue(key, terms, this.#context.clock);
     return { ...terms, key, sortKey, data, resumes: terms.reentrant };
+  }
+
+  #read(key: string): Promise<Item | undefined> {
+    return this.#context.table.get({ key: leaseItemKey(checkKey(key)), consistent: true });
   }
 
   #handleOf(held: HeldLease, { slot }: AcquireCall): Lease {

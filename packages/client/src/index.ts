@@ -44,16 +44,6 @@ export type {
   ValueFormat,
 } from "./fencing.ts";
 export { Lease, type LeaseHandle } from "./lease.ts";
-export type {
-  HolderOptions,
-  KeyDescription,
-  LeasePage,
-  ListCursor,
-  ListOptions,
-  ListPagesOptions,
-  SortKeyOptions,
-  TakeBackSlotOptions,
-} from "./lease-admin.ts";
 export type { LeaseState } from "./lease-state.ts";
 export type {
   AcquireOptions,
@@ -67,7 +57,7 @@ export type {
 export type { Randomness } from "./protocol/context.ts";
 export type { AcquireTrace } from "./protocol/tracing.ts";
 export type { WaitOrder } from "./protocol/wait-order.ts";
-export type { LastHolder, LeaseRecord, Pause } from "./record.ts";
+export type { LeaseRecord, Pause } from "./record.ts";
 export type { Seat, SeatKind } from "./seats/schema.ts";
 export type {
   CallOptions,

@@ -4,6 +4,10 @@
  * client. It loads no AWS SDK.
  */
 
+export { traceNow } from "./admin/audit-entry.ts";
+export { historyItemOf } from "./admin/history.ts";
+export { KeyDetailsReader } from "./admin/key-details.ts";
+export { type LeaseChange, leaseChanges, snapshotOf } from "./admin/lease-changes.ts";
 export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
 export { fromAttributeValues, toAttributeValues } from "./dynamodb/attribute-values.ts";
@@ -26,10 +30,6 @@ export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/o
 export { leaseEventTypes } from "./events.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
-export { traceNow } from "./operator/audit-entry.ts";
-export { historyItemOf } from "./operator/history.ts";
-export { KeyDetailsReader } from "./operator/key-details.ts";
-export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export {
   type AcquisitionTerms,
@@ -107,6 +107,7 @@ export {
 export { SeatForm } from "./seats/seat-form.ts";
 export { clearSeats } from "./seats/seat-writes.ts";
 export { permitBounds } from "./semaphore/semaphore.ts";
+export { requestRevocation } from "./statements/admin.ts";
 export {
   acquire,
   asJudged,
@@ -133,7 +134,6 @@ export {
   release,
   renew,
   renewUnlessRevoked,
-  requestRevocation,
   revokeToken,
   slotDone,
   take,

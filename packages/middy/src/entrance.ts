@@ -1,5 +1,12 @@
 import type { AcquireOptions, Lease } from "@leasehold/client";
-import { LeaseAbortedError, LeaseUnavailableError, sleep, unlessPassing } from "@leasehold/client/internal";
+import {
+  internalsOf,
+  LeaseAbortedError,
+  LeaseUnavailableError,
+  requestRevocation,
+  sleep,
+  unlessPassing,
+} from "@leasehold/client/internal";
 import { type Invocation, isNewer } from "./invocation.ts";
 import type { Settings } from "./settings.ts";
 
@@ -104,14 +111,15 @@ async function askHolders<TEvent>(
 ): Promise<never> {
   const { key, owner } = invocation;
   const reason = `replaced by ${owner}`;
+  const { table } = internalsOf(client).context;
   const asked = new Set<string>();
   for (;;) {
     await unlessPassing(async () => {
       const holder = await client.inspect(key);
       if (signal.aborted || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
       if (isNewer(holder.owner, invocation)) throw new Superseded();
-      // This invocation may hold the lock by now.
-      if (holder.owner !== owner) await client.requestRevocation(key, { token: holder.token, reason });
+      // This invocation may hold the lock by now. A `LeaseAdmin` would bring all its methods into the handler's bundle.
+      if (holder.owner !== owner) await table.update(requestRevocation({ key }, holder.token, reason));
       // Only now: if the service fails the request, it is repeated.
       asked.add(holder.token);
     });

@@ -1,8 +1,10 @@
 // @module-tag long
+
 import { renewUnlessRevoked } from "@leasehold/client/internal";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { transferKey } from "../../../functions/import-orders/schema.ts";
+import { adminOf } from "../../support/admin.ts";
 import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Matcher, ProxiedRequest } from "../../support/proxy.ts";
 import { failWith } from "../../support/proxy-behaviours.ts";
@@ -139,7 +141,7 @@ describe("the keeper of a workflow", () => {
     const workflow = await transfers.startLong();
     const { arn, lease } = await transfers.keeperOf(workflow);
     onTestFinished(() => it.app.stopExecution(workflow));
-    expect(await it.leases.forceRelease(transferKey, { token: lease.token })).toBe(true);
+    expect(await adminOf(it.leases).forceRelease(transferKey, { token: lease.token })).toBe(true);
     await using _thief = await it.leases.acquire(transferKey, { owner: "the thief" });
     expect(await it.app.finished(arn)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
     expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
@@ -162,7 +164,7 @@ describe("the keeper of a workflow", () => {
     await it.entered(second, "Renew2", 1);
     expect((await it.leases.inspect(transferKey))?.token).toBe(lease.token);
     expect(await it.leases.tryAcquire(transferKey)).toBeUndefined();
-    await it.leases.requestRevocation(transferKey, { token: lease.token });
+    await adminOf(it.leases).requestRevocation(transferKey, { token: lease.token });
     expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED" });
     expect(await it.app.finished(second)).toMatchObject({ status: "SUCCEEDED" });
   });
@@ -178,7 +180,7 @@ describe("the keeper of a workflow", () => {
   test("stops one that was asked to stop, and releases its lock", async () => {
     const workflow = await transfers.startLong();
     const { arn, lease } = await transfers.keeperOf(workflow);
-    expect(await it.leases.requestRevocation(transferKey, { token: lease.token })).toBe(true);
+    expect(await adminOf(it.leases).requestRevocation(transferKey, { token: lease.token })).toBe(true);
     expect(await it.app.finished(workflow)).toMatchObject({
       status: "ABORTED",
       error: "LeaseLostError",

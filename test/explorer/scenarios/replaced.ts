@@ -3,7 +3,7 @@ import { type LeaseClient, LeaseError, LeaseUnavailableError } from "@leasehold/
 import type { Lock } from "@leasehold/middy";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
-import { LeaseClient as Client } from "../../../packages/client/src/client.ts";
+import { TimedStore } from "../../../packages/client/src/store/timed-store.ts";
 import { Cluster, type Running } from "../../simulation/cluster.ts";
 import { type Mistake, type Planted, replacing } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
@@ -86,11 +86,13 @@ const invoke = (process: number, minute: number, worksMs: number): Invocation =>
 const askedNobody: Mistake = {
   what: "a holder that counts as asked although the request to stop has failed",
   plant: replacing(
-    Client.prototype,
-    "requestRevocation",
-    (request) =>
-      async function (this: LeaseClient, ...parameters) {
-        return await request.apply(this as Client, parameters).catch(() => false);
+    TimedStore.prototype,
+    "update",
+    (update) =>
+      async function (this: TimedStore, write, bounds) {
+        const sent = update.call(this, write, bounds);
+        if (!(":revocation" in write.values)) return await sent;
+        return await sent.catch(() => ({ applied: false, item: undefined, retried: false }));
       },
   ),
   violation: /has replaced nobody/,

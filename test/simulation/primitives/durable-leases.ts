@@ -2,6 +2,7 @@
  * Durable executions that work under one lock over suspensions and replays, and other callers of that lock. The processes
  * of their invocations die at their requests, run on machines with wrong clocks, and meet a table that fails for a while.
  */
+
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
@@ -10,6 +11,7 @@ import fc from "fast-check";
 import { LeaseServiceError } from "../../../packages/client/src/errors/errors.ts";
 import { DurableLock } from "../../../packages/durable/src/durable-lock.ts";
 import { HeldLease } from "../../../packages/durable/src/held-lease.ts";
+import { adminOf } from "../../support/admin.ts";
 import { DurableWorld } from "../../support/durable-leases.ts";
 import type { Execution } from "../../support/durable-service.ts";
 import { Machine } from "../../support/wrong-clocks.ts";
@@ -282,11 +284,11 @@ class DurableLeases {
     if (token === undefined) return;
     await this.#quietly(async () => {
       if (action === "break") {
-        await this.#rival.forceRelease(key, { token: String(token) });
+        await adminOf(this.#rival).forceRelease(key, { token: String(token) });
         this.#broken.set(String(token), this.#world.now);
       } else {
         this.#revoked.add(String(token));
-        await this.#rival.requestRevocation(key, { token: String(token) });
+        await adminOf(this.#rival).requestRevocation(key, { token: String(token) });
       }
       this.#world.count(action);
     });

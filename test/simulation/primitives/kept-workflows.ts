@@ -2,6 +2,7 @@
  * Workflows that hold a lock by a keeper, and other callers of that lock. The state machines are those that the constructs
  * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
  */
+
 import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
@@ -11,11 +12,12 @@ import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-defi
 import { redriveGuardDefinition } from "../../../packages/cdk/src/workflow/redrive-guard.ts";
 import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusal.ts";
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
-import { breakLease } from "../../../packages/client/src/statements/lock.ts";
+import { breakLease } from "../../../packages/client/src/statements/admin.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
 import { statusEvent } from "../../../tools/local/src/state-machines/status-event.ts";
+import { adminOf } from "../../support/admin.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import { StepFunctions, type StepsWorld, workflowTerms } from "../../support/step-functions.ts";
 import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
@@ -428,7 +430,7 @@ export class KeptWorkflows {
       const [running] = world.processes;
       if (running === undefined) return;
       this.#mayStop.add(String(token));
-      const call = running.parts.client.requestRevocation(key, { token: String(token) });
+      const call = adminOf(running.parts.client).requestRevocation(key, { token: String(token) });
       world.watch(running, call, () => undefined, isExpected);
     }
     world.count(action);

@@ -5,6 +5,7 @@ import {
   SlotDoneError,
   type TransactionEntry,
 } from "@leasehold/client";
+import { adminOf } from "../../support/admin.ts";
 import type { Host } from "../host.ts";
 import type { Network } from "../network.ts";
 import type { World } from "../world.ts";
@@ -118,7 +119,9 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
     if (random.chance(0.5)) await writeChecked(bench, lease);
     if (random.chance(0.15)) await lease.renew().catch(() => undefined);
     if (random.chance(0.05))
-      await client.requestRevocation(lease.key, { token: lease.token }).catch(() => undefined);
+      await adminOf(client)
+        .requestRevocation(lease.key, { token: lease.token })
+        .catch(() => undefined);
   }
   if (!beating.has(lease) && random.chance(0.1)) {
     monitor.handsOver(lease);

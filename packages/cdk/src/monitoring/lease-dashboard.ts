@@ -174,8 +174,8 @@ function holders(table: LeaseTable): IWidget {
   return new TextWidget({
     markdown: [
       "### Holders",
-      "Keys are no metric's dimension. To see who holds what, call `client.list()`, or run in DynamoDB's PartiQL",
-      "editor (it reads the whole table):",
+      "Keys are no metric's dimension. To see who holds what, call `list()` of a `LeaseAdmin`, or run in DynamoDB's",
+      "PartiQL editor (it reads the whole table):",
       "```",
       `SELECT ${columns} FROM "${table.tableName}"`,
       `WHERE "${sortKey}" = '${leaseSortKey}' AND "${token}" IS NOT MISSING`,

@@ -121,7 +121,7 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits to list the locks (`client.list`).
+   * Permits to list the locks (`LeaseAdmin.list`).
    *
    * A Scan reads every lock of the table: DynamoDB has no condition on the keys that it returns.
    */

@@ -1,5 +1,6 @@
 import { fchmodSync, fstatSync } from "node:fs";
 import type { Lease, LeaseHandle } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
@@ -66,7 +67,7 @@ async function refuseLiving(
   // Then this call gets the lock only when that lease has ended.
   if (isSameTable && handle.key === key && handle.seat === undefined && permits === 1 && !read && !write)
     return;
-  const records = isSameTable ? await client.inspectAll(handle.key) : [handle];
+  const records = isSameTable ? await new LeaseAdmin(client).inspectAll(handle.key) : [handle];
   const living = records.find(
     ({ token, expiresAt }) => token === handle.token && expiresAt > serviceNow(client),
   );

@@ -1,4 +1,4 @@
-import type { AuditEntry } from "@leasehold/client/operator";
+import type { AuditEntry } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, duration, text, whole, yes } from "../flags.ts";

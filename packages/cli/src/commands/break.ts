@@ -1,4 +1,4 @@
-import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
+import type { DescribedLease, KeyDetails } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { yes } from "../flags.ts";

@@ -1,3 +1,4 @@
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { internalsOf } from "@leasehold/client/internal";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -16,12 +17,13 @@ Whether the lease of a handle is still held by it, by the table and the service'
   async run({ operands: [path = ""], connect, terminal, signal, printer }) {
     const handle = await readHandle(path, { terminal, signal });
     const { client } = await connect(handle.tableName);
+    const admin = new LeaseAdmin(client);
     const { key, token, fencingToken, sortKey } = handle;
     // Several leases share the item of a seat.
     const records =
       handle.seat === undefined
-        ? [await client.inspect(key, sortKey === undefined ? {} : { sortKey })]
-        : await client.inspectAll(key);
+        ? [await admin.inspect(key, sortKey === undefined ? {} : { sortKey })]
+        : await admin.inspectAll(key);
     const record = records.find((one) => one?.token === token && one.fencingToken === fencingToken);
     const { clock } = internalsOf(client).context;
     const remainingMs =

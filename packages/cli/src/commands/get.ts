@@ -1,4 +1,4 @@
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { text } from "../flags.ts";

@@ -1,4 +1,4 @@
-import type { AuditEntry, LeaseChange } from "@leasehold/client/operator";
+import type { AuditEntry, LeaseChange } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { duration, whole } from "../flags.ts";

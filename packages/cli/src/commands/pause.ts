@@ -1,4 +1,4 @@
-import type { NotPaused, PauseLeaves } from "@leasehold/client/operator";
+import type { NotPaused, PauseLeaves } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration } from "../flags.ts";

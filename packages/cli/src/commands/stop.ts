@@ -1,4 +1,4 @@
-import type { DescribedLease, LeaseOperator } from "@leasehold/client/operator";
+import type { DescribedLease, LeaseOperator } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { duration } from "../flags.ts";

@@ -2,8 +2,8 @@
 // trace with the person's name.
 
 import type { LeaseClient } from "@leasehold/client";
+import { LeaseAdmin, LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import { parsedJson } from "@leasehold/client/internal";
-import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { leftLines } from "../commands/pause.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
@@ -106,7 +106,7 @@ function onLease(
 ): Act {
   return async (fields, client, by) => {
     const { key = "", id, "sort-key": sortKey = "lease" } = fields;
-    const { leases } = await client.describe(key);
+    const { leases } = await new LeaseAdmin(client).describe(key);
     const lease = leases.find((one) => one.sortKey === sortKey && acquisitionId(one) === id);
     if (lease !== undefined) {
       const { token } = lease;

@@ -1,7 +1,7 @@
 // The pages by their addresses, and what they read.
 
 import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/admin";
 import {
   type JobRun,
   JobRuns,

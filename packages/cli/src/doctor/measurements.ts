@@ -1,6 +1,7 @@
 // Doctor's measurements on the table itself: how long a lock takes, and the leftovers of dead holders.
 
 import type { Clock, LeaseClient } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { utf8Bytes } from "@leasehold/client/schema";
 import { docsAddress } from "../docs.ts";
 import type { Finding } from "../table/findings.ts";
@@ -58,7 +59,7 @@ function median(times: readonly number[]): number {
 export async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promise<Finding> {
   let expired = 0;
   let large = 0;
-  for await (const { leases } of client.listPages()) {
+  for await (const { leases } of new LeaseAdmin(client).listPages()) {
     signal.throwIfAborted();
     for (const { expiresAt, data } of leases) {
       if (expiresAt < serviceNow(client) - oldMs) expired += 1;

@@ -19,7 +19,7 @@ export const texts: Readonly<Record<string, string>> = {
   LEASE_INVOCATION_ENDING:
     "`InvocationEndingError` of `@leasehold/middy`\n\n- Means: the Lambda invocation has no time left, or its environment shuts down. `reason` is `timeout` or `shutdown`.\n- Comes when: `lock.signal` aborts shortly before the function's timeout (`timeoutMarginMs`), or at SIGTERM.\n- Do: stop in order, and leave the rest to the next invocation. If it comes often, give the function more time.",
   LEASE_SLOT_DONE:
-    "`SlotDoneError`\n\n- Means: the slot is done already, or a later one is. Nothing is held, and there is nothing to do.\n- Comes when: a trigger is delivered twice, or late.\n- Do: treat it as a success. To run a slot that was recorded by mistake, use `client.takeBackSlot`.",
+    "`SlotDoneError`\n\n- Means: the slot is done already, or a later one is. Nothing is held, and there is nothing to do.\n- Comes when: a trigger is delivered twice, or late.\n- Do: treat it as a success. To run a slot that was recorded by mistake, use `LeaseAdmin.takeBackSlot`.",
   LEASE_SLOT_NOT_DUE:
     "`SlotNotDueError`\n\n- Means: the slot is a time more than a minute ahead of this machine's clock. Nothing was sent.\n- Comes when: a trigger has a wrong date, or the machine's clock is behind.\n- Do: correct the trigger's date or the clock. A slot that is done refuses every earlier one, so nothing may run ahead.",
   LEASE_SLOT_MISMATCH:

@@ -1,5 +1,5 @@
+import type { LeaseOperator } from "@leasehold/client/admin";
 import { mayPass, sleep } from "@leasehold/client/internal";
-import type { LeaseOperator } from "@leasehold/client/operator";
 import type { Call, Command } from "../command.ts";
 import { operatorOn } from "../commands/shared/intervention.ts";
 import { keyReport } from "../commands/shared/key-report.ts";

@@ -1,6 +1,6 @@
 // The history of one key: holds and their ends, and operators' actions, in one list.
 
-import type { AuditEntry, LeaseChange, OperatorAction } from "@leasehold/client/operator";
+import type { AuditEntry, LeaseChange, OperatorAction } from "@leasehold/client/admin";
 
 /** One entry of the history. */
 export interface HistoryEntry {

@@ -1,6 +1,6 @@
 // The past holders of a lock: from the key's history, or the last one that its item remembers.
 
-import type { KeyDetails, LeaseChange, LeaseOperator } from "@leasehold/client/operator";
+import type { KeyDetails, LeaseChange, LeaseOperator } from "@leasehold/client/admin";
 import { endText } from "./key-rows.ts";
 
 /** A holder whose hold has ended. */

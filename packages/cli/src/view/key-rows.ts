@@ -7,7 +7,7 @@ import type {
   DescribedTicket,
   KeyDetails,
   LeaseState,
-} from "@leasehold/client/operator";
+} from "@leasehold/client/admin";
 import { ageText } from "../terminal/durations.ts";
 import { renewals, renewedAgoMs } from "./liveness.ts";
 

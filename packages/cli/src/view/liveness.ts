@@ -1,6 +1,6 @@
 // Whether a holder is alive, by its lease: only renewals are a sign of life.
 
-import type { DescribedLease } from "@leasehold/client/operator";
+import type { DescribedLease } from "@leasehold/client/admin";
 import { ageText, timeText } from "../terminal/durations.ts";
 
 /** How often a lease was renewed. A repeated acquisition counts as one more renewal. */

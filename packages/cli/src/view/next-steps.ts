@@ -1,6 +1,6 @@
 // The possible actions on a key, each with its command line. The console's buttons show the same actions.
 
-import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
+import type { DescribedLease, KeyDetails } from "@leasehold/client/admin";
 import { commandLine, tokenPrefix } from "./command-lines.ts";
 import { primitiveOf, primitivesOf } from "./key-rows.ts";
 

@@ -1,6 +1,6 @@
 // A row for other programs: the fields of its lease, and the values that follow from the time.
 
-import type { DescribedLease } from "@leasehold/client/operator";
+import type { DescribedLease } from "@leasehold/client/admin";
 import type { KeyRow } from "./key-rows.ts";
 
 /** Whether the record has the tokens of leases: with a token, a caller can end its lease. */

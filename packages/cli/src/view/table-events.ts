@@ -1,6 +1,6 @@
 // The changes of a table between two looks.
 
-import { type DescribedLease, type LeaseChange, leaseChanges } from "@leasehold/client/operator";
+import { type DescribedLease, type LeaseChange, leaseChanges } from "@leasehold/client/admin";
 import { holdEnds } from "./history.ts";
 import { itemName, type TableSnapshot } from "./table-snapshot.ts";
 

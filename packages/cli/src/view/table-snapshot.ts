@@ -2,6 +2,7 @@
 // uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
+import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/admin";
 import {
   attributeNames,
   everyItem,
@@ -12,7 +13,6 @@ import {
   pagesOf,
   unlessUnreadable,
 } from "@leasehold/client/internal";
-import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/operator";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
 

@@ -2,6 +2,7 @@
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ContendedEvent, Lease, LeaseClient, LeaseRecord, WaitOrder } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
@@ -197,7 +198,7 @@ async function holderText(
 ): Promise<string> {
   if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
   // Ignored: the answer is only a detail of the message.
-  const records = await client.inspectAll(key).catch(() => []);
+  const records = await new LeaseAdmin(client).inspectAll(key).catch(() => []);
   const record = records.find((one) => one.owner === holder && !one.inCooldown);
   if (record === undefined) return `held by ${shown(holder)}`;
   if (record.pause !== undefined) {
@@ -213,7 +214,7 @@ async function holderText(
 /** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, if the table still has it. 1 query. */
 async function doneText(client: LeaseClient, key: string): Promise<string> {
   // Ignored: it is known that the slot is done, and this only adds details.
-  const { lastHolder } = await client.describe(key).catch(() => ({ lastHolder: undefined }));
+  const { lastHolder } = await new LeaseAdmin(client).describe(key).catch(() => ({ lastHolder: undefined }));
   if (lastHolder?.end !== "completed") return "";
   return ` since ${timeText(lastHolder.endedAt)} UTC (${shown(lastHolder.owner)})`;
 }
@@ -269,7 +270,7 @@ export async function outerHold(
 ): Promise<LeaseRecord | undefined> {
   const { LEASEHOLD_TOKEN: token, LEASEHOLD_FENCING_TOKEN: fencingToken, LEASEHOLD_KEY: outerKey } = env;
   if (token === undefined || outerKey !== key) return undefined;
-  const record = (await client.inspectAll(key)).find(
+  const record = (await new LeaseAdmin(client).inspectAll(key)).find(
     (one) => one.token === token && String(one.fencingToken) === fencingToken && !one.inCooldown,
   );
   if (record !== undefined) return record;

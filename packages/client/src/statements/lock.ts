@@ -1,5 +1,5 @@
 /**
- * The lock's own statements, and the only place where they are written.
+ * The lock's own statements, and the only place where they are written. Those of administrators are in admin.ts.
  *
  * A lease item's life, with the writes that move it on and what each insists on:
  *
@@ -14,11 +14,9 @@
  *     renew     token and fencing token are mine, and nothing newer of mine has been written; for a keeper, also:
  *               its holder was not asked to stop
  *     release   token and fencing token are mine; a completed slot is remembered with it
- *               (a release, a break and a takeover keep who has had the lock until then)
- *     break     the token is the given one
+ *               (a release and a takeover keep who has had the lock until then)
  *     cancel    the token is mine, or there is none
  *     revoke    another caller holds it; nothing but the mark of a revoked token changes
- *     takeBack  the slot that is done is the given one
  *
  * A holder proves itself by its token and its fencing token. The token alone is not enough: a late copy of its acquire may
  * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
@@ -137,12 +135,6 @@ export const asJudged: Part = { when: "#token = :ifToken AND #version = :ifVersi
 /** Who has had the lock until now, for how long, and how it ended. The writer need not know the holder. */
 export const endKept: Part = {
   set: "#lastOwner = #owner, #lastAcquiredAt = #acquiredAt, #lastEnd = :lastEnd",
-};
-/** The same of a lease that cannot be read, too: another program has written it. */
-const brokenKept: Part = {
-  set:
-    "#lastOwner = if_not_exists(#owner, :fromLastOwner), " +
-    "#lastAcquiredAt = if_not_exists(#acquiredAt, :fromLastAcquiredAt), #lastEnd = :lastEnd",
 };
 
 /** The holder's proof. */
@@ -298,27 +290,6 @@ export function release(
   return slot === undefined ? write : write.and(slotDone, { ":doneSlot": slot });
 }
 
-const breaks = say({ set: "#brokenToken = :brokenToken" }, noHolder, noWishes, mineByToken);
-const ended = say(...breaks.parts, tokenRevoked, brokenKept);
-
-/**
- * Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. For how long
- * the item is kept is its primitive's to say: that stays as it is.
- */
-export function breakLease({ key, sortKey }: LeaseAddress, token: string, now: number): Write {
-  const itemKey = leaseItemKey(key, sortKey);
-  const values = { ":ifToken": token, ":brokenToken": token };
-  // A lock in its cooldown was released before: by that mark its holder recognises its own release.
-  if (isCooldownToken(token)) return new Write(itemKey, breaks, values);
-  return new Write(itemKey, ended, {
-    ...values,
-    ":releasedToken": token,
-    ":lastEnd": endText("broken", now),
-    ":fromLastOwner": "",
-    ":fromLastAcquiredAt": "",
-  });
-}
-
 /**
  * Takes back an acquisition whose answer never came, whether its write has landed, is still under way or was lost:
  * on a free lock it revokes the token, and the late write is refused. `takesBack`: what another primitive says in the
@@ -338,35 +309,6 @@ const revokes = say(tokenRevoked, held);
 /** Revokes a token of a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
 export function revokeToken({ key, sortKey }: LeaseAddress, token: string): Write {
   return new Write(leaseItemKey(key, sortKey), revokes, { ":releasedToken": token }).returning();
-}
-
-const asksToStop = say({ set: "#revocation = :revocation" }, mineByToken);
-
-/** Asks the holder of one particular lease to stop. */
-export function requestRevocation({ key, sortKey }: LeaseAddress, token: string, reason: string): Write {
-  return new Write(leaseItemKey(key, sortKey), asksToStop, { ":revocation": reason, ":ifToken": token });
-}
-
-/** A slot that is not to count as done. */
-export interface SlotTakenBack {
-  readonly key: string;
-  /** The one that is done, as it was seen. */
-  readonly doneSlot: string;
-  /** The one that is done from then on; none where it is undefined. */
-  readonly to: string | undefined;
-}
-
-const slotAsSeen: Part = { when: "#doneSlot = :ifDoneSlot" };
-const takesSlotBack = say(slotDone, slotAsSeen);
-const takesEverySlotBack = say({ remove: "#doneSlot" }, slotAsSeen);
-
-/** Takes back the slot that is done, in favour of an earlier one or of none. A holder and its lease stay as they are. */
-export function takeBackSlot({ key, doneSlot, to }: SlotTakenBack): Write {
-  const write = new Write(leaseItemKey(key), to === undefined ? takesEverySlotBack : takesSlotBack, {
-    ":ifDoneSlot": doneSlot,
-    ...(to === undefined ? {} : { ":doneSlot": to }),
-  });
-  return write.returning();
 }
 
 const proves = say(mine);

@@ -162,7 +162,7 @@ export class JobRuns {
    *
    * Needs the run as it was read, so that it cannot undo a later success. 1 request. Resolves to whether the slot is
    * open and has had no attempt since; false when the run has changed. When the job also has a lock with slots, open
-   * that too: see `client.takeBackSlot`.
+   * that too: see `LeaseAdmin.takeBackSlot`.
    */
   async takeBack(
     run: Pick<JobRun, "slot" | "attempt" | "endedAt">,

@@ -247,7 +247,7 @@ export class TaskSet {
    *
    * Resolves to true when the task is cancelled, by this call or an earlier one. Resolves to false, and changes
    * nothing, when the task is running, has ended otherwise or is unknown. To stop a running task, break its claim
-   * (`client.forceRelease`), and cancel it when it waits. The task keeps the remark, or that of its last attempt
+   * (`LeaseAdmin.forceRelease`), and cancel it when it waits. The task keeps the remark, or that of its last attempt
    * where none is given. 2 requests, and 2 more each time that a worker had the task in between.
    */
   async cancel(id: string, remark?: string, options: TraceOptions = {}): Promise<boolean> {

@@ -1,7 +1,7 @@
 // The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result.
 
 import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
+import { LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import type { Call } from "../../command.ts";
 import type { Connection } from "../../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../../exit-codes.ts";

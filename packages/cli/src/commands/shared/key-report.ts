@@ -1,6 +1,6 @@
 // Everything about a key, as lines for a terminal.
 
-import type { DescribedLease, DescribedTicket, KeyDetails } from "@leasehold/client/operator";
+import type { DescribedLease, DescribedTicket, KeyDetails } from "@leasehold/client/admin";
 import { ageText, durationText, timeText } from "../../terminal/durations.ts";
 import { fieldLines, paragraph } from "../../terminal/fields.ts";
 import { type Column, type Paint, tableLines } from "../../terminal/table.ts";

@@ -1,7 +1,7 @@
 // The lease that an operator means, as it is now. So an action cannot hit another holder than the one that was seen.
 
 import type { LeaseRecord } from "@leasehold/client";
-import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
+import type { DescribedLease, KeyDetails } from "@leasehold/client/admin";
 import { CommandError, exitCodes, UsageError } from "../../exit-codes.ts";
 import { text } from "../../flags.ts";
 import { ageText } from "../../terminal/durations.ts";

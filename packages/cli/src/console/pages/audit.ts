@@ -1,4 +1,4 @@
-import type { AuditEntry } from "@leasehold/client/operator";
+import type { AuditEntry } from "@leasehold/client/admin";
 import { costText } from "../../view/read-cost.ts";
 import type { TableSnapshot } from "../../view/table-snapshot.ts";
 import { type Html, html } from "../html.ts";

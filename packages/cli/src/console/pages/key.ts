@@ -1,4 +1,4 @@
-import type { AuditEntry, DescribedLease, DescribedSeats, KeyDetails } from "@leasehold/client/operator";
+import type { AuditEntry, DescribedLease, DescribedSeats, KeyDetails } from "@leasehold/client/admin";
 import { ageText } from "../../terminal/durations.ts";
 import { quoted } from "../../view/command-lines.ts";
 import { endText } from "../../view/key-rows.ts";

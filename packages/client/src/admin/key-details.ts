@@ -1,7 +1,6 @@
 import type { LeaseItemError } from "../errors/errors.ts";
 import { estimatedWaitMs } from "../fair/queue-estimate.ts";
 import { holdNoteIn, ticketsIn } from "../fair/queue-ticket.ts";
-import { descriptionOf, type KeyDescription } from "../lease-admin.ts";
 import { type LeaseState, type LeaseStateOptions, leaseState } from "../lease-state.ts";
 import { recordsIn, unreadableIn } from "../looks.ts";
 import { checkKey } from "../options/check-values.ts";
@@ -10,10 +9,11 @@ import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
 import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
 import { isPauseAlone, takenBy } from "../seats/seat.ts";
-import { leasesOf } from "../statements/queries.ts";
+import { leasesOf } from "../statements/admin.ts";
 import { pagesOf } from "../store/pages.ts";
 import type { Item } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
+import { descriptionOf, type KeyDescription } from "./lease-admin.ts";
 
 /** A lease, and its state at the time of the read. */
 export interface DescribedLease extends LeaseRecord {

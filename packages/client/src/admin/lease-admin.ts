@@ -1,9 +1,12 @@
-import { type LeaseItemError, quoted } from "./errors/errors.ts";
-import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "./looks.ts";
+import type { LeaseClient } from "../client.ts";
+import { internalsOf } from "../client-internals.ts";
+import { type LeaseItemError, quoted } from "../errors/errors.ts";
+import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "../looks.ts";
 import {
   aFunction,
   check,
   checkKey,
+  checkKnown,
   checkOptions,
   checkSlot,
   checkText,
@@ -12,17 +15,23 @@ import {
   rule,
   text,
   trueOrFalse,
-} from "./options/check-values.ts";
-import type { ProtocolContext } from "./protocol/context.ts";
-import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "./record.ts";
-import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
-import { isSeatSortKey } from "./seats/schema.ts";
-import { seatOf } from "./seats/seat.ts";
-import { askSeatToStop, breakSeat } from "./seats/seat-writes.ts";
-import { breakLease, type LeaseAddress, requestRevocation, takeBackSlot } from "./statements/lock.ts";
-import { leasesByPrefix, leasesOf } from "./statements/queries.ts";
-import { pagesOf } from "./store/pages.ts";
-import type { Item, ScanPage, UpdateResult } from "./store.ts";
+} from "../options/check-values.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "../record.ts";
+import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
+import { isSeatSortKey } from "../seats/schema.ts";
+import { seatOf } from "../seats/seat.ts";
+import { askSeatToStop, breakSeat } from "../seats/seat-writes.ts";
+import {
+  breakLease,
+  leasesByPrefix,
+  leasesOf,
+  requestRevocation,
+  takeBackSlot,
+} from "../statements/admin.ts";
+import type { LeaseAddress } from "../statements/lock.ts";
+import { pagesOf } from "../store/pages.ts";
+import type { Item, ScanPage, UpdateResult } from "../store.ts";
 
 /** Selects one of a key's leases. */
 export interface SortKeyOptions {
@@ -63,7 +72,7 @@ export interface KeyDescription<Lease extends LeaseRecord = LeaseRecord> {
   readonly doneSlot: string | undefined;
 }
 
-/** Options of {@link LeaseClient.takeBackSlot}. */
+/** Options of {@link LeaseAdmin.takeBackSlot}. */
 export interface TakeBackSlotOptions {
   /** The slot that no longer counts as done, as `doneSlot` has shown it. */
   readonly doneSlot: string;
@@ -114,19 +123,46 @@ const pagesRules: Rules<ListPagesOptions> = {
   after: rule("the `next` of an earlier page, or a lease's key as pk and its sort key as sk", isCursor),
 };
 
-/** Manages other holders' leases, for people and tools: reads them, asks their holders to stop, breaks them. */
+/**
+ * Reads the leases of others, asks their holders to stop, and breaks them: for people and tools. It leaves no trace of
+ * its actions; {@link LeaseOperator} does. It works on a closed client too.
+ *
+ * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
+ * LeaseConfigurationError and LeaseServiceError; a method on one lease or slot with LeaseItemError too, when another
+ * program has spoilt the item.
+ *
+ * ```ts
+ * const admin = new LeaseAdmin(client);
+ * for await (const { key, owner } of admin.list()) console.log(key, owner);
+ * ```
+ */
 export class LeaseAdmin {
   readonly #context: ProtocolContext;
 
-  constructor(context: ProtocolContext) {
-    this.#context = context;
+  /** Throws InvalidOptionsError. Sends nothing. */
+  constructor(client: LeaseClient) {
+    this.#context = internalsOf(client).context;
   }
 
-  async inspect(key: string, options: SortKeyOptions): Promise<LeaseRecord | undefined> {
+  /**
+   * Reads which lease holds a lock; undefined when the lock is free. Shows a lease that has expired and was not
+   * released. 1 consistent read.
+   *
+   * With `sortKey`, reads another lease under the key. Of a semaphore or a read-write lock it gives the lease that
+   * was acquired first; `inspectAll` shows all.
+   */
+  async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
     const { sortKey } = checkOptions(options, sortKeyRules);
     return leasesIn(await this.#read(key, sortKey))[0];
   }
 
+  /**
+   * Reads all leases under a key that are held or have not been released, of all primitives: the lock, permits of a
+   * semaphore, readers and writer, runs of a job, tasks. Their `sortKey` tells them apart.
+   *
+   * 1 consistent query for each megabyte of the items under the key. An item that cannot be read is left out, and the
+   * `unreadable` event names it.
+   */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     const query = { ...leasesOf(checkKey(key)), consistent: true };
     const leases: LeaseRecord[] = [];
@@ -136,6 +172,20 @@ export class LeaseAdmin {
     return leases;
   }
 
+  /**
+   * Reads the state of a key: its leases, the last holder of the lock, the latest slot that is done. For people and
+   * tools; `LeaseOperator.describe` of `@leasehold/client/admin` shows more: states, waiting callers, permits, the
+   * audit.
+   *
+   * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
+   * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
+   * names it.
+   *
+   * ```ts
+   * const { leases, lastHolder } = await admin.describe("label-printer");
+   * console.log(leases[0]?.owner ?? "free", lastHolder?.owner);
+   * ```
+   */
   async describe(key: string): Promise<KeyDescription> {
     const { clock, table } = this.#context;
     const query = { ...leasesOf(checkKey(key)), consistent: true };
@@ -149,12 +199,55 @@ export class LeaseAdmin {
     return descriptionOf({ key, readAt: clock.now(), leases, lock }, onUnreadable);
   }
 
-  async *listPages(options: ListPagesOptions): AsyncGenerator<LeasePage, void, undefined> {
+  /**
+   * Goes through the locks that are held or have not been released, in no order, and reads pages on demand. With
+   * `all`, the leases of the other primitives are included.
+   *
+   * Reads the whole table, 1 request for each megabyte: for people and tools, not for hot paths. May lag a moment
+   * behind. An item that cannot be read is left out, and the `unreadable` event names it.
+   *
+   * ```ts
+   * for await (const lease of admin.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
+   * ```
+   */
+  async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
+    checkKnown(options, ["prefix", "all"], "options");
+    for await (const { leases } of this.listPages(options)) yield* leases;
+  }
+
+  /**
+   * Lists the same by the pages in which it is read. Each page has a cursor from which another process can go on,
+   * when this one has too little time for the whole table. A page may be empty, and others follow.
+   *
+   * 1 request for each page of a megabyte. Leases that are acquired behind the cursor are not seen.
+   *
+   * ```ts
+   * for await (const { leases, next } of admin.listPages({ prefix: "desk/" })) {
+   *   console.log(leases.length, next === undefined ? "and that was all" : `more behind ${next.pk}`);
+   * }
+   * ```
+   */
+  async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
     const { prefix = "", all = false, after } = checkOptions(options, pagesRules);
     const filter = leasesByPrefix(prefix, all);
     yield* this.#pages((next) => this.#context.table.scan({ ...filter, ...next }), after);
   }
 
+  /**
+   * Breaks the lease of a holder that does not release it. BE CAREFUL: the holder is not asked, and works on until
+   * its next renewal or its deadline.
+   *
+   * Needs the token of the lease (see {@link LeaseAdmin.inspect}), so that it cannot hit a later holder, and the
+   * `sortKey` of a lease that is not the lock's own. A task whose claim is broken waits again; after its last attempt
+   * the next worker parks it. A run shows as lost. 1 request; 2 for a permit, a read lock or a write lock. Resolves
+   * to false when another token, or none, holds the lock: `onRefused` is told which of the two.
+   *
+   * ```ts
+   * for (const { key, sortKey, token } of await admin.inspectAll("payment-api")) {
+   *   await admin.forceRelease(key, { sortKey, token });
+   * }
+   * ```
+   */
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
     const { token, sortKey, onRefused } = checkOptions(options ?? {}, holderRules, "options", ["token"]);
     const lease = { key: checkKey(key), sortKey };
@@ -166,10 +259,21 @@ export class LeaseAdmin {
     return false;
   }
 
-  async doneSlot(key: string): Promise<string | undefined> {
-    return lastDoneSlot(await this.#read(key));
-  }
-
+  /**
+   * Takes back a slot that is done, so that it and earlier slots can be run again. For an operator, when a slot was
+   * done by mistake: a slot far ahead keeps out every run until then.
+   *
+   * Needs the slot as it was read (see `client.doneSlot`), so that it cannot hit a later one. `to` is the
+   * last slot that stays done. The holder of the lock keeps it. 1 request. Resolves to whether `to` is the latest
+   * slot that is done: false when it is neither the slot that was read nor `to`.
+   *
+   * ```ts
+   * const doneSlot = await client.doneSlot("close-unpaid-orders");
+   * if (doneSlot !== undefined && doneSlot > new Date().toISOString()) {
+   *   await admin.takeBackSlot("close-unpaid-orders", { doneSlot, to: "2026-11-21T08:00:00.000Z" });
+   * }
+   * ```
+   */
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
     const { doneSlot, to } = checkOptions(options, slotRules, "options", ["doneSlot"]);
     check(to === undefined || to < doneSlot, "to", to, `a slot before ${quoted(doneSlot)}, or none`);
@@ -179,6 +283,13 @@ export class LeaseAdmin {
     return applied || lastDoneSlot(item) === to;
   }
 
+  /**
+   * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` at its next renewal. A holder
+   * that does not renew does not notice. The lock is held until it is released or expires.
+   *
+   * Needs the token of the lease, and the `sortKey` of a lease that is not the lock's own. 1 request. Resolves to
+   * false when another token, or none, holds the lock: `onRefused` is told which of the two.
+   */
   async requestRevocation(
     key: string,
     options: HolderOptions & { readonly reason?: string },

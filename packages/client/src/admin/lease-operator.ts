@@ -9,7 +9,8 @@ import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
 import { isSeatSortKey } from "../seats/schema.ts";
 import type { SeatRecord } from "../seats/seat.ts";
 import { askSeatToStop, breakSeat } from "../seats/seat-writes.ts";
-import { breakLease, type LeaseAddress, requestRevocation } from "../statements/lock.ts";
+import { breakLease, requestRevocation } from "../statements/admin.ts";
+import type { LeaseAddress } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
 import type { Item } from "../store.ts";
 import { type AuditEntry, type OperatorAction, usualAuditRetentionMs } from "./audit-entry.ts";
@@ -118,7 +119,7 @@ export class LeaseOperator {
   }
 
   /**
-   * Reads everything under a key but its history: what `client.describe` shows, the line, permits, and what operators
+   * Reads everything under a key but its history: what `LeaseAdmin.describe` shows, the line, permits, and what operators
    * have done. 1 consistent query for each megabyte of the items under the key. An unreadable item is left out, and the
    * client's `unreadable` event names it.
    */
