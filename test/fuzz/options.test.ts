@@ -113,16 +113,18 @@ const entries: Readonly<Record<string, Entry>> = {
     options: { ...wait, slot, order },
     call: ({ client }, k, o) => client.withLease(k, o, async () => 1),
   },
-  "client.inspect": {
+  "client.inspect": { options: {}, call: ({ client }, k) => client.inspect(k) },
+  "admin.inspect": {
     options: { sortKey: fc.constantFrom("lease", "x") },
     call: ({ client }, k, o) => adminOf(client).inspect(k, o),
   },
-  "client.describe": { options: {}, call: ({ client }, k) => adminOf(client).describe(k) },
-  "client.list": {
+  "admin.inspectAll": { options: {}, call: ({ client }, k) => adminOf(client).inspectAll(k) },
+  "admin.describe": { options: {}, call: ({ client }, k) => adminOf(client).describe(k) },
+  "admin.list": {
     options: { prefix: owner, all: fc.boolean() },
     call: ({ client }, _, o) => all(adminOf(client).list(o)),
   },
-  "client.listPages": {
+  "admin.listPages": {
     options: {
       prefix: owner,
       all: fc.boolean(),
@@ -130,17 +132,17 @@ const entries: Readonly<Record<string, Entry>> = {
     },
     call: ({ client }, _, o) => all(adminOf(client).listPages(o)),
   },
-  "client.forceRelease": {
+  "admin.forceRelease": {
     needed: ["token"],
     options: { token: owner, sortKey: owner, onRefused: work },
     call: ({ client }, k, o) => adminOf(client).forceRelease(k, o),
   },
-  "client.requestRevocation": {
+  "admin.requestRevocation": {
     needed: ["token"],
     options: { token: owner, sortKey: owner, reason: owner, onRefused: work },
     call: ({ client }, k, o) => adminOf(client).requestRevocation(k, o),
   },
-  "client.takeBackSlot": {
+  "admin.takeBackSlot": {
     needed: ["doneSlot"],
     options: { doneSlot: slot, to: slot },
     call: ({ client }, k, o) => adminOf(client).takeBackSlot(k, o),

@@ -64,7 +64,7 @@ export interface KeyDetails extends KeyDescription<DescribedLease> {
   readonly audit: readonly AuditEntry[];
 }
 
-/** Reads a key as `client.describe` does, and what only operators need. */
+/** Reads a key as `LeaseAdmin.describe` does, and what only operators need. */
 export async function detailsOf(context: ProtocolContext, key: string): Promise<KeyDetails> {
   const { table, clock, clockSkewMs } = context;
   const query = { ...leasesOf(checkKey(key)), consistent: true };
