@@ -30,7 +30,7 @@ async function plant<Module extends object>(
     const original = await importOriginal<Module>();
     return { ...original, ...mistake(original) };
   });
-  return await import("@leasehold/client");
+  return { ...(await import("@leasehold/client")), ...(await import("@leasehold/client/admin")) };
 }
 
 const plantInStatements = (mistake: (original: typeof Statements) => Partial<typeof Statements>) =>

@@ -1,4 +1,5 @@
 import type { LeaseClient, LeaseServiceError, TransactionEntry, UpdateRequest } from "@leasehold/client";
+import type { LeaseAdmin } from "@leasehold/client/admin";
 import fc from "fast-check";
 import type { Tamper } from "./network.ts";
 import { type Line, type Tally, Violation, World } from "./world.ts";
@@ -7,6 +8,7 @@ import { type Line, type Tally, Violation, World } from "./world.ts";
 export interface Subject {
   readonly LeaseClient: typeof LeaseClient;
   readonly LeaseServiceError: typeof LeaseServiceError;
+  readonly LeaseAdmin: typeof LeaseAdmin;
 }
 
 /** What is planted, for the simulation to see through: into what is sent, or into the client itself. */

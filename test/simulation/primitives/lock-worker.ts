@@ -5,7 +5,7 @@ import {
   SlotDoneError,
   type TransactionEntry,
 } from "@leasehold/client";
-import { adminOf } from "../../support/admin.ts";
+import type { LeaseAdmin } from "@leasehold/client/admin";
 import type { Host } from "../host.ts";
 import type { Network } from "../network.ts";
 import type { World } from "../world.ts";
@@ -23,6 +23,7 @@ export interface Bench {
   readonly host: Host;
   readonly network: Network;
   readonly client: LeaseClient;
+  readonly admin: LeaseAdmin;
   readonly monitor: LockMonitor;
   readonly keys: readonly [string, ...string[]];
   /** Leases that one process has handed over to another. */
@@ -109,7 +110,7 @@ async function trustTheDead(bench: Bench, lease: Lease): Promise<void> {
 
 /** Works under a lease and ends it; tells whether it was let go for sure. */
 async function use(bench: Bench, lease: Lease): Promise<boolean> {
-  const { world, host, client, monitor, mailbox } = bench;
+  const { world, host, admin, monitor, mailbox } = bench;
   const { random } = world;
   const isCareless = random.chance(0.4);
   const steps = random.integer(1, 6);
@@ -119,9 +120,7 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
     if (random.chance(0.5)) await writeChecked(bench, lease);
     if (random.chance(0.15)) await lease.renew().catch(() => undefined);
     if (random.chance(0.05))
-      await adminOf(client)
-        .requestRevocation(lease.key, { token: lease.token })
-        .catch(() => undefined);
+      await admin.requestRevocation(lease.key, { token: lease.token }).catch(() => undefined);
   }
   if (!beating.has(lease) && random.chance(0.1)) {
     monitor.handsOver(lease);

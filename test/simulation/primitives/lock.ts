@@ -1,5 +1,6 @@
 import type { LeaseHandle } from "@leasehold/client";
-import * as client from "@leasehold/client";
+import { LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { Host } from "../host.ts";
 import { calmWeather, longestDelayMs, roughWeather, type Surroundings, type Tamper } from "../network.ts";
 import type { Random } from "../random.ts";
@@ -19,7 +20,10 @@ const keys = ["alpha", "beta"] as const;
 const longestLeaseMs = 5_000;
 
 /** Workers against one table, on hosts whose clocks are wrong, jump and are suspended. */
-async function play(world: World, { tamper, subject = client }: Planted): Promise<void> {
+async function play(
+  world: World,
+  { tamper, subject = { LeaseClient, LeaseServiceError, LeaseAdmin } }: Planted,
+): Promise<void> {
   const { random } = world;
   const durationMs = random.pick(durationsMs);
   const monitor = new LockMonitor(world, skewMs);
@@ -54,7 +58,8 @@ async function play(world: World, { tamper, subject = client }: Planted): Promis
       onEvent: (event) => host.isRunning && monitor.heard(host, event),
       randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },
     });
-    void work({ world, host, network, client: leases, monitor, keys: wanted, mailbox, trust });
+    const admin = new subject.LeaseAdmin(leases);
+    void work({ world, host, network, client: leases, admin, monitor, keys: wanted, mailbox, trust });
     return host;
   };
 
