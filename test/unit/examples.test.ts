@@ -20,7 +20,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { logListener } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
-import { LeaseOperator } from "@leasehold/client/admin";
+import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, registeredJobs, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
@@ -77,7 +77,7 @@ declare function test(name: string, run: (t: { skip(reason: string): void }) => 
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
-  MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
+  MemoryLeaseStore, LeaseAdmin, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
@@ -88,6 +88,7 @@ export const used = [
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
 const given = {
   client: "LeaseClient",
+  admin: "LeaseAdmin",
   lease: "Lease",
   store: "MemoryLeaseStore",
   tableName: "string",
