@@ -1,5 +1,4 @@
 /** Durable leases on a real table, and the example's function. */
-
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { withDurableLease } from "@leasehold/durable";

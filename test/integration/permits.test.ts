@@ -1,6 +1,5 @@
 // Workflows with permits, over the engine, which refuses what DynamoDB refuses.
 // @module-tag long
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
  * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
  */
-
 import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,4 @@
 // Every public method that sends something, with the grant that is for it. Tests of permissions call each of them.
-
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { FairLock, fair } from "@leasehold/client/fair";

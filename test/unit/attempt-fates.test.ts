@@ -1,5 +1,4 @@
 /** A write that ended without success says whether it may have landed: by both transports, in the same words. */
-
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";

@@ -1,5 +1,4 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
-
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
 /** Pages that repeat numbers, names and policies of the code: docs/limits.md, docs/DESIGN.md and docs/iam.md say what it says. */
-
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";

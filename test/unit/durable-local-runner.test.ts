@@ -1,5 +1,4 @@
 /** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
-
 import { type DurableContext, OperationStatus, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { LeaseClient, LeaseLostError } from "@leasehold/client";

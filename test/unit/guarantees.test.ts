@@ -1,5 +1,4 @@
 /** The promises of docs/guarantees.md and docs/limits.md, one by one. Other tests try harder to break them. */
-
 import { type Lease, LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";

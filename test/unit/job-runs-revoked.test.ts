@@ -1,5 +1,4 @@
 /** What the caller of a run may rely on when the run was revoked. */
-
 import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";

@@ -1,5 +1,4 @@
 /** What takes the place of a keeper that was ended. */
-
 import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";

@@ -1,5 +1,4 @@
 /** How a leadership and a campaign end, and what is told of it. */
-
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { limits } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";

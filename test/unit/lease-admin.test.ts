@@ -1,5 +1,4 @@
 /** How other holders' leases are read: so that nothing that was written before is missed, on no page. */
-
 import { LeaseClient } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";

@@ -1,5 +1,4 @@
 // Attacks that no other test tries, and the page of threats: each row names a test that is there.
-
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";

@@ -1,5 +1,4 @@
 // @module-tag long
-
 import { renewUnlessRevoked } from "@leasehold/client/internal";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";

@@ -2,7 +2,6 @@
  * Durable executions that work under one lock over suspensions and replays, and other callers of that lock. The processes
  * of their invocations die at their requests, run on machines with wrong clocks, and meet a table that fails for a while.
  */
-
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";

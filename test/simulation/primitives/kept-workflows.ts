@@ -2,7 +2,6 @@
  * Workflows that hold a lock by a keeper, and other callers of that lock. The state machines are those that the constructs
  * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
  */
-
 import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
