@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { LeaseEvent } from "@leasehold/client";
+import { together } from "@leasehold/client/together";
 import { type LocalEngineName, startEngine } from "@leasehold/engine";
 import { makeTable } from "../test/support/table.ts";
 import { countRequests, listed } from "./counted.ts";
@@ -25,6 +26,7 @@ const counter = countRequests(leases.dynamodb);
 const tally = new Map<LeaseEvent["type"], number>();
 const client = leases.client({
   leaseDurationMs,
+  renewals: together(),
   onEvent: ({ type }) => void tally.set(type, (tally.get(type) ?? 0) + 1),
 });
 const start = performance.now();

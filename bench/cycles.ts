@@ -8,7 +8,7 @@ import { LeaseClient as LightClient } from "@leasehold/client/light";
 import { attributeNames } from "@leasehold/client/schema";
 import { lightStoreOn } from "../test/support/light.ts";
 import type { Target } from "../test/support/proxy.ts";
-import type { TestTable } from "../test/support/table.ts";
+import { environmentOf, type TestTable } from "../test/support/table.ts";
 import { BareWrites } from "./peers/contenders/bare-writes.ts";
 import { type Contestant, type CycleTimes, measureInTurns } from "./turns.ts";
 
@@ -22,6 +22,9 @@ const owner = "host:1234:5678abcd";
 /** Measures the protocols in turns, on one engine. */
 export async function benchCycles(leases: TestTable, engine: Target): Promise<ProtocolTimes[]> {
   const { tableName } = leases;
+  // The SDK reads the environment at the first request.
+  Object.assign(process.env, environmentOf(engine));
+  const ownClient = new LeaseClient({ tableName, owner });
   const lightClient = new LightClient({ store: lightStoreOn(engine, { tableName }), owner });
   const protocols: readonly (Contestant & { readonly requests: number })[] = [
     { name: "two bare UpdateItem", requests: 2, cycle: bareWrites(leases) },
@@ -31,6 +34,7 @@ export async function benchCycles(leases: TestTable, engine: Target): Promise<Pr
       requests: 2,
       cycle: leaseCycle(leases.client({ owner }), leases.newKey()),
     },
+    { name: "the same, by a client of its own", requests: 2, cycle: leaseCycle(ownClient, leases.newKey()) },
     { name: "the same, by the light store", requests: 2, cycle: leaseCycle(lightClient, leases.newKey()) },
   ];
   const measured = await measureInTurns(protocols, { warmUpCycles: 600, rounds: 16, cyclesPerRound: 100 });

@@ -2,6 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { AgreeingStore, adoptMany } from "../test/support/agreeing-store.ts";
 
 /** What one renewal costs a process that holds so many leases, without the request. */
@@ -25,6 +26,7 @@ export async function benchManyLeases(): Promise<HoldingCost[]> {
     const client = new LeaseClient({
       store: new AgreeingStore(),
       clock,
+      renewals: together(),
       onEvent: ({ type }) => {
         if (type === "renewed") renewed += 1;
       },

@@ -1,6 +1,6 @@
 /** What people and tools send who look after the leases of others. */
 import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
-import { historyItemOf, internalsOf } from "@leasehold/client/internal";
+import { coreOf, historyItemOf } from "@leasehold/client/internal";
 import { setting } from "../test/support/recomposed.ts";
 import { type OperationSite, type Promised, promised } from "./promised.ts";
 
@@ -58,8 +58,7 @@ export const operators: readonly Promised[] = [
     const { key, ...lease } = (await site.client().acquire(site.newKey())).toJSON();
     const change = { ...lease, key, sortKey: "lease", what: "acquired", at: lease.acquiredAt } as const;
     const { pk, sk, ...attributes } = historyItemOf({ ...change, reason: undefined }, 60_000);
-    const { table } = internalsOf(site.client()).context;
-    await table.update(setting({ pk: String(pk), sk: String(sk) }, attributes));
+    await coreOf(site.client()).update(setting({ pk: String(pk), sk: String(sk) }, attributes));
     await site.counted(() => all(operatorOf(site).history(key)));
   }),
 ];

@@ -1,4 +1,5 @@
 import type { Clock, Lease } from "@leasehold/client";
+import { together } from "@leasehold/client/together";
 import { bentClock, type TestTable } from "../test/support/table.ts";
 import { countRequests, listed } from "./counted.ts";
 import { median } from "./statistics.ts";
@@ -31,6 +32,7 @@ export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
   let onAllRenewed = (): void => undefined;
   const client = leases.client({
     clock: heart.clock,
+    renewals: together(),
     onEvent: ({ type }) => {
       if (type === "renewed" && ++renewed % leaseCount === 0) onAllRenewed();
     },
@@ -50,7 +52,7 @@ export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
     const { user, system } = process.cpuUsage(cpu);
     return { sent: listed(counter.sent), ms, cpuMs: (user + system) / 1000 };
   };
-  const together: Sample[] = [];
+  const shared: Sample[] = [];
   const single: Sample[] = [];
   for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     const byHeartbeat = await measure(
@@ -63,12 +65,12 @@ export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
     onAllRenewed = () => undefined;
     const byThemselves = await measure(() => Promise.all(held.map((lease) => lease.renew())));
     if (round < warmUpRounds) continue;
-    together.push(byHeartbeat);
+    shared.push(byHeartbeat);
     single.push(byThemselves);
   }
   await Promise.all(held.map((lease) => lease.release()));
   counter.stop();
-  return [summary("one beat of the heartbeat", together), summary("100 calls of renew()", single)];
+  return [summary("one beat of `together()`", shared), summary("100 calls of renew()", single)];
 }
 
 function summary(by: string, samples: readonly Sample[]): RenewalCost {

@@ -10,5 +10,5 @@ export function isOutOfTime({ payload, functionError }: InvokeResult): boolean {
     readonly errorType: string;
     readonly errorMessage: string;
   };
-  return ["Sandbox.Timedout", "TimeoutError"].includes(errorType) || errorMessage.includes("gave no answer");
+  return ["Sandbox.Timedout", "TimeoutError"].includes(errorType) || errorMessage.includes("no answer");
 }

@@ -34,14 +34,14 @@ export interface Rules {
   readonly writes: Readonly<Record<WriteName, Row>>;
   readonly stillHeld: typeof guards.stillHeld | readonly Row["when"][number][];
   readonly noLaterHolder: (written: number, fence: number) => boolean;
-  /** Until when a holder believes in its lease, in the service's time: protocol/lease-deadline.ts, service-clock.ts. */
+  /** Until when a holder believes in its lease, in the service's time: core/deadline.ts, service-clock.ts. */
   readonly believedUntil: (lease: {
     readonly expiresAt: number;
     readonly sentAt: number;
     readonly now: number;
     readonly setting: Setting;
   }) => number;
-  /** Whether a record that an answer shows may be taken over: protocol/expiry-detector.ts. */
+  /** Whether a record that an answer shows may be taken over: core/expiry-detector.ts. */
   readonly isExpired: (record: {
     readonly expiresAt: number;
     /** When an answer has first shown it as it is. */
@@ -349,7 +349,7 @@ export class LockModel implements System<State> {
     return { ...ended, clients, isOver: true };
   }
 
-  /** What the sender makes of its answer: as protocol/acquire-attempt.ts, held-lease.ts and take-back.ts do. */
+  /** What the sender makes of its answer: as core/attempt.ts and held-lease.ts do. */
   #answered(state: State, message: Message, after: Item | undefined): State {
     const { by, write, token, version, fence } = message;
     const { item, now } = state;
@@ -361,7 +361,7 @@ export class LockModel implements System<State> {
       case "takeOver":
         if (isOurs) return this.#holding(state, by, item);
         if (item?.token === undefined) return this.#with(state, by, { phase: "idle" });
-        return this.#with(state, by, { phase: "refused", sees: this.#sighting(client, item, now, by) });
+        return this.#with(state, by, { phase: "refused", sees: this.#observation(client, item, now, by) });
       case "renew":
         if (isOurs && item.fence === fence && (item.version ?? 0) >= version)
           return this.#holding(state, by, item);
@@ -391,7 +391,7 @@ export class LockModel implements System<State> {
     });
   }
 
-  #sighting({ sees }: Client, item: Item, now: number, index: number): Client["sees"] {
+  #observation({ sees }: Client, item: Item, now: number, index: number): Client["sees"] {
     const { token = "", version = 0, fence = 0, expiresAt = 0 } = item;
     const since = sees?.token === token && sees.version === version ? sees.since : now;
     const ahead = this.#setting.ahead[index] ?? 0;

@@ -79,7 +79,6 @@ export async function assemble(folder: string): Promise<void> {
   const copied = join(folder, "node_modules", client);
   await copyPrepared("client", copied);
   await changeJson(join(copied, "package.json"), (manifest) => ({ ...manifest, files: ["dist/cjs"] }));
-  await cp(join(modules, "aws4"), join(folder, "node_modules/aws4"), { recursive: true });
   for (const name of ["aws-cdk-lib", "constructs", "@types"]) {
     await symlink(join(modules, name), join(folder, "node_modules", name), "junction");
   }

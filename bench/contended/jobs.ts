@@ -1,4 +1,5 @@
 /** What job runs and tasks send when attempts have failed or were lost, and when others are in the way. */
+import { together } from "@leasehold/client/together";
 import { JobRuns, type JobRunsOptions, type RunOptions, type Task, TaskSet } from "@leasehold/jobs";
 import {
   countedWhile,
@@ -104,12 +105,13 @@ export const contendedJobRuns: readonly Promised[] = [
     });
   }),
   promised(
-    "job runs: 3 heartbeats that are due together",
+    "job runs: 3 heartbeats, with `renewals: together()`",
     "1 BatchExecuteStatement",
     [3, 0],
     async (site) => {
       const process = site.stopped();
-      const runs = new JobRuns(process.client(), site.newKey(), { heartbeat: 10_000 });
+      const client = process.client({ renewals: together() });
+      const runs = new JobRuns(client, site.newKey(), { heartbeat: 10_000 });
       for (const hour of ["02", "03", "04"]) void runs.run(`2026-11-21T${hour}:00:00.000Z`, never);
       await process.settle();
       await countedWhile(site, process, 10_000, async () => undefined);
@@ -196,14 +198,19 @@ export const contendedTasks: readonly Promised[] = [
     await site.counted(() => task.renew());
     await task.release();
   }),
-  promised("tasks: 3 heartbeats that are due together", "1 BatchExecuteStatement", [3, 0], async (site) => {
-    const key = site.newKey();
-    await set(site, key).add(three);
-    const worker = site.stopped();
-    const tasks = new TaskSet(worker.client(), key, { heartbeat: 10_000 });
-    for (const _ of three) await claimIn(tasks);
-    await countedWhile(site, worker, 10_000, async () => undefined);
-  }),
+  promised(
+    "tasks: 3 heartbeats, with `renewals: together()`",
+    "1 BatchExecuteStatement",
+    [3, 0],
+    async (site) => {
+      const key = site.newKey();
+      await set(site, key).add(three);
+      const worker = site.stopped();
+      const tasks = new TaskSet(worker.client({ renewals: together() }), key, { heartbeat: 10_000 });
+      for (const _ of three) await claimIn(tasks);
+      await countedWhile(site, worker, 10_000, async () => undefined);
+    },
+  ),
   promised("tasks: fail for the last time", "1 TransactWriteItems", [4, 0], async (site) => {
     const task = await claimed(site, { maxAttempts: 1 });
     await site.counted(() => task.fail("no paper"));

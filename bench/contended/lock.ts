@@ -1,5 +1,6 @@
 /** What a lock's operations send while others are in the way. */
 import { LeaseAdmin } from "@leasehold/client/admin";
+import { together } from "@leasehold/client/together";
 import { countedWhile, held, type Promised, promised } from "../promised.ts";
 
 const waitMs = 10_000;
@@ -63,9 +64,9 @@ export const contendedLock: readonly Promised[] = [
     process.loseReply();
     await countedWhile(site, process, 0, () => process.client().acquire(key, again));
   }),
-  promised("30 heartbeats that are due together", "2 BatchExecuteStatement", [30, 0], async (site) => {
+  promised("30 heartbeats, with `renewals: together()`", "2 BatchExecuteStatement", [30, 0], async (site) => {
     const holder = site.stopped();
-    const client = holder.client();
+    const client = holder.client({ renewals: together() });
     const handles = await Promise.all(
       Array.from({ length: 30 }, async () => (await site.client().acquire(site.newKey())).toJSON()),
     );

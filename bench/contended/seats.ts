@@ -2,6 +2,7 @@
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
+import { together } from "@leasehold/client/together";
 import { countedWhile, deadClient, held, type Promised, promised } from "../promised.ts";
 
 const waitMs = 10_000;
@@ -52,12 +53,13 @@ export const contendedSemaphore: readonly Promised[] = [
     },
   ),
   promised(
-    "semaphore: 3 heartbeats of one key that are due together",
+    "semaphore: 3 heartbeats of one key, with `renewals: together()`",
     "3 UpdateItem",
     [3, 0],
     async (site) => {
       const holder = site.stopped();
-      const permits = new Semaphore(holder.client(), site.newKey(), { permits: 3 });
+      const client = holder.client({ renewals: together() });
+      const permits = new Semaphore(client, site.newKey(), { permits: 3 });
       const leases = [];
       for (let held = 0; held < 3; held += 1) leases.push(await permits.acquire({ heartbeat: 10_000 }));
       await countedWhile(site, holder, 10_000, async () => undefined);
@@ -65,12 +67,12 @@ export const contendedSemaphore: readonly Promised[] = [
     },
   ),
   promised(
-    "semaphore: 3 heartbeats of 3 keys that are due together",
+    "semaphore: 3 heartbeats of 3 keys, with `renewals: together()`",
     "1 BatchExecuteStatement",
     [3, 0],
     async (site) => {
       const holder = site.stopped();
-      const client = holder.client();
+      const client = holder.client({ renewals: together() });
       const leases = [];
       for (let held = 0; held < 3; held += 1)
         leases.push(await new Semaphore(client, site.newKey(), one).acquire({ heartbeat: 10_000 }));

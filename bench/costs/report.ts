@@ -30,7 +30,7 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
     ),
     section(
       "A heartbeat in a process, an hour",
-      "Leases of one client that are due together share requests, but not write units.",
+      "With `renewals: together()`, the leases of one client share requests, but not write units.",
       [["lease", "writes", "$ an hour", "$ a month"], ...(await Promise.all(leases.map(heartbeatRow)))],
     ),
     section(

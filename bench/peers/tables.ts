@@ -203,7 +203,7 @@ function holding(
 ): Omit<ResultTable, "title"> {
   const counts = [...new Set(measured.map(({ locks }) => locks))];
   return {
-    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s. Leasehold's renewals that are due together share requests.`,
+    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s. Leasehold's clients have \`renewals: together()\`: renewals share requests.`,
     head: ["locks", ...counts.map(thousands)],
     rows: rowsOf(contenders, ({ id }) =>
       counts.map((count) => {

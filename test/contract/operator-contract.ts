@@ -15,7 +15,8 @@ import {
   LeaseOperator,
   type LeaseOperatorOptions,
 } from "../../packages/client/src/admin/index.ts";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { coreOf } from "../../packages/client/src/core/core.ts";
+import { query } from "../../packages/client/src/core/requests.ts";
 import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
 import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
 import { adminOf } from "../support/admin.ts";
@@ -496,9 +497,8 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
     const listed = await all(adminOf(client).list({ prefix: key, all: true }));
     expect(listed.map(({ sortKey }) => sortKey)).toEqual(["lease"]);
     const [entry] = await auditOf();
-    const { table } = internalsOf(client).context;
     const condition = "#pk = :pk AND begins_with(#sk, :audit)";
-    const { items } = await table.query({
+    const { items } = await query(coreOf(client), {
       keyCondition: condition,
       names: { "#pk": "pk", "#sk": "sk" },
       values: { ":pk": key, ":audit": "audit#" },

@@ -50,31 +50,31 @@ export function readWriteContract(place: (clock: PatientClock) => Place): void {
     });
 
     it("passes dead readers, whose late renewal and release change nothing", async () => {
-      const client = clientOf("a");
-      const dead = [await new ReadWriteLock(client, key).read(), await lockOf("b").read()];
+      const lock = lockOf("a");
+      const dead = [await lock.read(), await lockOf("b").read()];
       const [handle] = dead.map((lease) => lease.toJSON());
       await clock.advance(pastLease);
       const writer = await lockOf("w").write();
       if (handle !== undefined)
-        await expect(client.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
+        await expect(lock.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
       for (const lease of dead) expect(await lease.release()).toBe(false);
       await writer.renew();
       expect((await lockOf("x").inspect()).readers).toEqual([]);
     });
 
     it("passes a dead writer, who cannot renew any more", async () => {
-      const client = clientOf("w");
-      const handle = (await new ReadWriteLock(client, key).write()).toJSON();
+      const lock = lockOf("w");
+      const handle = (await lock.write()).toJSON();
       await clock.advance(pastLease);
       expect((await lockOf("r").read()).held).toBe(true);
-      await expect(client.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
+      await expect(lock.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
       expect((await lockOf("x").inspect()).writer).toBeUndefined();
     });
 
     it("hands a read lock and a write lock over to another process", async () => {
-      const client = clientOf("b");
+      const lock = lockOf("b");
       for (const kind of ["read", "write"] as const) {
-        const adopted = client.adopt((await lockOf("a")[kind]()).toJSON());
+        const adopted = lock.adopt((await lockOf("a")[kind]()).toJSON());
         await adopted.renew();
         expect(await lockOf("w").tryWrite()).toBeUndefined();
         expect(await adopted.release()).toBe(true);

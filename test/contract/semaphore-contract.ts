@@ -132,7 +132,7 @@ export function semaphoreContract(place: (clock: PatientClock) => Place): void {
     it("has a permit that proves itself in a transaction, as long as it is held", async () => {
       const lease = await semaphoreOf("a", 2).acquire();
       const handle = lease.toJSON();
-      const adopted = clientOf("b").adopt(handle);
+      const adopted = semaphoreOf("b", 2).adopt(handle);
       await adopted.renew();
       expect(adopted.conditionCheck()).toEqual(lease.conditionCheck());
       expect(await adopted.release()).toBe(true);

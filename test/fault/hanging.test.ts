@@ -12,7 +12,7 @@ import { makeEnginePlace } from "../support/engine-place.ts";
 import { eventually } from "../support/patience.ts";
 import { anyRequest, type Matcher, op, startProxy } from "../support/proxy.ts";
 import { errorIn, hang, hold } from "../support/proxy-behaviours.ts";
-import { DefaultClient, makeTable, sdkClient } from "../support/table.ts";
+import { DefaultClient, environmentOf, makeTable, sdkClient } from "../support/table.ts";
 
 const proxy = await startProxy(inject("engine"));
 const table = await makeTable(inject("engine"));
@@ -285,13 +285,7 @@ test("createLeaseTable gives up when its time is over, though no answer comes", 
 });
 
 test("the client that is used where the user brings none asks again when an answer takes seconds", async () => {
-  const { region, credentials, endpoint } = proxy.clientConfig as Record<string, string> & {
-    credentials: Record<string, string>;
-  };
-  vi.stubEnv("AWS_ENDPOINT_URL_DYNAMODB", endpoint ?? "");
-  vi.stubEnv("AWS_REGION", region ?? "");
-  vi.stubEnv("AWS_ACCESS_KEY_ID", credentials.accessKeyId ?? "");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", credentials.secretAccessKey ?? "");
+  for (const [name, value] of Object.entries(environmentOf(proxy))) vi.stubEnv(name, value);
   try {
     const own = new DefaultClient({ tableName: table.tableName });
     // An earlier test's client may still repeat what has hung.

@@ -1,6 +1,6 @@
 // Handles of leases that come from elsewhere: garbage, cut off, of other versions, with other types, huge.
 
-import { type LeaseClient, LeaseLostError } from "@leasehold/client";
+import { type Lease, type LeaseClient, LeaseLostError } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import fc from "fast-check";
 import { expect } from "vitest";
@@ -51,10 +51,8 @@ fuzz(
   async ([kind, changes]) => {
     const bench = new Bench();
     const { client } = bench;
-    const lease =
-      kind === "lock"
-        ? await client.acquire("k")
-        : await new Semaphore(client, "k", { permits: 1 }).acquire();
+    const semaphore = new Semaphore(client, "k", { permits: 1 });
+    const lease = kind === "lock" ? await client.acquire("k") : await semaphore.acquire();
     const handle: Record<string, unknown> = JSON.parse(JSON.stringify(lease));
     for (const { member, to } of changes) {
       if (to === "removed") delete handle[member];
@@ -66,7 +64,7 @@ fuzz(
           writable: true,
         });
     }
-    const isAdopted = await useHandle(bench, handle);
+    const isAdopted = await useHandle(bench, handle, kind === "lock" ? client : semaphore);
     // The lease itself is still there, unless its own handle has ended it.
     const record = await adminOf(client).inspect("k", kind === "lock" ? {} : { sortKey: "semaphore" });
     const isSame = changes.every(({ member }) => member === "unknown") || handle.token === lease.token;
@@ -86,7 +84,9 @@ fuzz(
   ),
   async (recipe) => {
     const bench = new Bench();
-    expect(await adopted(bench.client, made(recipe))).toBeUndefined();
+    for (const adopter of [bench.client, new Semaphore(bench.client, "k", { permits: 1 })]) {
+      expect(await adopted(adopter, made(recipe))).toBeUndefined();
+    }
     expect(bench.store.calls).toEqual([]);
   },
   { few: 200, many: 50_000 },
@@ -103,7 +103,7 @@ fuzz(
     const changed =
       letters === null ? json.slice(0, at) : json.slice(0, at) + letters + json.slice(at + letters.length);
     const handle = parsed(changed);
-    const isAdopted = handle !== undefined && (await useHandle(bench, handle));
+    const isAdopted = handle !== undefined && (await useHandle(bench, handle, bench.client));
     const record = await bench.client.inspect("k");
     if (record !== undefined) expect(record.token).toBe(lease.token);
     return isAdopted ? [] : undefined;
@@ -111,12 +111,11 @@ fuzz(
   { few: 200, many: 20_000, accepted: { share: 0.1, options: [] } },
 );
 
-async function adopted(
-  client: LeaseClient,
-  handle: unknown,
-): Promise<ReturnType<LeaseClient["adopt"]> | undefined> {
+type Adopter = Pick<LeaseClient | Semaphore, "adopt">;
+
+async function adopted(adopter: Adopter, handle: unknown): Promise<Lease | undefined> {
   try {
-    return client.adopt(handle as never);
+    return adopter.adopt(handle as never);
   } catch (error) {
     if (!isNamed(error)) throw new Error("not a named error", { cause: error });
     return undefined;
@@ -124,9 +123,9 @@ async function adopted(
 }
 
 /** Renews and releases what a handle stands for; tells whether it stands for a lease. */
-async function useHandle({ client, store, clock }: Bench, handle: unknown): Promise<boolean> {
+async function useHandle({ store, clock }: Bench, handle: unknown, adopter: Adopter): Promise<boolean> {
   const sent = store.calls.length;
-  const lease = await adopted(client, handle);
+  const lease = await adopted(adopter, handle);
   if (lease === undefined) {
     expect(store.calls.length).toBe(sent);
     return false;

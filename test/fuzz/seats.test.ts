@@ -103,7 +103,7 @@ fuzz(
       seatsIn(store.table.peek({ pk: "k", sk: own.toJSON().sortKey ?? "" }));
     const before = seats();
 
-    const isAdopted = await use(bench, handle, calls);
+    const isAdopted = await use(bench, kind, handle, calls);
     // It throws where a counter differs, or where a seat cannot be read.
     const after = seats();
     const isOf = (lease: Lease) => (seat: SeatRecord) => seat.token === lease.token;
@@ -148,10 +148,14 @@ function changed(lease: Lease, other: Lease | undefined, changes: readonly Chang
 /** Makes calls of the lease that a handle stands for, in another process; tells whether it stands for one. */
 async function use(
   { store, clock }: Bench,
+  kind: string,
   handle: unknown,
   calls: readonly ("renew" | "release")[],
 ): Promise<boolean> {
-  const adopter = new LeaseClient({ store, clock });
+  const client = new LeaseClient({ store, clock });
+  const adopter = kind.endsWith("permit")
+    ? new Semaphore(client, "k", { permits: 9 })
+    : new ReadWriteLock(client, "k");
   const sent = store.calls.length;
   let lease: Lease;
   try {

@@ -12,7 +12,7 @@ import {
   acquire,
   clearSeats,
   HeldSeat,
-  permitBounds,
+  permitLimits,
   release,
   renew,
   renewSeatUnlessRevoked,
@@ -155,7 +155,7 @@ describe("a leased workflow", () => {
     held.confirmed({ ttl: 1 });
     const form = new SeatForm({
       ...address,
-      ...{ kind: "permit", permits: 1, capacity: 5, bounds: permitBounds },
+      ...{ kind: "permit", permits: 1, capacity: 5, limits: permitLimits },
     });
     const seat = {
       ...address,

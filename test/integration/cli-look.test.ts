@@ -87,10 +87,10 @@ describe("leasehold watch", () => {
 
 describe("a table of another schema", () => {
   it.each([
-    ["ls", "is no lease table"],
-    ["get key", "is no lease table"],
-    ["watch", "is no lease table"],
-    ["stop key --yes", "is no lease table"],
+    ["ls", "table mismatch"],
+    ["get key", "table mismatch"],
+    ["watch", "table mismatch"],
+    ["stop key --yes", "table mismatch"],
   ])("ends leasehold %s with 78", async (args, message) => {
     const tableName = await foreignTable({ hash: "id" });
     const call = startCli(main, args.split(" "), cliEnvironment(engine, tableName));

@@ -140,7 +140,7 @@ describe("a table", () => {
     await expect(client.acquire("k")).rejects.toMatchObject({
       code: "LEASE_TABLE_NOT_FOUND",
       message: expect.stringContaining(
-        `in the region eu-north-1 at http://${hostname}:${port} does not exist: check the region`,
+        `in the region eu-north-1 at http://${hostname}:${port}: table not found`,
       ),
     });
     dynamodb.destroy();

@@ -16,95 +16,95 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it, and it is always so: what has an entry in the heap has a place there, and a right child a left one.",
     mutants: [
-      "packages/client/src/protocol/priority-queue.ts: if (last === undefined || last === entry) return;: last === undefined ⇒ false",
-      "packages/client/src/protocol/priority-queue.ts: const child = left !== undefined && right !== undefined && isBefore(right, left) ? right : left;: left !== undefined ⇒ true",
+      "packages/client/src/core/priority-queue.ts: if (last === undefined || last === entry) return;: last === undefined ⇒ false",
+      "packages/client/src/core/priority-queue.ts: const child = left !== undefined && right !== undefined && isBefore(right, left) ? right : left;: left !== undefined ⇒ true",
     ],
   },
   {
     why: "The compiler asks for it: to delete what is not there does nothing.",
     mutants: [
-      "packages/client/src/protocol/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",
+      "packages/client/src/core/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: an estimate, and a count of uses, come of a record that was seen.",
     mutants: [
-      "packages/client/src/protocol/hold-estimate.ts: if (this.#last !== undefined && uses > 0) {: this.#last !== undefined ⇒ true",
-      "packages/client/src/protocol/hold-estimate.ts: if (this.#estimate === undefined || this.#last === undefined) return undefined;: this.#last === undefined ⇒ false",
+      "packages/client/src/core/hold-estimate.ts: if (this.#last !== undefined && uses > 0) {: this.#last !== undefined ⇒ true",
+      "packages/client/src/core/hold-estimate.ts: if (this.#estimate === undefined || this.#last === undefined) return undefined;: this.#last === undefined ⇒ false",
     ],
   },
   {
     why: "A share of nothing is nothing, whichever it is.",
     mutants: [
-      "packages/client/src/protocol/hold-estimate.ts: const share = error < 0 ? shareOfShorter : shareOfLonger;: error < 0 ⇒ error <= 0",
+      "packages/client/src/core/hold-estimate.ts: const share = error < 0 ? shareOfShorter : shareOfLonger;: error < 0 ⇒ error <= 0",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: as many leases are won as were asked for.",
     mutants: [
-      'packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) throw new Error("nothing was won");: lease === undefined ⇒ false',
-      'packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) throw new Error("nothing was won");: throw new Error("nothing was won"); ⇒ ;',
-      "packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) continue;: lease === undefined ⇒ false",
-      'packages/client/src/protocol/reentrant-leases.ts: return wishes.flatMap((wish) => held.get(wish) ?? []);: [] ⇒ ["Stryker was here"]',
+      'packages/client/src/core/sharing.ts: if (lease === undefined) throw new Error("nothing was won");: lease === undefined ⇒ false',
+      'packages/client/src/core/sharing.ts: if (lease === undefined) throw new Error("nothing was won");: throw new Error("nothing was won"); ⇒ ;',
+      "packages/client/src/core/sharing.ts: if (lease === undefined) continue;: lease === undefined ⇒ false",
+      'packages/client/src/core/sharing.ts: return wishes.flatMap((wish) => held.get(wish) ?? []);: [] ⇒ ["Stryker was here"]',
     ],
   },
   {
     why: "The compiler asks for it: what is not known confirms nothing, and of no cooldown nothing is left.",
     mutants: [
-      "packages/client/src/protocol/held-lease.ts: if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
-      "packages/client/src/protocol/held-lease.ts: if (cooldownUntil === undefined) return 0;: cooldownUntil === undefined ⇒ false",
+      "packages/client/src/core/held-lease.ts: if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
+      "packages/client/src/core/held-lease.ts: if (cooldownUntil === undefined) return 0;: cooldownUntil === undefined ⇒ false",
     ],
   },
   {
     why: "The compiler asks for it: undefined comes neither before nor after a slot.",
     mutants: [
-      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ true",
-      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ slot !== undefined || done !== undefined",
-      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
-      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: done !== undefined ⇒ true",
+      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ true",
+      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ slot !== undefined || done !== undefined",
+      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
+      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: done !== undefined ⇒ true",
     ],
   },
   {
     why: "It spares a look at the clock: a request that waits later counts from its own start at least.",
     mutants: [
-      "packages/client/src/protocol/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ true",
-      "packages/client/src/protocol/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ (this.#waiting?.size ?? 0) >= 0",
+      "packages/client/src/core/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ true",
+      "packages/client/src/core/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ (this.#waiting?.size ?? 0) >= 0",
     ],
   },
   {
     why: "The compiler asks for it: what is taken from the queue shows that there is one.",
     mutants: [
-      "packages/client/src/protocol/request-gate.ts: this.#waiting?.delete(next);: this.#waiting?.delete ⇒ this.#waiting.delete",
+      "packages/client/src/core/request-gate.ts: this.#waiting?.delete(next);: this.#waiting?.delete ⇒ this.#waiting.delete",
     ],
   },
   {
     why: "Only the compiler tells a property that is undefined from one that is missing.",
     mutants: [
-      "packages/client/src/protocol/lease-form.ts: const details = { waitedMs: call.waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };: what === undefined ⇒ false",
+      "packages/client/src/core/form.ts: const details = { waitedMs: call.waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };: what === undefined ⇒ false",
     ],
   },
   {
     why: "No two entries have the same number.",
     mutants: [
-      "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
+      "packages/client/src/core/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: what is judged was noted with the same answer.",
     mutants: [
-      "packages/client/src/protocol/expiry-detector.ts: const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);: seen.leases.get(record.token)?.since ⇒ seen.leases.get(record.token).since",
+      "packages/client/src/core/expiry-detector.ts: const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);: seen.leases.get(record.token)?.since ⇒ seen.leases.get(record.token).since",
     ],
   },
   {
     why: "Undefined counts as false.",
     mutants: [
-      "packages/client/src/protocol/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
+      "packages/client/src/core/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
     ],
   },
   {
     why: "A function that returns nothing returns undefined as well.",
     mutants: [
-      "packages/client/src/protocol/wait-loop.ts: protected get holds(): HoldWatch | undefined {: { return undefined; } ⇒ {}",
+      "packages/client/src/core/wait-loop.ts: protected get holds(): HoldWatch | undefined {: { return undefined; } ⇒ {}",
       "packages/client/src/store/item-values.ts: } catch {: { // Ignored: JSON.parse throws only because the text is not JSON. return undefined; } ⇒ {}",
     ],
   },
@@ -169,8 +169,8 @@ export const explained: readonly Explained[] = [
     why: "The compiler asks for it, and it is always so: a run that is at work has a lease, and a slot that is neither free nor done is held.",
     mutants: [
       'packages/jobs/src/runs/run.ts: expiresAt: state === "running" ? record?.expiresAt : undefined,: record?.expiresAt ⇒ record.expiresAt',
-      "packages/jobs/src/runs/skipping.ts: if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);: verdict?.reason ⇒ verdict.reason",
-      "packages/jobs/src/runs/skipping.ts: if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);: verdict?.claimableInMs ⇒ verdict.claimableInMs",
+      "packages/jobs/src/runs/skipping.ts: if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);: expiry?.reason ⇒ expiry.reason",
+      "packages/jobs/src/runs/skipping.ts: if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);: expiry?.claimableInMs ⇒ expiry.claimableInMs",
     ],
   },
   {
@@ -192,7 +192,7 @@ export const explained: readonly Explained[] = [
     why: "Undefined counts as false.",
     mutants: [
       "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: { reentrant: false, resumes: false, data: undefined, slot: undefined } ⇒ {}",
-      "packages/jobs/src/tasks/claim-attempt.ts: this.#attempt = new AcquireAttempt(context, this.#form, {: { key: set, sortKey, owner, leaseDurationMs, ...wishes, } ⇒ { key: set, sortKey, owner, leaseDurationMs }",
+      "packages/jobs/src/tasks/claim-attempt.ts: this.#attempt = new Attempt(context, this.#form, {: { key: set, sortKey, owner, leaseDurationMs, ...wishes, } ⇒ { key: set, sortKey, owner, leaseDurationMs }",
       "packages/jobs/src/tasks/held-claim.ts: const endedByWorker = { value: false };: { value: false } ⇒ {}",
     ],
   },

@@ -10,8 +10,8 @@ export const workFolder = join(root, "node_modules/.cache/leasehold-mutation");
 /** The protocol's words first, then what reads and writes with them, then the primitives. */
 const mutated = [
   "packages/client/src/statements/*.ts",
-  "packages/client/src/{record,fencing,lease,admin/lease-admin}.ts",
-  "packages/client/src/{store,time,protocol,seats}/*.ts",
+  "packages/client/src/{record,admin/lease-admin}.ts",
+  "packages/client/src/{store,time,core,seats}/*.ts",
   "packages/client/src/{fair,semaphore,read-write,group,leader,single-flight}/*.ts",
   "packages/jobs/src/{runs,tasks}/*.ts",
 ];
@@ -44,7 +44,7 @@ function linesOf(files: readonly string[]): number {
 
 /** Tests of other packages use the client, too; they would repeat at length what its own tests say. */
 const ofOtherParts =
-  /\/(acceptance|bench|conformance|fuzz|no-secrets|scale|supply-chain|threats|torture|assembly|cli|cloudwatch|cron|demo|docs|durable|entries|errors-page|event-rules|examples|functions|grants|intrinsics|keeper|leased-|light-|links|locked-|map|middy|mutation|observability|opentelemetry|publishing|redrive|requests-page|schedules|state-machines|suggestions|types|workflow|fair-bundle|bundle-|catches|clones|error-copies)[^/]*$/;
+  /\/(acceptance|bench|conformance|fuzz|no-secrets|scale|supply-chain|threats|torture|assembly|cli|cloudwatch|cron|demo|docs|durable|entries|errors-page|event-rules|examples|functions|grants|intrinsics|keeper|leased-|light-|links|locked-|map|middy|mutation|observability|opentelemetry|publishing|redrive|requests-page|schedules|state-machines|types|workflow|fair-bundle|bundle-|catches|clones|error-copies)[^/]*$/;
 
 /** The tests that have to see a mutant: without an engine, short, and a few worlds of each simulation. */
 export function testFiles(): string[] {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type * as JudgeModule from "../../packages/client/src/protocol/expiry-detector.ts";
-import type * as HeldLeaseModule from "../../packages/client/src/protocol/held-lease.ts";
-import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
-import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
-import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
+import type * as JudgeModule from "../../packages/client/src/core/expiry-detector.ts";
+import type * as HeldLeaseModule from "../../packages/client/src/core/held-lease.ts";
+import type { Belief } from "../../packages/client/src/core/deadline.ts";
+import type { Ended } from "../../packages/client/src/core/form.ts";
+import type * as LeaseFormModule from "../../packages/client/src/core/form.ts";
 import type { LeaseRecord } from "../../packages/client/src/record.ts";
 import type * as Statements from "../../packages/client/src/statements/lock.ts";
 import { release } from "../../packages/client/src/statements/lock.ts";
@@ -47,10 +47,9 @@ async function firstViolation(subject: Subject): Promise<Outcome> {
 afterEach(() => {
   for (const path of [
     "statements/lock.ts",
-    "protocol/lease-form.ts",
-    "protocol/expiry-detector.ts",
-    "protocol/held-lease.ts",
-    "protocol/lease-deadline.ts",
+    "core/form.ts",
+    "core/expiry-detector.ts",
+    "core/held-lease.ts",
     "time/service-clock.ts",
   ]) {
     vi.doUnmock(`${source}/${path}`);
@@ -68,7 +67,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("an expiry that is judged without the allowance for skew", async () => {
     const subject = await plant<typeof JudgeModule>(
-      `${source}/protocol/expiry-detector.ts`,
+      `${source}/core/expiry-detector.ts`,
       ({ ExpiryDetector }) => ({
         ExpiryDetector: class extends ExpiryDetector {
           constructor(clock: ServiceClock, clockSkewMs: number) {
@@ -87,7 +86,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("an expiry of its writer's own clock that is judged by the service's", async () => {
     const subject = await plant<typeof JudgeModule>(
-      `${source}/protocol/expiry-detector.ts`,
+      `${source}/core/expiry-detector.ts`,
       ({ ExpiryDetector }) => ({
         ExpiryDetector: class extends ExpiryDetector {
           override judge(record: LeaseRecord): JudgeModule.Expiry {
@@ -153,7 +152,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("an own write that is taken for contention", async () => {
-    const subject = await plant<typeof LeaseFormModule>(`${source}/protocol/lease-form.ts`, (original) => ({
+    const subject = await plant<typeof LeaseFormModule>(`${source}/core/form.ts`, (original) => ({
       leaseOf: (...asked) => {
         const lease = original.leaseOf(...asked);
         return lease && { ...lease, owner: "somebody else" };
@@ -165,27 +164,20 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("a heartbeat that goes on after the release", async () => {
     const subject = await plant<typeof HeldLeaseModule>(
-      `${source}/protocol/held-lease.ts`,
+      `${source}/core/held-lease.ts`,
       ({ HeldLease }) => ({
         HeldLease: class extends HeldLease {
-          readonly #context: ConstructorParameters<typeof HeldLease>[0];
-
-          constructor(...parameters: ConstructorParameters<typeof HeldLease>) {
-            super(...parameters);
-            [this.#context] = parameters;
-          }
-
-          override async release(): Promise<HeldLeaseModule.Ended> {
-            const { key, token, fencingToken } = this.terms.record;
-            const { table, clock, retentionMs } = this.#context;
+          override async release(): Promise<Ended> {
+            const { key, token, fencingToken } = this.record;
+            const { clock, times } = this.core;
             const ending = {
               shown: { token, fencingToken },
               now: clock.now(),
-              retentionMs,
+              retentionMs: times.retentionMs,
               slot: undefined,
               cooldown: undefined,
             };
-            const { applied } = await table.update(release({ key }, ending));
+            const { applied } = await this.core.update(release({ key }, ending));
             return { wasOurs: applied, isRecorded: false };
           }
         },
@@ -272,19 +264,12 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("a deadline that counts from the answer", async () => {
-    const subject = await plant<typeof ValidityModule>(
-      `${source}/protocol/lease-deadline.ts`,
-      ({ LeaseDeadline }) => ({
-        LeaseDeadline: class extends LeaseDeadline {
-          readonly #clock: ServiceClock;
-
-          constructor(...parameters: ConstructorParameters<typeof LeaseDeadline>) {
-            super(...parameters);
-            this.#clock = parameters[1];
-          }
-
+    const subject = await plant<typeof HeldLeaseModule>(
+      `${source}/core/held-lease.ts`,
+      ({ HeldLease }) => ({
+        HeldLease: class extends HeldLease {
           override confirm({ forMs }: Belief, expiresAt: number): void {
-            super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
+            super.confirm({ since: this.core.clock.moment(), forMs }, expiresAt);
           }
         },
       }),

@@ -1,11 +1,11 @@
 /** A lease that a test holds by hand: no client renews it or lets it go. */
 import { LeaseClient, type LeaseEvent, type LeaseRecord } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { ManualClock } from "@leasehold/client/testing";
-import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
-import { HeldLease, type HeldLeaseTerms } from "../../packages/client/src/protocol/held-lease.ts";
-import { LockForm } from "../../packages/client/src/protocol/lock-form.ts";
+import type { Core } from "../../packages/client/src/core/core.ts";
+import { HeldLease, type HeldLeaseTerms } from "../../packages/client/src/core/held-lease.ts";
+import { LockForm } from "../../packages/client/src/core/lock-form.ts";
 import { ScriptedStore } from "./scripted-store.ts";
 
 export const leaseDurationMs = 10_000;
@@ -16,8 +16,8 @@ export interface LeaseByHand {
   readonly clock: ManualClock;
   /** Has noted nothing yet. */
   readonly store: ScriptedStore;
-  readonly context: ProtocolContext;
-  /** What the client of the context has told. */
+  readonly core: Core;
+  /** What the client has told. */
   readonly events: LeaseEvent[];
   /** The lease as the table shows it. */
   readonly record: LeaseRecord;
@@ -27,8 +27,11 @@ export interface LeaseByHand {
   adopted(terms?: Partial<HeldLeaseTerms>): HeldLease;
 }
 
-/** Acquires it in a store of this process, or in one far away, whose answers tell no time unless the test lets them. */
-export async function leaseByHand({ isLocal = true } = {}): Promise<LeaseByHand> {
+/**
+ * Acquires it in a store of this process, or in one far away, whose answers tell no time unless the test lets them. A
+ * shared lease is one of several in its item.
+ */
+export async function leaseByHand({ isLocal = true, isShared = false } = {}): Promise<LeaseByHand> {
   const clock = new ManualClock();
   const store = new ScriptedStore();
   await new LeaseClient({ store, clock, owner: "me", leaseDurationMs }).acquire("k");
@@ -36,18 +39,18 @@ export async function leaseByHand({ isLocal = true } = {}): Promise<LeaseByHand>
   const events: LeaseEvent[] = [];
   const onEvent = (event: LeaseEvent): void => void events.push(event);
   const client = new LeaseClient({ store, clock, owner: "me", leaseDurationMs, onEvent });
-  const { context } = internalsOf(client);
+  const core = coreOf(client);
   const record = readRecord(store.table.peek(itemKey)) as LeaseRecord;
   store.calls.length = 0;
   const terms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
-  const form = new LockForm("k", "lease");
+  const form = Object.assign(new LockForm("k", "lease"), { isShared });
   return {
-    ...{ clock, store, context, events, record },
+    ...{ clock, store, core, events, record },
     held(more = {}, isConfirmed = true) {
-      const belief = isConfirmed ? { since: context.clock.moment(), forMs: leaseDurationMs } : undefined;
-      return new HeldLease(context, form, { ...terms, heldSince: 0, ...more }, belief);
+      const belief = isConfirmed ? { since: core.clock.moment(), forMs: leaseDurationMs } : undefined;
+      return new HeldLease(core, form, { ...terms, heldSince: 0, ...more }, belief);
     },
-    adopted: (more = {}) => new HeldLease(context, form, { ...terms, ...more }, undefined),
+    adopted: (more = {}) => new HeldLease(core, form, { ...terms, ...more }),
   };
 }
 

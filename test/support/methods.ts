@@ -9,6 +9,7 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "./admin.ts";
@@ -245,8 +246,13 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       const lease = await client.acquire("k");
       return () => lease.renew();
     },
-    // Heartbeats that are due together.
+    // Heartbeats, each by itself and in shared requests.
     async ({ client, clock }) => {
+      await client.acquire("k", { heartbeat: true });
+      return () => clock.advance(60_000);
+    },
+    async ({ store, clock }) => {
+      const client = new LeaseClient({ store, clock, renewals: together() });
       await Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
       return () => clock.advance(60_000);
     },

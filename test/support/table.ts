@@ -7,8 +7,8 @@ import {
   type LeaseClientOptions,
   type LeaseStore,
 } from "@leasehold/client";
-import { LeaseClient as LightClient } from "@leasehold/client/light";
-import { lightStoreOn } from "./light.ts";
+import { LeaseClient as LightClient, type LightCredentials } from "@leasehold/client/light";
+import { lightConfig, lightStoreOn } from "./light.ts";
 import type { Target } from "./proxy.ts";
 
 /** A lease table that nobody else uses, and clients for it. */
@@ -73,6 +73,18 @@ export function sdkClient(target: Target, config: DynamoDBClientConfig = {}): Dy
   const client = new DynamoDBClient({ ...target.clientConfig, ...config });
   origins.set(client, { target, config });
   return client;
+}
+
+/** The environment's variables for clients of an engine or a proxy that nobody gives settings. */
+export function environmentOf({ clientConfig }: Target): Readonly<Record<string, string>> {
+  const { endpoint, region, credentials } = lightConfig({ clientConfig });
+  const { accessKeyId, secretAccessKey } = credentials as LightCredentials;
+  return {
+    AWS_ENDPOINT_URL_DYNAMODB: String(endpoint),
+    AWS_REGION: String(region),
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  };
 }
 
 /** What the SDK clients of these tests were made for. */

@@ -1,12 +1,11 @@
 /** What the parts of a task set work with, made as a TaskSet makes it. */
 import type { LeaseClient } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import type { TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { checkTaskSetOptions } from "../../packages/jobs/src/tasks/options.ts";
 import type { TaskContext } from "../../packages/jobs/src/tasks/task-context.ts";
 
 export function taskContext(client: LeaseClient, set: string, options: TaskSetOptions = {}): TaskContext {
-  const { context, acquirer, owner, times, format } = internalsOf(client);
-  const terms = checkTaskSetOptions(options, { owner, times });
-  return { ...context, retentionMs: terms.keepForMs, set, terms, acquirer, format };
+  const core = coreOf(client);
+  return { core, set, terms: checkTaskSetOptions(options, core) };
 }

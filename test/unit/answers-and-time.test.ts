@@ -2,7 +2,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import {
   type Reaction,
@@ -11,6 +11,7 @@ import {
   say,
   startScriptedServer,
 } from "../support/scripted-server.ts";
+import { environmentOf } from "../support/table.ts";
 
 const date = "Sun, 22 Nov 2026 12:00:00 GMT";
 const told = { earliest: Date.UTC(2026, 10, 22, 12), latest: Date.UTC(2026, 10, 22, 12, 0, 1) };
@@ -35,8 +36,17 @@ const withoutDate = answer(200, json, "{}");
 
 describe.each([
   [
-    "the SDK's client",
+    "the SDK's client of the user's",
     () => new DynamoDBLeaseStore("leases", new DynamoDBClient({ ...place(), maxAttempts: 1 })),
+  ],
+  [
+    "the SDK's client of the store's own",
+    () => {
+      vi.stubEnv("AWS_MAX_ATTEMPTS", "1");
+      for (const [name, value] of Object.entries(environmentOf({ clientConfig: place() })))
+        vi.stubEnv(name, value);
+      return new DynamoDBLeaseStore("leases", undefined);
+    },
   ],
   ["the light store", () => lightStore({ tableName: "leases", ...place(), maxAttempts: 1 })],
 ] as const)("by %s", (_, storeOf) => {

@@ -1,4 +1,5 @@
 import { InvalidOptionsError, LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
@@ -223,7 +224,18 @@ it("a payload nests a hundred levels, and one that nests deeper is refused witho
   expect((await client.acquire("deep", { data: nested(100) })).data).toEqual(nested(100));
   store.calls.length = 0;
   for (const levels of [101, 20_000]) {
-    await expectRefusal(() => client.acquire("k", { data: nested(levels) }), "data", 100);
+    const attempt = (): Anything => client.acquire("k", { data: nested(levels) });
+    const hundredFirst = `data${".0".repeat(100)}`;
+    expect(
+      await Promise.resolve()
+        .then(attempt)
+        .catch((error: unknown) => error),
+    ).toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      option: hundredFirst,
+      allowed: expect.stringContaining("100 deep"),
+    });
+    expect(store.calls).toEqual([]);
   }
 });
 
@@ -393,11 +405,33 @@ describe("a handle is refused", () => {
   it.each([1_000_000_001, 31_708_800_000, Number.MAX_SAFE_INTEGER])(
     "of a permit, with a version that the text of a seat has no room for: %d",
     async (version) => {
-      const permit = await new Semaphore(client, "k", { permits: 1 }).acquire();
+      const semaphore = new Semaphore(client, "k", { permits: 1 });
+      const permit = await semaphore.acquire();
       store.calls.length = 0;
-      await expectRefusal(() => client.adopt({ ...permit.toJSON(), version }), "handle.version", version);
+      await expectRefusal(() => semaphore.adopt({ ...permit.toJSON(), version }), "handle.version", version);
     },
   );
+
+  it("of a permit, where a lock is to be adopted", async () => {
+    const handle = (await new Semaphore(client, "k", { permits: 1 }).acquire()).toJSON();
+    store.calls.length = 0;
+    await expectRefusal(() => client.adopt(handle), "handle.seat", handle.seat);
+  });
+
+  it("of another key, of another kind, or of a lock, where a permit is to be adopted", async () => {
+    const semaphore = new Semaphore(client, "k", { permits: 1 });
+    const others = [
+      await new Semaphore(client, "l", { permits: 1 }).acquire(),
+      await new ReadWriteLock(client, "k").read(),
+      await client.acquire("k"),
+    ].map((lease) => lease.toJSON());
+    store.calls.length = 0;
+    for (const handle of others) {
+      const [option, value] =
+        handle.seat === undefined ? ["handle.seat", undefined] : ["handle.key", handle.key];
+      await expectRefusal(() => semaphore.adopt(handle), option, value);
+    }
+  });
 
   it("whose slot is no text", async () => {
     const handle = (await client.acquire("k", { slot: "1" })).toJSON();

@@ -114,7 +114,7 @@ describe("leasehold doctor", () => {
       { GetCallerIdentity: say({ Error: { Message: "expired" } }, 403) },
       "✗ credentials  expired",
     ],
-    ["a table that is not there", { DescribeTable: refuse("ResourceNotFoundException") }, "does not exist"],
+    ["a table that is not there", { DescribeTable: refuse("ResourceNotFoundException") }, "table not found"],
     [
       "a table that may not be described",
       { DescribeTable: refuse("AccessDeniedException") },
@@ -131,7 +131,7 @@ describe("leasehold doctor", () => {
     expect([code, stdout]).toEqual([2, expect.stringContaining(text)]);
     expect(stdout).toContain("fix: ");
     // Only a table that is not there is to be made.
-    expect(stdout.includes("table create")).toBe(text === "does not exist");
+    expect(stdout.includes("table create")).toBe(text === "table not found");
   });
 
   it.each([

@@ -117,7 +117,7 @@ describe("leasehold table create", () => {
 
   it.each([
     [refuse("ResourceInUseException"), 78, "the table leases exists already"],
-    [refuse("AccessDeniedException"), 77, "refused access"],
+    [refuse("AccessDeniedException"), 77, "access denied"],
   ])("ends with a named message where it cannot", async (CreateTable, exitCode, message) => {
     server.answer({ CreateTable });
     const { code, stderr } = await call(["table", "create", "leases"]);
@@ -193,8 +193,8 @@ describe("leasehold table check", () => {
   });
 
   it.each([
-    [refuse("ResourceNotFoundException"), 78, "does not exist"],
-    [refuse("AccessDeniedException"), 77, "refused access"],
+    [refuse("ResourceNotFoundException"), 78, "table not found"],
+    [refuse("AccessDeniedException"), 77, "access denied"],
   ])(
     "ends with a named message where the table cannot be described",
     async (DescribeTable, exitCode, text) => {

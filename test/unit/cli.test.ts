@@ -78,14 +78,15 @@ describe("where another program answers in DynamoDB's place", () => {
   afterAll(() => server.close());
 
   it.each(["ls", "get k", "wait k", "acquire k", "run k -- true", "table show", "table check", "doctor"])(
-    "leasehold %s ends with 69, what came and advice, and without a stack",
+    "leasehold %s ends with 69, what came and where advice is, and without a stack",
     async (line) => {
       server.script(page);
       const env = { AWS_ENDPOINT_URL_DYNAMODB: server.url, PATH: process.env.PATH };
       // It would go on for ever where it takes this for what may pass.
       const signal = AbortSignal.timeout(30_000);
       const { code, stderr } = await leasehold(line.split(" "), { env, signal });
-      expect(stderr).toMatch(/^leasehold: the table "leases" .*check the endpoint and proxies/m);
+      expect(stderr).toMatch(/^leasehold: the table "leases" .*: request rejected /m);
+      expect(stderr).toMatch(/^leasehold help errors LEASE_REQUEST_REJECTED says what to do$/m);
       expect(stderr).toMatch(/status 404|<html>/);
       expect(stderr).not.toMatch(/\n\s+at /);
       expect(code).toBe(69);

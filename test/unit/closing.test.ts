@@ -8,7 +8,7 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { coreOf } from "../../packages/client/src/core/core.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -169,8 +169,15 @@ describe("client.held()", () => {
     expect(client.held()[0]).toBe(adopted);
   });
 
+  it("releases an adopted lease that its heartbeat is to confirm", async () => {
+    const handle = (await other.acquire("k")).toJSON();
+    client.adopt({ ...handle, expiresAt: clock.now() - 1 }, { heartbeat: true });
+    await client.close();
+    expect(await other.inspect("k")).toBeUndefined();
+  });
+
   it("remembers nothing of a lease that has ended, however it did", async () => {
-    const { lifecycle } = internalsOf(client).context;
+    const { lifecycle } = coreOf(client);
     await (await client.acquire("released")).release();
     await client.acquire("expired", { leaseDurationMs: 2_000 });
     const { token } = await client.acquire("broken", { heartbeat: true });
@@ -306,6 +313,16 @@ describe("client.close()", () => {
     );
     expect(await client.inspect("k")).toMatchObject({ owner: "other" });
     expect(await adminOf(client).forceRelease("k", { token: handle.token })).toBe(true);
+  });
+
+  it("does not give out a lease that is shared meanwhile", async () => {
+    const again = { owner: "me", reentrant: true } as const;
+    const first = await client.acquire("k", again);
+    const shared = client.acquire("k", again);
+    const closing = client.close();
+    await expect(shared).rejects.toBeInstanceOf(ClientClosedError);
+    await closing;
+    expect(first.held).toBe(false);
   });
 
   it("waits until an abandoned waiter's ticket has left the queue", async () => {

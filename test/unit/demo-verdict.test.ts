@@ -95,8 +95,8 @@ describe("an invocation without an answer", () => {
   it.each([
     ["Sandbox.Timedout", "Task timed out after 40.00 seconds", true],
     ["TimeoutError", "the request took longer than 2000 ms", true],
-    ["LeaseServiceError", 'the table "t" gave no answer: try again later (TimeoutError: 2000 ms)', true],
-    ["LeaseServiceError", 'the table "t" gave no answer: try again later (no answer within 2000 ms)', true],
+    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: 2000 ms)', true],
+    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: no answer within 2000 ms)', true],
     ["LeaseServiceError", "DynamoDB refused (AccessDeniedException: not you)", false],
     ["TypeError", "undefined is not a function", false],
     ["Runtime.ExitError", "Runtime exited with error: signal: killed", false],

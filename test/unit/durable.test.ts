@@ -18,7 +18,7 @@ import { MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
 import { DurableLock } from "../../packages/durable/src/durable-lock.ts";
-import { HeldLease, Workload } from "../../packages/durable/src/held-lease.ts";
+import { ExecutionLease, Workload } from "../../packages/durable/src/execution-lease.ts";
 import { Random } from "../simulation/random.ts";
 import { adminOf } from "../support/admin.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
@@ -768,7 +768,7 @@ test.each([
 ])("is released only when no piece of the %s work runs under it any more", async (_, completed) => {
   const client = new LeaseClient({ store: new MemoryLeaseStore() });
   const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
-  const held = new HeldLease(await client.acquire("k"), lock, new Workload());
+  const held = new ExecutionLease(await client.acquire("k"), lock, new Workload());
   const piece = Promise.withResolvers<string>();
   const running = held.run(() => piece.promise);
   const ending = held.end(completed, false);
@@ -785,8 +785,8 @@ test("a renewal that finds the lock released by an earlier invocation leaves it 
   const client = new LeaseClient({ store: new MemoryLeaseStore() });
   const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
   const lease = await client.acquire("k");
-  const earlier = new HeldLease(lease, lock, new Workload());
-  const later = new HeldLease(lock.resume(lease.toJSON()), lock, new Workload());
+  const earlier = new ExecutionLease(lease, lock, new Workload());
+  const later = new ExecutionLease(lock.resume(lease.toJSON()), lock, new Workload());
   later.workIs("runs");
   expect(await earlier.end(true, false)).toBe("released");
   expect(await later.beat()).toEqual({ state: "unanswered" });

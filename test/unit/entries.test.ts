@@ -30,9 +30,18 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
-    ...["light", "admin", "conformance", "internal", "schema", "record", "metrics", "log", "environment"].map(
-      (name) => `@leasehold/client/${name}`,
-    ),
+    ...[
+      "light",
+      "together",
+      "admin",
+      "conformance",
+      "internal",
+      "schema",
+      "record",
+      "metrics",
+      "log",
+      "environment",
+    ].map((name) => `@leasehold/client/${name}`),
   ])("loads no SDK: %s", async (entry) => {
     const loaded = await loadedBy(everythingOf(entry));
     expect(loaded.length).toBeGreaterThan(0);
@@ -68,10 +77,11 @@ describe("administration", () => {
 });
 
 describe("a bundle of a client", () => {
-  it("holds neither the log's listener nor the metrics' unless they are imported", async () => {
+  it("holds neither the log's listener nor the metrics', nor shared renewals, unless they are imported", async () => {
     const loaded = await loadedBy('export { LeaseClient } from "@leasehold/client/light";');
-    expect(loaded).toContainEqual(expect.stringContaining("client/src/client.ts"));
-    expect(loaded.filter((path) => /src\/(log|metrics)\.ts$/.test(path))).toEqual([]);
+    expect(loaded).toContainEqual(expect.stringContaining("client/src/core/client.ts"));
+    const optional = /src\/(log|metrics|core\/together|core\/update-batch)\.ts$/;
+    expect(loaded.filter((path) => optional.test(path))).toEqual([]);
   });
 });
 
@@ -79,7 +89,7 @@ describe("a bundle of @leasehold/jobs", () => {
   it("that reads schedules holds neither runs, nor tasks, nor the lock's protocol", async () => {
     const loaded = await loadedBy('export { parseScheduleExpression } from "@leasehold/jobs";');
     expect(loaded).toContainEqual(expect.stringContaining("jobs/src/schedule/expression.ts"));
-    expect(loaded.filter((path) => /src\/(runs|tasks|protocol)\//.test(path))).toEqual([]);
+    expect(loaded.filter((path) => /src\/(runs|tasks|core)\//.test(path))).toEqual([]);
   });
 
   it("that runs jobs holds no tasks", async () => {

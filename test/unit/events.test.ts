@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { type AcquireTrace, LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { type AcquireTrace, type Lease, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
 import { leaseEventTypes } from "@leasehold/client/internal";
 import { logLevels } from "@leasehold/client/log";
@@ -84,6 +84,52 @@ it("acquired says how long the caller waited, and released for how long the lock
     { type: "contended" },
     { type: "acquired", waitedMs: 1_500 },
     { type: "released", heldMs: 2_500, confirmed: true },
+  ]);
+});
+
+it("contended is told once for each lease that keeps a call out, whoever holds it", async () => {
+  const told: LeaseEvent[] = [];
+  const [first, next] = ["first", "next"].map((owner) => new LeaseClient({ store, clock, owner }));
+  const held = [await first?.acquire("k"), await first?.acquire("l")];
+  const { expiresAt } = held[0] as Lease;
+  const caller = new LeaseClient({ store, clock, owner: "me", onEvent: (event) => told.push(event) });
+  const patience = { waitMs: 5_000, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
+  const waits = [caller.acquire("k", patience), acquireAll(caller, ["k", "l"], patience)];
+  const outcomes = Promise.allSettled(waits);
+  await clock.advance(1_500);
+  for (const lease of held) await lease?.release();
+  for (const key of ["k", "l"]) await next?.acquire(key);
+  await clock.advance(4_000);
+  expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  const of = (key: string) => ({
+    ...{ type: "contended", key, sortKey: "lease", owner: "me", holder: "first", expiresAt },
+    ...{ inCooldown: false },
+  });
+  // One for the call that waits for the lock, and one for each lock of the group.
+  expect(told.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))).toEqual([
+    of("k"),
+    of("k"),
+    of("l"),
+  ]);
+});
+
+it("takeover tells from whom, before acquired tells that the lock is held", async () => {
+  const told: LeaseEvent[] = [];
+  const dead = await new LeaseClient({ store, clock, owner: "dead", leaseDurationMs: 1_000 }).acquire("k");
+  await clock.advance(10_000);
+  const update = store.update.bind(store);
+  store.update = (request, call) => {
+    clock.freeze(0.8);
+    return update(request, call);
+  };
+  const client = new LeaseClient({ store, clock, owner: "me", onEvent: (event) => told.push(event) });
+  const { fencingToken, expiresAt } = await client.acquire("k");
+  const subject = { key: "k", sortKey: "lease", owner: "me", fencingToken };
+  const from = { owner: "dead", fencingToken: dead.fencingToken, expiresAt: dead.expiresAt };
+  expect(told).toEqual([
+    { type: "takeover", ...subject, reason: "serviceClock", from },
+    // Two requests of 0.8 ms.
+    { type: "acquired", ...subject, waitedMs: 2, expiresAt },
   ]);
 });
 
@@ -311,8 +357,32 @@ describe("skew", () => {
       offsetMaxMs: 1_500,
       clockSkewMs: 500,
     });
-    await clock.advance(60_000);
+    await clock.advance(59_999);
     await client.tryAcquire("k4");
+    expect(skews()).toBe(1);
+    await clock.advance(1);
+    await client.tryAcquire("k5");
     expect(skews()).toBe(2);
+  });
+
+  it.each([
+    ["is told", "ahead by more than the allowance at least", 1_001, 2_000],
+    ["is not told", "ahead by the allowance at least", 1_000, 2_000],
+    ["is told", "behind by more than the allowance at least", -2_000, -1_001],
+    ["is not told", "behind by the allowance at least", -2_000, -1_000],
+    ["is not told", "known too roughly", -5_000, 5_000],
+  ])("%s where the service is %s", async (how, _, minMs, maxMs) => {
+    const told: LeaseEvent[] = [];
+    store.isLocal = false;
+    store.time = () => ({ earliest: clock.now() + minMs, latest: clock.now() + maxMs });
+    const client = new LeaseClient({
+      store,
+      clock,
+      clockSkewMs: 1_000,
+      onEvent: (event) => told.push(event),
+    });
+    await client.inspect("k");
+    const skew = { type: "skew", offsetMinMs: minMs, offsetMaxMs: maxMs, clockSkewMs: 1_000 };
+    expect(told).toEqual(how === "is told" ? [skew] : []);
   });
 });

@@ -29,6 +29,7 @@ import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { startEngine } from "@leasehold/engine";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
@@ -81,7 +82,7 @@ export const used = [
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
-  alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
+  alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, together, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, EcsFargateLaunchTarget,
 ];
 `;

@@ -1,7 +1,7 @@
 /** When a record that does not change, or that the service's clock has passed, may be taken over: to the millisecond. */
 import type { LeaseRecord } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
+import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
 const hourMs = 60 * 60 * 1_000;

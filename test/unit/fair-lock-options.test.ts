@@ -47,7 +47,7 @@ describe("a fair lock's options", () => {
     [
       "an order of its caller's",
       (lock) => lock.acquire({ order: fair() } as FairAcquireOptions),
-      "options.order is an Object; allowed: nothing: the lock has its own",
+      "options.order is an instance of Object; allowed: nothing: the lock has its own",
     ],
     [
       "what it does not know, of itself",

@@ -1,9 +1,9 @@
 /** What a client knows of a line, and what its callers share. */
-import { type Item, LeaseClient } from "@leasehold/client";
+import { type Clock, type Item, LeaseClient } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
 import {
   isOlder,
   type LocalWaiter,
@@ -19,24 +19,28 @@ import {
   ticketText,
 } from "../../packages/client/src/fair/queue-ticket.ts";
 import { joinIfRoom } from "../../packages/client/src/fair/queue-writes.ts";
-import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
-import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;
 const leaseMs = 60_000;
 
+/** The core of a client whose store is far away: only its answers tell the service's time. */
+function farCore(clock: Clock): Core {
+  const store = new ScriptedStore();
+  store.isLocal = false;
+  return coreOf(new LeaseClient({ store, clock, clockSkewMs }));
+}
+
 describe("a client whose machine was suspended", () => {
   /** Clocks of a machine: the monotonic one stands still while it is suspended. */
   const machine = { monotonic: 0, wall: 1_000_000 };
-  const clock = new ServiceClock(
-    { now: () => machine.wall, monotonic: () => machine.monotonic, schedule: () => () => undefined },
-    false,
-    () => undefined,
-  );
-  const context = { clock, clockSkewMs, table: new TimedStore(new MemoryLeaseStore(), clock) };
-  const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
+  const core = farCore({
+    now: () => machine.wall,
+    monotonic: () => machine.monotonic,
+    schedule: () => () => undefined,
+  });
+  const { clock } = core;
+  const queue = new Queue(core, "k", "lease");
   const ticket = (until: number): QueueTicket => {
     const flags = { isWatching: true, ownClock: false };
     const text = ticketText({ since: 0, until, leaseMs, ...flags, shape: undefined, owner: "w" });
@@ -66,14 +70,14 @@ describe("a client's view of a line", () => {
   const farAway = 2 ** 50;
   let clock: ManualClock;
   let store: ScriptedStore;
-  let context: ProtocolContext;
+  let core: Core;
   let queue: Queue;
 
   beforeEach(() => {
     clock = new ManualClock();
     store = new ScriptedStore();
-    ({ context } = internalsOf(new LeaseClient({ store, clock, clockSkewMs })));
-    queue = new Queue(context, "k", "lease");
+    core = coreOf(new LeaseClient({ store, clock, clockSkewMs }));
+    queue = new Queue(core, "k", "lease");
     clock.freeze(5_000);
   });
 
@@ -160,11 +164,7 @@ describe("a client's view of a line", () => {
       queue.see(item);
       expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs]);
 
-      const untold = new Queue(
-        { ...context, clock: new ServiceClock(clock, false, () => undefined) },
-        "k",
-        "lease",
-      );
+      const untold = new Queue(farCore(clock), "k", "lease");
       untold.seeFree(true, { fence: 7 }, clock.now() - 60_000);
       const {
         item: told,
@@ -382,11 +382,11 @@ describe("a client's view of a line", () => {
   });
 
   it("is kept as long as a caller waits, however many other leases the client asks for", () => {
-    const [busy, idle] = [queues.of(context, "busy", "lease"), queues.of(context, "idle", "lease")];
+    const [busy, idle] = [queues.of(core, "busy", "lease"), queues.of(core, "idle", "lease")];
     busy.add(localWaiter());
-    for (let other = 0; other < 1_000; other += 1) queues.of(context, `k${other}`, "lease");
-    expect(queues.of(context, "busy", "lease")).toBe(busy);
-    expect(queues.of(context, "idle", "lease")).not.toBe(idle);
+    for (let other = 0; other < 1_000; other += 1) queues.of(core, `k${other}`, "lease");
+    expect(queues.of(core, "busy", "lease")).toBe(busy);
+    expect(queues.of(core, "idle", "lease")).not.toBe(idle);
   });
 });
 
@@ -419,8 +419,8 @@ describe("of two answers, the one is older", () => {
 describe("how long a lease has been free", () => {
   it("counts anew where its holder's late renewal, or late release, has come in between", async () => {
     const clock = new ManualClock();
-    const context = { clock: new ServiceClock(clock, true, () => undefined), clockSkewMs };
-    const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
+    const core = coreOf(new LeaseClient({ store: new MemoryLeaseStore(), clock, clockSkewMs }));
+    const queue = new Queue(core, "k", "lease");
     const lookAfter = async (ms: number, item: Item): Promise<number | undefined> => {
       await clock.advance(ms);
       queue.seeFree(true, item, undefined);

@@ -5,7 +5,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { coreOf } from "../../packages/client/src/core/core.ts";
 import { CheckInCaller } from "../../packages/client/src/fair/check-ins.ts";
 import { Queue, unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
@@ -75,18 +75,18 @@ describe("the turns of a line", () => {
     const first = await lockOf("first").acquire();
     for (const owner of ["a", "b"]) await waits(owner);
     await first.release();
-    const { context } = internalsOf(clientOf("desk"));
+    const core = coreOf(clientOf("desk"));
     /** Writes what takes the lock, whether it is the owner's turn or not. */
     const tries = (owner: string): boolean => {
-      const { form } = new CheckInCaller(context, new Queue(context, "k", "lease"), owner, ticketMs);
-      form.judge(store.table.peek(leaseItemKey("k")), { owner, resumes: false }, context.detector);
+      const { form } = new CheckInCaller(core, new Queue(core, "k", "lease"), owner, ticketMs);
+      form.judge(store.table.peek(leaseItemKey("k")), { owner, resumes: false }, core.detector);
       const times = { acquiredAt: clock.now(), expiresAt: clock.now() + leaseDurationMs, leaseDurationMs };
       const wishes = { reentrant: false, data: undefined, slot: undefined };
       const grant = {
         token: owner,
         version: 1,
         owner,
-        retentionMs: context.retentionMs,
+        retentionMs: core.times.retentionMs,
         ...times,
         ...wishes,
       };

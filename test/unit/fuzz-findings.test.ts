@@ -158,7 +158,8 @@ it("a handle that says another seat than the table has leaves the item's counter
     await new Semaphore(client, "k", { permits: 9 }).acquire({ owner: "other", reentrant: true }),
   ];
   const handle = { ...lease.toJSON(), seat: { kind: "permit", permits: 7, reentrant: true } } as const;
-  const adopted = new LeaseClient({ store, clock: new ManualClock() }).adopt({ ...handle, owner: "other" });
+  const elsewhere = new LeaseClient({ store, clock: new ManualClock() });
+  const adopted = new Semaphore(elsewhere, "k", { permits: 9 }).adopt({ ...handle, owner: "other" });
   const free = async () => (await new Semaphore(client, "k", { permits: 9 }).inspect()).free;
   await adopted.renew();
   expect(await free()).toBe(6);

@@ -21,8 +21,11 @@ import { type Access, accessesOf, isPermitted, type PolicyStatement } from "../s
 const silent = [
   "LeaseClient.adopt",
   "LeaseClient.held",
+  "Semaphore.adopt",
+  "ReadWriteLock.adopt",
   "LeaseOperator.moment",
   "Lease.remainingMs",
+  "Lease.keepAlive",
   "Lease.tellCompletionFailed",
   "Lease.toJSON",
   "Lease.fence",

@@ -7,6 +7,7 @@ import {
   LeaseServiceError,
 } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
 import { acquire } from "../../packages/client/src/statements/lock.ts";
@@ -87,8 +88,18 @@ describe("the requests of a group", () => {
     ).toBe(true);
   });
 
-  it("by its heartbeat: 1 for all of them each time", async () => {
+  it("by its heartbeat: 1 for each key each time", async () => {
     const group = await acquireAll(clientOf("g"), keys, { heartbeat: 3_000 });
+    scripted.calls.length = 0;
+    await clock.advance(3_001);
+    expect(group.held).toBe(true);
+    expect(counts()).toEqual({ update: 10 });
+    await group.release();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("by a heartbeat that shares requests: 1 for all of them each time", async () => {
+    const group = await acquireAll(clientOf("g", { renewals: together() }), keys, { heartbeat: 3_000 });
     scripted.calls.length = 0;
     await clock.advance(30_000);
     expect(group.held).toBe(true);

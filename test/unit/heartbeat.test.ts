@@ -2,12 +2,13 @@
 
 import { LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
-import { Heartbeat } from "../../packages/client/src/protocol/heartbeat.ts";
-import type { HeldLease, SendUpdate } from "../../packages/client/src/protocol/held-lease.ts";
-import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
-import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
+import type { Core } from "../../packages/client/src/core/core.ts";
+import { type Beating, type Keeper, keepEach } from "../../packages/client/src/core/heartbeat.ts";
+import type { SendUpdate } from "../../packages/client/src/core/held-lease.ts";
+import { RequestGate } from "../../packages/client/src/core/request-gate.ts";
+import { TimedCall } from "../../packages/client/src/core/requests.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -24,35 +25,45 @@ class ObservedClock extends ManualClock {
   }
 }
 
+type MakeKeeper = (core: Core) => Keeper;
+const sharing = together().begin as unknown as MakeKeeper;
+
 let clock: ObservedClock;
+let store: ScriptedStore;
 let fraction: number;
-let heartbeat: Heartbeat;
+let keeper: Keeper;
 
 beforeEach(() => {
   clock = new ObservedClock();
+  store = new ScriptedStore();
   fraction = 0;
-  const randomness = { token: () => "t", fraction: () => fraction };
-  const context = { clock, randomness, gate: new RequestGate(clock), table: {} };
-  heartbeat = new Heartbeat(context as unknown as ProtocolContext);
 });
 
+function begin(make: MakeKeeper, gate: Pick<RequestGate, "renew"> = new RequestGate(clock)): void {
+  const randomness = { token: () => "t", fraction: () => fraction };
+  keeper = make({ clock, store, randomness, gate } as unknown as Core);
+}
+
 /** A lease that is renewed for as long as nothing else is said, with so much time left at every moment. */
-class Lease {
+class Lease implements Beating {
   readonly renewedAt: number[] = [];
   readonly failures: unknown[] = [];
-  remainingMs: number;
+  readonly leaseDurationMs: number;
+  renewEveryMs = Number.POSITIVE_INFINITY;
+  lost: string | undefined;
+  leftMs: number;
   /** What a renewal does. */
   renewal: (send?: SendUpdate) => Promise<void> = async () => undefined;
   readonly #onEnd: (() => void)[] = [];
-  readonly terms: { readonly leaseDurationMs: number };
+  #stop: (() => void) | undefined;
 
-  constructor(remainingMs = 1_000_000) {
-    this.remainingMs = remainingMs;
-    this.terms = { leaseDurationMs: remainingMs };
+  constructor(leftMs = 1_000_000) {
+    this.leftMs = leftMs;
+    this.leaseDurationMs = leftMs;
   }
 
-  get deadline() {
-    return { remainingMs: () => this.remainingMs };
+  remainingMs(): number {
+    return this.leftMs;
   }
 
   onEnd(listener: () => void): void {
@@ -60,10 +71,11 @@ class Lease {
   }
 
   end(): void {
+    this.lost = "released";
     for (const listener of this.#onEnd) listener();
   }
 
-  renew(send: SendUpdate): Promise<void> {
+  renew(send?: SendUpdate): Promise<void> {
     this.renewedAt.push(clock.monotonic());
     return this.renewal(send);
   }
@@ -73,13 +85,25 @@ class Lease {
     this.end();
   }
 
+  /** Has one more handle that asks for that interval. */
   beat(intervalMs: number): this {
-    heartbeat.start(this as unknown as HeldLease, intervalMs);
+    this.renewEveryMs = Math.min(this.renewEveryMs, intervalMs);
+    this.#stop ??= keeper.keep(this);
     return this;
+  }
+
+  /** Has no heartbeat any more. */
+  stop(): void {
+    this.#stop?.();
   }
 }
 
-describe("a lease with a heartbeat", () => {
+describe.each<[string, MakeKeeper]>([
+  ["by itself", keepEach],
+  ["together with others", sharing],
+])("a lease that is renewed %s", (_, make) => {
+  beforeEach(() => begin(make));
+
   it("is renewed at its interval, or up to a tenth sooner", async () => {
     const lease = new Lease().beat(1_000);
     await clock.advance(3_500);
@@ -88,6 +112,7 @@ describe("a lease with a heartbeat", () => {
     const other = new Lease().beat(1_000);
     await clock.advance(1_000);
     expect(other.renewedAt).toEqual([3_500 + 950]);
+    expect(clock.options.every((one) => JSON.stringify(one) === '{"background":true}')).toBe(true);
   });
 
   it("is renewed when half of it is left, where that is sooner, the first time", async () => {
@@ -118,6 +143,17 @@ describe("a lease with a heartbeat", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("is renewed no more once its heartbeat is stopped, though it has not ended", async () => {
+    const [waiting, renewing] = [new Lease().beat(2_000), new Lease().beat(1_000)];
+    const answer = Promise.withResolvers<void>();
+    renewing.renewal = () => answer.promise;
+    await clock.advance(1_500);
+    for (const lease of [waiting, renewing]) lease.stop();
+    answer.resolve();
+    await clock.advance(5_000);
+    expect([waiting.renewedAt, renewing.renewedAt, clock.pending]).toEqual([[], [1_000], 0]);
+  });
+
   it("has no timer any more once it has ended in its own renewal", async () => {
     const lease = new Lease().beat(1_000);
     lease.renewal = async () => lease.end();
@@ -125,29 +161,94 @@ describe("a lease with a heartbeat", () => {
     expect([lease.renewedAt, clock.pending]).toEqual([[1_000], 0]);
   });
 
-  it("that has ended sets no timer for another one", () => {
-    new Lease().beat(1_000).end();
-    new Lease().beat(5_000);
-    expect(clock.delays).toEqual([1_000, 5_000]);
-  });
-
   it("is not sent for where a look at its time has ended it", async () => {
-    const lease = new Lease(1_000_000).beat(1_000);
-    Object.defineProperty(lease, "deadline", {
-      value: {
-        remainingMs: () => {
-          lease.end();
-          return 0;
-        },
-      },
-    });
+    const lease = new Lease().beat(1_000);
+    lease.remainingMs = () => {
+      lease.end();
+      return 0;
+    };
     await clock.advance(2_000);
     expect([lease.renewedAt, clock.pending]).toEqual([[], 0]);
   });
+
+  describe("by a renewal that fails", () => {
+    const failing = (lease: Lease, error: unknown): Lease => {
+      lease.renewal = () => Promise.reject(error);
+      return lease;
+    };
+    const throttled = new LeaseServiceError("LEASE_THROTTLED", "no");
+
+    it("is renewed again after a fifth of the time that is left, or up to a tenth of that sooner", async () => {
+      const lease = failing(new Lease(10_000), throttled).beat(1_000);
+      await clock.advance(4_999);
+      expect(lease.renewedAt).toEqual([1_000, 3_000]);
+      fraction = 1;
+      await clock.advance(2_000);
+      expect(lease.renewedAt).toEqual([1_000, 3_000, 5_000, 6_800]);
+      expect(lease.failures).toEqual([]);
+    });
+
+    it("is renewed again no sooner than after 50 ms", async () => {
+      const lease = failing(new Lease(100), throttled).beat(1_000);
+      await clock.advance(150);
+      expect(lease.renewedAt).toEqual([50, 100, 150]);
+    });
+
+    it("goes by the whole lease where nothing has confirmed it yet", async () => {
+      const lease = failing(new Lease(10_000), throttled);
+      lease.leftMs = 0;
+      lease.beat(1_000);
+      await clock.advance(2_000);
+      expect(lease.renewedAt).toEqual([0, 2_000]);
+    });
+
+    it.each([
+      ["in its request", false],
+      ["before it", true],
+    ])(
+      "for a mistake in the program %s protects nothing any more, and disturbs no other",
+      async (__, isBefore) => {
+        const mistake = new TypeError("no such thing");
+        const lease = failing(new Lease(), mistake).beat(1_000);
+        const other = new Lease().beat(1_000);
+        if (isBefore) {
+          lease.remainingMs = () => {
+            throw mistake;
+          };
+        }
+        await clock.advance(2_000);
+        expect(lease.failures).toEqual([mistake]);
+        expect(lease.renewedAt).toHaveLength(isBefore ? 0 : 1);
+        expect(other.renewedAt).toEqual([1_000, 2_000]);
+      },
+    );
+  });
 });
 
-describe("one timer", () => {
-  it("serves all leases, in the background, and is set anew only for one that is due sooner", async () => {
+/** A gate whose room the test gives, by sending what asks for it. */
+function fullGate() {
+  const asked: { readonly deadline: number; readonly send: () => Promise<unknown> }[] = [];
+  const renew = (deadline: number, _: unknown, send: () => Promise<unknown>): Promise<never> => {
+    asked.push({ deadline, send });
+    return new Promise(() => undefined);
+  };
+  return { asked, gate: { renew } as Pick<RequestGate, "renew"> };
+}
+
+it("each lease that is renewed by itself waits for room by its own deadline", async () => {
+  const { asked, gate } = fullGate();
+  begin(keepEach, gate);
+  const leases = [new Lease(50_000).beat(1_000), new Lease(40_000).beat(2_000)];
+  await clock.advance(2_000);
+  expect(asked.map(({ deadline }) => deadline)).toEqual([51_000, 42_000]);
+  for (const { send } of asked) await send();
+  expect(leases.map(({ renewedAt }) => renewedAt)).toEqual([[2_000], [2_000]]);
+});
+
+describe("leases that are renewed together", () => {
+  beforeEach(() => begin(sharing));
+
+  it("have one timer, which is set anew only for one that is due sooner", async () => {
     const [late, soon] = [new Lease(), new Lease()];
     late.beat(5_000);
     new Lease().beat(5_000);
@@ -161,7 +262,7 @@ describe("one timer", () => {
     expect([soon.renewedAt.length, late.renewedAt]).toEqual([4, [4_000]]);
   });
 
-  it("goes on for the others when one lease ends, and is set no more when none is left", async () => {
+  it("have it for the others when one lease ends, and have none when none is left", async () => {
     const [gone, left] = [new Lease().beat(1_000), new Lease().beat(1_100)];
     gone.end();
     await clock.advance(1_100);
@@ -169,9 +270,13 @@ describe("one timer", () => {
     left.end();
     expect(clock.pending).toBe(0);
   });
-});
 
-describe("leases that are due together", () => {
+  it("set none for one that has ended", () => {
+    new Lease().beat(1_000).end();
+    new Lease().beat(5_000);
+    expect(clock.delays).toEqual([1_000, 5_000]);
+  });
+
   it("take along those that are due within a quarter of their interval, and no others", async () => {
     const [due, near, far] = [new Lease(), new Lease(), new Lease()];
     due.beat(3_000);
@@ -196,12 +301,12 @@ describe("leases that are due together", () => {
 
   it("are sent the nearest deadline first", async () => {
     const order: string[] = [];
-    for (const [name, remainingMs] of [
+    for (const [name, leftMs] of [
       ["late", 90_000],
       ["soon", 10_000],
       ["later", 95_000],
     ] as const) {
-      const lease = new Lease(remainingMs).beat(1_000);
+      const lease = new Lease(leftMs).beat(1_000);
       lease.renewal = async () => {
         order.push(name);
       };
@@ -211,79 +316,14 @@ describe("leases that are due together", () => {
   });
 });
 
-describe("a renewal that fails", () => {
-  const failing = (lease: Lease, error: unknown): Lease => {
-    lease.renewal = () => Promise.reject(error);
-    return lease;
-  };
-  const throttled = new LeaseServiceError("LEASE_THROTTLED", "no");
-
-  it("is repeated after a fifth of the time that is left, or up to a tenth of that sooner", async () => {
-    const lease = failing(new Lease(10_000), throttled).beat(1_000);
-    await clock.advance(4_999);
-    expect(lease.renewedAt).toEqual([1_000, 3_000]);
-    fraction = 1;
-    await clock.advance(2_000);
-    expect(lease.renewedAt).toEqual([1_000, 3_000, 5_000, 6_800]);
-    expect(lease.failures).toEqual([]);
-  });
-
-  it("is repeated no sooner than after 50 ms", async () => {
-    const lease = failing(new Lease(100), throttled).beat(1_000);
-    await clock.advance(150);
-    expect(lease.renewedAt).toEqual([50, 100, 150]);
-  });
-
-  it("goes by the whole lease where nothing has confirmed it yet", async () => {
-    const lease = failing(new Lease(10_000), throttled);
-    lease.remainingMs = 0;
-    lease.beat(1_000);
-    await clock.advance(2_000);
-    expect(lease.renewedAt).toEqual([0, 2_000]);
-  });
-
-  it.each([
-    ["in its request", false],
-    ["before it", true],
-  ])(
-    "by a mistake in the program %s ends the lease's protection, and disturbs no other",
-    async (_, before) => {
-      const mistake = new TypeError("no such thing");
-      const lease = failing(new Lease(), mistake).beat(1_000);
-      const other = new Lease().beat(1_000);
-      if (before)
-        Object.defineProperty(lease, "deadline", {
-          get() {
-            throw mistake;
-          },
-        });
-      await clock.advance(2_000);
-      expect(lease.failures).toEqual([mistake]);
-      expect(lease.renewedAt).toHaveLength(before ? 0 : 1);
-      expect(other.renewedAt).toEqual([1_000, 2_000]);
-    },
-  );
-});
-
-describe("renewals that find no room", () => {
-  /** Requests for room, which the test gives. */
-  const asked: { readonly deadline: number; readonly send: () => Promise<unknown> }[] = [];
+describe("renewals that share requests and find no room", () => {
+  let asked: ReturnType<typeof fullGate>["asked"];
 
   beforeEach(() => {
-    asked.length = 0;
-    const gate = {
-      renew: (deadline: number, _: unknown, send: () => Promise<unknown>) => asked.push({ deadline, send }),
-    };
-    const context = {
-      clock,
-      randomness: { fraction: () => 0 },
-      gate,
-      table: new TimedStore(store, serviceClock),
-    };
-    heartbeat = new Heartbeat(context as unknown as ProtocolContext);
+    const full = fullGate();
+    asked = full.asked;
+    begin(sharing, full.gate);
   });
-  const store = new ScriptedStore();
-  const serviceClock = new ServiceClock(new ManualClock(), true, () => undefined);
 
   it("wait as one request, by the nearest deadline, which takes along what is most urgent then", async () => {
     const [first, second, gone] = [new Lease(50_000), new Lease(40_000), new Lease(30_000)];
@@ -308,15 +348,17 @@ describe("renewals that find no room", () => {
 
   it("ask for a write that cannot travel with the others by the nearest deadline again", async () => {
     const write = setting({ pk: "k", sk: "lease" }, { a: 1 });
-    for (const remainingMs of [50_000, 40_000]) {
-      const lease = new Lease(remainingMs).beat(1_000);
+    const call = new TimedCall(new ServiceClock(clock, true, () => undefined), {});
+    for (const leftMs of [50_000, 40_000]) {
+      const lease = new Lease(leftMs).beat(1_000);
       lease.renewal = async (send) => {
-        await send?.(write, {});
+        await send?.(write, call);
       };
     }
     await clock.advance(1_000);
     void asked[0]?.send();
     await clock.advance(0);
     expect(asked.map(({ deadline }) => deadline)).toEqual([41_000, 41_000]);
+    call.end();
   });
 });

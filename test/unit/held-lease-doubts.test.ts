@@ -1,8 +1,7 @@
 /** One lease's renewals where clocks disagree, where a handle says what it will, and where it ends meanwhile. */
-import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
-import type { LeaseRecord } from "../../packages/client/src/record.ts";
-import type { Bounds } from "../../packages/client/src/store/timed-store.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { HeldLease } from "../../packages/client/src/core/held-lease.ts";
+import type { TimedCall } from "../../packages/client/src/core/requests.ts";
 import type { UpdateResult } from "../../packages/client/src/store.ts";
 import {
   failureOf,
@@ -42,7 +41,7 @@ describe("a store far away", () => {
     await lease.renew();
     expect([scene.store.count("update"), types()]).toEqual([2, ["skew", "renewed"]]);
     expect(lease.expiresAt).toBeGreaterThanOrEqual(scene.clock.now() + hourMs + leaseDurationMs - 1_000);
-    expect(lease.deadline.remainingMs()).toBeGreaterThan(leaseDurationMs - 100);
+    expect(lease.remainingMs()).toBeGreaterThan(leaseDurationMs - 100);
   });
 
   it("whose clock moves on each time lets the renewal fail after two, and ends nothing", async () => {
@@ -52,7 +51,7 @@ describe("a store far away", () => {
       code: "LEASE_NO_ANSWER",
       message: expect.stringContaining("clocks moved apart"),
     });
-    expect([scene.store.count("update"), lease.deadline.lost, types()]).toEqual([2, undefined, ["skew"]]);
+    expect([scene.store.count("update"), lease.lost, types()]).toEqual([2, undefined, ["skew"]]);
   });
 
   it("whose clock moves back each time is good enough after two: the expiry is too late, not too early", async () => {
@@ -60,7 +59,7 @@ describe("a store far away", () => {
     const lease = scene.held({}, false);
     await lease.renew();
     expect(scene.store.count("update")).toBe(2);
-    expect(lease.deadline.remainingMs()).toBe(leaseDurationMs);
+    expect(lease.remainingMs()).toBe(leaseDurationMs);
   });
 
   it("whose answer shows a wrong expiry and a request to stop is not asked again", async () => {
@@ -87,69 +86,77 @@ describe("a renewal that is confirmed after the deadline", () => {
     };
     const renewing = failureOf(lease.renew());
     await scene.clock.advance(leaseDurationMs - 5_001);
-    lease.deadline.end("expired");
+    lease.over("expired");
     answer.resolve();
     expect(await renewing).toMatchObject({ reason: "expired" });
-    expect([lease.deadline.remainingMs(), types()]).toEqual([0, ["lost"]]);
+    expect([lease.remainingMs(), types()]).toEqual([0, ["lost"]]);
   });
 });
 
 describe("a seat that came by a handle", () => {
-  let seat: LeaseRecord;
   beforeEach(async () => {
-    scene = await leaseByHand();
-    seat = { ...scene.record, seat: { kind: "permit", permits: 1 } };
+    scene = await leaseByHand({ isShared: true });
   });
   const methods = () => scene.store.calls.map(({ method }) => method);
   const version = () => scene.store.table.peek(itemKey)?.version;
 
-  it("is read once before its first renewal, consistently and within that one's time", async () => {
-    const get = vi.spyOn(scene.context.table, "get");
-    const lease = scene.adopted({ record: seat });
+  it("is read once before its first renewal, consistently", async () => {
+    const lease = scene.adopted();
     await lease.renew();
     await lease.renew();
     expect(methods()).toEqual(["get", "update", "update"]);
     expect(scene.store.calls[0]).toMatchObject({ consistent: true, readsKey: "k" });
-    expect(get.mock.calls[0]?.[1]?.withinMs).toBe(leaseDurationMs / 2);
+  });
+
+  it("is read within the time of its renewal", async () => {
+    const isCurrent: boolean[] = [];
+    scene.store.get = async (_, call) => {
+      for (const ms of [leaseDurationMs / 2, 1]) {
+        scene.clock.freeze(ms);
+        isCurrent.push(call.isCurrent());
+      }
+      return undefined;
+    };
+    await failureOf(scene.adopted().renew());
+    expect(isCurrent).toEqual([true, false]);
   });
 
   it.each([
     ["the table's", { version: -4 }, 2],
     ["its handle's", { version: 7 }, 8],
   ])("goes on from %s version, the later one", async (_, older, next) => {
-    await scene.adopted({ record: { ...seat, ...older } }).renew();
+    await scene.adopted({ record: { ...scene.record, ...older } }).renew();
     expect(version()).toBe(next);
   });
 
   it("is read before it is released, too", async () => {
-    expect(await scene.adopted({ record: seat }).release(false)).toMatchObject({ wasOurs: true });
+    expect(await scene.adopted().release(false)).toMatchObject({ wasOurs: true });
     expect(methods()).toEqual(["get", "update"]);
   });
 
   it("is lost where it is not there, as the refused write tells", async () => {
-    const lease = scene.adopted({ record: { ...seat, token: "gone" } });
+    const lease = scene.adopted({ record: { ...scene.record, token: "gone" } });
     expect(await failureOf(lease.renew())).toMatchObject({ reason: "taken" });
     expect(methods()).toEqual(["get", "update"]);
   });
 
-  it("is not read where this process has acquired it, nor is a lock of its own", async () => {
-    await scene.held({ record: seat }).renew();
-    await scene.adopted().renew();
-    expect(methods()).toEqual(["update", "update"]);
+  it("is not read where this process has acquired it", async () => {
+    await scene.held().renew();
+    expect(methods()).toEqual(["update"]);
   });
 });
 
 describe("a release beside a renewal", () => {
   let lease: HeldLease;
   let answer: PromiseWithResolvers<UpdateResult>;
-  let bounds: Bounds | undefined;
+  let call: TimedCall | undefined;
   beforeEach(async () => {
     scene = await leaseByHand();
     lease = scene.held();
     answer = Promise.withResolvers();
     void failureOf(
       lease.renew((_, given) => {
-        bounds = given;
+        call = given;
         return answer.promise;
       }),
     );
@@ -158,7 +165,7 @@ describe("a release beside a renewal", () => {
   it("is sent when the renewal has been answered", async () => {
     const releasing = lease.release(false);
     await scene.clock.advance(999);
-    expect([scene.store.calls, bounds?.signal?.aborted]).toEqual([[], false]);
+    expect([scene.store.calls, call?.signal.aborted]).toEqual([[], false]);
     answer.resolve({ applied: true, item: scene.store.table.peek(itemKey), retried: false });
     expect(await releasing).toMatchObject({ wasOurs: true });
   });
@@ -166,16 +173,16 @@ describe("a release beside a renewal", () => {
   it("cuts it off after a second, and waits until it has ended", async () => {
     const releasing = lease.release(false);
     await scene.clock.advance(1_000);
-    expect(bounds?.signal?.reason).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(call?.signal.reason).toMatchObject({ code: "LEASE_NO_ANSWER" });
     expect(scene.store.calls).toEqual([]);
-    answer.reject(bounds?.signal?.reason);
+    answer.reject(call?.signal.reason);
     expect(await releasing).toMatchObject({ wasOurs: true });
   });
 
   it("ends it for its holder at once, although the renewal has not been answered", async () => {
-    const { signal } = lease.deadline;
+    const { signal } = lease;
     const releasing = lease.release(false);
-    expect([signal.aborted, lease.deadline.remainingMs()]).toEqual([true, 0]);
+    expect([signal.aborted, lease.remainingMs()]).toEqual([true, 0]);
     answer.resolve({ applied: true, item: scene.store.table.peek(itemKey), retried: false });
     await releasing;
     expect(types()).toEqual(["released"]);

@@ -27,13 +27,13 @@ const types = (): string[] => scene.events.map(({ type }) => type);
 describe("the end of a lease", () => {
   it("is told to who listens, and the client holds it no more", async () => {
     const lease = scene.held();
-    scene.context.hold(lease);
+    lease.list();
     const heard: string[] = [];
     for (const name of ["first", "second"]) lease.onEnd(() => heard.push(name));
-    expect([heard, scene.context.lifecycle.held]).toEqual([[], [lease]]);
+    expect([heard, scene.core.lifecycle.held]).toEqual([[], [lease]]);
     await lease.release(false);
-    expect([heard, scene.context.lifecycle.held]).toEqual([["first", "second"], []]);
-    expect(lease.deadline.lost).toBe("released");
+    expect([heard, scene.core.lifecycle.held]).toEqual([["first", "second"], []]);
+    expect(lease.lost).toBe("released");
     expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
   });
 
@@ -104,7 +104,7 @@ describe("the end of a lease", () => {
   ] as const)("of one of its handles counts for %s: %s", async (reason, wasOurs) => {
     const lease = scene.held();
     lease.retain();
-    lease.deadline.end(reason);
+    lease.over(reason);
     expect(await lease.release(true)).toEqual({ wasOurs, isRecorded: wasOurs });
   });
 
@@ -136,7 +136,7 @@ describe("the end of a lease", () => {
     scene.store.update = () => write.promise;
     const ending = scene.held().release(false);
     let isClosed = false;
-    const closing = scene.context.lifecycle.close(5_000).then(() => {
+    const closing = scene.core.lifecycle.close(5_000).then(() => {
       isClosed = true;
     });
     await settled();
@@ -211,9 +211,6 @@ describe("a cooldown", () => {
 
 describe("a release that finds the lease gone", () => {
   const unknown = { code: "LEASE_NO_ANSWER", message: expect.stringContaining("not known") };
-  const seat = (isReentrant = false) =>
-    scene.held({ record: { ...scene.record, seat: { kind: "permit", permits: 1 }, reentrant: isReentrant } });
-
   it("was not ours to end, where its only request was refused", async () => {
     answerRelease({ item: { ...itemKey, releasedToken: "other" } });
     expect(await scene.held().release(true)).toEqual({ wasOurs: false, isRecorded: false });
@@ -231,45 +228,6 @@ describe("a release that finds the lease gone", () => {
   ])("was not ours to end where the item %s", async (_, item) => {
     answerRelease({ retried: true, item: item() });
     expect(await scene.held().release(true)).toEqual({ wasOurs: false, isRecorded: false });
-  });
-
-  it("had landed before, where nobody else could have taken the seat yet", async () => {
-    answerRelease({ retried: true });
-    expect(await seat().release(false)).toEqual({ wasOurs: true, isRecorded: false });
-    expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
-  });
-
-  it.each([
-    ["a process of the same owner could have taken it", () => seat(true)],
-    [
-      "its time was over before",
-      () => {
-        const lease = seat();
-        lease.deadline.end("taken");
-        return lease;
-      },
-    ],
-  ])("is not known to have landed where %s", async (_, make) => {
-    answerRelease({ retried: true });
-    expect(await failureOf(make().release(false))).toMatchObject(unknown);
-  });
-
-  it("is not known to have landed where its time was over when the answer came", async () => {
-    const lease = seat();
-    scene.store.update = async () => {
-      scene.clock.freeze(leaseDurationMs);
-      return { applied: false, item: undefined, retried: true };
-    };
-    expect(await failureOf(lease.release(false))).toMatchObject(unknown);
-  });
-
-  it("goes by the time that was left when its first try began", async () => {
-    const lease = seat();
-    scene.store.update = () => Promise.reject(new LeaseServiceError("LEASE_NO_ANSWER", "lost"));
-    await failureOf(lease.release(false));
-    answerRelease({});
-    scene.clock.freeze(leaseDurationMs - 1);
-    expect(await lease.release(false)).toEqual({ wasOurs: true, isRecorded: false });
   });
 
   it.each([
@@ -291,5 +249,53 @@ describe("a release that finds the lease gone", () => {
     await failureOf(lease.release(false));
     answerRelease({ item: { ...itemKey, releasedToken: "other" } });
     expect(await lease.release(false)).toEqual({ wasOurs: false, isRecorded: false });
+  });
+
+  describe("of a seat", () => {
+    beforeEach(async () => {
+      scene = await leaseByHand({ isShared: true });
+    });
+
+    it("had landed before, where nobody else could have taken the seat yet", async () => {
+      answerRelease({ retried: true });
+      expect(await scene.held().release(false)).toEqual({ wasOurs: true, isRecorded: false });
+      expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
+    });
+
+    it.each([
+      [
+        "a process of the same owner could have taken it",
+        () => scene.held({ record: { ...scene.record, reentrant: true } }),
+      ],
+      [
+        "its time was over before",
+        () => {
+          const lease = scene.held();
+          lease.over("taken");
+          return lease;
+        },
+      ],
+    ])("is not known to have landed where %s", async (_, make) => {
+      answerRelease({ retried: true });
+      expect(await failureOf(make().release(false))).toMatchObject(unknown);
+    });
+
+    it("is not known to have landed where its time was over when the answer came", async () => {
+      const lease = scene.held();
+      scene.store.update = async () => {
+        scene.clock.freeze(leaseDurationMs);
+        return { applied: false, item: undefined, retried: true };
+      };
+      expect(await failureOf(lease.release(false))).toMatchObject(unknown);
+    });
+
+    it("goes by the time that was left when its first try began", async () => {
+      const lease = scene.held();
+      scene.store.update = () => Promise.reject(new LeaseServiceError("LEASE_NO_ANSWER", "lost"));
+      await failureOf(lease.release(false));
+      answerRelease({});
+      scene.clock.freeze(leaseDurationMs - 1);
+      expect(await lease.release(false)).toEqual({ wasOurs: true, isRecorded: false });
+    });
   });
 });

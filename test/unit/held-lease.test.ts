@@ -1,17 +1,10 @@
 /** One lease's renewals: what they send, what they believe of the answers, and how the lease can be lost. */
 import { beforeEach, describe, expect, it } from "vitest";
-import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
-import { cooldownToken } from "../../packages/client/src/schema.ts";
+import type { HeldLease } from "../../packages/client/src/core/held-lease.ts";
+import type { TimedCall } from "../../packages/client/src/core/requests.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import type { Bounds } from "../../packages/client/src/store/timed-store.ts";
 import type { Item, UpdateResult } from "../../packages/client/src/store.ts";
-import {
-  failureOf,
-  itemKey,
-  type LeaseByHand,
-  leaseByHand,
-  leaseDurationMs,
-} from "../support/lease-by-hand.ts";
+import { itemKey, type LeaseByHand, leaseByHand, leaseDurationMs } from "../support/lease-by-hand.ts";
 import { said } from "../support/recomposed.ts";
 
 let scene: LeaseByHand;
@@ -22,9 +15,9 @@ beforeEach(async () => {
 
 /** Answers each renewal with the item as it would be, and what the test says of it; notes what was sent. */
 function answering(...changes: (Item | "gone")[]) {
-  const sent: { readonly write: Write; readonly bounds: Bounds }[] = [];
-  const send = async (write: Write, bounds: Bounds): Promise<UpdateResult> => {
-    sent.push({ write, bounds });
+  const sent: { readonly write: Write; readonly call: TimedCall }[] = [];
+  const send = async (write: Write, call: TimedCall): Promise<UpdateResult> => {
+    sent.push({ write, call });
     const change = changes.shift() ?? {};
     const { set } = said(write);
     const written = Object.fromEntries(Object.entries(set).map(([name, text]) => [name, JSON.parse(text)]));
@@ -53,15 +46,6 @@ describe("what is known of a lease", () => {
     expect(lease.believedUntil).toBe(scene.record.expiresAt - 2_000);
     scene.clock.jump(5_000);
     expect(lease.believedUntil).toBe(scene.record.expiresAt);
-  });
-
-  it("has no handle before somebody is given one", () => {
-    expect(scene.held().handles).toEqual([]);
-  });
-
-  it("protects nothing before something has confirmed it", () => {
-    expect(scene.held({}, false).deadline.remainingMs()).toBe(0);
-    expect(scene.held().deadline.remainingMs()).toBe(leaseDurationMs);
   });
 });
 
@@ -94,7 +78,6 @@ describe("a renewal", () => {
       ":version": 2,
       ":expiresAt": scene.record.expiresAt + 4_000,
     });
-    expect(sent[0]?.bounds.since).toMatchObject({ monotonic: 4_000 });
   });
 
   it.each([
@@ -103,43 +86,47 @@ describe("a renewal", () => {
     ["half of the lease where nothing has confirmed it", 8_000, false, 4_000],
   ])("takes no longer than %s", async (_, forMs, isConfirmed, withinMs) => {
     const lease = scene.held({ leaseDurationMs: 8_000 }, false);
-    if (isConfirmed)
-      lease.deadline.confirm({ since: scene.context.clock.moment(), forMs }, scene.record.expiresAt);
+    if (isConfirmed) lease.confirm({ since: scene.core.clock.moment(), forMs }, scene.record.expiresAt);
     const { sent, send } = answering();
     await lease.renew(send);
-    expect(sent[0]?.bounds.withinMs).toBe(withinMs);
+    scene.clock.freeze(withinMs);
+    expect(sent[0]?.call.isCurrent()).toBe(true);
+    scene.clock.freeze(1);
+    expect(sent[0]?.call.isCurrent()).toBe(false);
+  });
+
+  it("is not sent where the process froze while it was written", async () => {
+    const lease = scene.held();
+    const write = lease.form.renew.bind(lease.form);
+    lease.form.renew = (renewal) => {
+      scene.clock.freeze(leaseDurationMs / 2 + 1);
+      return write(renewal);
+    };
+    const isCurrent: boolean[] = [];
+    const { send } = answering();
+    await lease.renew((renewal, call) => {
+      isCurrent.push(call.isCurrent());
+      return send(renewal, call);
+    });
+    expect(isCurrent).toEqual([false]);
   });
 
   it("confirms the lease from the moment of its request, and tells so", async () => {
     const lease = scene.held({}, false);
     const { send } = answering();
-    await lease.renew((write, bounds) => {
+    await lease.renew((write, call) => {
       scene.clock.freeze(1_000);
-      return send(write, bounds);
+      return send(write, call);
     });
-    expect(lease.deadline.remainingMs()).toBe(leaseDurationMs - 1_000);
+    expect(lease.remainingMs()).toBe(leaseDurationMs - 1_000);
     expect(scene.events).toMatchObject([
       { type: "renewed", key: "k", owner: "me", fencingToken: scene.record.fencingToken },
     ]);
   });
 
-  it("is one write where nobody says how it is to be sent", async () => {
-    await scene.held().renew();
-    expect(scene.store.calls).toMatchObject([{ method: "update" }]);
-  });
-
-  it("is sent once for all who ask at the same time, and again for the next", async () => {
-    const lease = scene.held();
-    const { sent, send } = answering();
-    await Promise.all([lease.renew(send), lease.renew(send)]);
-    expect(sent).toHaveLength(1);
-    await lease.renew(send);
-    expect(sent).toHaveLength(2);
-  });
-
   it("is not sent for a lease that is lost", async () => {
     const lease = scene.held();
-    lease.deadline.end("taken");
+    lease.over("taken");
     const { sent, send } = answering();
     await expect(lease.renew(send)).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
     expect(sent).toEqual([]);
@@ -170,59 +157,7 @@ describe("a renewal that another process's has overtaken", () => {
     const { sent, send } = answering(...Array.from({ length: 6 }, () => ({ expiresAt: 1 })));
     const lease = scene.held();
     await expect(lease.renew(send)).rejects.toMatchObject({ code: "LEASE_CONFLICT" });
-    expect([sent.length, lease.deadline.lost]).toEqual([6, undefined]);
-  });
-});
-
-describe("a lease whose item does not show it any more", () => {
-  const lossOf = async (item: Item | undefined): Promise<unknown> => {
-    const lease = scene.held();
-    const send = async () => ({ applied: false, item, retried: false });
-    const error = await failureOf(lease.renew(send));
-    return [lease.deadline.lost, String((error as Error).message)];
-  };
-  const shown = () => scene.store.table.peek(itemKey) ?? {};
-
-  it("was taken, by the holder that it shows or by one that has gone", async () => {
-    const other = { ...shown(), token: "other", owner: "another" };
-    expect(await lossOf(other)).toEqual(["taken", expect.stringContaining('held by "another"')]);
-    expect(await lossOf({ ...itemKey, releasedToken: "other" })).toEqual(["taken", expect.any(String)]);
-  });
-
-  it("was taken, where it is one of several of an item, by nobody in particular", async () => {
-    const seat = { ...scene.record, seat: { kind: "permit", permits: 1 } } as const;
-    const lease = scene.held({ record: seat });
-    const item = { ...shown(), token: "other", owner: "another" };
-    const error = await failureOf(lease.renew(async () => ({ applied: false, item, retried: false })));
-    expect(error).toMatchObject({ reason: "taken" });
-    expect(String(error)).not.toContain("held by");
-  });
-
-  it("was taken where its token came back with another fencing token", async () => {
-    const back = { ...shown(), fence: scene.record.fencingToken + 1 };
-    expect(await lossOf(back)).toEqual(["taken", expect.any(String)]);
-  });
-
-  it("was released where the item says so, also while the lock is in its cooldown", async () => {
-    expect(await lossOf({ ...itemKey, releasedToken: scene.record.token })).toEqual([
-      "released",
-      expect.any(String),
-    ]);
-    const closed = { ...shown(), token: cooldownToken(scene.record.token) };
-    expect(await lossOf(closed)).toEqual(["released", expect.stringContaining('held by "me"')]);
-  });
-
-  it("has expired where ttl has removed the item", async () => {
-    expect(await lossOf(undefined)).toEqual(["expired", expect.any(String)]);
-  });
-
-  it("costs no request to release, which tells that it did nothing", async () => {
-    const lease = scene.held();
-    await failureOf(lease.renew(answering("gone").send));
-    scene.events.length = 0;
-    expect(await lease.release(true)).toEqual({ wasOurs: false, isRecorded: false });
-    expect(scene.store.calls).toEqual([]);
-    expect(scene.events).toMatchObject([{ type: "released", confirmed: false, heldMs: 0, owner: "me" }]);
+    expect([sent.length, lease.lost]).toEqual([6, undefined]);
   });
 });
 
@@ -231,8 +166,8 @@ describe("a mistake in the program during a heartbeat", () => {
     const mistake = new TypeError("no such thing");
     const lease = scene.held();
     lease.fail(mistake);
-    expect(lease.deadline.lost).toBe("failed");
-    expect(lease.deadline.error?.cause).toBe(mistake);
+    expect(lease.lost).toBe("failed");
+    expect(lease.error?.cause).toBe(mistake);
     expect(scene.events).toMatchObject([
       { type: "error", operation: "renew", error: mistake },
       { type: "lost" },
@@ -242,7 +177,7 @@ describe("a mistake in the program during a heartbeat", () => {
 
   it("is nothing to tell once the lease has ended", () => {
     const lease = scene.held();
-    lease.deadline.end("taken");
+    lease.over("taken");
     lease.fail(new TypeError("no such thing"));
     expect(types()).toEqual(["lost"]);
   });

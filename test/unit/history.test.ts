@@ -1,6 +1,6 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { type LeaseChange, LeaseOperator, leaseChanges, snapshotOf } from "@leasehold/client/admin";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf, scan } from "@leasehold/client/internal";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -48,9 +48,9 @@ function look(): void {
 /** Writes down what has been seen, and reads it back. */
 async function history(options = {}): Promise<LeaseChange[]> {
   look();
-  const { table } = internalsOf(clientOf("writer")).context;
+  const core = coreOf(clientOf("writer"));
   const put = async ({ pk, sk, ...content }: Item): Promise<void> => {
-    await table.update(setting({ pk: String(pk), sk: String(sk) }, content));
+    await core.update(setting({ pk: String(pk), sk: String(sk) }, content));
   };
   expect(await recordHistory({ put, retentionMs }, { Records: records })).toEqual({ batchItemFailures: [] });
   const found: LeaseChange[] = [];
@@ -166,7 +166,7 @@ describe("the history of a lock", () => {
     ]);
     expect(told(await history({ sinceMs: 11_000 }))).toEqual(["acquired c", "released c"]);
     const [item] = (
-      await internalsOf(clientOf("r")).context.table.scan({
+      await scan(coreOf(clientOf("r")), {
         filter: "begins_with(#sk, :h)",
         names: { "#sk": "sk" },
         values: { ":h": "~history#" },

@@ -5,7 +5,7 @@ import {
   HoldWatch,
   longestLookMs,
   nextLookMs,
-} from "../../packages/client/src/protocol/hold-estimate.ts";
+} from "../../packages/client/src/core/hold-estimate.ts";
 
 const estimateOf = (holds: readonly number[]): HoldEstimate | undefined =>
   holds.reduce<HoldEstimate | undefined>(estimateAfter, undefined);

@@ -1,7 +1,9 @@
-import { LeaseClient, type LeaseEvent, LeaseLostError } from "@leasehold/client";
+import { type Lease, LeaseClient, type LeaseEvent, LeaseLostError } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
+import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -60,11 +62,16 @@ describe("the holder's deadline", () => {
     expect(signal.reason).toMatchObject({ reason: "expired" });
   });
 
-  it("is noticed at once by whoever wakes from a freeze, before any timer has fired", async () => {
+  it.each<[string, (lease: Lease) => boolean]>([
+    ["held", ({ held }) => !held],
+    ["remainingMs()", (lease) => lease.remainingMs() === 0],
+    ["signal", ({ signal }) => signal.aborted],
+  ])("is noticed at once by who reads %s after a freeze, before any timer has fired", async (_, hasEnded) => {
     const lease = await client.acquire("k", { heartbeat: true });
     const { signal } = lease;
     clock.freeze(leaseDurationMs);
-    expect(lease.held).toBe(false);
+    expect(signal.aborted).toBe(false);
+    expect(hasEnded(lease)).toBe(true);
     expect(signal.aborted).toBe(true);
     await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
   });
@@ -91,10 +98,52 @@ describe("the holder's deadline", () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
+  it("has one timer, which does not keep the process alive, however often the lease is renewed", async () => {
+    const lease = await client.acquire("k");
+    const schedule = vi.spyOn(clock, "schedule");
+    for (let count = 0; count < 3; count += 1) await lease.renew();
+    expect(clock.pending).toBe(1);
+    const calls: readonly (readonly unknown[])[] = schedule.mock.calls;
+    const lasting = calls.filter(([, delayMs]) => delayMs === leaseDurationMs);
+    expect(lasting.map(([, , options]) => options)).toEqual(Array(3).fill({ background: true }));
+  });
+
   it("leaves no timer behind once the lease is released", async () => {
     const lease = await client.acquire("k", { heartbeat: true });
     await lease.release();
     expect(clock.pending).toBe(0);
+  });
+});
+
+describe("the end of a lease", () => {
+  const breakIt = async (): Promise<Lease> => {
+    const lease = await client.acquire("k");
+    await adminOf(client).forceRelease("k", { token: lease.token });
+    await new LeaseClient({ store, clock, owner: "b" }).acquire("k");
+    return lease;
+  };
+
+  it("comes once, with one error for all who ask, whatever comes later", async () => {
+    const lease = await breakIt();
+    const error = await lease.renew().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ key: "k", reason: "taken" });
+    expect(await lease.renew().catch((reason: unknown) => reason)).toBe(error);
+    expect(lease.signal.reason).toBe(error);
+    expect(await lease.release()).toBe(false);
+    await clock.advance(leaseDurationMs);
+    expect(lease.signal.reason).toBe(error);
+    expect(typeCount("lost")).toBe(1);
+  });
+
+  it("is known to the client before its signal aborts, which is one for all who read it", async () => {
+    const lease = await breakIt();
+    const { signal } = lease;
+    expect(lease.signal).toBe(signal);
+    const known: unknown[] = [];
+    signal.addEventListener("abort", () => known.push(client.held(), typeCount("lost")));
+    await lease.renew().catch(() => undefined);
+    expect(known).toEqual([[], 1]);
+    expect(lease.signal).toBe(signal);
   });
 });
 
@@ -151,29 +200,6 @@ describe("the heartbeat", () => {
     expect(store.count("update")).toBe(sent);
   });
 
-  it("sends leases that are due together in one call", async () => {
-    const others = ["b", "c"].map(
-      (owner) => new LeaseClient({ store, clock, owner, leaseDurationMs }), // their beats are their own clients'
-    );
-    await Promise.all(["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })));
-    await Promise.all(others.map((other, index) => other.acquire(`o${index}`)));
-    await clock.advance(3_000);
-    expect(
-      store.calls.filter((call) => call.method === "updateMany").map((call) => call.requests.length),
-    ).toEqual([3]);
-  });
-
-  it("settles one by one what the store leaves open", async () => {
-    const leases = await Promise.all(
-      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
-    );
-    store.updateMany = async (requests) => requests.map(() => undefined);
-    const before = store.count("update");
-    await clock.advance(3_000);
-    expect(store.count("update") - before).toBe(3);
-    expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
-  });
-
   it("cuts a hanging renewal off while there is time for others", async () => {
     await client.acquire("k", { heartbeat: true });
     store.next("hangs");
@@ -193,24 +219,6 @@ describe("the heartbeat", () => {
     };
     await clock.advance(3_500);
     expect(typeCount("renewed") - renewed).toBeGreaterThanOrEqual(3);
-  });
-
-  it("keeps two handles of one lease out of one batch, which would be refused as a whole", async () => {
-    const lease = await client.acquire("k1");
-    const adopted = [1, 2].map(() => client.adopt(lease.toJSON(), { heartbeat: true }));
-    await client.acquire("k2", { heartbeat: true });
-    await clock.advance(3_000);
-    const [batch] = store.calls.filter((call) => call.method === "updateMany");
-    expect(batch?.requests.map((request) => request.key.pk).sort()).toEqual(["k1", "k2"]);
-    expect(adopted.map((handle) => handle.held)).toEqual([true, true]);
-  });
-
-  it("brings beats together that are due at nearly the same time", async () => {
-    await client.acquire("k1", { heartbeat: true });
-    await clock.advance(500);
-    await client.acquire("k2", { heartbeat: true });
-    await clock.advance(2_500);
-    expect(store.count("updateMany")).toBe(1);
   });
 });
 
@@ -292,12 +300,22 @@ describe("a renewal that finds the lock without its token says why:", () => {
   it("taken, while another holds it", async () => {
     const lease = await adopted();
     await other().acquire("k");
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
+    await expect(lease.renew()).rejects.toMatchObject({
+      reason: "taken",
+      message: expect.stringContaining('held by "b"'),
+    });
   });
 
   it("taken, when another has held it and let it go", async () => {
     const lease = await adopted();
     await (await other().acquire("k")).release();
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
+  });
+
+  it("taken, when its own token has come back with another fencing token", async () => {
+    const lease = await adopted();
+    const { pk, sk, ...item } = store.table.peek(leaseItemKey("k")) ?? {};
+    put(store.table, "k", "lease", { ...item, fence: lease.fencingToken + 1 });
     await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
   });
 
@@ -310,7 +328,10 @@ describe("a renewal that finds the lock without its token says why:", () => {
   it("released, when it was let go early and the lock is still closed", async () => {
     const lease = await client.acquire("k", { lockAtLeastForMs: leaseDurationMs });
     await client.adopt(lease.toJSON()).release();
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+    await expect(lease.renew()).rejects.toMatchObject({
+      reason: "released",
+      message: expect.stringContaining('held by "a"'),
+    });
   });
 
   it("expired, when ttl has removed the item", async () => {
@@ -337,6 +358,14 @@ it("renewals at the same time share one request", async () => {
   const lease = await client.acquire("k");
   await Promise.all([lease.renew(), lease.renew(), lease.renew()]);
   expect(store.count("update")).toBe(2);
+  await lease.renew();
+  expect(store.count("update")).toBe(3);
+});
+
+it("an adopted lease is believed in for no more than its duration, whatever end its handle says", async () => {
+  const handle = (await client.acquire("k")).toJSON();
+  const adopted = client.adopt({ ...handle, expiresAt: handle.expiresAt + 60_000 });
+  expect(adopted.remainingMs()).toBe(leaseDurationMs);
 });
 
 it("an adopted lease with a heartbeat is renewed at once when little of it is left", async () => {

@@ -4,11 +4,9 @@ import {
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import type { Acquirer, HeldLease } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
-import { AttemptGate, type SlotCall } from "../../packages/jobs/src/runs/attempt-gate.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -56,91 +54,85 @@ beforeEach(() => {
 });
 
 describe("calls of one object with reentrant", () => {
-  interface Acquired {
-    readonly slot: string;
-    readonly resumes: boolean;
-    readonly waitMs: number | undefined;
-    readonly end: PromiseWithResolvers<HeldLease>;
-  }
-  let acquired: Acquired[];
-  let gate: AttemptGate;
-  const lease = {} as HeldLease;
-  const refused = new LeaseUnavailableError(job, undefined, 5);
-  const begin = (named: string, more: Partial<SlotCall> = {}) => {
-    const call = { key: job, slot: named, reentrant: true, resumes: true, waitMs: 500, ...more };
-    const work = Promise.withResolvers<string>();
-    const formOf = () => undefined;
-    const done = gate.run({ ...call, formOf } as unknown as SlotCall, () => work.promise);
-    done.catch(() => undefined);
-    return { done, work };
+  const again = { owner: "me", reentrant: true, waitMs: 500 } as const;
+  const other = "2025-12-31T22:00:00.000Z";
+  const fail = (): never => {
+    throw new Error("no");
   };
-  const seen = () => acquired.map(({ slot: named, resumes, waitMs }) => ({ slot: named, resumes, waitMs }));
-
-  beforeEach(() => {
-    acquired = [];
-    const acquire = (call: SlotCall & { readonly waitMs: number }): Promise<HeldLease> => {
-      const end = Promise.withResolvers<HeldLease>();
-      acquired.push({ slot: call.slot, resumes: call.resumes, waitMs: call.waitMs, end });
-      return end.promise;
-    };
-    gate = new AttemptGate({ acquire } as unknown as Acquirer);
-  });
+  /** Begins an attempt in another process, which does not end. */
+  const beginElsewhere = async (owner: string, of = slot): Promise<void> => {
+    void runsOf("elsewhere").run(of, never, { owner, reentrant: true });
+    await settled();
+    store.calls.length = 0;
+  };
 
   test("take over an attempt of their owner without waiting, and each slot for itself", async () => {
-    begin("one");
-    begin("two");
-    await settled();
-    expect(seen()).toEqual([
-      { slot: "one", resumes: true, waitMs: 0 },
-      { slot: "two", resumes: true, waitMs: 0 },
-    ]);
+    await beginElsewhere("me");
+    await beginElsewhere("me", other);
+    const runs = runsOf("a");
+    const attempts = [slot, other].map((of) => runs.run(of, ({ attempt }) => attempt, again));
+    expect(await Promise.all(attempts)).toEqual([2, 2]);
   });
 
   test("wait for other owners as usual when there is nothing to take over", async () => {
-    begin("one");
-    await settled();
-    acquired[0]?.end.reject(refused);
-    await settled();
-    expect(seen().slice(1)).toEqual([{ slot: "one", resumes: false, waitMs: 500 }]);
+    await beginElsewhere("you");
+    const outcome = failure(runsOf("a").run(slot, never, again));
+    let isOver = false;
+    void outcome.then(() => {
+      isOver = true;
+    });
+    await clock.advance(499);
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    expect(await outcome).toBeInstanceOf(LeaseUnavailableError);
   });
 
-  test("do not wait when they are not to", async () => {
-    const { done } = begin("one", { waitMs: 0 });
-    await settled();
-    acquired[0]?.end.reject(refused);
-    await expect(done).rejects.toBe(refused);
-    expect(acquired).toHaveLength(1);
+  test("do not try a second time when they are not to wait", async () => {
+    await beginElsewhere("you");
+    const error = await failure(runsOf("a").run(slot, never, { ...again, waitMs: 0 }));
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    expect(store.count("update")).toBe(1);
   });
 
   test("end with an error that is no refusal", async () => {
-    const { done } = begin("one");
-    await settled();
-    const error = new TypeError("a mistake");
-    acquired[0]?.end.reject(error);
-    await expect(done).rejects.toBe(error);
-    expect(acquired).toHaveLength(1);
+    const mistake = new TypeError("a mistake");
+    let tries = 0;
+    store.update = () => {
+      tries += 1;
+      return Promise.reject(mistake);
+    };
+    expect(await failure(runsOf("a").run(slot, never, again))).toBe(mistake);
+    expect(tries).toBe(1);
   });
 
   test("wait for the first try of an earlier call, and do not take over its attempt", async () => {
-    begin("one");
+    const update = store.update.bind(store);
+    const answer = Promise.withResolvers<void>();
+    let tries = 0;
+    store.update = async (...call) => {
+      tries += 1;
+      await answer.promise;
+      return await update(...call);
+    };
+    const runs = runsOf("a");
+    const work = Promise.withResolvers<string>();
+    const first = runs.run(slot, () => work.promise, again);
     await settled();
-    begin("one");
+    const second = failure(runs.run(slot, never, again));
     await settled();
-    expect(acquired).toHaveLength(1);
-    acquired[0]?.end.resolve(lease);
-    await settled();
-    expect(seen().slice(1)).toEqual([{ slot: "one", resumes: false, waitMs: 500 }]);
+    expect(tries).toBe(1);
+    answer.resolve();
+    await clock.advance(500);
+    expect(await second).toBeInstanceOf(LeaseUnavailableError);
+    work.resolve("done");
+    expect(await first).toBe("done");
   });
 
   test("may take over again when no other call for the slot is in progress", async () => {
-    const { done, work } = begin("one");
-    await settled();
-    acquired[0]?.end.resolve(lease);
-    work.resolve("done");
-    expect(await done).toBe("done");
-    begin("one");
-    await settled();
-    expect(seen()[1]).toEqual({ slot: "one", resumes: true, waitMs: 0 });
+    const runs = runsOf("a");
+    await failure(runs.run(slot, fail, again));
+    await beginElsewhere("me");
+    expect(await runs.run(slot, ({ attempt }) => attempt, again)).toBe(3);
   });
 });
 

@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
 import {
+  coreOf,
   InvalidOptionsError,
-  internalsOf,
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client/internal";
@@ -103,9 +103,9 @@ describe("the slots of a schedule", () => {
 });
 
 describe("a run, as its item shows it", () => {
-  const { detector } = internalsOf(
+  const { detector } = coreOf(
     new LeaseClient({ store: new MemoryLeaseStore(), clock: new ManualClock(now), owner: "reader" }),
-  ).context;
+  );
   const read = (more: object) =>
     readRun({ pk: "report", sk: `run#${since}`, attempt: 1, ...more }, { detector, maxAttempts: 3 });
   const lease = (expiresAt: number) => ({

@@ -6,6 +6,7 @@ import {
   SlotDoneError,
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type JobRun,
@@ -100,8 +101,8 @@ describe("requests", () => {
     expect(store.calls).toHaveLength(3);
   });
 
-  test("heartbeats of runs that are due together travel in one request, with their reports", async () => {
-    const runs = runsOf("a");
+  test("heartbeats of runs that share requests travel in one, with their reports", async () => {
+    const runs = runsOf("a", {}, { renewals: together() });
     const ends = Promise.withResolvers<void>();
     const slots = [1, 2, 3].map((hours) => new Date(clock.now() - hours * hourMs));
     const running = slots.map((at, index) =>

@@ -1,6 +1,6 @@
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { acquireAll, type LeaseGroup } from "@leasehold/client/group";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
@@ -75,7 +75,7 @@ it("the entries for a transaction of one's own are those of its leases, in their
 });
 
 it("renewals that cannot travel together wait behind those of leases that end sooner", async () => {
-  const { gate } = internalsOf(client).context;
+  const { gate } = coreOf(client);
   const group = await acquireAll(client, ["a", "b"]);
   // As many requests are under way as may be.
   const answered = Promise.withResolvers<void>();

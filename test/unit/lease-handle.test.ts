@@ -43,11 +43,12 @@ describe("a handle", () => {
     ["its payload", { page: 1 }, { data: { page: 1 } }],
     ["no payload where it has none", undefined, {}],
   ])("of a permit says what it takes, and %s", async (_, data, said) => {
-    const permit = await new Semaphore(client, "k", { permits: 3 }).acquire({ permits: 2, data });
+    const semaphore = new Semaphore(client, "k", { permits: 3 });
+    const permit = await semaphore.acquire({ permits: 2, data });
     const handle = permit.toJSON();
     expect(handle.sortKey).toBe("semaphore");
     expect(handle.seat).toStrictEqual({ kind: "permit", permits: 2, reentrant: false, ...said });
-    expect(client.adopt(handle).data).toEqual(data);
+    expect(semaphore.adopt(handle).data).toEqual(data);
   });
 });
 
@@ -63,9 +64,10 @@ describe("a handle of another version", () => {
     expect(adopted).toMatchObject({ token: lease.token, slot: "7", held: true });
     expect(adopted.toJSON()).not.toHaveProperty("region");
 
-    const permit = await new Semaphore(client, "s", { permits: 3 }).acquire({ permits: 2 });
+    const semaphore = new Semaphore(client, "s", { permits: 3 });
+    const permit = await semaphore.acquire({ permits: 2 });
     const { seat, ...handle } = permit.toJSON();
-    const other = client.adopt({ ...handle, seat: { ...seat, row: 4 } } as LeaseHandle);
+    const other = semaphore.adopt({ ...handle, seat: { ...seat, row: 4 } } as LeaseHandle);
     await other.renew();
     expect(await other.release()).toBe(true);
   });
@@ -83,9 +85,7 @@ describe("a handle of another version", () => {
       expect.objectContaining({
         code: "LEASE_INVALID_OPTIONS",
         option: "handle.format",
-        message: expect.stringMatching(
-          /is of another version of @leasehold\/client; allowed: 1, or none; upgrade/,
-        ),
+        allowed: "1",
       }),
     );
   });

@@ -1,9 +1,9 @@
 /** What a client remembers of leases stays bounded, and never forgets what is in use. */
 import { describe, expect, it } from "vitest";
-import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
-import { LeaseMemory } from "../../packages/client/src/protocol/lease-memory.ts";
+import type { Core } from "../../packages/client/src/core/core.ts";
+import { LeaseMemory } from "../../packages/client/src/core/lease-memory.ts";
 
-const client = {} as ProtocolContext;
+const client = {} as Core;
 
 /** Remembers when each value was made: the how-many-th of all. */
 function memory(isInUse?: (value: number) => boolean) {
@@ -20,7 +20,7 @@ describe("what is remembered of a lease", () => {
     const first = numbers.of(client, "k", "lease");
     expect(numbers.of(client, "k", "lease")).toBe(first);
     const others = [
-      numbers.of({} as ProtocolContext, "k", "lease"),
+      numbers.of({} as Core, "k", "lease"),
       numbers.of(client, "l", "lease"),
       numbers.of(client, "k", "semaphore"),
     ];

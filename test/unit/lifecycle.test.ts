@@ -2,14 +2,14 @@
 import { ClientClosedError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
 import {
+  type Held,
   Lifecycle,
   pauseWhileOpen,
   type Removal,
   sleepWhileOpen,
   whileOpen,
-} from "../../packages/client/src/protocol/lifecycle.ts";
+} from "../../packages/client/src/core/lifecycle.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
 let clock: ManualClock;
@@ -25,16 +25,12 @@ class Lease {
   lettingGo = 0;
   lost: string | undefined;
 
-  get deadline() {
-    return { lost: this.lost };
-  }
-
   letGo(): void {
     this.lettingGo += 1;
   }
 }
 
-const lease = () => new Lease() as Lease & HeldLease;
+const lease = () => new Lease() as Lease & Held;
 const removal = (key = "k"): Removal => ({ key, sortKey: "lease", expiresAt: 1_000 });
 const leftOf = (close: Promise<void>): Promise<unknown> =>
   close.then(

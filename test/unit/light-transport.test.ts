@@ -167,7 +167,7 @@ describe("an error of DynamoDB's", () => {
   it("names where it was asked", async () => {
     server.script(refuse("ResourceNotFoundException"));
     await expect(newStore().get(read, newCall())).rejects.toThrow(
-      `"leases" in the region eu-central-1 at ${server.url} does not exist`,
+      `"leases" in the region eu-central-1 at ${server.url}: table not found`,
     );
   });
 
@@ -325,7 +325,7 @@ describe.each(hostile)("where the answer is %s", (_name, reaction, code) => {
 it("an answer that is not DynamoDB's is shown by its beginning", async () => {
   server.script(html(403));
   await expect(newStore().get(read, newCall())).rejects.toThrow(
-    /check the endpoint and proxies .*status 403, text\/html, 33 characters that begin with "<html><body>Sign in/,
+    /request rejected .*status 403, text\/html, 33 characters that begin with "<html><body>Sign in/,
   );
 });
 

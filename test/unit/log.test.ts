@@ -231,7 +231,10 @@ it("a listener logs a client and a SingleFlight, beside other listeners, without
 
 it.each([
   [{ level: "trace" }, 'level is "trace"; allowed: debug, info, warn, error'],
-  [{ logger: { info: () => undefined } }, "logger lacks debug, warn, error"],
+  [
+    { logger: { info: () => undefined } },
+    "logger is an instance of Object; allowed: an object with the methods debug, info",
+  ],
   [{ console }, "options.console is not an option here"],
 ])("options that are none are refused: %o", (options, message) => {
   expect(() => logListener(options as never)).toThrow(message);

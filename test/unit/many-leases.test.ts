@@ -7,6 +7,7 @@ import {
   type UpdateRequest,
 } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { AgreeingStore, adoptMany } from "../support/agreeing-store.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -34,6 +35,7 @@ beforeEach(() => {
     clock,
     leaseDurationMs,
     randomness,
+    renewals: together(),
     onEvent: (event) => events.push(event),
   });
 });
@@ -162,13 +164,62 @@ describe("leases that are renewed in one batch", () => {
   });
 });
 
+describe("a heartbeat of leases that share requests", () => {
+  it("sends leases that are due together in one call", async () => {
+    const other = new LeaseClient({ store, clock, owner: "b", leaseDurationMs, renewals: together() });
+    await Promise.all(["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })));
+    // Its renewals are those of another client.
+    for (const key of ["o1", "o2"]) await other.acquire(key, { heartbeat: true });
+    await clock.advance(3_000);
+    expect(batches().map((keys) => keys.toSorted())).toContainEqual(["k1", "k2", "k3"]);
+    expect(batches()).toHaveLength(2);
+  });
+
+  it("settles one by one what the store leaves open", async () => {
+    const leases = await Promise.all(
+      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
+    );
+    store.updateMany = async (requests) => requests.map(() => undefined);
+    const before = store.count("update");
+    await clock.advance(3_000);
+    expect(store.count("update") - before).toBe(3);
+    expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
+  });
+
+  it("keeps two handles of one lease out of one batch, which would be refused as a whole", async () => {
+    const lease = await client.acquire("k1");
+    const adopted = [1, 2].map(() => client.adopt(lease.toJSON(), { heartbeat: true }));
+    await client.acquire("k2", { heartbeat: true });
+    await clock.advance(3_000);
+    expect(batches()[0]?.toSorted()).toEqual(["k1", "k2"]);
+    expect(adopted.map((handle) => handle.held)).toEqual([true, true]);
+  });
+
+  it("brings beats together that are due at nearly the same time", async () => {
+    await client.acquire("k1", { heartbeat: true });
+    await clock.advance(500);
+    await client.acquire("k2", { heartbeat: true });
+    await clock.advance(2_500);
+    expect(store.count("updateMany")).toBe(1);
+  });
+});
+
+it("leases that do not share requests are renewed with 1 request each, at the same times", async () => {
+  const alone = new LeaseClient({ store, clock, leaseDurationMs, randomness });
+  const leases = await Promise.all(["a", "b", "c"].map((key) => alone.acquire(key, { heartbeat: true })));
+  store.calls.length = 0;
+  await clock.advance(3_000);
+  expect(store.calls.map(({ method }) => method)).toEqual(["update", "update", "update"]);
+  expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
+});
+
 describe("a hundred and fifty thousand leases", () => {
   it("are renewed in batches, each in its time, and none is lost", { tags: ["long"] }, async () => {
     const count = 150_000;
     const agreeing = new AgreeingStore();
     const tally = new Map<string, number>();
     const onEvent = ({ type }: LeaseEvent): void => void tally.set(type, (tally.get(type) ?? 0) + 1);
-    const many = new LeaseClient({ store: agreeing, clock, randomness, onEvent });
+    const many = new LeaseClient({ store: agreeing, clock, randomness, renewals: together(), onEvent });
     const leases = await adoptMany(many, count, { leaseDurationMs: 3_600_000, heartbeat: 1_200_000 });
     await clock.advance(1_200_000);
     expect(tally.get("renewed")).toBe(count);

@@ -61,7 +61,7 @@ interface Case {
   readonly before?: () => Promise<unknown>;
   /** How long the call takes. */
   readonly takesMs?: number;
-  /** What the message has to say: the value, what is allowed, what to do. */
+  /** What the message has to say: the value, and what is allowed. */
   readonly says: readonly (string | RegExp)[];
 }
 
@@ -69,95 +69,58 @@ const cases: Case[] = [
   {
     wrote: "new LeaseClient({ tableName: process.env.UNSET })",
     call: () => new LeaseClient({ tableName: undefined } as Anything),
-    says: [
-      "tableName is undefined",
-      "a table's name (3 to 255",
-      "environment variable",
-      "LEASEHOLD_TABLE_NAME",
-      "not set",
-    ],
+    says: ["tableName is undefined", "a table's name (3 to 255"],
   },
   {
     wrote: 'new LeaseClient({ tableName: "" })',
     call: () => new LeaseClient({ tableName: "" }),
-    says: ['tableName is ""', "not set"],
+    says: ['tableName is ""', "a table's name (3 to 255"],
   },
   {
     wrote: "new LeaseClient({ store, tableName })",
     call: () => new LeaseClient({ store, tableName: "leases" }),
-    says: ["store is given beside tableName or dynamodb", "a store alone, or tableName"],
+    says: ["store is an instance of MemoryLeaseStore", "a store without tableName and dynamodb"],
   },
   {
     wrote: "acquire(key, { heartBeat: true })",
     call: acquire({ heartBeat: true }),
-    says: [
-      "options.heartBeat is not an option here",
-      "did you mean heartbeat?",
-      "leaseDurationMs, heartbeat, owner",
-    ],
-  },
-  {
-    wrote: "acquire(key, { ttl })",
-    call: acquire({ ttl: 5 }),
-    says: ["options.ttl", "did you mean leaseDurationMs?"],
-  },
-  {
-    wrote: "acquire(key, { leaseMs })",
-    call: acquire({ leaseMs: 5 }),
-    says: ["did you mean leaseDurationMs?"],
-  },
-  { wrote: "acquire(key, { timeoutMs })", call: acquire({ timeoutMs: 5 }), says: ["did you mean waitMs?"] },
-  {
-    wrote: "acquire(key, { lokAtLeastForMs })",
-    call: acquire({ lokAtLeastForMs: 5 }),
-    says: ["did you mean lockAtLeastForMs?"],
-  },
-  { wrote: "acquire(key, { wiatMs })", call: acquire({ wiatMs: 5 }), says: ["did you mean waitMs?"] },
-  {
-    wrote: "acquire(key, { xyz })",
-    call: acquire({ xyz: 5 }),
-    says: [/^(?!.*did you mean).*options\.xyz is not an option/],
+    says: ["options.heartBeat is not an option here", "leaseDurationMs, heartbeat, owner"],
   },
   {
     wrote: "new LeaseClient({ table })",
     call: () => new LeaseClient({ table: "leases" } as Anything),
-    says: ["options.table is not an option here", "did you mean tableName?"],
+    says: ["options.table is not an option here", "tableName, dynamodb"],
   },
   {
     wrote: "tryAcquire(key, { waitMs })",
     call: () => client.tryAcquire("k", { waitMs: 500 } as Anything),
-    says: [
-      "options.waitMs is not an option here",
-      "begins with try never waits",
-      "use the call without it, such as acquire",
-    ],
-  },
-  {
-    wrote: "semaphore.tryAcquire({ waitMs })",
-    call: () => new Semaphore(client, "k", { permits: 1 }).tryAcquire({ waitMs: 500 } as Anything),
-    says: ["begins with try never waits"],
+    says: ["options.waitMs is not an option here", "leaseDurationMs, heartbeat, owner"],
   },
   {
     wrote: "data of 500 KB",
     call: acquire({ data: "x".repeat(500_000) }),
-    says: ["data is 500002 bytes of JSON; allowed: at most 401408 bytes of JSON", "store it elsewhere"],
+    says: ["data is 500002 bytes of JSON; allowed: at most 401408 bytes"],
   },
   {
     wrote: "data of 300 KB with fair",
     call: acquire({ data: "x".repeat(300_000), order: fair() }),
-    says: ["data is 300002 bytes of JSON; allowed: at most 262144 bytes of JSON with fair"],
+    says: ["data is 300002 bytes of JSON; allowed: at most 262144 bytes with fair"],
   },
   {
     wrote: "data nested 20,000 deep",
     call: () => acquire({ data: Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 0) })(),
-    says: ["data nests more than 100 arrays and objects", "at most 100 levels"],
+    says: ["data.0.0.0.0", "is an instance of Array", "100 deep"],
   },
   {
     wrote: "data: { at: new Date() }",
     call: acquire({ data: { at: new Date(0) } }),
-    says: ["data.at is a Date", "plain objects, not instances of a class", "pass its toISOString()"],
+    says: ["data.at is an instance of Date", "arrays and plain objects"],
   },
-  { wrote: "data: { m: new Map() }", call: acquire({ data: { m: new Map() } }), says: ["data.m is a Map"] },
+  {
+    wrote: "data: { m: new Map() }",
+    call: acquire({ data: { m: new Map() } }),
+    says: ["data.m is an instance of Map"],
+  },
   {
     wrote: "acquireAll(client, [])",
     call: () => acquireAll(client, []),
@@ -181,47 +144,47 @@ const cases: Case[] = [
   {
     wrote: "signal: new AbortController()",
     call: acquire({ signal: new AbortController() }),
-    says: ["signal is an AbortController", "an AbortSignal", "pass controller.signal"],
+    says: ["signal is an instance of AbortController", "allowed: an AbortSignal"],
   },
   {
     wrote: "campaign({ signal: new AbortController() })",
     call: () => new Leader(client, "k").campaign({ signal: new AbortController() } as Anything),
-    says: ["signal is an AbortController", "pass controller.signal"],
+    says: ["signal is an instance of AbortController", "allowed: an AbortSignal"],
   },
   {
     wrote: "slot: new Date(NaN)",
     call: acquire({ slot: new Date(Number.NaN) }),
-    says: ["slot is an invalid Date", "a Date, or 1 to 255 printable ASCII characters"],
+    says: ["slot is an instance of Date", "a valid Date, or 1 to 255 printable ASCII characters"],
   },
-  { wrote: "slot: 7", call: acquire({ slot: 7 }), says: ["slot is 7; allowed: a Date, or 1 to 255"] },
+  { wrote: "slot: 7", call: acquire({ slot: 7 }), says: ["slot is 7; allowed: a valid Date, or 1 to 255"] },
   {
     wrote: "withLease(key)",
     call: () => (client as Anything).withLease("k"),
-    says: ["work is undefined", "a function of the lease"],
+    says: ["work is undefined; allowed: a function"],
   },
   {
     wrote: "waitMs: Infinity without a signal",
     call: acquire({ waitMs: Number.POSITIVE_INFINITY }),
-    says: ["waitMs is Infinity", "or Infinity beside a signal", "pass a signal that can end it"],
+    says: ["waitMs is Infinity", "or Infinity beside a signal"],
   },
   {
     wrote: "acquire(key) of a held lock",
     before: () => other().acquire("k"),
     call: acquire({}),
-    says: ['the lock "k" is held by "other" until 2026-', /try again in \d+ ms, or wait for it with waitMs$/],
+    says: ['the lock "k" is held by "other" until 2026-', /; try again in \d+ ms$/],
   },
   {
     wrote: "acquire(key, { waitMs: 200 }) of a held lock",
     before: () => other().acquire("k"),
     call: acquire({ waitMs: 200 }),
     takesMs: 200,
-    says: ['is held by "other"', "waited 200 ms", "wait longer with waitMs"],
+    says: ['is held by "other"', "waited 200 ms"],
   },
   {
     wrote: "acquire(key) of a lock that this very caller holds",
     before: () => client.acquire("k"),
     call: acquire({}),
-    says: ['held by "me"', "the holder is this caller's own owner", "an owner and reentrant: true"],
+    says: ['held by "me"', "its owner is the caller's own, see reentrant"],
   },
   {
     wrote: "acquire(key, { order: fair() }) of a lock that another holds",
@@ -238,7 +201,7 @@ const cases: Case[] = [
       await new FairLock(other(), "k").checkOut({ owner: "first" });
     },
     call: acquire({ order: fair() }),
-    says: ['the lock "k" is not held, with 2 waiting in turn'],
+    says: ['the lock "k" is not held; 2 wait in turn'],
   },
   {
     wrote: "a permit of a semaphore that has none left",
@@ -282,17 +245,13 @@ const cases: Case[] = [
     wrote: "a slot before one that is done",
     before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
     call: acquire({ slot: "2026-01-01" }),
-    says: [
-      'the slot "2026-01-01" of "k" is over',
-      'the later slot "2026-02-01" is done already',
-      "ask for a later one",
-    ],
+    says: ['the slot "2026-01-01" of "k" is over: "2026-02-01" is done'],
   },
   {
     wrote: "a slot that is done",
     before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
     call: acquire({ slot: "2026-02-01" }),
-    says: ['the slot "2026-02-01" of "k" is done already; ask for a later one'],
+    says: ['the slot "2026-02-01" of "k" is over: "2026-02-01" is done'],
   },
   {
     wrote: "adopt(the handle of a cooldown)",
@@ -302,21 +261,13 @@ const cases: Case[] = [
       await lease.release();
       return client.adopt({ ...handle, token: (await client.inspect("k"))?.token ?? "" });
     },
-    says: [
-      "handle.token is that of a lock that is in its cooldown (lockAtLeastForMs)",
-      "a lease that is held",
-    ],
+    says: ["handle.token is that of a cooldown; allowed: the token of a lease that is held"],
   },
   {
     wrote: "an item of another application under the key",
     before: async () => put(store, "k", "lease", { ...heldLease, version: "v1.2" }),
     call: acquire({}),
-    says: [
-      'the key "k" and the sort key "lease"',
-      'attribute version is "v1.2"',
-      "a whole number (N)",
-      "delete the item",
-    ],
+    says: ['the key "k" and the sort key "lease"', 'attribute version is "v1.2"', "a whole number (N)"],
   },
   {
     wrote: "a cache that throws",
@@ -338,21 +289,21 @@ const cases: Case[] = [
   {
     wrote: "clock: Date",
     call: () => new LeaseClient({ store, clock: { now: () => 0 } } as Anything),
-    says: ["clock lacks monotonic, schedule", "an object with the methods now, monotonic, schedule"],
+    says: ["clock is an instance of Object", "an object with the methods now, monotonic, schedule"],
   },
   {
     wrote: "store: new Map()",
     call: () => new LeaseClient({ store: new Map() } as Anything),
-    says: ["store lacks update, updateMany, transact, query, scan", "an object with the methods"],
+    says: ["store is an instance of Map", "an object with the methods update, updateMany, transact, get"],
   },
   {
     wrote: "randomness: Math.random",
     call: () => new LeaseClient({ store, randomness: Math.random } as Anything),
-    says: ["randomness is a Function", "an object with the methods token, fraction"],
+    says: ["randomness is an instance of Function", "an object with the methods token, fraction"],
   },
 ];
 
-describe("a message says what it is, what is allowed and what to do, where somebody writes", () => {
+describe("a message says what it is and what is allowed, where somebody writes", () => {
   it.each(cases)("$wrote", async ({ before, call, takesMs = 0, says }) => {
     await before?.();
     const message = await messageOf(call, takesMs);
@@ -549,28 +500,20 @@ describe("a table that cannot be used is named with its region and endpoint", ()
     Object.assign(Object.create(dynamodb), { send: () => Promise.reject(error) });
 
   it.each([
-    [
-      sdkError("ResourceNotFoundException", "not found"),
-      "LeaseTableError",
-      "check the region and the account",
-    ],
+    [sdkError("ResourceNotFoundException", "not found"), "LeaseTableError", ": table not found ("],
     [
       sdkError("ValidationException", "The provided key element does not match the schema"),
       "LeaseTableError",
-      "pk (S) and sk (S)",
+      ": table mismatch (",
     ],
-    [
-      sdkError("AccessDeniedException", "not authorized"),
-      "LeaseConfigurationError",
-      "check credentials and grants",
-    ],
-  ])("%s", async (error, name, advice) => {
+    [sdkError("AccessDeniedException", "not authorized"), "LeaseConfigurationError", ": access denied ("],
+  ])("%s", async (error, name, finding) => {
     const client = new LeaseClient({ tableName: "leases", dynamodb: failing(error) });
     const message = await messageOf(() => client.inspect("k"));
     expect(message).toContain(name);
     expect(message).toContain('"leases"');
     expect(message).toContain("in the region eu-west-1 at http://127.0.0.1:8123");
-    expect(message).toContain(advice);
+    expect(message).toContain(finding);
   });
 
   it.each([
@@ -580,7 +523,7 @@ describe("a table that cannot be used is named with its region and endpoint", ()
       0,
     ],
     ["hangs", undefined, 10_000],
-  ])("and one that %s is named with what to check", async (_, error, takesMs) => {
+  ])("and one that %s is named with the reason", async (_, error, takesMs) => {
     // As the SDK does, when its caller gives up.
     const hanging = ({ abortSignal }: { abortSignal: AbortSignal }): Promise<never> =>
       new Promise((_resolve, reject) => {
@@ -592,9 +535,7 @@ describe("a table that cannot be used is named with its region and endpoint", ()
     const far = Object.assign(Object.create(dynamodb), { send });
     const client = new LeaseClient({ tableName: "leases", dynamodb: far, clock });
     const message = await messageOf(() => client.inspect("k"), takesMs);
-    expect(message).toContain(
-      'LeaseServiceError: the table "leases" gave no answer: check the endpoint and the network',
-    );
+    expect(message).toContain('LeaseServiceError: the table "leases": no answer (');
     expect(message).toContain(error?.message ?? "no answer within 10000 ms");
   });
 
@@ -634,6 +575,6 @@ describe("a table that cannot be used is named with its region and endpoint", ()
 
 it("a refusal of a lock that was let go as the call gave up says so", () => {
   expect(new LeaseUnavailableError("k", undefined, 0).message).toBe(
-    'the lock "k" is no longer held, but this call had ended by then: try again in 0 ms, or wait for it with waitMs',
+    'the lock "k" is not held; try again in 0 ms',
   );
 });

@@ -221,14 +221,14 @@ describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => 
   }
 
   test.each<[string, LeaseLockOptions, string, RegExp]>([
-    ["a retry", {}, "job/a", /, or take over from the earlier attempt at this event.* with resume: true$/],
-    ["a retry beside once", { once: () => "1" }, "job/a", /, or wait for it with whenHeld: "wait"$/],
-    ["another event", {}, "somebody else", /, or wait for it with whenHeld: "wait"$/],
+    ["a retry", {}, "job/a", /; or take over from the earlier attempt at this event.* with resume: true$/],
+    ["a retry beside once", { once: () => "1" }, "job/a", /; or wait for it with whenHeld: "wait"$/],
+    ["another event", {}, "somebody else", /; or wait for it with whenHeld: "wait"$/],
     [
       "an event that has waited",
       { whenHeld: "wait" },
       "somebody else",
-      /: waited \d+ ms; try again in \d+ ms, or leave the wait more time with a smaller reserveMs/,
+      /; waited \d+ ms; try again in \d+ ms; or leave the wait more time with a smaller reserveMs/,
     ],
   ])("names options that the middleware takes, to %s", async (_who, options, holder, advice) => {
     const message = await refusal(options, holder);

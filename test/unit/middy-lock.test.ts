@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
@@ -252,13 +252,13 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     test("asks a holder again where the request to stop has failed", async () => {
       const { app, context, clock, client, other } = setUp({ whenHeld: "replace" });
       await other.acquire("job", { leaseDurationMs: 600_000 });
-      const { table } = internalsOf(client).context;
-      const update = table.update.bind(table);
+      const core = coreOf(client);
+      const update = core.update.bind(core);
       let asked = 0;
-      table.update = async (write, bounds) => {
+      core.update = async (write, budget) => {
         if (":revocation" in write.values) asked += 1;
         if (asked === 1) throw new LeaseServiceError("LEASE_THROTTLED", "too many requests");
-        return await update(write, bounds);
+        return await update(write, budget);
       };
       const answer = app({}, context(20_000)).catch((error: unknown) => error);
       await clock.advance(3_000);

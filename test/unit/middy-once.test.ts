@@ -241,7 +241,8 @@ test.each(Object.entries(ways))(
       store.delay = undefined;
       return "done";
     });
-    await expect(app({}, context())).rejects.toBeInstanceOf(TypeError);
-    expect(reason).toBeInstanceOf(TypeError);
+    const failed = { code: "LEASE_LOST", reason: "failed", cause: expect.any(TypeError) };
+    await expect(app({}, context())).rejects.toMatchObject(failed);
+    expect(reason).toMatchObject(failed);
   },
 );

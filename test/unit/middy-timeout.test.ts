@@ -4,7 +4,6 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { InvocationEndingError, type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
 import middy, { type MiddlewareObj } from "@middy/core";
 import { describe, expect, test } from "vitest";
-import { keepRenewing } from "../../packages/middy/src/heartbeat.ts";
 import { bench, type LambdaContext } from "./middy-support.ts";
 
 // Middy's early timeout is a timer of the machine's, and so are all clocks here.
@@ -100,7 +99,7 @@ test("a heartbeat that is ended while its renewal is under way renews no more", 
   const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
   const answered = Promise.withResolvers<void>();
   store.delay = () => answered.promise;
-  const end = keepRenewing(clock, lease, 10_000, () => undefined);
+  const end = lease.keepAlive(10_000);
   await clock.advance(10_000);
   end();
   answered.resolve();
@@ -114,7 +113,7 @@ test("a heartbeat whose renewal has failed leaves no timer behind when it is end
   const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
   const timers = clock.pending;
   store.delay = () => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too many requests"));
-  const end = keepRenewing(clock, lease, 10_000, () => undefined);
+  const end = lease.keepAlive(10_000);
   await clock.advance(15_000);
   end();
   expect(store.requests.length).toBeGreaterThan(2);

@@ -462,7 +462,10 @@ it("without an SDK it costs nothing and disturbs nothing", async () => {
 });
 
 it.each([
-  [{ tracerProvider: {} }, "tracerProvider lacks getTracer"],
+  [
+    { tracerProvider: {} },
+    "tracerProvider is an instance of Object; allowed: an object with the methods getTracer",
+  ],
   [{ meterProvider: 1 }, "meterProvider is 1; allowed: an object with the methods getMeter"],
   [{ keyDimension: "key" }, 'keyDimension is "key"; allowed: a function'],
   [{ traces: true }, "options.traces is not an option here"],

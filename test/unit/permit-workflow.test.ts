@@ -213,7 +213,7 @@ describe("a workflow with permits", () => {
       seat: { kind: "permit", permits: 1, reentrant: false },
       leaseDurationMs,
     });
-    expect(client.adopt(lease).fence().ExpressionAttributeValues).toEqual({
+    expect(semaphore(1).adopt(lease).fence().ExpressionAttributeValues).toEqual({
       ":leaseFence": { N: String(lease.fencingToken) },
     });
     const next = await semaphore(1).acquire();
@@ -225,7 +225,7 @@ describe("a workflow with permits", () => {
     const { lease } = JSON.parse(JSON.stringify(keepers()[0]?.input)) as {
       lease: Parameters<LeaseClient["adopt"]>[0];
     };
-    const adopted = client.adopt({ ...lease, version: lease.version + 1 });
+    const adopted = semaphore(1).adopt({ ...lease, version: lease.version + 1 });
     await adopted.renew();
     await clock.advance(beatMs);
     expect(taken()).toBe(1);
@@ -615,7 +615,7 @@ describe("expired permits", () => {
     // The look comes first, and then the renewal, by another process that adopted it.
     steps.answerLate("dynamodb:getItem", 1, 1_000);
     await clock.advance(0);
-    const adopted = client.adopt(lease.toJSON());
+    const adopted = semaphore(1).adopt(lease.toJSON());
     await adopted.renew();
     await clock.advance(1_000);
     const [execution] = steps.machines.executions(machine);

@@ -341,19 +341,19 @@ describe("waiting", () => {
 
 describe("at the worst moment", () => {
   it("a reader that wakes after its lease cannot be revived once a writer has passed it", async () => {
-    const client = clientOf("r");
-    const handle = (await new ReadWriteLock(client, "k").read()).toJSON();
+    const lock = lockOf("r");
+    const handle = (await lock.read()).toJSON();
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     const writer = await lockOf("w").write();
-    await expect(client.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
+    await expect(lock.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
     expect(writer.held).toBe(true);
   });
 
   it("a reader that is renewed while a writer judges it stays, and the writer does not get in", async () => {
-    const client = clientOf("r");
-    const handle = (await new ReadWriteLock(client, "k").read()).toJSON();
+    const lock = lockOf("r");
+    const handle = (await lock.read()).toJSON();
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    const revived = client.adopt(handle);
+    const revived = lock.adopt(handle);
     const { update } = store;
     let writes = 0;
     store.update = async (request, call) => {
@@ -484,8 +484,12 @@ describe("at the worst moment", () => {
     };
     expect(await lockOf("r2").tryRead()).toBeUndefined();
     await clock.advance(10_000 + clockSkewMs + 1);
-    expect((await lockOf("r3").tryRead())?.held).toBe(true);
+    const told: string[] = [];
+    const reader = await lockOf("r3", { onEvent: ({ type }) => told.push(type) }).tryRead();
+    expect(reader?.held).toBe(true);
     expect(writing.value).toBeUndefined();
+    // It has passed the intent, which was no hold.
+    expect(told).toEqual(["acquired"]);
   });
 
   it("a read whose answer was lost is taken back, and made anew by one that waits", async () => {

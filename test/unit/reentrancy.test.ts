@@ -123,6 +123,26 @@ describe("a lease that another caller of its owner shares", () => {
     expect(inner.toJSON().leaseDurationMs).toBe(60_000);
   });
 
+  it.each([
+    ["at that caller's interval where it is less than half of the lease", 4_999, [4_999, 9_998]],
+    ["every third of the lease where the interval is half of it", 5_000, [3_334, 6_668, 10_002]],
+    ["every third of the lease where the interval is longer", 14_000, [3_334, 6_668, 10_002]],
+    ["never where the caller wants no heartbeat", false as const, []],
+  ])("is renewed %s", async (_, heartbeat, times) => {
+    const randomness = { token: () => "t", fraction: () => 0 };
+    const own = new LeaseClient({ store, clock, owner: "task-1", leaseDurationMs, randomness });
+    await own.acquire("k", { ...again, leaseDurationMs: 10_000 });
+    const seen: number[] = [];
+    const update = store.update.bind(store);
+    store.update = (request, call) => {
+      seen.push(clock.monotonic());
+      return update(request, call);
+    };
+    await own.acquire("k", { ...again, heartbeat });
+    await clock.advance(11_000);
+    expect(seen).toEqual(times);
+  });
+
   it("is renewed once more where a renewal for the shorter time is under way", async () => {
     const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
     await clock.advance(1_000);

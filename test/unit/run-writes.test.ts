@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import {
   isBeyond,
   keepForSlot,
-  type Outcome,
+  type RunOutcome,
   recordOutcome,
   skip,
-  takeBack,
+  takeBackWrite,
 } from "../../packages/jobs/src/runs/expressions.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { said, setting } from "../support/recomposed.ts";
@@ -20,7 +20,7 @@ const ofLease = ["token", "version", "expiresAt", "leaseDurationMs", "data", "re
 describe("the write of an outcome", () => {
   const shown = { token: "t", fencingToken: 7 };
   const ending = { shown, now: 4_000, retentionMs: 2_000, slot: undefined, cooldown: undefined };
-  const outcomeOf = (outcome: Partial<Outcome>) => {
+  const outcomeOf = (outcome: Partial<RunOutcome>) => {
     const whole = { state: "failed", endedAt: 5, remark: undefined, progress: undefined } as const;
     return said(recordOutcome({ key: job, sortKey: key.sk }, ending, { ...whole, ...outcome }, slot));
   };
@@ -78,16 +78,16 @@ describe("the write that skips a slot", () => {
 
 describe("the write that takes a run back", () => {
   const run = { job, slot, attempt: 2, endedAt: 7, remark: "by mistake" };
-  const insistOn = (more: Partial<Parameters<typeof takeBack>[0]>) =>
-    said(takeBack({ ...run, ...more })).when;
+  const insistOn = (more: Partial<Parameters<typeof takeBackWrite>[0]>) =>
+    said(takeBackWrite({ ...run, ...more })).when;
 
   test("insists that the run is done, and that its end is the one that was read", () => {
-    expect(said(takeBack(run))).toEqual({
+    expect(said(takeBackWrite(run))).toEqual({
       set: { state: '"failed"', remark: '"by mistake"' },
       remove: ["doneSlot"],
       when: ["attribute_exists(doneSlot)", "attempt = 2", "endedAt = 7"],
     });
-    expect(takeBack(run)).toMatchObject({ key, returnsItem: true });
+    expect(takeBackWrite(run)).toMatchObject({ key, returnsItem: true });
   });
 
   test("insists that there was no attempt, and no end, where none was read", () => {

@@ -2,12 +2,12 @@
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
-import type { Prospect } from "../../packages/client/src/protocol/lease-form.ts";
+import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
+import type { Prospect } from "../../packages/client/src/core/form.ts";
 import { readRule } from "../../packages/client/src/read-write/read-write-lock.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
 import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
-import { type Bounds, SeatForm, type SeatTerms } from "../../packages/client/src/seats/seat-form.ts";
+import { SeatForm, type SeatLimits, type SeatTerms } from "../../packages/client/src/seats/seat-form.ts";
 import { askSeatToStop, breakSeat } from "../../packages/client/src/seats/seat-writes.ts";
 import type { Grant } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
@@ -36,8 +36,8 @@ beforeEach(() => {
 const formOf = ({
   bounds = {},
   ...terms
-}: Partial<Omit<SeatTerms, "bounds">> & { bounds?: Bounds }): SeatForm =>
-  new SeatForm({ key: "k", sortKey: "seats", kind: "permit", permits: 1, bounds: () => bounds, ...terms });
+}: Partial<Omit<SeatTerms, "bounds">> & { bounds?: SeatLimits }): SeatForm =>
+  new SeatForm({ key: "k", sortKey: "seats", kind: "permit", permits: 1, limits: () => bounds, ...terms });
 const semaphore = (most: number, permits = 1): SeatForm =>
   formOf({ permits, bounds: { permit: most - permits } });
 const reader = (reentrantOwner?: string): SeatForm =>
@@ -122,7 +122,7 @@ describe("bounds", () => {
   it("say whether several seats may join at once, beside those that stand", async () => {
     const permits = new SeatForm({
       ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1, capacity: 4 },
-      bounds: ({ permits: asked, capacity = 0 }) => ({ permit: capacity - asked }),
+      limits: ({ permits: asked, capacity = 0 }) => ({ permit: capacity - asked }),
     });
     expect(permits.shape).toBe("permit:1:4");
     take(permits, "a");
@@ -521,7 +521,7 @@ describe("an item that something else has written", () => {
   });
 
   it("is refused with what its seats take", () => {
-    expect(() => seatsIn(spoilt({ permits: 2 }))).toThrow("; allowed: 1, or no seat; ");
+    expect(() => seatsIn(spoilt({ permits: 2 }))).toThrow("; allowed: 1, or no seat");
   });
 
   it("shows its seats in the order in which they were taken, whatever order its attributes have", () => {

@@ -6,13 +6,14 @@ import {
   LeaseUnavailableError,
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it, test } from "vitest";
+import { callBudgetMs } from "../../packages/client/src/core/requests.ts";
 import {
   type PermitOptions,
   Semaphore,
   type SemaphoreOptions,
 } from "../../packages/client/src/semaphore/index.ts";
-import { callBudgetMs } from "../../packages/client/src/store/timed-store.ts";
 import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -93,8 +94,8 @@ describe("requests", () => {
     expect(store.count("get")).toBeLessThan(25);
   });
 
-  it("is 1 for each renewal of one semaphore, and 1 together for those of different ones", async () => {
-    const client = clientOf("a");
+  it("is 1 for each renewal of one semaphore, and 1 for those of different ones where they share requests", async () => {
+    const client = clientOf("a", { renewals: together() });
     for (const key of ["k", "k", "k2"]) {
       await new Semaphore(client, key, { permits: 2 }).acquire({ heartbeat: true });
     }
@@ -118,7 +119,7 @@ describe("a permit", () => {
 
   it("is adopted from its handle by another process, with its payload", async () => {
     const lease = await semaphoreOf("a").acquire({ permits: 2, data: { page: 1 } });
-    const adopted = clientOf("z").adopt(JSON.parse(JSON.stringify(lease)));
+    const adopted = semaphoreOf("z").adopt(JSON.parse(JSON.stringify(lease)));
     await adopted.renew();
     expect(sortKeyOf(adopted)).toBe("semaphore");
     expect((await semaphoreOf("b").inspect()).held).toMatchObject([
@@ -136,10 +137,19 @@ describe("a permit", () => {
     const seat = { kind: "permit", permits: 1, reentrant: false } as const;
     for (const wrong of [{ kind: "seat" }, { permits: -1 }, { reentrant: 1 }, { data: 3n }]) {
       const changed = { ...handle, seat: { ...seat, ...wrong } } as never;
-      expect(() => clientOf("z").adopt(changed)).toThrow(
+      expect(() => semaphoreOf("z").adopt(changed)).toThrow(
         expect.objectContaining({ code: "LEASE_INVALID_OPTIONS" }),
       );
     }
+  });
+
+  it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {
+    const lease = await semaphoreOf("a").acquire();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    await semaphoreOf("b").acquire({ permits: 3 });
+    const error = await semaphoreOf("a").adopt(lease.toJSON()).renew().catch(String);
+    expect(error).toContain("LeaseLostError");
+    expect(error).not.toContain("held by");
   });
 
   it("is broken and asked to stop by its sort key and token, and found by the client's lists", async () => {
@@ -545,7 +555,7 @@ describe("a refusal says", () => {
 describe("a pause", () => {
   it("is refused as such where nothing is held, and not as a permit that was given back meanwhile", async () => {
     await expect(semaphoreOf("a", 0).acquire()).rejects.toThrow(
-      'the semaphore "k", paused with permits: 0, is not held: try again in 60000 ms, or wait for it with waitMs',
+      'the semaphore "k", paused with permits: 0, is not held; try again in 60000 ms',
     );
   });
 

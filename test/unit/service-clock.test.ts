@@ -3,7 +3,7 @@ import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leas
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { CallBudget } from "../../packages/client/src/store/timed-store.ts";
+import { TimedCall } from "../../packages/client/src/core/requests.ts";
 import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -88,7 +88,7 @@ describe("the service's time", () => {
   it("counts from when a call's last attempt was sent at the latest, and from its answer at the earliest", () => {
     const machine = new Machine();
     const clock = clockOf(machine);
-    const call = new CallBudget(clock, {});
+    const call = new TimedCall(clock, {});
     machine.trueMs = 4_000;
     expect(call.isCurrent()).toBe(true);
     const answered = call.timed();

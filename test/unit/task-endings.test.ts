@@ -1,10 +1,8 @@
 import { LeaseClient, type LeaseEvent, LeaseLostError, LeaseServiceError } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { endedTask } from "../../packages/jobs/src/tasks/ended.ts";
-import { HeldClaim } from "../../packages/jobs/src/tasks/held-claim.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "../support/admin.ts";
@@ -263,38 +261,25 @@ describe("a client that is closed", () => {
 });
 
 describe("a claim that is released like any lease", () => {
-  const claimOf = (): HeldClaim => {
-    const { context } = internalsOf(clientOf("a"));
-    const record = {
-      ...{ key: "set", sortKey: "task#1", owner: "a", token: "token", version: 1, fencingToken: 1 },
-      ...{ acquiredAt: clock.now(), expiresAt: clock.now() + leaseDurationMs, leaseDurationMs },
-      ...{ inCooldown: false, reentrant: false, data: undefined, revocation: undefined },
-    };
-    const belief = { since: context.clock.moment(), forMs: leaseDurationMs };
-    const terms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
-    return new HeldClaim(context, terms, belief);
-  };
-
-  test("gives its task back, and records no slot", async () => {
-    const claim = claimOf();
-    claim.releaseBy(async () => true);
-    expect(await claim.release()).toEqual({ wasOurs: true, isRecorded: false });
-  });
-
-  test("tells whether the task was still its worker's", async () => {
+  test("gives its task back, and tells whether that was still its worker's", async () => {
     const client = clientOf("a");
     await claimedBy(client);
-    const [first] = internalsOf(client).context.lifecycle.held;
-    expect(await first?.release(false)).toMatchObject({ wasOurs: true });
+    const [first] = client.held();
+    expect(await first?.release()).toBe(true);
     await claimedBy(client, { heartbeat: false });
-    const [second] = internalsOf(client).context.lifecycle.held;
+    const [second] = client.held();
     const sortKey = openTaskKey("set", "1").sk;
     await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
-    expect(await second?.release(false)).toMatchObject({ wasOurs: false });
+    expect(await second?.release()).toBe(false);
   });
 
-  test("is not known to be its caller's before there is a task", async () => {
-    expect(await claimOf().release()).toEqual({ wasOurs: false, isRecorded: false });
+  test("records no slot", async () => {
+    const client = clientOf("a");
+    await claimedBy(client);
+    const [lease] = client.held();
+    expect(await lease?.complete()).toBe(true);
+    expect(open()).not.toHaveProperty("doneSlot");
+    expect((await claimed("next")).id).toBe("1");
   });
 });
 

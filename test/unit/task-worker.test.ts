@@ -1,5 +1,5 @@
 import { LeaseClient, LeaseServiceError } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { WorkOptions } from "../../packages/jobs/src/index.ts";
@@ -33,7 +33,7 @@ const workerOf = (options: WorkOptions): Worker => {
   // Then no interval has a jitter, and workers wake 25 ms after the time that they wait for.
   const randomness = { token: () => "token", fraction: () => 0.5 };
   const client = new LeaseClient({ store: new MemoryLeaseStore(), clock, owner: "a", randomness });
-  return new Worker(internalsOf(client).context, checkWorkOptions({ pollMs, ...options }), {
+  return new Worker(coreOf(client), checkWorkOptions({ pollMs, ...options }), {
     get snapshot() {
       return snapshot;
     },

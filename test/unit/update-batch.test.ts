@@ -2,10 +2,10 @@
 import { LeaseServiceError, type UpdateResult } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
-import { UpdateBatch } from "../../packages/client/src/protocol/update-batch.ts";
+import { RequestGate } from "../../packages/client/src/core/request-gate.ts";
+import { type CallBudget, TimedCall } from "../../packages/client/src/core/requests.ts";
+import { UpdateBatch } from "../../packages/client/src/core/update-batch.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -22,8 +22,8 @@ beforeEach(() => {
   batch = newBatch();
 });
 
-const newBatch = (): UpdateBatch =>
-  new UpdateBatch({ table: new TimedStore(store, serviceClock), gate: new RequestGate(clock) }, 0);
+const newBatch = (): UpdateBatch => new UpdateBatch({ store, gate: new RequestGate(clock) }, 0);
+const within = (budget: CallBudget = {}): TimedCall => new TimedCall(serviceClock, budget);
 const write = (pk: string, value = 1): Write =>
   setting({ pk, sk: "lease" }, { value }).and({ when: "#value <> :value" });
 /** Each request with the keys that it writes. */
@@ -36,31 +36,30 @@ const outcomeOf = (call: Promise<UpdateResult>): Promise<unknown> =>
 describe("writes of a batch", () => {
   it("travel together, and each has its own result", async () => {
     store.table.updateNow({ ...request("b"), condition: "attribute_not_exists(#value)" });
-    const results = ["a", "b", "c"].map((pk) => batch.update(write(pk), {}));
+    const results = ["a", "b", "c"].map((pk) => batch.update(write(pk), within()));
     expect(sent()).toEqual([]);
     await batch.send();
     expect(sent()).toEqual(["updateMany a b c"]);
     expect((await Promise.all(results)).map(({ applied }) => applied)).toEqual([true, false, true]);
-    expect(clock.pending).toBe(0);
   });
 
   it("are no batch where there is one of them, and nothing where there is none", async () => {
     await batch.send();
     expect(sent()).toEqual([]);
     batch = newBatch();
-    const result = batch.update(write("a"), {});
+    const result = batch.update(write("a"), within());
     await batch.send();
     expect(sent()).toEqual(["update a"]);
     expect((await result).applied).toBe(true);
   });
 
   it("are sent alone where they are the second of their item, or come too late", async () => {
-    const first = batch.update(write("a"), {});
-    const second = batch.update(write("a", 2), {});
+    const first = batch.update(write("a"), within());
+    const second = batch.update(write("a", 2), within());
     await settled();
     expect(sent()).toEqual(["update a"]);
     await batch.send();
-    const late = batch.update(write("b"), {});
+    const late = batch.update(write("b"), within());
     await settled();
     expect(sent()).toEqual(["update a", "update a", "update b"]);
     expect(await Promise.all([first, second, late])).toMatchObject([{}, {}, { applied: true }]);
@@ -68,8 +67,8 @@ describe("writes of a batch", () => {
 
   it("tell the service's time with their one answer", async () => {
     store.time = () => ({ earliest: 5_000, latest: 6_000 });
-    void batch.update(write("a"), {});
-    void batch.update(write("b"), {});
+    void batch.update(write("a"), within());
+    void batch.update(write("b"), within());
     expect(serviceClock.earliest()).toBeUndefined();
     await batch.send();
     expect(serviceClock.earliest()).toBe(5_000);
@@ -82,16 +81,7 @@ const request = (pk: string) => ({
 });
 
 describe("a batch that fails", () => {
-  const both = () => ["a", "b"].map((pk) => outcomeOf(batch.update(write(pk), {})));
-
-  it("because the service is in trouble is not repeated", async () => {
-    store.next("throttled");
-    const outcomes = both();
-    await batch.send();
-    const throttled = { failed: expect.objectContaining({ code: "LEASE_THROTTLED" }) };
-    expect(await Promise.all(outcomes)).toEqual([throttled, throttled]);
-    expect(sent()).toEqual(["updateMany a b"]);
-  });
+  const both = () => ["a", "b"].map((pk) => outcomeOf(batch.update(write(pk), within())));
 
   it("because it was rejected is sent again, each write alone, for one of them may be at fault", async () => {
     store.next("rejected");
@@ -99,24 +89,6 @@ describe("a batch that fails", () => {
     await batch.send();
     expect(await Promise.all(outcomes)).toMatchObject([{ applied: true }, { applied: true }]);
     expect(sent()).toEqual(["updateMany a b", "update a", "update b"]);
-  });
-
-  it("by a mistake in the program is a mistake in each of them", async () => {
-    const mistake = new TypeError("no such thing");
-    store.updateMany = () => Promise.reject(mistake);
-    const outcomes = both();
-    await batch.send();
-    expect(await Promise.all(outcomes)).toEqual([{ failed: mistake }, { failed: mistake }]);
-    expect(sent()).toEqual([]);
-  });
-
-  it("in one write by the service's trouble leaves that one to its caller", async () => {
-    const throttled = new LeaseServiceError("LEASE_THROTTLED", "no");
-    store.updateMany = async () => [throttled, { applied: true, item: undefined, retried: false }];
-    const outcomes = both();
-    await batch.send();
-    expect(await Promise.all(outcomes)).toMatchObject([{ failed: throttled }, { applied: true }]);
-    expect(sent()).toEqual([]);
   });
 
   it("in a write alone by a store that throws at once is that write's failure", async () => {
@@ -151,8 +123,8 @@ describe("a write that is not awaited any longer", () => {
       return [refused, refused];
     };
     const caller = new AbortController();
-    const left = outcomeOf(batch.update(write("a"), { signal: caller.signal }));
-    const other = outcomeOf(batch.update(write("b"), {}));
+    const left = outcomeOf(batch.update(write("a"), within({ signal: caller.signal })));
+    const other = outcomeOf(batch.update(write("b"), within()));
     const sending = batch.send();
     const reason = new Error("enough");
     caller.abort(reason);
@@ -166,16 +138,6 @@ describe("a write that is not awaited any longer", () => {
     expect(sent()).toEqual(["update b"]);
   });
 
-  it("ends the batch with its reason where it is the last", async () => {
-    store.weather = "hangs";
-    const outcomes = ["a", "b"].map((pk) => outcomeOf(batch.update(write(pk), { withinMs: 2_000 })));
-    const sending = batch.send();
-    await clock.advance(2_000);
-    await sending;
-    const unanswered = { failed: expect.objectContaining({ code: "LEASE_NO_ANSWER" }) };
-    expect(await Promise.all(outcomes)).toEqual([unanswered, unanswered]);
-  });
-
   it("is current only as long as every one that still waits is", async () => {
     let isCurrent: (() => boolean) | undefined;
     store.updateMany = async (_, call) => {
@@ -183,8 +145,8 @@ describe("a write that is not awaited any longer", () => {
       return new Promise(() => undefined);
     };
     const caller = new AbortController();
-    void outcomeOf(batch.update(write("a"), { withinMs: 500, signal: caller.signal }));
-    void outcomeOf(batch.update(write("b"), { withinMs: 2_000 }));
+    void outcomeOf(batch.update(write("a"), within({ withinMs: 500, signal: caller.signal })));
+    void outcomeOf(batch.update(write("b"), within({ withinMs: 2_000 })));
     void batch.send();
     expect(isCurrent?.()).toBe(true);
     clock.freeze(501);

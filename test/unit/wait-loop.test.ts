@@ -1,13 +1,13 @@
 /** One caller's wait for one lease: when it tries, when it only looks, and when it gives up. */
 import { LeaseClient, type LeaseRecord, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { Granted, Refused } from "../../packages/client/src/protocol/acquire-attempt.ts";
-import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
-import type { Prospect } from "../../packages/client/src/protocol/lease-form.ts";
-import { LockForm } from "../../packages/client/src/protocol/lock-form.ts";
-import { RetryLoop, unordered, WaitBudget } from "../../packages/client/src/protocol/wait-loop.ts";
+import type { Granted, Refused } from "../../packages/client/src/core/attempt.ts";
+import type { Core } from "../../packages/client/src/core/core.ts";
+import type { Prospect } from "../../packages/client/src/core/form.ts";
+import { LockForm } from "../../packages/client/src/core/lock-form.ts";
+import { RetryLoop, unordered, WaitBudget } from "../../packages/client/src/core/wait-loop.ts";
 import { failureOf } from "../support/lease-by-hand.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -16,12 +16,12 @@ const retry = { strategy: "fixed", delayMs: 1_000 } as const;
 
 let clock: ManualClock;
 let store: ScriptedStore;
-let context: ProtocolContext;
+let core: Core;
 
 beforeEach(() => {
   clock = new ManualClock();
   store = new ScriptedStore();
-  ({ context } = internalsOf(new LeaseClient({ store, clock })));
+  core = coreOf(new LeaseClient({ store, clock }));
 });
 
 const record = {
@@ -62,7 +62,7 @@ function waitFor(
 ) {
   const contended: unknown[] = [];
   const call = { key: "k", sortKey: "lease", owner: "me", reentrant: false, waitMs, retry, signal };
-  const loop = unordered.begin(context, form, call as never);
+  const loop = unordered.begin(core, form, call as never);
   expect(loop).toBeInstanceOf(RetryLoop);
   const outcome = loop.grant(script.attempt as never, (holder) => contended.push(holder));
   return { outcome, contended };
@@ -85,13 +85,13 @@ describe("the time of a wait", () => {
   });
 
   it("bounds a look, which takes 10 s at most and ends with its caller's signal", async () => {
-    const get = vi.spyOn(context.table, "get");
-    const pass = vi.spyOn(context.gate, "pass");
+    const get = vi.spyOn(core, "get");
+    const pass = vi.spyOn(core.gate, "pass");
     const { signal } = new AbortController();
     const script = scripted([refused(blockedFor(50_000))], [blockedFor(50_000)]);
     void failureOf(waitFor(script, { waitMs: 12_000, signal }).outcome);
     await clock.advance(11_500);
-    expect(get.mock.calls.map(([, bounds]) => bounds?.withinMs)).toEqual([
+    expect(get.mock.calls.map(([, budget]) => budget?.withinMs)).toEqual([
       ...[10_000, 10_000, 9_000, 8_000, 7_000, 6_000, 5_000, 4_000, 3_000, 2_000, 1_000],
     ]);
     expect(get.mock.calls[0]?.[1]?.signal).toBe(signal);
@@ -156,14 +156,11 @@ describe("a caller that waits", () => {
       [refused(blockedFor(600_000, { blocker: { ...record, acquiredAt: begun - 60_000 } }))],
       [blockedFor(600_000, { blocker: { ...record, fencingToken: 2, acquiredAt: begun } })],
     );
-    const loop = new RetryLoop(
-      { ...context, randomness: { ...context.randomness, fraction: () => 0 } },
-      form,
-      {
-        ...{ key: "k", sortKey: "lease", owner: "me", reentrant: false, waitMs: 600_000, signal: undefined },
-        retry: { strategy: "untilExpiry" },
-      },
-    );
+    const randomness = { token: () => "mine", fraction: () => 0 };
+    const loop = new RetryLoop(coreOf(new LeaseClient({ store, clock, randomness })), form, {
+      ...{ key: "k", sortKey: "lease", owner: "me", reentrant: false, waitMs: 600_000, signal: undefined },
+      retry: { strategy: "untilExpiry" },
+    });
     void failureOf(loop.grant(script.attempt, () => undefined));
     await clock.advance(70_000);
     // Holds last for a minute: after the first look the next one comes twice the spread before its end.

@@ -6,7 +6,7 @@ import { runCommandLine } from "@leasehold/cli";
 import type { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { chromium } from "playwright-core";
@@ -23,13 +23,13 @@ export async function screenshots(client: LeaseClient, folder: string): Promise<
   const waits = await fill(client, waiting.signal);
   const interruption = new AbortController();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const { context } = internalsOf(client);
+  const { store, tableName } = coreOf(client);
   const served = runCommandLine(["console", "--port", "0", "--write", "--every", "1h"], {
     stdin,
     stdout,
     stderr,
-    env: { LEASEHOLD_TABLE_NAME: context.table.tableName, USER: "alice" },
-    open: async () => context.table.store,
+    env: { LEASEHOLD_TABLE_NAME: tableName, USER: "alice" },
+    open: async () => store,
     signals: { signal: interruption.signal, redirect: () => () => {} },
   });
   const address = await new Promise<string>((resolve) =>

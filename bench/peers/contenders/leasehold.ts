@@ -2,6 +2,7 @@
 import { type AcquireOptions, LeaseClient } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { LeaseClient as LightClient, type LightStoreOptions, lightStore } from "@leasehold/client/light";
+import { together } from "@leasehold/client/together";
 import type { Contender, HeldLock, Holding, LockClient, Place } from "../contender.ts";
 
 /** Nobody gives up before the measurement ends. */
@@ -30,7 +31,7 @@ class Leases implements LockClient {
 
 function bySdk({ dynamodb, leaseTable }: Place, holding: Holding, options: AcquireOptions = {}): Leases {
   const { leaseDurationMs, heartbeatMs: heartbeat = false } = holding;
-  const client = new LeaseClient({ tableName: leaseTable, dynamodb, leaseDurationMs });
+  const client = new LeaseClient({ tableName: leaseTable, dynamodb, leaseDurationMs, renewals: together() });
   return new Leases(client, { heartbeat, ...options });
 }
 
@@ -48,7 +49,7 @@ export const leaseholdLight: Contender = {
   open: ({ clientConfig, leaseTable }, { leaseDurationMs, heartbeatMs: heartbeat = false }) => {
     const settings = clientConfig as Pick<LightStoreOptions, "endpoint" | "region" | "credentials">;
     const store = lightStore({ ...settings, tableName: leaseTable });
-    return new Leases(new LightClient({ store, leaseDurationMs }), { heartbeat });
+    return new Leases(new LightClient({ store, leaseDurationMs, renewals: together() }), { heartbeat });
   },
 };
 

@@ -2,11 +2,11 @@
 
 import { hostname, userInfo } from "node:os";
 import { parseArgs } from "node:util";
-import type { Clock } from "@leasehold/client";
+import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command } from "./command.ts";
 import { type CommandEntry, commands } from "./commands/index.ts";
-import { type Connection, connect, type OpenStore, openStore } from "./connection.ts";
+import { type Connection, connect, type OpenStore, openStore, ownCommand } from "./connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf, UsageError } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
 import { helpOf, overview } from "./help.ts";
@@ -105,7 +105,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     if (terminal.failure === undefined) return code;
     throw new CommandError(`stdout cannot be written: ${terminal.failure.message}`, exitCodes.file);
   } catch (error) {
-    return report(error, terminal, signal, isVerbose);
+    return report(error, terminal, surroundings, isVerbose);
   } finally {
     // Ignored: a connection that failed has been reported.
     const opened = await connection?.catch(() => undefined);
@@ -178,11 +178,18 @@ function checkUsage(
 }
 
 /** Reports an error. A fault of this program shows its stack. */
-function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbose: boolean): number {
+function report(
+  error: unknown,
+  terminal: Terminal,
+  { env, signals: { signal } }: Surroundings,
+  isVerbose: boolean,
+): number {
   if (error instanceof DryRunEnd) return exitCodes.done;
   if (signal.aborted) return exitCodeOfAbort(signal);
   const code = exitCodeOf(error);
   terminal.complain(`leasehold: ${shownLines(messageOf(error))}`);
+  const { code: name, docs } = Object(error) as Partial<LeaseError>;
+  if (docs !== undefined) terminal.say(`${ownCommand(env)} help errors ${name} says what to do`);
   if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));
   return code;
 }

@@ -1,3 +1,14 @@
+export type {
+  CommandValues,
+  ConditionCheckOptions,
+  Fence,
+  FenceOptions,
+  LeaseConditionCheck,
+  ValueFormat,
+} from "./core/fencing.ts";
+export { Lease } from "./core/lease.ts";
+export type { AcquireTrace } from "./core/tracing.ts";
+export { LeaseConfigurationError, LeaseTableError } from "./dynamodb/errors.ts";
 export { LeaseClient } from "./dynamodb/lease-client.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "./dynamodb/table.ts";
 export { brandClass } from "./errors/brand.ts";
@@ -5,14 +16,12 @@ export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors
 export {
   InvalidOptionsError,
   LeaseAbortedError,
-  LeaseConfigurationError,
   LeaseError,
   type LeaseErrorCode,
   LeaseItemError,
   LeaseLostError,
   type LeaseLostReason,
   LeaseServiceError,
-  LeaseTableError,
   LeaseUnavailableError,
   type RefusalDetails,
   SlotDoneError,
@@ -35,30 +44,20 @@ export type {
   TakeoverReason,
   UnreadableEvent,
 } from "./events.ts";
-export type {
-  CommandValues,
-  ConditionCheckOptions,
-  Fence,
-  FenceOptions,
-  LeaseConditionCheck,
-  ValueFormat,
-} from "./fencing.ts";
-export { Lease, type LeaseHandle } from "./lease.ts";
 export type { LeaseState } from "./lease-state.ts";
+export type { LeaseHandle } from "./options/check-handle.ts";
 export type {
   AcquireOptions,
   CloseOptions,
   DynamoDBSender,
   HoldOptions,
   LeaseClientOptions,
+  Renewals,
   TryAcquireOptions,
   WaitOptions,
+  WaitOrder,
 } from "./options/options.ts";
-export type { Randomness } from "./protocol/context.ts";
-export type { AcquireTrace } from "./protocol/tracing.ts";
-export type { WaitOrder } from "./protocol/wait-order.ts";
-export type { LeaseRecord, Pause } from "./record.ts";
-export type { Seat, SeatKind } from "./seats/schema.ts";
+export type { LeaseRecord, Pause, Seat, SeatKind } from "./record.ts";
 export type {
   CallOptions,
   GetRequest,
@@ -72,6 +71,6 @@ export type {
   UpdateRequest,
   UpdateResult,
 } from "./store.ts";
-export { type Clock, systemClock } from "./time/clock.ts";
+export { type Clock, type Randomness, systemClock } from "./time/clock.ts";
 export type { RetryStrategy } from "./time/retry.ts";
 export type { ServiceTime } from "./time/service-clock.ts";

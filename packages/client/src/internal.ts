@@ -8,8 +8,23 @@ export { traceNow } from "./admin/audit-entry.ts";
 export { historyItemOf } from "./admin/history.ts";
 export { KeyDetailsReader } from "./admin/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "./admin/lease-changes.ts";
-export { LeaseClient } from "./client.ts";
-export { type ClientInternals, internalsOf } from "./client-internals.ts";
+export {
+  type AcquireCall,
+  acquireLease,
+  announceGrant,
+} from "./core/acquire.ts";
+export { Attempt, type Granted, type Refused } from "./core/attempt.ts";
+export { LeaseClient } from "./core/client.ts";
+export { type Core, coreOf } from "./core/core.ts";
+export type { Belief } from "./core/deadline.ts";
+export { ExpiryDetector, observedShare } from "./core/expiry-detector.ts";
+export type { Ended, Ending, Prospect, Renewal } from "./core/form.ts";
+export { HeldLease, type HeldLeaseTerms, keepAlive } from "./core/held-lease.ts";
+export { Lease } from "./core/lease.ts";
+export { pauseWhileOpen, whileOpen } from "./core/lifecycle.ts";
+export { LockForm } from "./core/lock-form.ts";
+export { query, request, scan, transact } from "./core/requests.ts";
+export { acquireChannel } from "./core/tracing.ts";
 export { fromAttributeValues, toAttributeValues } from "./dynamodb/attribute-values.ts";
 export { rejectionFor } from "./dynamodb/errors.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
@@ -26,9 +41,8 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
+export { ifOperational, isOperational, longestChain, mayPass, unlessPassing } from "./errors/operational.ts";
 export { leaseEventTypes } from "./events.ts";
-export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export {
@@ -47,9 +61,10 @@ export {
   checkOptions,
   checkSignal,
   checkText,
+  checkWork,
   countTo,
   duration,
-  isWhole,
+  isFunction,
   label,
   listeners,
   oneOf,
@@ -62,18 +77,8 @@ export {
   unchecked,
   withMethods,
 } from "./options/check-values.ts";
-export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
-export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
-export { announceGrant } from "./protocol/announcement.ts";
-export type { ProtocolContext } from "./protocol/context.ts";
-export { ExpiryDetector, observedShare } from "./protocol/expiry-detector.ts";
-export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
-export type { Belief } from "./protocol/lease-deadline.ts";
-export type { Ending, Prospect, Renewal } from "./protocol/lease-form.ts";
-export { pauseWhileOpen, whileOpen } from "./protocol/lifecycle.ts";
-export { LockForm } from "./protocol/lock-form.ts";
-export { acquireChannel } from "./protocol/tracing.ts";
 export {
+  type LeaseEnd,
   lastDoneSlot,
   lastHolderIn,
   lastReleasedToken,
@@ -106,7 +111,7 @@ export {
 } from "./seats/seat.ts";
 export { SeatForm } from "./seats/seat-form.ts";
 export { clearSeats } from "./seats/seat-writes.ts";
-export { permitBounds } from "./semaphore/semaphore.ts";
+export { permitLimits } from "./semaphore/semaphore.ts";
 export { requestRevocation } from "./statements/admin.ts";
 export {
   acquire,
@@ -121,7 +126,6 @@ export {
   type Judged,
   judgedValues,
   type LeaseAddress,
-  type LeaseEnd,
   type LockEnding,
   letGo,
   mine,
@@ -154,19 +158,20 @@ export {
 export { everyItem, recordOnly } from "./statements/queries.ts";
 export { namesIn, type Part, type Statement, say, type Values, Write } from "./statements/statement.ts";
 export {
+  isWhole,
   jsonIn,
   optionalTextIn,
   optionalTimeIn,
   optionalWholeIn,
   optionalWordIn,
   parsedJson,
+  sortKeyOf,
   textIn,
   timeIn,
   wholeIn,
 } from "./store/item-values.ts";
 export { pagesOf } from "./store/pages.ts";
-export type { TimedStore } from "./store/timed-store.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { deferred, settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";
-export { retryPauses } from "./time/retry.ts";
+export { retryPauses, wakeSpreadMs } from "./time/retry.ts";

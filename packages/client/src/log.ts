@@ -66,7 +66,7 @@ export interface LogListenerOptions {
 
 const ranks: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-const rules: Rules<LogListenerOptions> = {
+const logRules: Rules<LogListenerOptions> = {
   logger: withMethods<Logger>(...ranks),
   level: rule(ranks.join(", "), (value) => ranks.includes(value as LogLevel)),
 };
@@ -81,7 +81,7 @@ const rules: Rules<LogListenerOptions> = {
  * ```
  */
 export function logListener(options: LogListenerOptions = {}): (event: LoggedEvent) => void {
-  const { logger = console as Logger, level } = checkOptions(options, rules);
+  const { logger = console as Logger, level } = checkOptions(options, logRules);
   const isConsole = logger === console || logger instanceof Console;
   const least = ranks.indexOf(level ?? (isConsole ? "info" : "debug"));
   const isWrapped = process.env.AWS_LAMBDA_LOG_FORMAT === "JSON";
@@ -103,14 +103,14 @@ function levelOf(event: LoggedEvent): LogLevel {
 
 function entryOf(event: LoggedEvent): LogEntry {
   const { type, ...fields } = event;
-  const error = "error" in event && event.error !== undefined ? { error: readable(event.error) } : {};
+  const error = "error" in event && event.error !== undefined ? { error: loggableError(event.error) } : {};
   const head = { message: `leasehold: ${sentenceOf(event)}`, event: type };
   // The readable fields come first; an event's own message is a part of the sentence.
   return { ...head, ...fields, ...error, ...head };
 }
 
 /** An error as plain values: an error has no JSON form, and loggers differ in how they show it. */
-function readable(error: unknown): object {
+function loggableError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack, code } = error as Error & { readonly code?: unknown };
   return { name, message, ...(code !== undefined && { code }), stack };

@@ -1,5 +1,5 @@
+import type { Core } from "./core/core.ts";
 import { LeaseItemError } from "./errors/errors.ts";
-import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 import { attributeNames } from "./schema.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
@@ -40,7 +40,7 @@ export function unlessUnreadable<T>(
 }
 
 /** Returns a function that publishes `unreadable` for an item that was left out. */
-export function unreadableIn({ publish }: Pick<ProtocolContext, "publish">): (error: LeaseItemError) => void {
+export function unreadableIn(core: Pick<Core, "publish">): (error: LeaseItemError) => void {
   return ({ key, sortKey, attribute, message }) =>
-    publish({ type: "unreadable", key, sortKey, attribute, message });
+    core.publish({ type: "unreadable", key, sortKey, attribute, message });
 }

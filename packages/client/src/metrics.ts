@@ -112,14 +112,14 @@ function dimensionValue(key: string): string {
 }
 
 /** The metric that counts each event. Events that are only for people have none. */
-const counted: Readonly<Partial<Record<LeaseEvent["type"], MetricName>>> = {
+const metricsByEvent: Readonly<Partial<Record<LeaseEvent["type"], MetricName>>> = {
   ...metricNames,
   takeover: metricNames.takenOver,
 };
 
 /** Returns the measurements of an event. */
 export function measurementsOf(event: LeaseEvent): Measurements {
-  const name = counted[event.type];
+  const name = metricsByEvent[event.type];
   return {
     ...(name && { [name]: 1 }),
     ...("waitedMs" in event && { [metricNames.waitTime]: event.waitedMs }),

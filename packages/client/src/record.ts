@@ -1,6 +1,4 @@
 import { attributeNames, isCooldownToken } from "./schema.ts";
-import type { Seat } from "./seats/schema.ts";
-import type { LeaseEnd } from "./statements/lock.ts";
 import {
   isWhole,
   latestTime,
@@ -58,11 +56,24 @@ export interface LeaseRecord {
   readonly pause?: Pause;
 }
 
+/** The kind of a seat. A writer that waits for readers to leave has an `intent`, which keeps new readers out. */
+export type SeatKind = "permit" | "read" | "write" | "intent";
+
+/** What a seat takes of its item. */
+export interface Seat {
+  readonly kind: SeatKind;
+  /** How many permits it takes; 1 for every other kind. */
+  readonly permits: number;
+}
+
 /** The operator who keeps a lock closed on purpose, and the reason. */
 export interface Pause {
   readonly by: string;
   readonly reason: string;
 }
+
+/** How a lease can end, as the item remembers it. */
+export type LeaseEnd = "released" | "completed" | "broken" | "takenOver";
 
 /** The last holder before the present one, or before the lock became free. */
 export interface LastHolder {

@@ -1,8 +1,25 @@
 import type { LeaseError } from "./errors/errors.ts";
 import type { ItemKey } from "./schema.ts";
-import type { CallOptions } from "./store/timed-store.ts";
+import type { ServiceTime } from "./time/service-clock.ts";
 
-export type { CallOptions };
+/** The limits of one call to a store. */
+export interface CallOptions {
+  /** Once it aborts, the call rejects promptly with a {@link LeaseServiceError}; its write may have landed. */
+  readonly signal: AbortSignal;
+  /**
+   * Call it before every attempt: a request that is too old must not be sent any more.
+   *
+   * A process that was frozen for days wakes with its retry due. By then ttl may have removed the item, and the
+   * fencing tokens with it.
+   */
+  readonly isCurrent: () => boolean;
+  /**
+   * Call it when an attempt is sent. When the answer has arrived, call the returned function with the service's time in
+   * the answer, or undefined.
+   * @default - the caller does not need the time
+   */
+  readonly timed?: () => (time: ServiceTime | undefined) => void;
+}
 
 /** An item's attributes as plain values; a lease table holds no other kinds. */
 export type Item = Readonly<Record<string, string | number>>;

@@ -6,7 +6,7 @@ import { portably, retryService } from "./failures.ts";
 import type { DurableTerms } from "./options.ts";
 
 /** The checkpointed result of an attempt. */
-type Answer =
+type StepAnswer =
   | { readonly state: "granted"; readonly handle: LeaseHandle }
   | { readonly state: "done"; readonly slot: string; readonly doneSlot: string }
   | {
@@ -37,7 +37,10 @@ const isFree = "the lock is free";
  * It stores its identity before its first attempt, so that a repeated attempt finds what an earlier one has acquired.
  * Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
  */
-export async function acquire(context: DurableContext, { lock, waitMs }: DurableTerms): Promise<Lease> {
+export async function acquireInSteps(
+  context: DurableContext,
+  { lock, waitMs }: DurableTerms,
+): Promise<Lease> {
   const { id } = await context.step("lease:begin", async () => ({ id: randomUUID() }), {
     serdes: defaultSerdes,
   });
@@ -46,13 +49,13 @@ export async function acquire(context: DurableContext, { lock, waitMs }: Durable
   let firstRefusedAt: number | undefined;
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};
-    const attempt = async (): Promise<Answer> => {
+    const attempt = async (): Promise<StepAnswer> => {
       const outcome = await portably(() => lock.attempt(owner));
       if (outcome.state === "granted") {
         won.lease = outcome.lease;
         return { state: "granted", handle: outcome.lease.toJSON() };
       }
-      return refusalOf(outcome.error, lock.now());
+      return refusedAnswer(outcome.error, lock.now());
     };
     const answer = await context.step("lease:acquire", attempt, {
       serdes: defaultSerdes,
@@ -97,7 +100,7 @@ async function waitForRelease(
   }
 }
 
-function refusalOf(error: LeaseUnavailableError | SlotDoneError, at: number): Answer {
+function refusedAnswer(error: LeaseUnavailableError | SlotDoneError, at: number): StepAnswer {
   if (error instanceof SlotDoneError) {
     return { state: "done", slot: error.slot, doneSlot: error.doneSlot };
   }

@@ -1,8 +1,8 @@
 import type { HoldOptions, LeaseClient, LeaseEvent, LeaseHandle } from "@leasehold/client";
 import {
-  Acquirer,
   type AcquisitionTerms,
-  type ClientInternals,
+  acquireLease,
+  type Core,
   checkAcquireOptions,
   checkData,
   checkDue,
@@ -10,9 +10,9 @@ import {
   checkKey,
   checkKnown,
   checkText,
+  coreOf,
   HeldLease,
   InvalidOptionsError,
-  internalsOf,
   Lease,
   LeaseLostError,
   LeaseUnavailableError,
@@ -20,9 +20,9 @@ import {
   leaseItemKey,
   leaseSortKey,
   limits,
-  type ProtocolContext,
   parkCallback,
   SlotDoneError,
+  transact,
   waiterSortKeyPrefix,
   wasReleasedByHolder,
 } from "@leasehold/client/internal";
@@ -38,13 +38,13 @@ export interface DurableLockOptions
 }
 
 /** The result of an attempt to acquire. */
-export type Outcome =
+export type AttemptOutcome =
   | { readonly state: "granted"; readonly lease: Lease }
   | { readonly state: "refused"; readonly error: LeaseUnavailableError }
   | { readonly state: "done"; readonly error: SlotDoneError };
 
 /** A waiting owner without a process. */
-export interface Waiter {
+export interface ParkedOwner {
   /** As for {@link DurableLock.attempt}. */
   readonly owner: string;
   /** In epoch milliseconds; the same each time that the same owner parks. */
@@ -77,39 +77,43 @@ export class DurableLock {
   readonly key: string;
   /** By how much a renewal prolongs the lease. */
   readonly leaseDurationMs: number;
-  readonly #internals: ClientInternals;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
+  /** The lease belongs to its owner and to no process. */
+  readonly #form: LockForm;
   readonly #terms: AcquisitionTerms;
   readonly #data: string | undefined;
 
   /** Throws InvalidOptionsError and SlotNotDueError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: DurableLockOptions) {
-    this.#internals = internalsOf(client);
-    const { owner, times, context } = this.#internals;
+    const core = coreOf(client);
+    this.#core = core;
     const { isWorking, ...given } = checkKnown(
       options,
       ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "isWorking"],
       "options",
     );
     this.key = checkKey(key);
-    this.#terms = checkAcquireOptions(given, true, owner, times);
+    this.#terms = checkAcquireOptions(given, true, core.owner, core.times);
     this.leaseDurationMs = this.#terms.leaseDurationMs;
     this.#data = checkData(given.data);
-    checkDue(key, this.#terms, context.clock);
-    if (!Number.isFinite(context.clockSkewMs)) {
+    checkDue(key, this.#terms, core.clock);
+    const { clockSkewMs } = core.times;
+    if (!Number.isFinite(clockSkewMs)) {
       const allowed =
         "a number of milliseconds: who forgets everything between two looks cannot watch a holder";
-      throw new InvalidOptionsError("clockSkewMs", context.clockSkewMs, allowed);
+      throw new InvalidOptionsError("clockSkewMs", clockSkewMs, allowed);
     }
-    const publish = (event: LeaseEvent): void => {
-      if (event.type !== "lost" || event.reason !== "expired" || isWorking()) context.publish(event);
-    };
-    this.#context = { ...context, hold: () => undefined, publish };
+    this.#form = Object.assign(new LockForm(key, leaseSortKey), {
+      isListed: false,
+      // Shared, it would be given to the owner's next attempt, without a word of the table.
+      shareKey: false as const,
+      mutes: (event: LeaseEvent) => event.type === "lost" && event.reason === "expired" && !isWorking(),
+    });
   }
 
   /** The time by the client's clock, in epoch milliseconds. */
   now(): number {
-    return this.#context.clock.now();
+    return this.#core.clock.now();
   }
 
   /**
@@ -120,14 +124,12 @@ export class DurableLock {
    * reply was lost. After a takeover the lease has a new token and a larger fencing token, so the process of the
    * earlier attempt can change nothing.
    */
-  async attempt(owner: string): Promise<Outcome> {
-    const { format } = this.#internals;
+  async attempt(owner: string): Promise<AttemptOutcome> {
     const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
     try {
-      // A new one each time: it remembers what it has acquired, and would share that with the owner's next attempt.
-      const held = await new Acquirer(this.#context).acquire(call);
-      return { state: "granted", lease: new Lease(this.#context, held, format, this.#terms.slot) };
+      const held = await acquireLease(this.#core, call, this.#form);
+      return { state: "granted", lease: new Lease(held, held.slot) };
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return { state: "refused", error };
       if (error instanceof SlotDoneError) return { state: "done", error };
@@ -141,12 +143,12 @@ export class DurableLock {
    *
    * 1 transaction of a check and a write. Resolves to false, and writes nothing, when the lock is free.
    */
-  async park(waiter: Waiter): Promise<boolean> {
-    const { retentionMs } = this.#context;
+  async park(waiter: ParkedOwner): Promise<boolean> {
+    const { retentionMs } = this.#core.times;
     const owner = checkText("owner", waiter.owner, longestOwner);
     const callbackId = checkText("callbackId", waiter.callbackId, callbackIdBytes);
     const parked = { ...waiter, owner, callbackId, key: this.key, retentionMs };
-    const { applied } = await this.#context.table.transact(parkCallback(parked));
+    const { applied } = await transact(this.#core, parkCallback(parked));
     return applied;
   }
 
@@ -157,23 +159,17 @@ export class DurableLock {
    * lost meanwhile.
    */
   resume(handle: LeaseHandle): Lease {
-    const terms = checkHandle(handle, this.#context.table.tableName);
+    const terms = checkHandle(handle, this.#core.tableName);
     // Versions have to grow. Versions from the time are larger than those of earlier processes, which this process
     // does not know.
     const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
-    const held = new HeldLease(
-      this.#context,
-      new LockForm(record.key, record.sortKey),
-      { ...terms, record },
-      undefined,
-    );
-    return new Lease(this.#context, held, this.#internals.format, terms.slot);
+    return new Lease(new HeldLease(this.#core, this.#form, { ...terms, record }), terms.slot);
   }
 
   /** Whether the holder of a token released the lock itself, and no operator broke its lease. 1 request. */
   async wasReleasedByHolder(token: string): Promise<boolean> {
     const key = leaseItemKey(this.key);
-    return wasReleasedByHolder(await this.#context.table.get({ key, consistent: true }), token);
+    return wasReleasedByHolder(await this.#core.get({ key, consistent: true }), token);
   }
 
   /** Why a lease is lost, by a renewal: 1 request. Undefined when the table shows that it is not. */

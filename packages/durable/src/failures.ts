@@ -9,10 +9,10 @@ import {
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
-import { mayPass } from "@leasehold/client/internal";
+import { longestChain, mayPass } from "@leasehold/client/internal";
 
 /** The parts of an error that are kept. */
-type Kept =
+type KeptError =
   | { readonly leasehold: "lost"; readonly key: string; readonly reason: LeaseLostReason }
   | {
       readonly leasehold: "unavailable";
@@ -35,8 +35,7 @@ type Kept =
 
 type ServiceCode = ConstructorParameters<typeof LeaseServiceError>[0];
 
-const longestChain = 10;
-const mostAttempts = 8;
+const mostServiceAttempts = 8;
 const longestDelaySeconds = 60;
 
 /** Gives an error the form in which a checkpoint keeps it. Errors that are not of leases stay as they are. */
@@ -61,7 +60,7 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
   let link = error;
   for (let depth = 0; depth < longestChain && link instanceof Error; depth += 1) {
     if (link instanceof LeaseError) return link;
-    const kept = parsed((link as { errorData?: unknown }).errorData);
+    const kept = keptErrorIn((link as { errorData?: unknown }).errorData);
     if (kept !== undefined) return Object.assign(madeFrom(kept), { message: link.message });
     link = link.cause;
   }
@@ -70,7 +69,7 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
 
 /** Whether it is a lease error in the form in which a checkpoint keeps it, and not an error of the user's code. */
 export function isPortable(error: unknown): boolean {
-  return error instanceof StepError && parsed(error.errorData) !== undefined;
+  return error instanceof StepError && keptErrorIn(error.errorData) !== undefined;
 }
 
 /** Whether the service failed in a way that may pass. */
@@ -80,11 +79,11 @@ export function isPassing(error: unknown): boolean {
 
 /** Repeats a step whose request to the service failed, with longer and longer pauses: for about 4 minutes. */
 export function retryService(error: unknown, attempt: number): RetryDecision {
-  if (!isPassing(error) || attempt >= mostAttempts) return { shouldRetry: false };
+  if (!isPassing(error) || attempt >= mostServiceAttempts) return { shouldRetry: false };
   return { shouldRetry: true, delay: { seconds: Math.min(2 ** attempt, longestDelaySeconds) } };
 }
 
-function keptOf(error: unknown): Kept | undefined {
+function keptOf(error: unknown): KeptError | undefined {
   if (error instanceof LeaseLostError) return { leasehold: "lost", key: error.key, reason: error.reason };
   if (error instanceof LeaseUnavailableError) {
     const { key, holder: owner, expiresAt, inCooldown, retryAfterMs } = error;
@@ -99,7 +98,7 @@ function keptOf(error: unknown): Kept | undefined {
   return error instanceof LeaseError ? { leasehold: "other", code: error.code, name: error.name } : undefined;
 }
 
-function madeFrom(kept: Kept): LeaseError {
+function madeFrom(kept: KeptError): LeaseError {
   switch (kept.leasehold) {
     case "lost":
       return new LeaseLostError(kept.key, kept.reason);
@@ -115,7 +114,7 @@ function madeFrom(kept: Kept): LeaseError {
 }
 
 /** A text in another form is the user's own. */
-function parsed(errorData: unknown): Kept | undefined {
+function keptErrorIn(errorData: unknown): KeptError | undefined {
   if (typeof errorData !== "string") return undefined;
   try {
     const value: unknown = JSON.parse(errorData);
@@ -126,7 +125,7 @@ function parsed(errorData: unknown): Kept | undefined {
   }
 }
 
-function isKept(value: unknown): value is Kept {
+function isKept(value: unknown): value is KeptError {
   const { leasehold, key, reason, held, retryAfterMs, slot, doneSlot, code, name } = Object(value);
   const areTexts = (...values: readonly unknown[]): boolean =>
     values.every((each) => typeof each === "string");
@@ -134,7 +133,7 @@ function isKept(value: unknown): value is Kept {
     case "lost":
       return areTexts(key, reason);
     case "unavailable":
-      return areTexts(key) && Number.isFinite(retryAfterMs) && (held === null || isHolder(held));
+      return areTexts(key) && Number.isFinite(retryAfterMs) && (held === null || isKeptHolder(held));
     case "done":
       return areTexts(key, slot, doneSlot);
     case "service":
@@ -144,7 +143,7 @@ function isKept(value: unknown): value is Kept {
   }
 }
 
-function isHolder(held: unknown): boolean {
+function isKeptHolder(held: unknown): boolean {
   const { owner, expiresAt } = Object(held);
   return typeof owner === "string" && Number.isFinite(expiresAt);
 }

@@ -5,8 +5,8 @@ import {
   type RetryDecision,
   retryPresets,
 } from "@aws/durable-execution-sdk-js";
+import type { ExecutionLease } from "./execution-lease.ts";
 import { isPortable, leaseErrorIn, portably, retryService } from "./failures.ts";
-import type { HeldLease } from "./held-lease.ts";
 
 // The SDK's methods have overloads with and without a name in front: a guard passes its arguments on as they are.
 type Arguments = unknown[];
@@ -21,7 +21,7 @@ type Branch = Callback | { readonly name?: string; readonly func: Callback };
  *
  * Waits and callbacks are passed on as they are, because they do nothing by themselves.
  */
-export function guarded(context: DurableContext, held: HeldLease): DurableContext {
+export function guarded(context: DurableContext, held: ExecutionLease): DurableContext {
   const guards = guardsOf(context as unknown as Record<string, Method>, held);
   return new Proxy(context, {
     get(target, name) {
@@ -34,7 +34,7 @@ export function guarded(context: DurableContext, held: HeldLease): DurableContex
   });
 }
 
-function guardsOf(context: Record<string, Method>, held: HeldLease): Record<string, Method> {
+function guardsOf(context: Record<string, Method>, held: ExecutionLease): Record<string, Method> {
   const call = (name: string, args: Arguments): DurablePromise<unknown> =>
     translated(method(context, name)(...args));
   return {
@@ -72,7 +72,7 @@ function method(context: Record<string, Method>, name: string): Method {
 }
 
 /** The first function among a method's arguments is the user's code that the operation runs. */
-function withPiece(args: Arguments, held: HeldLease): Arguments {
+function withPiece(args: Arguments, held: ExecutionLease): Arguments {
   const at = args.findIndex((arg) => typeof arg === "function");
   const piece = args[at] as Callback | undefined;
   if (piece === undefined) return args;
@@ -80,7 +80,7 @@ function withPiece(args: Arguments, held: HeldLease): Arguments {
 }
 
 /** The user's code among a method's arguments works in contexts of its own. */
-function withContexts(args: Arguments, held: HeldLease): Arguments {
+function withContexts(args: Arguments, held: ExecutionLease): Arguments {
   return args.map((arg) => (typeof arg === "function" ? inside(arg as Callback, held) : arg));
 }
 
@@ -97,11 +97,11 @@ function retried(args: Arguments): Arguments {
 }
 
 /** Gives a function that works in a context of its own that guarded context. */
-function inside(body: Callback, held: HeldLease): Callback {
+function inside(body: Callback, held: ExecutionLease): Callback {
   return (context, ...others) => portably(() => body(guarded(context as DurableContext, held), ...others));
 }
 
-function insideBranch(branch: Branch, held: HeldLease): Branch {
+function insideBranch(branch: Branch, held: ExecutionLease): Branch {
   return typeof branch === "function" ? inside(branch, held) : { ...branch, func: inside(branch.func, held) };
 }
 

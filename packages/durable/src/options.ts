@@ -38,7 +38,7 @@ const defaultLeaseMs = 900_000;
 /** A durable execution waits in whole seconds, and the lease is renewed every third of its duration. */
 const shortestLeaseMs = 3_000;
 
-const optionNames = ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "waitMs"] as const;
+const durableOptionNames = ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "waitMs"] as const;
 
 /** A lock, and how long to wait for it. */
 export interface DurableTerms {
@@ -47,13 +47,13 @@ export interface DurableTerms {
 }
 
 /** Validates the options. Throws InvalidOptionsError. */
-export function readOptions(
+export function readDurableOptions(
   client: LeaseClient,
   key: string,
   options: DurableLeaseOptions,
   isWorking: () => boolean,
 ): DurableTerms {
-  const given = checkKnown(options, optionNames, "options");
+  const given = checkKnown(options, durableOptionNames, "options");
   const { waitMs = 0, leaseDurationMs = defaultLeaseMs, ...others } = given;
   checkDuration("waitMs", waitMs, 0);
   checkDuration("leaseDurationMs", leaseDurationMs, 1);

@@ -7,11 +7,16 @@ import {
 } from "@aws/durable-execution-sdk-js";
 import { InvalidOptionsError, type LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
 import { withMethods } from "@leasehold/client/internal";
-import { acquire } from "./acquiring.ts";
+import { acquireInSteps } from "./acquiring.ts";
+import { type Beat, ExecutionLease, type Loss, type ReleaseOutcome, Workload } from "./execution-lease.ts";
 import { leaseErrorIn, portably, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
-import { type Beat, type Ending, HeldLease, type Loss, Workload } from "./held-lease.ts";
-import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
+import {
+  type DurableLease,
+  type DurableLeaseOptions,
+  type DurableTerms,
+  readDurableOptions,
+} from "./options.ts";
 
 const contextRule = withMethods("step", "runInChildContext", "waitForCallback", "waitForCondition");
 
@@ -60,7 +65,7 @@ export async function withDurableLease<T>(
   contextRule("context", context);
   if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function");
   const workload = new Workload();
-  const terms = readOptions(client, key, options, () => workload.isWorking);
+  const terms = readDurableOptions(client, key, options, () => workload.isWorking);
   let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
   const { promise: isChecked, resolve: begin } = Promise.withResolvers<void>();
   // Virtual: it numbers the operations by themselves among the caller's, and runs in every replay.
@@ -105,7 +110,7 @@ async function holding<T>(
   work: (lease: DurableLease, context: DurableContext) => Promise<T>,
 ): Promise<T> {
   const { key } = terms.lock;
-  const acquired = Promise.withResolvers<HeldLease>();
+  const acquired = Promise.withResolvers<ExecutionLease>();
   const workEnded = Promise.withResolvers<boolean>();
   const keeping = context.runInChildContext(
     "lease:hold",
@@ -114,7 +119,7 @@ async function holding<T>(
   );
   // A replay after the end finds only how it has ended.
   const kept = keeping.then(({ handle, loss }) => {
-    if (loss !== undefined) throw lossOf(key, loss);
+    if (loss !== undefined) throw lossErrorOf(key, loss);
     return handle;
   });
   const held = await Promise.race([
@@ -140,14 +145,14 @@ async function holding<T>(
   workEnded.resolve(true);
   await kept;
   const { ending } = await keeping;
-  if (typeof ending === "object") throw lossOf(key, ending);
+  if (typeof ending === "object") throw lossErrorOf(key, ending);
   return result;
 }
 
 /** How the lease has ended. */
-interface Hold {
+interface DurableHold {
   readonly handle: LeaseHandle;
-  readonly ending: Ending;
+  readonly ending: ReleaseOutcome;
   /** The loss that the renewals have found. */
   readonly loss?: Loss;
 }
@@ -157,35 +162,39 @@ async function keep(
   context: DurableContext,
   terms: DurableTerms,
   workload: Workload,
-  onAcquired: (held: HeldLease) => void,
+  onAcquired: (held: ExecutionLease) => void,
   workEnded: Promise<boolean>,
-): Promise<Hold> {
-  const lease = await acquire(context, terms);
+): Promise<DurableHold> {
+  const lease = await acquireInSteps(context, terms);
   const handle = lease.toJSON();
-  const held = new HeldLease(lease, terms.lock, workload);
+  const held = new ExecutionLease(lease, terms.lock, workload);
   const losing = untilLost(context, held, terms.lock.leaseDurationMs);
   onAcquired(held);
   const end = await Promise.race([workEnded, losing]);
-  const ending = await release(context, held, end === true);
+  const ending = await releaseInStep(context, held, end === true);
   return typeof end === "boolean" ? { handle, ending } : { handle, ending, loss: end };
 }
 
-function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): HeldLease {
-  return new HeldLease(lock.resume(handle), lock, workload);
+function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): ExecutionLease {
+  return new ExecutionLease(lock.resume(handle), lock, workload);
 }
 
-function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
+function lossErrorOf(key: string, { reason, message }: Loss): LeaseLostError {
   return Object.assign(new LeaseLostError(key, reason), { message });
 }
 
 /** The checkpointed results of a lease's renewals. */
-type Kept = { readonly state: "begun" } | Beat;
+type RenewalState = { readonly state: "begun" } | Beat;
 
 /** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */
-async function untilLost(context: DurableContext, held: HeldLease, leaseDurationMs: number): Promise<Loss> {
+async function untilLost(
+  context: DurableContext,
+  held: ExecutionLease,
+  leaseDurationMs: number,
+): Promise<Loss> {
   const everySeconds = Math.max(1, Math.floor(leaseDurationMs / 3_000));
   const soonSeconds = Math.max(1, Math.floor(everySeconds / 3));
-  const kept = await context.waitForCondition<Kept | null>(
+  const kept = await context.waitForCondition<RenewalState | null>(
     "lease:keep",
     async (before) => (before === null ? { state: "begun" } : await held.beat()),
     {
@@ -209,7 +218,11 @@ async function untilLost(context: DurableContext, held: HeldLease, leaseDuration
  *
  * At most once for each attempt: only then does an attempt know that an earlier one may have landed.
  */
-async function release(context: DurableContext, held: HeldLease, completed: boolean): Promise<Ending> {
+async function releaseInStep(
+  context: DurableContext,
+  held: ExecutionLease,
+  completed: boolean,
+): Promise<ReleaseOutcome> {
   try {
     return await context.step(
       "lease:release",

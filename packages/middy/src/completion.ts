@@ -2,9 +2,9 @@ import { brandClass, LeaseError, mayPass, sleep } from "@leasehold/client/intern
 import type { HoldTerms } from "./hold.ts";
 
 /** The first pause between two tries to record a slot... */
-const shortestPauseMs = 50;
+const shortestCompletionPauseMs = 50;
 /** ...and the longest; each pause is twice as long as the one before. */
-const longestPauseMs = 2_000;
+const longestCompletionPauseMs = 2_000;
 
 /** The handler has succeeded, but the service did not confirm that its slot is done. A retry may run it once more. */
 export class CompletionFailedError extends LeaseError {
@@ -35,7 +35,7 @@ export async function complete({ lease, invocation, settings: { clock } }: HoldT
   const { key, slot } = lease;
   const deadline = clock.monotonic() + (invocation.workMs() ?? lease.remainingMs());
   let uncertain: LeaseError | undefined;
-  for (let pauseMs = shortestPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+  for (let pauseMs = shortestCompletionPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestCompletionPauseMs)) {
     let failure: LeaseError | undefined;
     try {
       const isConfirmed = await lease.complete();

@@ -1,6 +1,6 @@
 import type { AcquireOptions, Lease } from "@leasehold/client";
 import {
-  internalsOf,
+  coreOf,
   LeaseAbortedError,
   LeaseUnavailableError,
   requestRevocation,
@@ -8,7 +8,7 @@ import {
   unlessPassing,
 } from "@leasehold/client/internal";
 import { type Invocation, isNewer } from "./invocation.ts";
-import type { Settings } from "./settings.ts";
+import type { MiddlewareSettings } from "./settings.ts";
 
 /**
  * The duration of a lease if nothing else determines it: the remaining time is unknown, or the lease is renewed anyway.
@@ -30,7 +30,7 @@ export interface Admission {
 
 /** How long an invocation may still wait for the lock. */
 export function patienceMs(
-  { reserveMs }: Pick<Settings<never>, "reserveMs">,
+  { reserveMs }: Pick<MiddlewareSettings<never>, "reserveMs">,
   remainingMs: number | undefined,
 ): number {
   if (remainingMs === undefined) return renewedLeaseMs;
@@ -44,7 +44,7 @@ export function patienceMs(
  * errors.
  */
 export async function admit<TEvent>(
-  settings: Settings<TEvent>,
+  settings: MiddlewareSettings<TEvent>,
   invocation: Invocation,
   waitMs: number,
   signal: AbortSignal,
@@ -72,7 +72,7 @@ export async function admit<TEvent>(
 }
 
 async function replace<TEvent>(
-  settings: Settings<TEvent>,
+  settings: MiddlewareSettings<TEvent>,
   invocation: Invocation,
   options: AcquireOptions,
   waitMs: number,
@@ -105,13 +105,13 @@ async function replace<TEvent>(
 
 /** Asks each new holder to stop, until the signal aborts. Rejects with {@link Superseded} if a holder is newer. */
 async function askHolders<TEvent>(
-  { client, clock }: Settings<TEvent>,
+  { client, clock }: MiddlewareSettings<TEvent>,
   invocation: Invocation,
   signal: AbortSignal,
 ): Promise<never> {
   const { key, owner } = invocation;
   const reason = `replaced by ${owner}`;
-  const { table } = internalsOf(client).context;
+  const core = coreOf(client);
   const asked = new Set<string>();
   for (;;) {
     await unlessPassing(async () => {
@@ -119,7 +119,7 @@ async function askHolders<TEvent>(
       if (signal.aborted || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
       if (isNewer(holder.owner, invocation)) throw new Superseded();
       // This invocation may hold the lock by now. A `LeaseAdmin` would bring all its methods into the handler's bundle.
-      if (holder.owner !== owner) await table.update(requestRevocation({ key }, holder.token, reason));
+      if (holder.owner !== owner) await core.update(requestRevocation({ key }, holder.token, reason));
       // Only now: if the service fails the request, it is repeated.
       asked.add(holder.token);
     });

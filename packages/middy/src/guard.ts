@@ -5,8 +5,8 @@ import { admit, patienceMs, Superseded } from "./entrance.ts";
 import { Hold } from "./hold.ts";
 import { type Invocation, readInvocation } from "./invocation.ts";
 import type { LeaseLockOptions, SkipReason } from "./options.ts";
-import { type MakeClient, readOptions, type Settings } from "./settings.ts";
-import { type Attempt, stopOnShutdown } from "./shutdown.ts";
+import { type MakeClient, type MiddlewareSettings, readSettings } from "./settings.ts";
+import { type EventAttempt, stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
 import { refusalTo } from "./trigger.ts";
 
@@ -18,13 +18,13 @@ export interface Skipped {
 
 /** Admits invocations, one at a time for each key: the common part of `leaseLock` and `leased`. */
 export class Guard<TEvent> {
-  readonly #settings: Settings<TEvent>;
+  readonly #settings: MiddlewareSettings<TEvent>;
   /** This process's attempts at events, by key and owner. */
-  readonly #attempts = new Map<string, Attempt>();
+  readonly #attempts = new Map<string, EventAttempt>();
 
   /** Throws InvalidOptionsError. */
   constructor(options: LeaseLockOptions<TEvent>, makeClient: MakeClient) {
-    this.#settings = readOptions(options, makeClient);
+    this.#settings = readSettings(options, makeClient);
   }
 
   /** Acquires the lock for an invocation, or returns its answer without running its handler. */
@@ -37,7 +37,7 @@ export class Guard<TEvent> {
     signal.follow(outer);
     const { promise: ended, resolve: end } = deferred<void>();
     const since = clock.monotonic();
-    const attempt: Attempt = { settings, signal, hold: undefined, ended };
+    const attempt: EventAttempt = { settings, signal, hold: undefined, ended };
     const stopListening = stopOnShutdown(attempt);
     const close = (): void => {
       if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);

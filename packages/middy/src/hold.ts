@@ -1,9 +1,8 @@
 import type { Lease } from "@leasehold/client";
 import { LeaseAbortedError, LeaseError, LeaseLostError, onAbort } from "@leasehold/client/internal";
 import { complete } from "./completion.ts";
-import { keepRenewing } from "./heartbeat.ts";
 import type { Invocation } from "./invocation.ts";
-import type { Settings } from "./settings.ts";
+import type { MiddlewareSettings } from "./settings.ts";
 import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
 
 /**
@@ -14,11 +13,14 @@ import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
  * - `unused`: its handler has not run.
  * - `unknown`: its handler may still run.
  */
-export type Outcome = "succeeded" | "failed" | "unused" | "unknown";
+export type HoldOutcome = "succeeded" | "failed" | "unused" | "unknown";
 
 /** The parts of a hold. */
 export interface HoldTerms {
-  readonly settings: Pick<Settings<never>, "clock" | "whenHeld" | "timeoutMarginMs" | "timeoutEarlyInMillis">;
+  readonly settings: Pick<
+    MiddlewareSettings<never>,
+    "clock" | "whenHeld" | "timeoutMarginMs" | "timeoutEarlyInMillis"
+  >;
   readonly invocation: Invocation;
   readonly lease: Lease;
   readonly renewEveryMs: number | undefined;
@@ -38,12 +40,10 @@ export class Hold {
   readonly #terms: HoldTerms;
   readonly #stopRenewing: () => void;
   #loss: LeaseLostError | undefined;
-  /** The heartbeat's error, if it is no error of the service. */
-  #bug: { readonly error: unknown } | undefined;
   #leaving: Promise<void> | undefined;
 
   constructor(terms: HoldTerms) {
-    const { lease, signal, renewEveryMs, settings } = terms;
+    const { lease, signal, renewEveryMs } = terms;
     this.#terms = terms;
     this.lock = {
       lease,
@@ -53,12 +53,7 @@ export class Hold {
         return signal.signal;
       },
     };
-    const onBug = (error: unknown): void => {
-      this.#bug = { error };
-      signal.abort(error);
-    };
-    this.#stopRenewing =
-      renewEveryMs === undefined ? () => undefined : keepRenewing(settings.clock, lease, renewEveryMs, onBug);
+    this.#stopRenewing = renewEveryMs === undefined ? () => undefined : lease.keepAlive(renewEveryMs);
   }
 
   /**
@@ -68,7 +63,7 @@ export class Hold {
    * If the handler succeeded, rejects with LeaseLostError if the lease did not last to the handler's end, unless it was
    * revoked. Also rejects with CompletionFailedError if the slot could not be recorded.
    */
-  leave(outcome: Outcome): Promise<void> {
+  leave(outcome: HoldOutcome): Promise<void> {
     this.#leaving ??= this.#leave(outcome);
     return this.#leaving;
   }
@@ -109,7 +104,7 @@ export class Hold {
     return thrower === "@middy/core" || remainingMs <= Math.max(timeoutMarginMs, timeoutEarlyInMillis);
   }
 
-  async #leave(outcome: Outcome): Promise<void> {
+  async #leave(outcome: HoldOutcome): Promise<void> {
     const { lease, signal, measure, close, stopListening } = this.#terms;
     this.#stopRenewing();
     // Reading `held` looks at the clock: timers of a frozen process do not run.
@@ -123,7 +118,7 @@ export class Hold {
       return;
     }
     signal.dispose();
-    const mayBeDone = outcome === "succeeded" && this.#loss === undefined && this.#bug === undefined;
+    const mayBeDone = outcome === "succeeded" && this.#loss === undefined;
     let isDone = false;
     try {
       isDone = mayBeDone && (await complete(this.#terms));
@@ -142,7 +137,6 @@ export class Hold {
       else if (outcome !== "unused") measure("jobFailed");
     }
     if (outcome !== "succeeded") return;
-    if (this.#bug !== undefined) throw this.#bug.error;
     if (this.#loss !== undefined && this.#loss.reason !== "revoked") throw this.#loss;
   }
 }

@@ -1,8 +1,8 @@
-import { check, InvalidOptionsError, internalsOf, SlotNotDueError } from "@leasehold/client/internal";
+import { check, coreOf, InvalidOptionsError, SlotNotDueError } from "@leasehold/client/internal";
 import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
 import type { WhenHeld } from "./options.ts";
-import type { Settings } from "./settings.ts";
+import type { MiddlewareSettings } from "./settings.ts";
 import { defaultWhenHeld } from "./trigger.ts";
 
 /** The properties of one invocation that the lock needs. */
@@ -31,7 +31,7 @@ interface TimedEvent {
  * trigger is dated in the future.
  */
 export function readInvocation<TEvent>(
-  settings: Settings<TEvent>,
+  settings: MiddlewareSettings<TEvent>,
   event: TEvent,
   context: Context,
 ): Invocation {
@@ -64,7 +64,7 @@ export function readInvocation<TEvent>(
       throw new InvalidOptionsError(option, named, allowed);
     }
     // A slot that is done before its time would refuse every run until then. A slot from a function may be any text.
-    const dueInMs = date.getTime() - internalsOf(client).context.clock.now();
+    const dueInMs = date.getTime() - coreOf(client).clock.now();
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(asked, triggeredAt, dueInMs);
     slot = triggeredAt;
   }

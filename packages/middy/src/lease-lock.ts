@@ -1,7 +1,7 @@
 import { check } from "@leasehold/client/internal";
 import type { Context, Handler } from "aws-lambda";
 import type { Guard } from "./guard.ts";
-import type { Hold, Outcome } from "./hold.ts";
+import type { Hold, HoldOutcome } from "./hold.ts";
 import { cleanUpPowertools } from "./powertools.ts";
 import { answerEarly, type EndingRequest, type Stage, watchRequest } from "./request-end.ts";
 import type { Lock } from "./signal.ts";
@@ -32,7 +32,7 @@ export type UndeclaredEvent = Parameters<Handler>[0];
 export type Declared<TEvent> = 0 extends 1 & TEvent ? unknown : TEvent;
 
 /** One request's hold on the lock. */
-interface Entry {
+interface RequestEntry {
   readonly hold: Hold;
   /** The remaining time of the invocation when its outcome was known. */
   remainingMs: number;
@@ -43,8 +43,8 @@ interface Entry {
 /** Creates a middleware from a guard. */
 export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<Declared<TEvent>> {
   // Not in `request.internal`, which middy 6 can share between requests.
-  const entries = new WeakMap<object, Entry>();
-  const entryOf = (request: object): Entry | undefined => entries.get(request);
+  const entries = new WeakMap<object, RequestEntry>();
+  const entryOf = (request: object): RequestEntry | undefined => entries.get(request);
 
   return {
     async before(request) {
@@ -61,7 +61,11 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
         answerEarly(request as EndingRequest, entered.result);
         return;
       }
-      const entry: Entry = { hold: entered, remainingMs: Number.POSITIVE_INFINITY, isStreaming: false };
+      const entry: RequestEntry = {
+        hold: entered,
+        remainingMs: Number.POSITIVE_INFINITY,
+        isStreaming: false,
+      };
       entries.set(request, entry);
       setLock(request.context, entered.lock);
       watchRequest(request as EndingRequest, {
@@ -69,7 +73,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
           entry.remainingMs = entered.remainingMs();
         },
         async onCutShort(stage, error) {
-          if (!entry.isStreaming) await entered.leave(outcomeOf(entry, stage, error));
+          if (!entry.isStreaming) await entered.leave(holdOutcomeOf(entry, stage, error));
         },
       });
     },
@@ -79,7 +83,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
       if (entry === undefined || entry.hold.isLeft) return;
       const stream = streamOf(request.response);
       if (stream === undefined) {
-        await entry.hold.leave(outcomeOf(entry, "after", undefined));
+        await entry.hold.leave(holdOutcomeOf(entry, "after", undefined));
         return;
       }
       entry.isStreaming = true;
@@ -92,7 +96,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
       const entry = entryOf(request);
       if (entry === undefined || entry.hold.isLeft) return;
       // If nobody reads the stream, its producer may still run.
-      await entry.hold.leave(entry.isStreaming ? "unknown" : outcomeOf(entry, "failed", request.error));
+      await entry.hold.leave(entry.isStreaming ? "unknown" : holdOutcomeOf(entry, "failed", request.error));
       // No early response here: the hooks of outer middlewares have to clean up.
       if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
@@ -105,7 +109,7 @@ function setLock(context: Context, value: Lock | undefined): boolean {
   return Reflect.defineProperty(Object(context), "lock", property);
 }
 
-function outcomeOf(entry: Entry, stage: Stage, error: unknown): Outcome {
+function holdOutcomeOf(entry: RequestEntry, stage: Stage, error: unknown): HoldOutcome {
   if (stage === "before") return "unused";
   if (entry.hold.mayStillRun(entry.remainingMs, error)) return "unknown";
   return stage === "after" ? "succeeded" : "failed";

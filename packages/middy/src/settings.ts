@@ -6,6 +6,7 @@ import {
   check,
   checkOptions,
   duration,
+  isFunction,
   LeaseClient,
   label,
   listeners,
@@ -28,7 +29,7 @@ export type MakeClient = (
 type Defaults = "lockAtLeastForMs" | "once" | "resume" | "timeoutMarginMs" | "timeoutEarlyInMillis" | "clock";
 
 /** The complete options, validated as far as possible without an event. */
-export interface Settings<TEvent>
+export interface MiddlewareSettings<TEvent>
   extends Omit<LeaseLockOptions<TEvent>, Defaults | "client" | "key">,
     Required<Pick<LeaseLockOptions<TEvent>, Defaults | "client" | "key">> {
   /** Whether the client was created here, so that it may be closed here. */
@@ -38,9 +39,8 @@ export interface Settings<TEvent>
 
 const time = duration(0);
 const shorterThanLease = duration(1);
-const isFunction = (value: unknown): boolean => typeof value === "function";
 
-const rules: Rules<LeaseLockOptions<never>> = {
+const leaseLockRules: Rules<LeaseLockOptions<never>> = {
   client: rule("a LeaseClient", (value) => value instanceof LeaseClient),
   store: rule<LeaseStore>("a LeaseStore, such as lightStore() of @leasehold/client/light", (value) => {
     return typeof (value as LeaseStore | null)?.update === "function";
@@ -76,12 +76,12 @@ const variables = { ...others, heartbeat };
 const textOptions = ["tableName", "key", "job"];
 
 /** Completes the options from the environment. Throws InvalidOptionsError; sends nothing. */
-export function readOptions<TEvent>(
+export function readSettings<TEvent>(
   options: LeaseLockOptions<TEvent>,
   makeClient: MakeClient,
   env: NodeJS.ProcessEnv = process.env,
-): Settings<TEvent> {
-  const given = checkOptions(options, rules as Rules<LeaseLockOptions<TEvent>>);
+): MiddlewareSettings<TEvent> {
+  const given = checkOptions(options, leaseLockRules as Rules<LeaseLockOptions<TEvent>>);
   const { store } = given;
   const isAlone = given.client === undefined && given.tableName === undefined;
   check(store === undefined || isAlone, "store", store, "a store without client and tableName");
@@ -93,18 +93,24 @@ export function readOptions<TEvent>(
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {
     const text = env[variable];
     if (!text || option in given || option in missing) continue;
-    missing[option] = rules[option](variable, textOptions.includes(option) ? text : parsed(text));
+    missing[option] = leaseLockRules[option](
+      variable,
+      textOptions.includes(option) ? text : variableValue(text),
+    );
   }
-  return complete({ ...given, ...missing }, makeClient);
+  return completeSettings({ ...given, ...missing }, makeClient);
 }
 
-function parsed(text: string): unknown {
+function variableValue(text: string): unknown {
   if (text === "true" || text === "false") return text === "true";
   return /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** Checks the rules between options, and adds the defaults. */
-function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClient): Settings<TEvent> {
+function completeSettings<TEvent>(
+  given: LeaseLockOptions<TEvent>,
+  makeClient: MakeClient,
+): MiddlewareSettings<TEvent> {
   const { key, whenHeld, order, heartbeat, lockAtMostForMs: most, metrics = writeLine } = given;
   const { lockAtLeastForMs = 0, once = false, resume = false, clock = systemClock } = given;
   check(key !== undefined, "key", key, `a key, by the option or by ${environmentNames.key}`);
@@ -137,7 +143,7 @@ function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClien
 
 function clientOf<TEvent>(
   { store, tableName, job, keyDimension, clock, onEvent = [] }: LeaseLockOptions<TEvent>,
-  writeMetrics: Settings<TEvent>["writeMetrics"],
+  writeMetrics: MiddlewareSettings<TEvent>["writeMetrics"],
   makeClient: MakeClient,
 ): LeaseClient {
   const allowed = `a table's name, by the option or by ${environmentNames.tableName}, or a client`;

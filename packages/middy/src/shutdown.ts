@@ -1,11 +1,11 @@
 import { CloseIncompleteError } from "@leasehold/client/internal";
 import type { Hold } from "./hold.ts";
-import type { Settings } from "./settings.ts";
+import type { MiddlewareSettings } from "./settings.ts";
 import { InvocationEndingError } from "./signal.ts";
 
 /** An attempt at an event, from before the wait for its lock to the end of its lease. */
-export interface Attempt {
-  readonly settings: Pick<Settings<never>, "client" | "ownsClient">;
+export interface EventAttempt {
+  readonly settings: Pick<MiddlewareSettings<never>, "client" | "ownsClient">;
   readonly signal: { abort(reason: unknown): void };
   /** Its hold on the lock; undefined while it waits. */
   hold: Hold | undefined;
@@ -16,7 +16,7 @@ export interface Attempt {
 /** Lambda leaves a runtime 300 ms from SIGTERM to SIGKILL. */
 const graceMs = 250;
 
-const running = new Set<Attempt>();
+const running = new Set<EventAttempt>();
 
 /**
  * Informs an attempt of a SIGTERM while it runs: its signal aborts, and it has 250 ms to stop and to release its lease.
@@ -28,7 +28,7 @@ const running = new Set<Attempt>();
  * A listener is registered only while something runs, so that an idle process still dies of SIGTERM. The returned
  * function ends it.
  */
-export function stopOnShutdown(it: Attempt): () => void {
+export function stopOnShutdown(it: EventAttempt): () => void {
   // The first listener, so that it can count the others, even those that are called once.
   if (running.size === 0) process.prependListener("SIGTERM", onSigterm);
   running.add(it);
@@ -65,7 +65,7 @@ function onSigterm(): void {
  * It is not possible with the user's own client, which may hold other leases. Nor if a handler that outlived its
  * invocation may still run under a lease of the client, because closing the client would release that lease.
  */
-async function settle({ settings: { client, ownsClient } }: Attempt): Promise<boolean> {
+async function settle({ settings: { client, ownsClient } }: EventAttempt): Promise<boolean> {
   if (!ownsClient || client.held().length > 0) return false;
   try {
     await client.close({ timeoutMs: graceMs });

@@ -1,4 +1,4 @@
-import { Lease } from "../../../packages/client/src/lease.ts";
+import { Lease } from "../../../packages/client/src/core/lease.ts";
 import { RunForm } from "../../../packages/jobs/src/runs/run-form.ts";
 import { type JobStep, Schedule, jobRuns as simulated } from "../../simulation/primitives/job-runs.ts";
 import { type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";

@@ -1,9 +1,9 @@
 /** Mistakes that are planted into the lock, each of which some course of its scenario has to show. */
 
-import { AcquireAttempt } from "../../../packages/client/src/protocol/acquire-attempt.ts";
-import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
-import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
-import { LeaseDeadline } from "../../../packages/client/src/protocol/lease-deadline.ts";
+import { Attempt } from "../../../packages/client/src/core/attempt.ts";
+import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
+import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
+import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
 import type { Moment } from "../../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../../packages/client/src/time/service-clock.ts";
 import { clockSkewMs, leaseDurationMs } from "../../simulation/cluster.ts";
@@ -345,7 +345,7 @@ export const aThousandAndOne: readonly Mistake[] = [
 export const firstRenewal: readonly Mistake[] = [
   {
     what: "a grant whose first renewal fails, and which is not taken back",
-    plant: replacing(AcquireAttempt.prototype, "abandon", () => () => undefined),
+    plant: replacing(Attempt.prototype, "abandon", () => () => undefined),
     violation: /holds the lock, and no caller was given it/,
   },
 ];

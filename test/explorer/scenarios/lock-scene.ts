@@ -6,7 +6,7 @@ import {
   LeaseError,
   type LeaseHandle,
 } from "@leasehold/client";
-import { callBudgetMs } from "../../../packages/client/src/store/timed-store.ts";
+import { callBudgetMs } from "../../../packages/client/src/core/requests.ts";
 import {
   Cluster,
   type ClusterOptions,

@@ -3,7 +3,7 @@ import { type LeaseClient, LeaseError, LeaseUnavailableError } from "@leasehold/
 import type { Lock } from "@leasehold/middy";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
-import { TimedStore } from "../../../packages/client/src/store/timed-store.ts";
+import { Core } from "../../../packages/client/src/core/core.ts";
 import { Cluster, type Running } from "../../simulation/cluster.ts";
 import { type Mistake, type Planted, replacing } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
@@ -86,11 +86,11 @@ const invoke = (process: number, minute: number, worksMs: number): Invocation =>
 const askedNobody: Mistake = {
   what: "a holder that counts as asked although the request to stop has failed",
   plant: replacing(
-    TimedStore.prototype,
+    Core.prototype,
     "update",
     (update) =>
-      async function (this: TimedStore, write, bounds) {
-        const sent = update.call(this, write, bounds);
+      async function (this: Core, write, budget) {
+        const sent = update.call(this, write, budget);
         if (!(":revocation" in write.values)) return await sent;
         return await sent.catch(() => ({ applied: false, item: undefined, retried: false }));
       },

@@ -1,7 +1,7 @@
 /** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
 import { type Item, LeaseItemError, LeaseServiceError } from "@leasehold/client";
 import { QueueWaiter } from "../../../packages/client/src/fair/queue-waiter.ts";
-import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
+import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
 import { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
 import { seatCounters } from "../../../packages/client/src/seats/schema.ts";
 import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";

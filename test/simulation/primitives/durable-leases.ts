@@ -9,7 +9,7 @@ import { withDurableLease } from "@leasehold/durable";
 import fc from "fast-check";
 import { LeaseServiceError } from "../../../packages/client/src/errors/errors.ts";
 import { DurableLock } from "../../../packages/durable/src/durable-lock.ts";
-import { HeldLease } from "../../../packages/durable/src/held-lease.ts";
+import { ExecutionLease } from "../../../packages/durable/src/execution-lease.ts";
 import { adminOf } from "../../support/admin.ts";
 import { DurableWorld } from "../../support/durable-leases.ts";
 import type { Execution } from "../../support/durable-service.ts";
@@ -348,7 +348,7 @@ export const durableLeases: Simulation = {
   mistakes: [
     {
       what: "steps that begin without a look at the lease",
-      plant: replacing(HeldLease.prototype, "run", () => (body) => body()),
+      plant: replacing(ExecutionLease.prototype, "run", () => (body) => body()),
       violation: /works without its lease/,
     },
     {

@@ -12,7 +12,7 @@ import {
 import fc from "fast-check";
 import { fair } from "../../../packages/client/src/fair/index.ts";
 import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
-import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
+import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
 import type { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";

@@ -8,7 +8,7 @@ import {
   HeldSeat,
   keptShare,
   ownerAttribute,
-  permitBounds,
+  permitLimits,
   renewSeatUnlessRevoked,
   revocationPrefix,
   SeatForm,
@@ -67,7 +67,7 @@ function formOf(permits: number): SeatForm {
     kind: "permit",
     permits: onePermit,
     capacity: permits,
-    bounds: permitBounds,
+    limits: permitLimits,
   });
 }
 

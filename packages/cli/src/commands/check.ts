@@ -1,5 +1,5 @@
 import { LeaseAdmin } from "@leasehold/client/admin";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { durationText } from "../terminal/durations.ts";
@@ -25,7 +25,7 @@ Whether the lease of a handle is still held by it, by the table and the service'
         ? [await admin.inspect(key, sortKey === undefined ? {} : { sortKey })]
         : await admin.inspectAll(key);
     const record = records.find((one) => one?.token === token && one.fencingToken === fencingToken);
-    const { clock } = internalsOf(client).context;
+    const { clock } = coreOf(client);
     const remainingMs =
       record === undefined ? 0 : Math.max(0, record.expiresAt - (clock.latest() ?? clock.now()));
     const held = remainingMs > 0;

@@ -2,7 +2,7 @@ import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
-import { readHandle } from "../work/handle-file.ts";
+import { adoptHandle, readHandle } from "../work/handle-file.ts";
 
 export default command({
   usage: "release FILE",
@@ -19,7 +19,7 @@ Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no 
       );
     }
     const connection = await connect(handle.tableName);
-    const lease = connection.client.adopt(handle);
+    const lease = adoptHandle(connection.client, handle);
     const wasOurs = await (flags.complete ? lease.complete() : lease.release());
     if (wasOurs) {
       const what = flags.complete ? `released, and ${shown(handle.slot ?? "")} is done` : "released";

@@ -2,7 +2,7 @@ import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { durationText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
-import { HandleFile, readHandle } from "../work/handle-file.ts";
+import { adoptHandle, HandleFile, readHandle } from "../work/handle-file.ts";
 
 export default command({
   usage: "renew FILE",
@@ -17,7 +17,7 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
     const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
     try {
       const connection = await connect(handle.tableName);
-      const lease = connection.client.adopt(handle);
+      const lease = adoptHandle(connection.client, handle);
       // The handle holds the lease, and not this process.
       connection.keepLeases();
       await lease.renew();

@@ -5,12 +5,13 @@ import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
 import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/admin";
 import {
   attributeNames,
+  coreOf,
   everyItem,
   historySortKeyPrefix,
-  internalsOf,
   KeyDetailsReader,
   leaseItemKey,
   pagesOf,
+  scan,
   unlessUnreadable,
 } from "@leasehold/client/internal";
 import { CommandError, exitCodes } from "../exit-codes.ts";
@@ -63,17 +64,16 @@ export class TableTooLargeError extends Error {
  * Rejects with TableTooLargeError, and with a CommandError (78) for a table of another schema.
  */
 export async function readTable(client: LeaseClient, options: SnapshotOptions = {}): Promise<TableSnapshot> {
-  const { context } = internalsOf(client);
+  const core = coreOf(client);
   const { prefix = "", mostItems = usualMostItems, signal } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
-  const reading = new SnapshotReader(prefix, context.clockSkewMs);
+  const reading = new SnapshotReader(prefix, core.times.clockSkewMs);
   // Everything: the filter of a scan saves only transfer, and would hide the items that were paid for.
   const everything = everyItem();
-  const bounds = signal === undefined ? {} : { signal };
-  const scan = (after: object) => context.table.scan({ ...everything, ...after }, bounds);
-  for await (const { items, next } of pagesOf(scan)) {
+  const page = (after: object) => scan(core, { ...everything, ...after }, { signal });
+  for await (const { items, next } of pagesOf(page)) {
     // By the time of this answer, because reading a large table takes minutes.
-    reading.read(items, context.clock.now());
+    reading.read(items, core.clock.now());
     const { cost } = reading;
     if (next !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
       throw new TableTooLargeError(cost);
@@ -81,9 +81,9 @@ export async function readTable(client: LeaseClient, options: SnapshotOptions = 
   }
   // A table without pk has shown nothing: the answer to a read by pk and sk distinguishes it from an empty table.
   if (reading.cost.items === 0) {
-    await context.table.get({ key: leaseItemKey("leasehold"), consistent: false });
+    await core.get({ key: leaseItemKey("leasehold"), consistent: false });
   }
-  return reading.snapshot(context.clock.now());
+  return reading.snapshot(core.clock.now());
 }
 
 /** A key, and when its items were read. */

@@ -6,8 +6,10 @@ import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promise
 import { dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import type { LeaseHandle } from "@leasehold/client";
-import { parsedJson } from "@leasehold/client/internal";
+import type { Lease, LeaseClient, LeaseHandle } from "@leasehold/client";
+import { parsedJson, seatSortKeys } from "@leasehold/client/internal";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { mostPermits, Semaphore } from "@leasehold/client/semaphore";
 import type { Call } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
@@ -15,6 +17,15 @@ import { shown } from "../terminal/text.ts";
 /** More than any handle needs: a key, an owner and a seat's payload at their largest, with room for escapes. */
 const roomBytes = 32_768;
 const ownerOnly = 0o600;
+
+/** Adopts a lease of any kind. The kind of seat that a handle names is the table's to say. */
+export function adoptHandle(client: LeaseClient, handle: LeaseHandle): Lease {
+  const { key, sortKey } = handle;
+  if (sortKey === seatSortKeys.semaphore)
+    return new Semaphore(client, key, { permits: mostPermits }).adopt(handle);
+  if (sortKey === seatSortKeys.readWrite) return new ReadWriteLock(client, key).adopt(handle);
+  return client.adopt(handle);
+}
 
 /** A handle's file before it has its handle: a file of another name beside it, with enough room. */
 export class HandleFile {

@@ -1,7 +1,7 @@
 // The use of a key. A lock, a semaphore and a read-write lock of one key are three independent items.
 
 import type { LeaseClient } from "@leasehold/client";
-import { internalsOf, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
+import { coreOf, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
@@ -22,10 +22,10 @@ const kinds: Readonly<Record<KeyKind, { readonly sortKey: string; readonly flags
  * an item. Throws a CommandError (64).
  */
 export async function checkKind(client: LeaseClient, key: string, kind: KeyKind): Promise<void> {
-  const { table } = internalsOf(client).context;
+  const core = coreOf(client);
   const isUsed = async (one: KeyKind): Promise<boolean> => {
     const itemKey = leaseItemKey(key, kinds[one].sortKey);
-    return showsUse(one, await table.get({ key: itemKey, consistent: true }));
+    return showsUse(one, await core.get({ key: itemKey, consistent: true }));
   };
   const others = (Object.keys(kinds) as KeyKind[]).filter((one) => one !== kind);
   const found = await Promise.all(others.map(isUsed));

@@ -2,7 +2,7 @@
 // slot.
 
 import type { LeaseClient } from "@leasehold/client";
-import { internalsOf } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 
 const lengths = { minute: 16, hour: 13, day: 10 } as const;
 
@@ -23,7 +23,7 @@ export function isSlotUnit(text: string): text is SlotUnit {
  */
 export async function slotOfNow(client: LeaseClient, key: string, unit: SlotUnit): Promise<string> {
   await client.doneSlot(key);
-  const { clock } = internalsOf(client).context;
+  const { clock } = coreOf(client);
   const { wall } = clock.moment();
   const earliest = clock.earliest() ?? wall;
   const latest = clock.latest() ?? wall;

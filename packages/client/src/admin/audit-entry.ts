@@ -3,7 +3,7 @@
  * So no action is without its trace, and no trace is without its action.
  */
 
-import type { ProtocolContext } from "../protocol/context.ts";
+import type { Core } from "../core/core.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
 import { type Part, say, Write } from "../statements/statement.ts";
@@ -55,7 +55,7 @@ export function occupyTrace(trace: Write): Write {
 
 /** Writes the trace of an action on an item that nobody holds. */
 export function traceNow(
-  { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
+  { clock, randomness }: Pick<Core, "clock" | "randomness">,
   what: Pick<AuditEntry, "key" | "sortKey" | "action" | "by" | "reason">,
 ): Write {
   const entry: AuditEntry = { ...what, at: clock.now(), holder: undefined, until: undefined };

@@ -1,5 +1,6 @@
+import type { Core } from "../core/core.ts";
+import { query, scan } from "../core/requests.ts";
 import { check, checkOptions, duration, type Rules, text } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import type { ItemKey } from "../schema.ts";
 import { attributeNames, auditSortKeyPrefix, limits } from "../schema.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
@@ -18,7 +19,7 @@ export interface AuditOptions {
   readonly sinceMs?: number;
 }
 
-const rules: Rules<AuditOptions> = {
+const auditRules: Rules<AuditOptions> = {
   key: text(limits.keyBytes),
   prefix: text(limits.keyBytes),
   sinceMs: duration(1),
@@ -28,17 +29,16 @@ const { partitionKey, sortKey } = attributeNames;
 
 /** Reads the traces of a key, or of all keys. Throws InvalidOptionsError. */
 export async function* auditTrail(
-  context: ProtocolContext,
+  core: Core,
   options: AuditOptions,
 ): AsyncGenerator<AuditEntry, void, undefined> {
-  const { key, prefix, sinceMs } = checkOptions(options, rules);
+  const { key, prefix, sinceMs } = checkOptions(options, auditRules);
   check(key === undefined || prefix === undefined, "prefix", prefix, "nothing beside key");
-  const range = timesSince(context, auditSortKeyPrefix, sinceMs);
-  const { table } = context;
+  const range = timesSince(core, auditSortKeyPrefix, sinceMs);
   const read = (after: { readonly after?: ItemKey }): Promise<ScanPage> =>
     key === undefined
-      ? table.scan({ ...everywhere(range, prefix), ...after })
-      : table.query({ ...under({ key }, range), consistent: true, ...after });
+      ? scan(core, { ...everywhere(range, prefix), ...after })
+      : query(core, { ...under({ key }, range), consistent: true, ...after });
   for await (const { items } of pagesOf(read)) yield* items.flatMap((item) => auditEntryIn(item) ?? []);
 }
 
@@ -50,7 +50,7 @@ export interface TimeRange {
 
 /** The sort keys of the last so many milliseconds. */
 export function timesSince(
-  { clock }: Pick<ProtocolContext, "clock">,
+  { clock }: Pick<Core, "clock">,
   prefix: string,
   sinceMs: number | undefined,
 ): TimeRange {

@@ -2,6 +2,9 @@
  * A key's history: an item for each change of its lock. The change alone determines the item's sort key, so a change
  * that is reported twice is one item.
  */
+
+import type { Core } from "../core/core.ts";
+import { query } from "../core/requests.ts";
 import {
   checkKey,
   checkOptions,
@@ -10,7 +13,6 @@ import {
   type Rules,
   trueOrFalse,
 } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
 import { pagesOf } from "../store/pages.ts";
@@ -28,7 +30,7 @@ export interface HistoryOptions {
   readonly limit?: number;
 }
 
-const rules: Rules<HistoryOptions> = {
+const historyRules: Rules<HistoryOptions> = {
   sinceMs: duration(1),
   newestFirst: trueOrFalse,
   limit: countTo(1_000_000),
@@ -57,18 +59,18 @@ export function changeIn(item: Item): LeaseChange | undefined {
 
 /** Reads a key's history. Throws InvalidOptionsError. */
 export async function* historyOf(
-  context: ProtocolContext,
+  core: Core,
   key: string,
   options: HistoryOptions,
 ): AsyncGenerator<LeaseChange, void, undefined> {
-  const { sinceMs, newestFirst = false, limit } = checkOptions(options, rules);
-  const range = timesSince(context, historySortKeyPrefix, sinceMs);
-  const query = {
+  const { sinceMs, newestFirst = false, limit } = checkOptions(options, historyRules);
+  const range = timesSince(core, historySortKeyPrefix, sinceMs);
+  const asked = {
     ...under({ key: checkKey(key) }, range),
     ...{ consistent: true, descending: newestFirst, ...(limit === undefined ? {} : { limit }) },
   };
   let left = limit ?? Number.POSITIVE_INFINITY;
-  for await (const { items } of pagesOf((after) => context.table.query({ ...query, ...after }))) {
+  for await (const { items } of pagesOf((after) => query(core, { ...asked, ...after }))) {
     for (const item of items) {
       const change = changeIn(item);
       if (change === undefined) continue;

@@ -1,10 +1,11 @@
+import type { Core } from "../core/core.ts";
+import { query } from "../core/requests.ts";
 import type { LeaseItemError } from "../errors/errors.ts";
 import { estimatedWaitMs } from "../fair/queue-estimate.ts";
 import { holdNoteIn, ticketsIn } from "../fair/queue-ticket.ts";
 import { type LeaseState, type LeaseStateOptions, leaseState } from "../lease-state.ts";
 import { recordsIn, unreadableIn } from "../looks.ts";
 import { checkKey } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
 import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
@@ -65,14 +66,14 @@ export interface KeyDetails extends KeyDescription<DescribedLease> {
 }
 
 /** Reads a key as `LeaseAdmin.describe` does, and what only operators need. */
-export async function detailsOf(context: ProtocolContext, key: string): Promise<KeyDetails> {
-  const { table, clock, clockSkewMs } = context;
-  const query = { ...leasesOf(checkKey(key)), consistent: true };
-  const reader = new KeyDetailsReader(key, unreadableIn(context));
-  for await (const { items } of pagesOf((after) => table.query({ ...query, ...after }))) {
+export async function detailsOf(core: Core, key: string): Promise<KeyDetails> {
+  const { clock, times } = core;
+  const asked = { ...leasesOf(checkKey(key)), consistent: true };
+  const reader = new KeyDetailsReader(key, unreadableIn(core));
+  for await (const { items } of pagesOf((after) => query(core, { ...asked, ...after }))) {
     for (const item of items) reader.read(item);
   }
-  return reader.details({ nowMs: clock.now(), clockSkewMs });
+  return reader.details({ nowMs: clock.now(), clockSkewMs: times.clockSkewMs });
 }
 
 /** Puts together the items under a key, whatever request has read them. */

@@ -1,5 +1,6 @@
-import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../client-internals.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf } from "../core/core.ts";
+import { query, scan } from "../core/requests.ts";
 import { type LeaseItemError, quoted } from "../errors/errors.ts";
 import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "../looks.ts";
 import {
@@ -16,7 +17,6 @@ import {
   text,
   trueOrFalse,
 } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "../record.ts";
 import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
 import { isSeatSortKey } from "../seats/schema.ts";
@@ -137,11 +137,11 @@ const pagesRules: Rules<ListPagesOptions> = {
  * ```
  */
 export class LeaseAdmin {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient) {
-    this.#context = internalsOf(client).context;
+    this.#core = coreOf(client);
   }
 
   /**
@@ -164,9 +164,9 @@ export class LeaseAdmin {
    * `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
-    const query = { ...leasesOf(checkKey(key)), consistent: true };
+    const asked = { ...leasesOf(checkKey(key)), consistent: true };
     const leases: LeaseRecord[] = [];
-    for await (const page of this.#pages((after) => this.#context.table.query({ ...query, ...after }))) {
+    for await (const page of this.#pages((after) => query(this.#core, { ...asked, ...after }))) {
       leases.push(...page.leases);
     }
     return leases;
@@ -187,12 +187,13 @@ export class LeaseAdmin {
    * ```
    */
   async describe(key: string): Promise<KeyDescription> {
-    const { clock, table } = this.#context;
-    const query = { ...leasesOf(checkKey(key)), consistent: true };
+    const core = this.#core;
+    const { clock } = core;
+    const asked = { ...leasesOf(checkKey(key)), consistent: true };
     const leases: LeaseRecord[] = [];
-    const onUnreadable = unreadableIn(this.#context);
+    const onUnreadable = unreadableIn(this.#core);
     let lock: Item | undefined;
-    for await (const { items } of pagesOf((after) => table.query({ ...query, ...after }))) {
+    for await (const { items } of pagesOf((after) => query(core, { ...asked, ...after }))) {
       leases.push(...recordsIn(items, onUnreadable));
       lock ??= items.find((item) => item[attributeNames.sortKey] === leaseSortKey);
     }
@@ -230,7 +231,7 @@ export class LeaseAdmin {
   async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
     const { prefix = "", all = false, after } = checkOptions(options, pagesRules);
     const filter = leasesByPrefix(prefix, all);
-    yield* this.#pages((next) => this.#context.table.scan({ ...filter, ...next }), after);
+    yield* this.#pages((next) => scan(this.#core, { ...filter, ...next }), after);
   }
 
   /**
@@ -253,7 +254,7 @@ export class LeaseAdmin {
     const lease = { key: checkKey(key), sortKey };
     const result = isSeatSortKey(sortKey)
       ? await this.#breakSeat(lease, token)
-      : await this.#context.table.update(breakLease(lease, token, this.#context.clock.now()));
+      : await this.#core.update(breakLease(lease, token, this.#core.clock.now()));
     if (result.applied || wasBroken(result.item, token)) return true;
     onRefused?.(leasesIn(result.item)[0]);
     return false;
@@ -278,7 +279,7 @@ export class LeaseAdmin {
     const { doneSlot, to } = checkOptions(options, slotRules, "options", ["doneSlot"]);
     check(to === undefined || to < doneSlot, "to", to, `a slot before ${quoted(doneSlot)}, or none`);
     const request = takeBackSlot({ key: checkKey(key), doneSlot, to });
-    const { applied, item } = await this.#context.table.update(request);
+    const { applied, item } = await this.#core.update(request);
     // Already done, perhaps by a first try whose reply was lost.
     return applied || lastDoneSlot(item) === to;
   }
@@ -298,7 +299,7 @@ export class LeaseAdmin {
     const { token, sortKey, onRefused, reason = "revocation requested" } = given;
     const ask = isSeatSortKey(sortKey) ? askSeatToStop : requestRevocation;
     const request = ask({ key: checkKey(key), sortKey }, token, reason);
-    const { applied, item } = await this.#context.table.update(request);
+    const { applied, item } = await this.#core.update(request);
     if (!applied) onRefused?.(leasesIn(item)[0]);
     return applied;
   }
@@ -310,11 +311,11 @@ export class LeaseAdmin {
   ): Promise<Pick<UpdateResult, "applied" | "item">> {
     const item = await this.#read(key, sortKey);
     const seat = seatOf(item, token);
-    return seat === undefined ? { applied: false, item } : await this.#context.table.update(breakSeat(seat));
+    return seat === undefined ? { applied: false, item } : await this.#core.update(breakSeat(seat));
   }
 
   #read(key: string, sortKey?: string): Promise<Item | undefined> {
-    return this.#context.table.get({ key: leaseItemKey(checkKey(key), sortKey), consistent: true });
+    return this.#core.get({ key: leaseItemKey(checkKey(key), sortKey), consistent: true });
   }
 
   async *#pages(
@@ -322,7 +323,7 @@ export class LeaseAdmin {
     after?: ItemKey,
   ): AsyncGenerator<LeasePage, void, undefined> {
     for await (const { items, next } of pagesOf(read, after)) {
-      const leases = [...recordsIn(items, unreadableIn(this.#context))];
+      const leases = [...recordsIn(items, unreadableIn(this.#core))];
       yield next === undefined ? { leases } : { leases, next };
     }
   }

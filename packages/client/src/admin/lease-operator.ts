@@ -1,9 +1,9 @@
-import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../client-internals.ts";
+import type { LeaseClient } from "../core/client.ts";
+import type { Core } from "../core/core.ts";
+import { coreOf } from "../core/core.ts";
 import type { LeaseStateOptions } from "../lease-state.ts";
 import { leasesIn } from "../looks.ts";
 import { checkKey, checkOptions, duration, label, type Rules, text } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { type LastHolder, type LeaseRecord, lastHolderIn } from "../record.ts";
 import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
 import { isSeatSortKey } from "../seats/schema.ts";
@@ -100,13 +100,13 @@ const resumeRules: Rules<ResumeOptions> = { token: label, reason };
 export class LeaseOperator {
   /** The person or tool that acts. */
   readonly by: string;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #retentionMs: number;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: LeaseOperatorOptions) {
     const given = checkOptions(options ?? {}, operatorRules, "options", ["by"]);
-    this.#context = internalsOf(client).context;
+    this.#core = coreOf(client);
     this.by = given.by;
     this.#retentionMs = given.auditRetentionMs ?? usualAuditRetentionMs;
   }
@@ -115,7 +115,7 @@ export class LeaseOperator {
    * Returns the moment for `leaseState`, by the service's clock as the client's answers have told it. Sends nothing.
    */
   moment(): LeaseStateOptions {
-    return { nowMs: this.#context.clock.now(), clockSkewMs: this.#context.clockSkewMs };
+    return { nowMs: this.#core.clock.now(), clockSkewMs: this.#core.times.clockSkewMs };
   }
 
   /**
@@ -124,7 +124,7 @@ export class LeaseOperator {
    * client's `unreadable` event names it.
    */
   async describe(key: string): Promise<KeyDetails> {
-    return await detailsOf(this.#context, key);
+    return await detailsOf(this.#core, key);
   }
 
   /**
@@ -170,7 +170,7 @@ export class LeaseOperator {
    */
   async pause(key: string, options: PauseOptions): Promise<OperatorResult> {
     const terms = checkPause(checkKey(key), options, this.by);
-    return await new PauseAttempt(this.#context, terms, this.#retentionMs).take();
+    return await new PauseAttempt(this.#core, terms, this.#retentionMs).take();
   }
 
   /**
@@ -180,7 +180,7 @@ export class LeaseOperator {
   async resume(key: string, options: ResumeOptions = {}): Promise<OperatorResult> {
     const { token, reason } = checkOptions(options, resumeRules);
     const terms = { key: checkKey(key), token, by: this.by, reason, auditRetentionMs: this.#retentionMs };
-    const result = await resume(this.#context, terms);
+    const result = await resume(this.#core, terms);
     return "outcome" in result ? result : refusalBy(result.refusedBy);
   }
 
@@ -190,7 +190,7 @@ export class LeaseOperator {
    * each megabyte.
    */
   async *audit(options: AuditOptions = {}): AsyncGenerator<AuditEntry, void, undefined> {
-    yield* auditTrail(this.#context, options);
+    yield* auditTrail(this.#core, options);
   }
 
   /**
@@ -198,7 +198,7 @@ export class LeaseOperator {
    * with `LeaseTable({ history })` keeps a history. 1 consistent query for each megabyte, or for each `limit` changes.
    */
   async *history(key: string, options: HistoryOptions = {}): AsyncGenerator<LeaseChange, void, undefined> {
-    yield* historyOf(this.#context, key, options);
+    yield* historyOf(this.#core, key, options);
   }
 
   /** Reads the given lease, and acts on it, with a trace. */
@@ -208,17 +208,18 @@ export class LeaseOperator {
     reason: string | undefined,
     writeOf: (lease: LeaseRecord, now: number) => Write,
   ): Promise<OperatorResult> {
-    const { table, clock } = this.#context;
+    const core = this.#core;
+    const { clock } = core;
     const { sortKey = leaseSortKey, token } = meant;
     const key = checkKey(meant.key);
-    const item = await table.get({ key: leaseItemKey(key, sortKey), consistent: true });
+    const item = await core.get({ key: leaseItemKey(key, sortKey), consistent: true });
     const lease = leasesIn(item).find((one) => one.token === token);
     if (lease === undefined) return refusalBy(item);
     const at = clock.now();
     const { owner, acquiredAt, fencingToken } = lease;
     const holder = { owner, acquiredAt, fencingToken };
     const entry: AuditEntry = { key, sortKey, at, action, by: this.by, reason, holder, until: undefined };
-    const sent = await new TracedWrite(this.#context, entry, this.#retentionMs).send([writeOf(lease, at)]);
+    const sent = await new TracedWrite(this.#core, entry, this.#retentionMs).send([writeOf(lease, at)]);
     return sent.applied ? { outcome: "done", lease, entry } : refusalBy(sent.refusals[0]?.item);
   }
 }

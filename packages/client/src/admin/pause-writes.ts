@@ -1,5 +1,5 @@
 /**
- * The writes of a pause: the lock's own lease, and a seat in each item of seats that exceeds every caller's bounds.
+ * The writes of a pause: the lock's own lease, and a seat in each item of seats that exceeds every caller's limits.
  * They are one transaction. Clients of every version respect it, because for them it is a holder like any other.
  *
  *     close   the lock as an acquisition does; a seat item where the token has no seat and was not revoked. Seats that
@@ -62,7 +62,7 @@ function pauseAlone(item: Item | undefined): string | undefined {
 }
 
 /** Opens what a pause has closed, if it is unchanged since the look. */
-export function open(pauses: readonly LeaseRecord[], now: number, retentionMs: number): Write[] {
+export function endPauses(pauses: readonly LeaseRecord[], now: number, retentionMs: number): Write[] {
   return pauses.map((shown) =>
     shown.seat === undefined
       ? release({ key: shown.key }, { shown, now, retentionMs, slot: undefined, cooldown: undefined })

@@ -1,24 +1,24 @@
+import type { Refused } from "../core/attempt.ts";
+import type { Core } from "../core/core.ts";
+import { LockForm } from "../core/lock-form.ts";
+import { type CallBudget, query } from "../core/requests.ts";
+import { RetryLoop } from "../core/wait-loop.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
 import { leaseState } from "../lease-state.ts";
 import { leasesIn, unlessUnreadable, unreadableIn } from "../looks.ts";
 import { checkOptions, checkSignal, duration, type Rules, text } from "../options/check-values.ts";
-import type { Refused } from "../protocol/acquire-attempt.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import { LockForm } from "../protocol/lock-form.ts";
-import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
 import { isSeatSortKey } from "../seats/schema.ts";
 import { seatsIn } from "../seats/seat.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import type { Bounds } from "../store/timed-store.ts";
 import type { Item, TransactionResult } from "../store.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import { under } from "./audit-trail.ts";
 import type { OperatorResult } from "./lease-operator.ts";
-import { close, closedSortKeys, open, type SeenItems } from "./pause-writes.ts";
+import { close, closedSortKeys, endPauses, type SeenItems } from "./pause-writes.ts";
 import { TracedWrite } from "./traced-write.ts";
 
 /** Options of {@link LeaseOperator.pause}. */
@@ -50,7 +50,7 @@ interface PauseTerms extends PauseOptions {
   readonly by: string;
 }
 
-const rules: Rules<PauseOptions> = {
+const pauseRules: Rules<PauseOptions> = {
   forMs: duration(1_000),
   reason: text(limits.revocationBytes),
   waitMs: duration(0),
@@ -66,7 +66,7 @@ const prefixes: Readonly<Record<NotPaused, string>> = {
 
 /** Throws InvalidOptionsError. */
 export function checkPause(key: string, options: PauseOptions, by: string): PauseTerms {
-  return { ...checkOptions(options ?? {}, rules, "options", ["forMs", "reason"]), key, by };
+  return { ...checkOptions(options ?? {}, pauseRules, "options", ["forMs", "reason"]), key, by };
 }
 
 /** The pause has the key. */
@@ -77,14 +77,14 @@ interface Paused {
 }
 
 /** The most times in a row that other callers may win before the wait begins again. */
-const mostRounds = 3;
+const mostPauseRounds = 3;
 
 /**
  * One pause, from its first look to its end, under one token: the lock's own lease, a seat in each item of seats, and
  * its trace, in one transaction. It takes back a pause that ends without an answer.
  */
 export class PauseAttempt {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #terms: PauseTerms;
   readonly #retentionMs: number;
   readonly #token: string;
@@ -103,11 +103,11 @@ export class PauseAttempt {
   #blocker: LeaseRecord | undefined;
   #finishing: readonly LeaseRecord[] = [];
 
-  constructor(context: ProtocolContext, terms: PauseTerms, retentionMs: number) {
-    this.#context = context;
+  constructor(core: Core, terms: PauseTerms, retentionMs: number) {
+    this.#core = core;
     this.#terms = terms;
     this.#retentionMs = retentionMs;
-    this.#token = context.randomness.token();
+    this.#token = core.randomness.token();
     this.#owner = `paused by ${terms.by}`;
     this.#form = new LockForm(terms.key, leaseSortKey);
   }
@@ -117,7 +117,7 @@ export class PauseAttempt {
     try {
       const [notPaused, { lease, entry }] = await untilAborted(key, signal, async () => {
         // Not `whileOpen`: a write that has landed counts, even if the client has been closed since.
-        const call = this.#context.lifecycle.begin(signal);
+        const call = this.#core.lifecycle.begin(signal);
         try {
           return [await this.#notPaused(call.signal), await this.#takeOrLeave(call.signal)] as const;
         } finally {
@@ -141,11 +141,11 @@ export class PauseAttempt {
     const attempt = {
       token: this.#token,
       judge: (item: Item | undefined) => this.#judge(item),
-      try: (bounds: Bounds) => this.#try(bounds),
+      try: (budget: CallBudget) => this.#try(budget),
     };
     try {
       const terms = { ...call, retry: { strategy: "untilExpiry" } as const, signal };
-      return await new RetryLoop<Paused>(this.#context, this.#form, terms).grant(attempt, () => undefined);
+      return await new RetryLoop<Paused>(this.#core, this.#form, terms).grant(attempt, () => undefined);
     } catch (error) {
       if (this.#doubtful.length > 0) await this.#takeBackAfter(error);
       throw error;
@@ -154,18 +154,18 @@ export class PauseAttempt {
 
   #judge(item: Item | undefined): Refused["prospect"] {
     const caller = { owner: this.#owner, resumes: false };
-    const prospect = this.#form.judge(item, caller, this.#context.detector);
+    const prospect = this.#form.judge(item, caller, this.#core.detector);
     this.#blocker = prospect.blocker;
     return prospect;
   }
 
-  async #try({ withinMs, signal }: Bounds): Promise<Paused | Refused> {
+  async #try({ withinMs, signal }: CallBudget): Promise<Paused | Refused> {
     const { key } = this.#terms;
-    const bounds = {
+    const budget = {
       signal,
       ...(withinMs === Number.POSITIVE_INFINITY || withinMs === undefined ? {} : { withinMs }),
     };
-    let seen = await readClosed(this.#context, key, bounds);
+    let seen = await readClosed(this.#core, key, budget);
     for (let round = 1; ; round += 1) {
       const [item, ...seatItems] = seen;
       const own = this.#form.leasesIn(item).find(({ token }) => token === this.#token);
@@ -173,21 +173,21 @@ export class PauseAttempt {
       if (own !== undefined && this.#entry !== undefined)
         return { granted: true, lease: own, entry: this.#entry };
       const prospect = this.#judge(item);
-      if (prospect.claimableInMs > 0 || round > mostRounds) return { granted: false, prospect, item };
+      if (prospect.claimableInMs > 0 || round > mostPauseRounds) return { granted: false, prospect, item };
       const outcome = await this.#write(seen, prospect, signal);
       if ("granted" in outcome) {
         this.#finishing = this.#holdersIn(seatItems);
         return outcome;
       }
       const [lock] = outcome.refusals;
-      seen = lock === undefined ? await readClosed(this.#context, key, bounds) : [lock.item, ...seatItems];
+      seen = lock === undefined ? await readClosed(this.#core, key, budget) : [lock.item, ...seatItems];
     }
   }
 
   #holdersIn(items: SeenItems): readonly LeaseRecord[] {
-    const onUnreadable = unreadableIn(this.#context);
+    const onUnreadable = unreadableIn(this.#core);
     const leases = items.flatMap((item) => unlessUnreadable(() => seatsIn(item), onUnreadable) ?? []);
-    return this.#context.detector.standing(leases.filter(({ pause }) => pause === undefined));
+    return this.#core.detector.unexpired(leases.filter(({ pause }) => pause === undefined));
   }
 
   async #write(
@@ -195,7 +195,7 @@ export class PauseAttempt {
     { takeovers: [takeover] }: Refused["prospect"],
     signal: AbortSignal | undefined,
   ): Promise<Paused | Pick<TransactionResult, "refusals">> {
-    const { clock, retentionMs } = this.#context;
+    const { clock, times } = this.#core;
     const { key, by, reason, forMs } = this.#terms;
     const since = clock.moment();
     const acquiredAt = clock.timeOf(since);
@@ -222,9 +222,9 @@ export class PauseAttempt {
       ...{ holder, until: lease.expiresAt },
     };
     this.#entry = entry;
-    const traced = new TracedWrite(this.#context, entry, this.#retentionMs);
+    const traced = new TracedWrite(this.#core, entry, this.#retentionMs);
     try {
-      const sent = await traced.send(close(lease, takeover?.from, seen, retentionMs), signal);
+      const sent = await traced.send(close(lease, takeover?.from, seen, times.retentionMs), signal);
       return sent.applied ? { granted: true, lease, entry } : sent;
     } finally {
       if (traced.mayHaveLanded) this.#doubtful.push(traced);
@@ -233,7 +233,7 @@ export class PauseAttempt {
 
   /** Takes back a failed pause before its caller gets the error. Rejects if the service does not confirm. */
   async #takeBackAfter(error: unknown): Promise<void> {
-    const { clock, lifecycle } = this.#context;
+    const { clock, lifecycle } = this.#core;
     const { key, forMs } = this.#terms;
     const taken = this.#takeBack();
     lifecycle.follow({ key, sortKey: leaseSortKey, expiresAt: clock.now() + forMs }, taken);
@@ -254,7 +254,7 @@ export class PauseAttempt {
     const areRevoked = await Promise.all(this.#doubtful.map((traced) => traced.revoke()));
     if (areRevoked.every((isRevoked) => isRevoked)) return;
     const reason = "it was taken back: its caller had not heard that it was done";
-    await resume(this.#context, { key, token: this.#token, by, reason, auditRetentionMs: this.#retentionMs });
+    await resume(this.#core, { key, token: this.#token, by, reason, auditRetentionMs: this.#retentionMs });
   }
 
   async #notPaused(signal: AbortSignal): Promise<readonly NotPaused[]> {
@@ -262,8 +262,8 @@ export class PauseAttempt {
     const found = await Promise.all(
       Object.entries(prefixes).map(async ([kind, prefix]) => {
         const range = { from: prefix, to: `${prefix}~` };
-        const query = { ...under({ key }, range), consistent: false, limit: 1 };
-        const { items } = await this.#context.table.query(query, { signal });
+        const asked = { ...under({ key }, range), consistent: false, limit: 1 };
+        const { items } = await query(this.#core, asked, { signal });
         return items.length > 0 ? [kind as NotPaused] : [];
       }),
     );
@@ -286,13 +286,13 @@ interface ResumeTerms {
  * meanwhile.
  */
 export async function resume(
-  context: ProtocolContext,
+  core: Core,
   { key, token, by, reason, auditRetentionMs }: ResumeTerms,
 ): Promise<OperatorResult | { readonly refusedBy: Item | undefined }> {
-  const { clock, clockSkewMs, retentionMs } = context;
+  const { clock, times } = core;
   for (let round = 1; ; round += 1) {
-    const moment = { nowMs: clock.now(), clockSkewMs };
-    const items = await readClosed(context, key, {});
+    const moment = { nowMs: clock.now(), clockSkewMs: times.clockSkewMs };
+    const items = await readClosed(core, key, {});
     const [lock] = items;
     const pauses = items
       .flatMap((item): readonly LeaseRecord[] => {
@@ -302,22 +302,22 @@ export async function resume(
       // The rest of an ended pause in an item of seats keeps nobody out.
       .filter((one) => one.seat === undefined || leaseState(one, moment) === "paused");
     const [lease] = pauses;
-    if (lease === undefined || round > mostRounds) return { refusedBy: lock };
+    if (lease === undefined || round > mostPauseRounds) return { refusedBy: lock };
     const at = clock.now();
     const entry: AuditEntry = {
       ...{ key, sortKey: leaseSortKey, at, action: "resume", by, reason },
       ...{ holder: holderOf(lease), until: undefined },
     };
-    const traced = new TracedWrite(context, entry, auditRetentionMs);
-    const { applied } = await traced.send(open(pauses, at, retentionMs));
+    const traced = new TracedWrite(core, entry, auditRetentionMs);
+    const { applied } = await traced.send(endPauses(pauses, at, times.retentionMs));
     if (applied) return { outcome: "done", lease, entry };
   }
 }
 
 /** Reads all items that a pause closes, the lock first. */
-function readClosed({ table }: ProtocolContext, key: string, bounds: Bounds): Promise<SeenItems> {
+function readClosed(core: Core, key: string, budget: CallBudget): Promise<SeenItems> {
   return Promise.all(
-    closedSortKeys.map((sortKey) => table.get({ key: leaseItemKey(key, sortKey), consistent: true }, bounds)),
+    closedSortKeys.map((sortKey) => core.get({ key: leaseItemKey(key, sortKey), consistent: true }, budget)),
   );
 }
 

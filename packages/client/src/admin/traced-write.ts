@@ -1,15 +1,15 @@
+import type { Core } from "../core/core.ts";
+import { callBudgetMs, transact } from "../core/requests.ts";
+import { WaitBudget } from "../core/wait-loop.ts";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import { WaitBudget } from "../protocol/wait-loop.ts";
 import type { Write } from "../statements/statement.ts";
-import { callBudgetMs } from "../store/timed-store.ts";
 import type { TransactionResult } from "../store.ts";
 import { sleep } from "../time/clock.ts";
 import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace, occupyTrace } from "./audit-entry.ts";
 
 /** The longest try: a hanging try leaves time for others. */
-const longestTryMs = 3_000;
+const longestTracedTryMs = 3_000;
 const pauses = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 } as const;
 
 /**
@@ -17,18 +17,18 @@ const pauses = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 } as con
  * whose answer was lost, however often the transaction is sent.
  */
 export class TracedWrite {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #trace: Write;
   readonly #budget: WaitBudget;
   readonly #nextPauseMs: () => number;
   /** Whether a copy may have landed, or may still land, without an answer. */
   mayHaveLanded = false;
 
-  constructor(context: ProtocolContext, entry: AuditEntry, retentionMs: number) {
-    this.#context = context;
-    this.#trace = leaveTrace(entry, context.randomness.token().slice(-12), retentionMs);
-    this.#budget = new WaitBudget(context.clock, callBudgetMs);
-    this.#nextPauseMs = retryPauses(context, pauses);
+  constructor(core: Core, entry: AuditEntry, retentionMs: number) {
+    this.#core = core;
+    this.#trace = leaveTrace(entry, core.randomness.token().slice(-12), retentionMs);
+    this.#budget = new WaitBudget(core.clock, callBudgetMs);
+    this.#nextPauseMs = retryPauses(core, pauses);
   }
 
   /**
@@ -37,7 +37,7 @@ export class TracedWrite {
    */
   async revoke(): Promise<boolean> {
     const write = occupyTrace(this.#trace);
-    return (await this.#context.table.update(write, { withinMs: longestTryMs })).applied;
+    return (await this.#core.update(write, { withinMs: longestTracedTryMs })).applied;
   }
 
   /**
@@ -53,11 +53,11 @@ export class TracedWrite {
   ): Promise<
     { readonly applied: true } | (Pick<TransactionResult, "refusals"> & { readonly applied: false })
   > {
-    const { clock, table } = this.#context;
+    const { clock } = this.#core;
     for (;;) {
       try {
-        const bounds = { withinMs: longestTryMs, signal };
-        const { applied, refusals, retried } = await table.transact([...writes, this.#trace], bounds);
+        const budget = { withinMs: longestTracedTryMs, signal };
+        const { applied, refusals, retried } = await transact(this.#core, [...writes, this.#trace], budget);
         const isDone = applied || refusals[writes.length] !== undefined;
         // An answer without its trace does not rule out a copy that is still under way.
         this.mayHaveLanded = !isDone && (retried || this.mayHaveLanded);

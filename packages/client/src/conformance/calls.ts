@@ -4,7 +4,7 @@ import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import type { ServiceTime } from "../time/service-clock.ts";
-import { always, type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { always, type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 import { render, renderEntry } from "./write.ts";
 
 /** An aborted call ends within this time. */
@@ -15,7 +15,7 @@ const widestMs = 5_000;
 const hostsDifferMs = 2_000;
 
 export const callChecks: readonly ConformanceCheck[] = [
-  check(
+  defineCheck(
     "calls",
     "a call whose signal has aborted rejects with a LeaseServiceError, and writes nothing",
     async (table) => {
@@ -27,7 +27,7 @@ export const callChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check(
+  defineCheck(
     "calls",
     "a call that is cut off under way ends at once, with a LeaseServiceError or its result",
     async (table) => {
@@ -47,7 +47,7 @@ export const callChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check("calls", "a request that has become too old is not sent", async (table) => {
+  defineCheck("calls", "a request that has become too old is not sent", async (table) => {
     const call: CallOptions = { signal: new AbortController().signal, isCurrent: () => false };
     const set = { n: 1 };
     await assert.rejects(table.write("item", { set, insist: always }, call), LeaseError);
@@ -56,7 +56,7 @@ export const callChecks: readonly ConformanceCheck[] = [
     assert.equal(await table.item("item"), undefined);
   }),
 
-  check(
+  defineCheck(
     "calls",
     "a request that is wrong rejects with a LeaseError that has a code, and writes nothing",
     async (table) => {
@@ -77,7 +77,7 @@ export const callChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check(
+  defineCheck(
     "calls",
     "a count of what is no number rejects with a LeaseError that has a code, and changes nothing",
     async (table) => {
@@ -88,7 +88,7 @@ export const callChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check("calls", "answers tell the service's time, and agree with each other", async (table) => {
+  defineCheck("calls", "answers tell the service's time, and agree with each other", async (table) => {
     const told: { readonly time: ServiceTime; readonly sentAt: number; readonly arrivedAt: number }[] = [];
     const call: CallOptions = {
       ...table.call,

@@ -4,7 +4,7 @@ import { attributeNames, type ItemKey } from "../schema.ts";
 import type { CallOptions, Item, LeaseStore, UpdateResult } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import { RecordingStore } from "./recording-store.ts";
-import { render, type Write } from "./write.ts";
+import { type ItemWrite, render } from "./write.ts";
 
 /** The subject of a check. */
 export type ConformanceGroup =
@@ -48,7 +48,7 @@ const longestCheckMs = 120_000;
 const removedTogether = 8;
 
 /** Returns a check by its sentence and its function. The function returns a reason if it cannot check. */
-export function check(
+export function defineCheck(
   group: ConformanceGroup,
   name: string,
   // biome-ignore lint/suspicious/noConfusingVoidType: most checks end without a word.
@@ -112,12 +112,12 @@ export class CheckTable {
   }
 
   /** Sends one write of an item of the check. */
-  write(sk: string, write: Omit<Write, "key">, call: CallOptions = this.call): Promise<UpdateResult> {
+  write(sk: string, write: Omit<ItemWrite, "key">, call: CallOptions = this.call): Promise<UpdateResult> {
     return this.store.update(render({ key: this.key(sk), ...write }), call);
   }
 
   /** Sets attributes of an item, whatever it holds. */
-  async put(sk: string, set: Write["set"]): Promise<void> {
+  async put(sk: string, set: ItemWrite["set"]): Promise<void> {
     const { applied } = await this.write(sk, { set, insist: always });
     assert.equal(applied, true, "a write whose condition holds is applied");
   }
@@ -158,7 +158,7 @@ export class CheckTable {
 }
 
 /** A condition that holds for every item of a check, and for a missing item. */
-export const always: Write["insist"] = [["never", "missing"]];
+export const always: ItemWrite["insist"] = [["never", "missing"]];
 
 /** An item's attributes besides its key. */
 export function contentsOf(item: Item): Item {

@@ -1,7 +1,7 @@
 /** Each form of a condition: when it must hold, and when not. */
 import assert from "node:assert/strict";
 import type { Item } from "../store.ts";
-import { type ConformanceCheck, check } from "./check.ts";
+import { type ConformanceCheck, defineCheck } from "./check.ts";
 import type { Condition } from "./write.ts";
 
 /** The item of the conditions. */
@@ -114,7 +114,7 @@ export const conditionChecks: readonly ConformanceCheck[] = [
       },
     ],
   }),
-  check("conditions", "AND takes all of them, beside OR in parentheses", async (table) => {
+  defineCheck("conditions", "AND takes all of them, beside OR in parentheses", async (table) => {
     await table.put("item", item);
     const cases: readonly (readonly [boolean, readonly Condition[]])[] = [
       [
@@ -189,7 +189,7 @@ function condition(
   name: string,
   { holding, failing }: { readonly holding: readonly Condition[]; readonly failing: readonly Condition[] },
 ): ConformanceCheck {
-  return check("conditions", name, async (table) => {
+  return defineCheck("conditions", name, async (table) => {
     await table.put("item", item);
     for (const [holds, conditions] of [
       [true, holding],

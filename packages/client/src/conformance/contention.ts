@@ -2,20 +2,20 @@
 import assert from "node:assert/strict";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { TransactionResult } from "../store.ts";
-import { always, type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { always, type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 import { renderEntry } from "./write.ts";
 
-const writers = 24;
+const contendingWriters = 24;
 const rounds = 3;
 
 export const contentionChecks: readonly ConformanceCheck[] = [
-  check(
+  defineCheck(
     "contention",
     "of many that write on the same condition at the same time, one succeeds",
     async (table) => {
       await table.put("item", { version: 0 });
       for (let round = 0; round < rounds; round += 1) {
-        const attempts = Array.from({ length: writers }, (_, index) =>
+        const attempts = Array.from({ length: contendingWriters }, (_, index) =>
           table.write("item", {
             set: { version: round + 1, writer: index },
             insist: [["version", "=", round]],
@@ -23,18 +23,22 @@ export const contentionChecks: readonly ConformanceCheck[] = [
         );
         const results = await Promise.all(attempts);
         const winners = results.flatMap(({ applied }, index) => (applied ? [index] : []));
-        assert.equal(winners.length, 1, `one of ${writers} writes on the version ${round} is applied`);
+        assert.equal(
+          winners.length,
+          1,
+          `one of ${contendingWriters} writes on the version ${round} is applied`,
+        );
         assert.deepEqual(await table.contents("item"), { version: round + 1, writer: winners[0] });
       }
     },
   ),
 
-  check(
+  defineCheck(
     "contention",
     "many counts at the same time count each one, and each sees a number of its own",
     async (table) => {
       const seen = await Promise.all(
-        Array.from({ length: writers }, () =>
+        Array.from({ length: contendingWriters }, () =>
           table.write("item", { set: { n: { of: "n", from: 0, by: 1 } }, insist: always, returnsItem: true }),
         ),
       );
@@ -42,30 +46,30 @@ export const contentionChecks: readonly ConformanceCheck[] = [
       const numbers = seen.map(({ item }) => Number(item?.n)).sort((one, other) => one - other);
       assert.deepEqual(
         numbers,
-        Array.from({ length: writers }, (_, index) => index + 1),
+        Array.from({ length: contendingWriters }, (_, index) => index + 1),
       );
-      assert.deepEqual(await table.contents("item"), { n: writers });
+      assert.deepEqual(await table.contents("item"), { n: contendingWriters });
     },
   ),
 
-  check(
+  defineCheck(
     "contention",
     "of many transactions on the same items one succeeds, and no other leaves a trace",
     async (table) => {
       await table.put("a", { version: 0 });
       await table.put("b", { version: 0 });
-      const attempts = Array.from({ length: writers }, (_, writer) => together(table, writer));
+      const attempts = Array.from({ length: contendingWriters }, (_, writer) => writeBoth(table, writer));
       const results = await Promise.all(attempts);
       const winners = results.flatMap((result, index) => (result?.applied ? [index] : []));
       const [a, b] = [await table.contents("a"), await table.contents("b")];
       assert.deepEqual(a, b, "both items are of one transaction, or of none");
-      assert.ok(winners.length <= 1, `at most one of ${writers} transactions is applied`);
+      assert.ok(winners.length <= 1, `at most one of ${contendingWriters} transactions is applied`);
       assert.equal(a?.version, winners.length, "the items show what the results say");
       assert.equal(a?.writer, winners[0]);
     },
   ),
 
-  check(
+  defineCheck(
     "contention",
     "a read at the same time as a transaction's end shows all of its writes afterwards",
     async (table) => {
@@ -81,7 +85,7 @@ export const contentionChecks: readonly ConformanceCheck[] = [
 ];
 
 /** One of the transactions; undefined if it met another one and gave up. */
-async function together(table: CheckTable, writer: number): Promise<TransactionResult | undefined> {
+async function writeBoth(table: CheckTable, writer: number): Promise<TransactionResult | undefined> {
   const write = { set: { version: 1, writer }, insist: [["version", "=", 0]] } as const;
   const entries = ["a", "b"].map((sk) => renderEntry({ key: table.key(sk), ...write }));
   try {

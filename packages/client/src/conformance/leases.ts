@@ -8,7 +8,7 @@ import { LeaseClient } from "../light/lease-client.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
-import { type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 
 const leaseDurationMs = 30_000;
 const clockSkewMs = 1_000;
@@ -16,7 +16,7 @@ const retentionMs = 86_400_000;
 const contenders = 12;
 
 /** The parts that the checks of leases use. */
-interface Lock {
+interface LockUnderTest {
   readonly table: CheckTable;
   readonly key: string;
   readonly clock: ManualClock;
@@ -164,8 +164,8 @@ export const leaseChecks: readonly ConformanceCheck[] = [
   ),
 ];
 
-function lock(name: string, look: (lock: Lock) => Promise<void>): ConformanceCheck {
-  return check("leases", name, async (table) => {
+function lock(name: string, look: (lock: LockUnderTest) => Promise<void>): ConformanceCheck {
+  return defineCheck("leases", name, async (table) => {
     const clock = new ManualClock(Date.now());
     const store = inClockTime(table.store);
     const client = (owner: string): LeaseClient =>

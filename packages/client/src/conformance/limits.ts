@@ -2,20 +2,20 @@
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import { limits } from "../schema.ts";
-import { type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 import { render } from "./write.ts";
 
 /** Larger than an item in DynamoDB may be, with its names. */
 const tooLarge = "x".repeat(400 * 1024);
 
 export const limitChecks: readonly ConformanceCheck[] = [
-  check("limits", `an item holds a payload of ${limits.dataBytes} bytes`, async (table) => {
+  defineCheck("limits", `an item holds a payload of ${limits.dataBytes} bytes`, async (table) => {
     const data = "ü".repeat(limits.dataBytes / 2);
     await table.put("large", { data });
     assert.equal((await table.contents("large"))?.data === data, true, "the payload is kept exactly");
   }),
 
-  check(
+  defineCheck(
     "limits",
     "an item that is too large is refused as an error and changes nothing, or it is kept",
     async (table) => {
@@ -26,7 +26,7 @@ export const limitChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check("limits", "keys may be as long as DynamoDB's", async (table) => {
+  defineCheck("limits", "keys may be as long as DynamoDB's", async (table) => {
     const pk = table.pk + "k".repeat(limits.keyBytes - Buffer.byteLength(table.pk));
     const key = { pk, sk: "ü".repeat(limits.sortKeyBytes / 2) };
     const write = render({ key, set: { n: 1 }, insist: [["n", "missing"]] });

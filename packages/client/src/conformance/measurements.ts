@@ -4,11 +4,11 @@ import { mostUpdatesTogether } from "../store.ts";
 import { systemClock } from "../time/clock.ts";
 import { always, type CheckTable } from "./check.ts";
 import type { ClockOffset } from "./metered-store.ts";
-import { render, type Write } from "./write.ts";
+import { type ItemWrite, render } from "./write.ts";
 
 const writesInTurn = 100;
 const writesAtOnce = 200;
-const writers = 10;
+const measuringWriters = 10;
 
 /** The measurements of a store. */
 export interface ConformanceMeasurements {
@@ -27,7 +27,7 @@ export async function measure(
   table: CheckTable,
   signal: AbortSignal | undefined,
 ): Promise<Omit<ConformanceMeasurements, "clockOffset">> {
-  const countUp: Omit<Write, "key"> = { set: { n: { of: "n", from: 0, by: 1 } }, insist: always };
+  const countUp: Omit<ItemWrite, "key"> = { set: { n: { of: "n", from: 0, by: 1 } }, insist: always };
   const times: number[] = [];
   for (let turn = 0; turn < writesInTurn; turn += 1) {
     signal?.throwIfAborted();
@@ -36,9 +36,9 @@ export async function measure(
   times.sort((one, other) => one - other);
   const rank = (share: number): number => times[Math.ceil(share * times.length) - 1] ?? 0;
   const tookMs = await timed(async () => {
-    const each = Array.from({ length: writesAtOnce / writers });
+    const each = Array.from({ length: writesAtOnce / measuringWriters });
     await Promise.all(
-      Array.from({ length: writers }, async () => {
+      Array.from({ length: measuringWriters }, async () => {
         for (const _ of each) await table.write("throughput", countUp);
       }),
     );

@@ -1,9 +1,10 @@
 /** The results of reads: of one item, of the items under a key, and of the whole table. */
 import assert from "node:assert/strict";
 import type { ItemKey } from "../schema.ts";
+import { itemKeyOf, sortKeyOf } from "../store/item-values.ts";
 import { pagesOf } from "../store/pages.ts";
 import type { Item, QueryRequest, ScanPage } from "../store.ts";
-import { type CheckTable, type ConformanceCheck, check } from "./check.ts";
+import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 
 /** Sort keys in the order of their bytes in UTF-8. JavaScript compares 🔒 as less than the private letter before it. */
 const inOrder = ["n#", "n#1", "n#10", "n#2", "n#A", "n#a", "n#~", "n#é", "n#漢", "n#\uf8ff", "n#🔒"];
@@ -13,25 +14,25 @@ const shuffled = [
   ...inOrder.filter((_, index) => index % 2 === 1),
 ];
 /** The most pages of a walk over a table. */
-const mostPages = 50;
+const mostWalkedPages = 50;
 /** Four items with a text of this length exceed DynamoDB's page of a megabyte. */
 const largeText = "x".repeat(300_000);
 
 export const readChecks: readonly ConformanceCheck[] = [
-  check("reads", "an item that is not there is read as missing", async (table) => {
+  defineCheck("reads", "an item that is not there is read as missing", async (table) => {
     assert.equal(await table.item("none"), undefined);
     await table.put("other", { n: 1 });
     assert.equal(await table.item("none"), undefined);
   }),
 
-  check("reads", "a consistent read shows every earlier write", async (table) => {
+  defineCheck("reads", "a consistent read shows every earlier write", async (table) => {
     for (let n = 0; n < 20; n += 1) {
       await table.put("item", { n });
       assert.deepEqual(await table.contents("item"), { n });
     }
   }),
 
-  check(
+  defineCheck(
     "reads",
     "a query gives the items of its key alone, in the order of the bytes of their sort keys",
     async (table) => {
@@ -49,19 +50,19 @@ export const readChecks: readonly ConformanceCheck[] = [
       );
       const { items } = await table.store.query(queryOf(table), table.call);
       assert.deepEqual(
-        items.map(keyOf),
+        items.map(itemKeyOf),
         inOrder.map((sk) => table.key(sk)),
       );
     },
   ),
 
-  check("reads", "a query gives them backwards", async (table) => {
+  defineCheck("reads", "a query gives them backwards", async (table) => {
     await fill(table);
     const { items } = await table.store.query({ ...queryOf(table), descending: true }, table.call);
     assert.deepEqual(items.map(sortKeyOf), inOrder.toReversed());
   }),
 
-  check("reads", "the pages of a query join, forwards and backwards", async (table) => {
+  defineCheck("reads", "the pages of a query join, forwards and backwards", async (table) => {
     await fill(table);
     for (const descending of [false, true]) {
       const pages = await readAll((from) =>
@@ -76,7 +77,7 @@ export const readChecks: readonly ConformanceCheck[] = [
     }
   }),
 
-  check("reads", "a query goes on behind an item that has been deleted since", async (table) => {
+  defineCheck("reads", "a query goes on behind an item that has been deleted since", async (table) => {
     await fill(table);
     const holds = { condition: "attribute_exists(#n)", names: { "#n": "n" }, values: {} };
     await table.store.transact([{ key: table.key("n#2"), ...holds, action: "delete" }], table.call);
@@ -84,7 +85,7 @@ export const readChecks: readonly ConformanceCheck[] = [
     assert.deepEqual(items.map(sortKeyOf), inOrder.slice(inOrder.indexOf("n#2") + 1));
   }),
 
-  check("reads", "a query knows <, > and BETWEEN of sort keys", async (table) => {
+  defineCheck("reads", "a query knows <, > and BETWEEN of sort keys", async (table) => {
     await fill(table);
     const found = async (bound: string, values: Item): Promise<readonly string[]> => {
       const request = {
@@ -104,12 +105,12 @@ export const readChecks: readonly ConformanceCheck[] = [
     assert.deepEqual(await found("> :b", { ":b": last }), [...inOrder.slice(to + 1), "other"]);
   }),
 
-  check("reads", "a query of a key without items gives none", async (table) => {
+  defineCheck("reads", "a query of a key without items gives none", async (table) => {
     const { items, next } = await table.store.query(queryOf(table), table.call);
     assert.deepEqual([items.length, next], [0, undefined]);
   }),
 
-  check(
+  defineCheck(
     "reads",
     "pages that are full by their size join too, and a scan finds what passes its filter",
     async (table) => {
@@ -126,8 +127,12 @@ export const readChecks: readonly ConformanceCheck[] = [
         names: { "#pk": "pk", "#large": "large" },
         values: { ":pk": table.pk },
       };
-      const scanned = await readAll((from) => table.store.scan({ ...scan, ...from }, table.call), mostPages);
-      if (scanned.at(-1)?.next !== undefined) return `the table is larger than ${mostPages} pages: no scan`;
+      const scanned = await readAll(
+        (from) => table.store.scan({ ...scan, ...from }, table.call),
+        mostWalkedPages,
+      );
+      if (scanned.at(-1)?.next !== undefined)
+        return `the table is larger than ${mostWalkedPages} pages: no scan`;
       assert.deepEqual(scanned.flatMap(({ items }) => items.map(sortKeyOf)).sort(), large);
       return undefined;
     },
@@ -163,12 +168,4 @@ async function readAll(
     if (pages.length >= most) break;
   }
   return pages;
-}
-
-function keyOf({ pk, sk }: Item): Item {
-  return { pk: String(pk), sk: String(sk) };
-}
-
-function sortKeyOf({ sk }: Item): string {
-  return String(sk);
 }

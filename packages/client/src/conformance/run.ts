@@ -58,7 +58,7 @@ export interface ConformanceReport {
 
 const aCheck = withMethods<ConformanceCheck>("run");
 
-const rules: Rules<ConformanceRunOptions> = {
+const conformanceRules: Rules<ConformanceRunOptions> = {
   store: checkStore,
   keyPrefix: text(1_024),
   checks: (option, value) => {
@@ -90,7 +90,7 @@ export async function runConformance(options: ConformanceRunOptions): Promise<Co
     checks = conformanceChecks,
     signal,
     onResult,
-  } = checkOptions(options, rules, "options", ["store"]);
+  } = checkOptions(options, conformanceRules, "options", ["store"]);
   const metered = new MeteredStore(store);
   const leftBehind: ItemKey[] = [];
   const onLeftBehind = (keys: readonly ItemKey[]): void => {
@@ -101,7 +101,7 @@ export async function runConformance(options: ConformanceRunOptions): Promise<Co
   for (const each of checks) {
     signal?.throwIfAborted();
     const startedAt = systemClock.monotonic();
-    const outcome = await outcomeOf(() => each.run(metered, { keyPrefix, onLeftBehind }));
+    const outcome = await checkOutcomeOf(() => each.run(metered, { keyPrefix, onLeftBehind }));
     const { group, name } = each;
     const result = { group, name, ...outcome, tookMs: systemClock.monotonic() - startedAt };
     results.push(result);
@@ -115,9 +115,9 @@ export async function runConformance(options: ConformanceRunOptions): Promise<Co
   return { results, conforms, measured, cost: metered.cost, leftBehind };
 }
 
-type Outcome = Pick<ConformanceResult, "outcome" | "reason">;
+type CheckOutcome = Pick<ConformanceResult, "outcome" | "reason">;
 
-async function outcomeOf(run: () => Promise<string | undefined>): Promise<Outcome> {
+async function checkOutcomeOf(run: () => Promise<string | undefined>): Promise<CheckOutcome> {
   try {
     // A throttling service can still conform.
     const reason = await run().catch((error: unknown) => (mayPass(error) ? run() : Promise.reject(error)));

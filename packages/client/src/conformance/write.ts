@@ -27,16 +27,16 @@ export interface Copy {
 }
 
 /** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
-export type Test =
+export type AttributeTest =
   | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=" | ">=", value: Value | Attribute]
   | readonly [attribute: string, presence: "exists"]
   | readonly [attribute: string, absence: "missing"];
 
 /** A test, or several of which one has to hold. */
-export type Condition = Test | { readonly anyOf: readonly Test[] };
+export type Condition = AttributeTest | { readonly anyOf: readonly AttributeTest[] };
 
 /** One conditional write of one item. */
-export interface Write {
+export interface ItemWrite {
   readonly key: ItemKey;
   /** New values by attribute. */
   readonly set: Readonly<Record<string, Value | Count | Copy>>;
@@ -50,10 +50,10 @@ export interface Write {
 }
 
 /** What one part of the program adds to another's write; an attribute that both set has this one's value. */
-export type Amendment = Partial<Pick<Write, "set" | "remove" | "insist">>;
+export type Amendment = Partial<Pick<ItemWrite, "set" | "remove" | "insist">>;
 
 /** Adds to a write: what is set, removed and insisted on beside its own. */
-export function amended(write: Write, { set = {}, remove = [], insist = [] }: Amendment): Write {
+export function amended(write: ItemWrite, { set = {}, remove = [], insist = [] }: Amendment): ItemWrite {
   return {
     ...write,
     set: { ...write.set, ...set },
@@ -63,8 +63,8 @@ export function amended(write: Write, { set = {}, remove = [], insist = [] }: Am
 }
 
 /** Turns a write into DynamoDB's expressions. A value's placeholder is named after its attribute: `:owner`, `:ifToken`. */
-export function render(write: Write): UpdateRequest {
-  const expression = new Expression();
+export function render(write: ItemWrite): UpdateRequest {
+  const expression = new ExpressionWriter();
   const update = expression.update(write);
   const condition = expression.condition(write.insist);
   const { names, values } = expression;
@@ -72,7 +72,7 @@ export function render(write: Write): UpdateRequest {
 }
 
 /** Turns a write into an entry of a transaction: without anything to set or remove, a check of its conditions. */
-export function renderEntry(write: Write): TransactionEntry {
+export function renderEntry(write: ItemWrite): TransactionEntry {
   const { key, update, condition, names, values } = render(write);
   const action = write.deletes ? "delete" : update === "" ? "check" : { update };
   return { key, condition, names, values, action };
@@ -82,7 +82,7 @@ export function renderEntry(write: Write): TransactionEntry {
 export function renderConditions(
   insist: readonly Condition[],
 ): Pick<UpdateRequest, "condition" | "names" | "values"> {
-  const expression = new Expression();
+  const expression = new ExpressionWriter();
   const condition = expression.condition(insist);
   return { condition, names: expression.names, values: expression.values };
 }
@@ -91,18 +91,18 @@ export function renderConditions(
 type Role = "set" | "if" | "from" | "by";
 
 /** What an attribute and its values are called in expressions. */
-type Placeholders = Readonly<Record<"name" | Role, string>>;
+type AttributePlaceholders = Readonly<Record<"name" | Role, string>>;
 
 /** Those of attributes that are words: the same few in every write. */
-const wordPlaceholders = new Map<string, Placeholders>();
+const wordPlaceholders = new Map<string, AttributePlaceholders>();
 
-class Expression {
+class ExpressionWriter {
   readonly names: Record<string, string> = {};
   readonly values: Record<string, Value> = {};
   /** Those of attributes that are no words. */
-  readonly #others = new Map<string, Placeholders>();
+  readonly #others = new Map<string, AttributePlaceholders>();
 
-  update({ set, remove = [] }: Write): string {
+  update({ set, remove = [] }: ItemWrite): string {
     let setting = "";
     for (const attribute in set) {
       const placeholders = this.#placeholdersOf(attribute);
@@ -125,7 +125,7 @@ class Expression {
     return conditions.join(" AND ");
   }
 
-  #test([attribute, comparison, operand]: Test): string {
+  #test([attribute, comparison, operand]: AttributeTest): string {
     const { name, if: placeholder } = this.#placeholdersOf(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
@@ -136,7 +136,7 @@ class Expression {
     return `${name} ${comparison} ${other}`;
   }
 
-  #operand(placeholders: Placeholders, value: Value | Count | Copy): string {
+  #operand(placeholders: AttributePlaceholders, value: Value | Count | Copy): string {
     if (typeof value !== "object") return this.#value(placeholders.set, value);
     const { of, from, by } = value as Copy & { readonly by?: number };
     const { name } = this.#placeholdersOf(of);
@@ -154,7 +154,7 @@ class Expression {
   }
 
   /** What an attribute and its values are called here; its name counts as used. */
-  #placeholdersOf(attribute: string): Placeholders {
+  #placeholdersOf(attribute: string): AttributePlaceholders {
     let placeholders = wordPlaceholders.get(attribute) ?? this.#others.get(attribute);
     if (placeholders === undefined) {
       const isWord = /^\w+$/.test(attribute);
@@ -167,7 +167,7 @@ class Expression {
   }
 }
 
-function placeholdersFor(word: string): Placeholders {
+function placeholdersFor(word: string): AttributePlaceholders {
   const capital = word.charAt(0).toUpperCase() + word.slice(1);
   return {
     name: `#${word}`,

@@ -2,57 +2,65 @@
 import assert from "node:assert/strict";
 import { LeaseError } from "../errors/errors.ts";
 import type { UpdateResult } from "../store.ts";
-import { always, type CheckTable, type ConformanceCheck, check, contentsOf } from "./check.ts";
-import { render, type Test } from "./write.ts";
+import { always, type CheckTable, type ConformanceCheck, contentsOf, defineCheck } from "./check.ts";
+import { type AttributeTest, render } from "./write.ts";
 
 /** Two batches and a part of one. */
 const manyWrites = 60;
 
 export const writeChecks: readonly ConformanceCheck[] = [
-  check("writes", "a write makes an item where there is none, with its key", async (table) => {
+  defineCheck("writes", "a write makes an item where there is none, with its key", async (table) => {
     const result = await table.write("new", { set: { text: "a", count: 1 }, insist: [["text", "missing"]] });
     assert.equal(result.applied, true);
     assert.deepEqual({ ...(await table.item("new")) }, { ...table.key("new"), text: "a", count: 1 });
   }),
 
-  check("writes", "a write that was asked for the item shows it as it stands afterwards", async (table) => {
-    await table.put("item", { kept: "k", changed: 1 });
-    const { item = {} } = await table.write("item", {
-      set: { changed: 2 },
-      insist: [["kept", "=", "k"]],
-      returnsItem: true,
-    });
-    assert.deepEqual(contentsOf(item), { kept: "k", changed: 2 });
-  }),
+  defineCheck(
+    "writes",
+    "a write that was asked for the item shows it as it stands afterwards",
+    async (table) => {
+      await table.put("item", { kept: "k", changed: 1 });
+      const { item = {} } = await table.write("item", {
+        set: { changed: 2 },
+        insist: [["kept", "=", "k"]],
+        returnsItem: true,
+      });
+      assert.deepEqual(contentsOf(item), { kept: "k", changed: 2 });
+    },
+  ),
 
-  check("writes", "a write that is refused changes nothing", async (table) => {
+  defineCheck("writes", "a write that is refused changes nothing", async (table) => {
     await table.put("item", { value: "old" });
     const write = { set: { value: "new", more: 1 }, insist: [["value", "=", "other"]] } as const;
     assert.equal((await table.write("item", write)).applied, false, "its condition does not hold");
     assert.deepEqual(await table.contents("item"), { value: "old" });
   }),
 
-  check("writes", "a write that is refused shows the item that has refused it", async (table) => {
+  defineCheck("writes", "a write that is refused shows the item that has refused it", async (table) => {
     await table.put("item", { owner: "a", until: 12 });
     const refused = await table.write("item", { set: { owner: "b" }, insist: [["owner", "missing"]] });
     assert.equal(refused.applied, false, "its condition does not hold");
     assert.deepEqual(refused.item && contentsOf(refused.item), { owner: "a", until: 12 });
   }),
 
-  check("writes", "a write that is refused for want of an item shows none, and makes none", async (table) => {
-    const refused = await table.write("none", { set: { owner: "b" }, insist: [["owner", "exists"]] });
-    assert.deepEqual([refused.applied, refused.item], [false, undefined]);
-    assert.equal(await table.item("none"), undefined);
-  }),
+  defineCheck(
+    "writes",
+    "a write that is refused for want of an item shows none, and makes none",
+    async (table) => {
+      const refused = await table.write("none", { set: { owner: "b" }, insist: [["owner", "exists"]] });
+      assert.deepEqual([refused.applied, refused.item], [false, undefined]);
+      assert.equal(await table.item("none"), undefined);
+    },
+  ),
 
-  check("writes", "every right side sees the item as it was before the write", async (table) => {
+  defineCheck("writes", "every right side sees the item as it was before the write", async (table) => {
     await table.put("item", { a: 1, b: 2, gone: 3 });
     const set = { a: { of: "b" }, b: { of: "a" }, copy: { of: "gone" } };
     await table.write("item", { set, remove: ["gone"], insist: always });
     assert.deepEqual(await table.contents("item"), { a: 2, b: 1, copy: 3 });
   }),
 
-  check(
+  defineCheck(
     "writes",
     "a count goes on from what the item holds, and begins where it holds nothing",
     async (table) => {
@@ -66,7 +74,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
     },
   ),
 
-  check("writes", "numbers are kept exactly", async (table) => {
+  defineCheck("writes", "numbers are kept exactly", async (table) => {
     const most = Number.MAX_SAFE_INTEGER;
     const numbers = { zero: 0, most, least: -most, time: 1_767_225_600_123, part: 0.1, large: 1e100 };
     await table.put("item", numbers);
@@ -79,7 +87,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
     assert.equal(last.item?.most, most - 1, "a number is counted exactly");
   }),
 
-  check("writes", "texts are kept exactly, in values and in keys", async (table) => {
+  defineCheck("writes", "texts are kept exactly, in values and in keys", async (table) => {
     const texts = { empty: "", control: "a\u0000b\n\t", letters: "äß漢字", emoji: "🔒", json: '{"a":[1]}' };
     await table.put("item", texts);
     assert.deepEqual(await table.contents("item"), texts);
@@ -88,13 +96,13 @@ export const writeChecks: readonly ConformanceCheck[] = [
     assert.deepEqual(await Promise.all(odd.map(async (sk) => (await table.contents(sk))?.sk2)), odd);
   }),
 
-  check("writes", "an attribute may have any name", async (table) => {
+  defineCheck("writes", "an attribute may have any name", async (table) => {
     const names = { "with space": 1, "a.b": 2, size: 3, ünï: 4, "#x": 5 };
     await table.put("item", names);
     assert.deepEqual(await table.contents("item"), names);
   }),
 
-  check(
+  defineCheck(
     "writes",
     "of writes that are sent together each has its own result, in their order",
     async (table) => {
@@ -105,7 +113,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
         render({
           key: table.key(`n${index}`),
           set: { n: index + 1_000 },
-          insist: [["n", "=", index]] satisfies Test[],
+          insist: [["n", "=", index]] satisfies AttributeTest[],
           returnsItem: true,
         }),
       );

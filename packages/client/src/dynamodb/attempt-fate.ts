@@ -22,15 +22,13 @@ interface AttemptError {
   readonly $wasSent?: boolean;
 }
 
-/** No name, no route, no listening port. */
-const noConnection =
-  /^E(CONNREFUSED|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|HOSTDOWN|NETDOWN|ADDRNOTAVAIL)$/;
-/** An untrusted certificate: then the connection ends before the request is written. */
-const noTrust =
-  /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH|ERR_TLS_)/;
-/** Messages of Node, OpenSSL and the SDK about a failed connection or handshake. */
-const noHandshake =
-  /before secure TLS connection was established|(did not establish|without establishing) a connection|SSL routines:[^:]*:.*(wrong version number|packet length too long|http request|(unsupported|unknown) protocol|no protocols available|handshake failure|alert protocol version)/;
+/**
+ * The system call, the code and the message of an error without a connection that was good for a request: no name, no
+ * route, no listening port, a certificate that is not trusted, a handshake that failed. An established connection, too,
+ * can end with EHOSTUNREACH and the like, so those count only for `connect`.
+ */
+const unconnected =
+  /^(connect|getaddrinfo) |^\S+ (E(CONNREFUSED|NOTFOUND|AI_AGAIN) |CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH|ERR_TLS_)|before secure TLS connection was established|(did not establish|without establishing) a connection|SSL routines:[^:]*:.*(wrong version number|packet length too long|http request|(unsupported|unknown) protocol|no protocols available|handshake failure|alert protocol version)/;
 
 /** Returns the fate of a failed attempt. An unclear fate counts as sent. */
 export function fateOf(error: unknown): AttemptFate {
@@ -38,19 +36,11 @@ export function fateOf(error: unknown): AttemptFate {
   const status = $metadata?.httpStatusCode;
   // After an unreadable success, or a failure of the service, a write may have landed.
   if (status !== undefined) return status >= 300 && status < 500 ? "answered" : "sent";
-  if ($wasSent !== undefined) return $wasSent ? "sent" : "notSent";
-  return isUnconnected(error) ? "notSent" : "sent";
+  return ($wasSent ?? !isUnconnected(error)) ? "sent" : "notSent";
 }
 
 function isUnconnected(error: unknown): boolean {
   const { code, message, syscall, errors } = Object(error) as AttemptError;
   if (Array.isArray(errors) && errors.length > 0) return errors.every(isUnconnected);
-  const sign = String(code);
-  return (
-    syscall === "connect" ||
-    syscall === "getaddrinfo" ||
-    noConnection.test(sign) ||
-    noTrust.test(sign) ||
-    noHandshake.test(String(message))
-  );
+  return unconnected.test(`${syscall} ${code} ${message}`);
 }

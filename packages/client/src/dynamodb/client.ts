@@ -5,11 +5,12 @@ import { InvalidOptionsError } from "../errors/errors.ts";
  * Creates the client for users who do not bring their own.
  *
  * DynamoDB answers in milliseconds. So an answer that takes seconds counts as lost, and the SDK tries again on another
- * connection. By default the SDK would wait for ever. Connections are kept alive. Throws InvalidOptionsError if the SDK
- * is too old.
+ * connection. By default the SDK would wait for ever. Connections are kept alive. The middleware of an operation is
+ * resolved once, for calls without options. Throws InvalidOptionsError if the SDK is too old.
  */
 export function createDynamoDBClient(): DynamoDBClient {
   const client = new DynamoDBClient({
+    cacheMiddleware: true,
     requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
   });
   // An older SDK takes the settings themselves for the handler.

@@ -2,14 +2,13 @@
  * Turns the SDK's and the service's errors into errors of this package. A mistake in the program stays as it is: it is
  * no failure of the service, and every repetition would fail again.
  */
+import { brandClass } from "../errors/brand.ts";
 import {
-  LeaseConfigurationError,
   LeaseError,
   type LeaseErrorCode,
   type LeaseErrorProperties,
   LeaseItemError,
   LeaseServiceError,
-  LeaseTableError,
   quoted,
   saying,
 } from "../errors/errors.ts";
@@ -19,6 +18,23 @@ import type { UpdateRequest } from "../store.ts";
 import { fateOf } from "./attempt-fate.ts";
 import { locationOf } from "./location.ts";
 
+/** The table does not exist, or its key is not the lease table's. */
+export class LeaseTableError extends LeaseError {
+  static {
+    brandClass(LeaseTableError, "LeaseTableError");
+  }
+  declare readonly code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH";
+  declare readonly tableName: string;
+}
+
+/** The client lacks what it needs to reach the table: a region, credentials, a permission. */
+export class LeaseConfigurationError extends LeaseError {
+  static {
+    brandClass(LeaseConfigurationError, "LeaseConfigurationError");
+  }
+  declare readonly code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED";
+}
+
 /** The parts by which the SDK's errors are distinguished. */
 interface SdkError {
   readonly name?: string | undefined;
@@ -27,14 +43,11 @@ interface SdkError {
   readonly CancellationReasons?: readonly { readonly Code?: string }[];
 }
 
-const throttling =
-  /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)? |^\S* 429:/;
-const conflictErrors = /^(Transaction(Conflict|Canceled|InProgress)|ReplicatedWriteConflict)Exception\b/;
-const batchRefusals = /^(AccessDenied|UnknownOperation|Validation)(Exception|Error)?$/;
+const conflictErrors = /^(Transaction|ReplicatedWriteConflict)/;
 
 /** Whether an error says that the service has too many requests at the moment. */
 export function isThrottling(error: unknown): boolean {
-  return throttling.test(signOf(error));
+  return failureOf(error, "", {}).code === "LEASE_THROTTLED";
 }
 
 /**
@@ -49,7 +62,7 @@ export function isConflict(error: unknown): boolean {
 
 /** Whether an error's code says that the service, or a policy, does not accept writes in batches. */
 export function isBatchRefusal(code: string | undefined): boolean {
-  return batchRefusals.test(code ?? "");
+  return /^(AccessDenied|UnknownOperation|Validation)/.test(String(code));
 }
 
 /** The table of a call, and the client that sends to it. */
@@ -80,16 +93,14 @@ export async function rejectionFor(
   attempts: Attempts = { mayHaveLanded: fateOf(error) === "sent", lastError: undefined },
 ): Promise<unknown> {
   if (error instanceof LeaseError || isMistake(error)) return error;
-  const cause = signal.aborted ? attempts.lastError : error;
-  const { mayHaveLanded } = attempts;
+  const { mayHaveLanded, lastError } = attempts;
+  const last = (signal.aborted ? lastError : error) as SdkError | undefined;
   // The SDK reports an aborted request as a failed one.
-  if (cause === undefined || (signal.aborted && (cause as SdkError).name === "AbortError")) {
-    const text = `the table ${quoted(tableName)} ${silence} (${saying(signal.reason)})`;
-    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error, tableName, mayHaveLanded });
-  }
-  const hasAnswer = (cause as SdkError).$metadata?.httpStatusCode !== undefined;
-  const location = hasAnswer ? ` ${await locationOf(dynamodb)}` : "";
-  return failureOf(cause, `the table ${quoted(tableName)}${location}`, { cause, tableName, mayHaveLanded });
+  const isSilent = last === undefined || (signal.aborted && last.name === "AbortError");
+  const said = isSilent ? { name: "TimeoutError", message: saying(signal.reason) } : last;
+  const location = said.$metadata?.httpStatusCode === undefined ? "" : await locationOf(dynamodb);
+  const cause = isSilent ? error : last;
+  return failureOf(said, `the table ${quoted(tableName)}${location}`, { cause, tableName, mayHaveLanded });
 }
 
 /**
@@ -99,11 +110,11 @@ export async function rejectionFor(
 export function toItemError(error: unknown, { key, update }: UpdateRequest): LeaseItemError | undefined {
   const { name, message = "" } = error as SdkError;
   if (name !== "ValidationException" || !/incorrect data type/i.test(message)) return undefined;
-  const counted = [...update.matchAll(/#(\w+) = (?:if_not_exists\([^)]*\)|#\w+) [+-] /g)].map(
-    ([, attribute]) => attribute,
-  );
+  // The operand before the sign: `#fence = if_not_exists(#fence, :from) + :one`.
+  const operands = update.matchAll(/#(\w+)(, :\w+\))? [+-] /g);
+  const counted = new Set(Array.from(operands, ([, attribute]) => attribute));
   const address = { key: key.pk, sortKey: key.sk };
-  return new LeaseItemError(address, counted.join(" or "), "is not a number", "a number (N)");
+  return new LeaseItemError(address, [...counted].join(" or "), "is not a number", "a number (N)");
 }
 
 /**
@@ -119,91 +130,42 @@ export function statementError(
   return failure.code === "LEASE_THROTTLED" || failure.code === "LEASE_SERVICE_FAILED" ? failure : undefined;
 }
 
-/** Creates an error of this package; its message begins with `table`. */
+/** Creates an error of this package. Its message is the code in words, after the table. */
 function failureOf(said: unknown, table: string, properties: LeaseErrorProperties): LeaseError {
-  const { name = "", message = String(said) } = said as SdkError;
-  const sign = signOf(said);
-  const [, type, code, finding] = failures.find(([pattern]) => pattern.test(sign)) ?? rejection;
-  return new type(code as never, `${table} ${finding} (${name}: ${message})`, properties);
-}
-
-/** An error's name, status and message, which distinguish the kinds of failure. */
-function signOf(said: unknown): string {
   const { name = "", message = String(said), $metadata } = said as SdkError;
-  return `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
+  const sign = `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
+  const [, type, code] = failures.find(([pattern]) => pattern.test(sign)) as Failure;
+  const finding = code.replace("LEASE_", "").replaceAll("_", " ").toLowerCase();
+  return new type(code as never, `${table}: ${finding} (${name}: ${message})`, properties);
 }
 
-/** A kind of failure: its sign, class and code, what the table did or what is wrong with it, and what to do. */
+/** A kind of failure: its sign, its class and its code. */
 type Failure = readonly [
   /** Matches an error's name, status (0 without an answer) and message, as `ThrottlingException 400: slow down`. */
   sign: RegExp,
   type: new (code: never, message: string, properties: LeaseErrorProperties) => LeaseError,
   code: LeaseErrorCode,
-  finding: string,
 ];
-
-const silence = "gave no answer: check the endpoint and the network, or try again later";
-
-const rejection: Failure = [/./, LeaseServiceError, "LEASE_REQUEST_REJECTED", "rejected the request"];
 
 /** The first match counts. The statements of a batch name errors without "Exception", or with "Error". */
 const failures: readonly Failure[] = [
+  [/^ResourceNotFound/, LeaseTableError, "LEASE_TABLE_NOT_FOUND"],
+  [/^Validation.*(\bkeys?\b|schema)/is, LeaseTableError, "LEASE_TABLE_MISMATCH"],
+  [/^CredentialsProvider/, LeaseConfigurationError, "LEASE_CREDENTIALS_MISSING"],
+  [/region (is missing|not accepted)/i, LeaseConfigurationError, "LEASE_REGION_MISSING"],
   [
-    /^ResourceNotFoundException /,
-    LeaseTableError,
-    "LEASE_TABLE_NOT_FOUND",
-    "does not exist: check the region and the account, deploy the table, or call createLeaseTable()",
-  ],
-  [
-    /^ValidationException .*(\bkeys?\b|schema)/is,
-    LeaseTableError,
-    "LEASE_TABLE_MISMATCH",
-    "is no lease table, whose key is pk (S) and sk (S): give another name",
-  ],
-  [
-    /^CredentialsProviderError /,
-    LeaseConfigurationError,
-    "LEASE_CREDENTIALS_MISSING",
-    "needs AWS credentials: set them in the environment or a profile, or pass dynamodb",
-  ],
-  [
-    /region is missing|region not accepted/i,
-    LeaseConfigurationError,
-    "LEASE_REGION_MISSING",
-    "needs an AWS region: set AWS_REGION, or pass dynamodb with a region",
-  ],
-  [
-    /^(AccessDenied|ExpiredToken|(Incomplete|Invalid)Signature|MissingAuthenticationToken|UnrecognizedClient)Exception /,
+    /^(AccessDenied|ExpiredToken|(Incomplete|Invalid)Signature|MissingAuthenticationToken|UnrecognizedClient)/,
     LeaseConfigurationError,
     "LEASE_ACCESS_DENIED",
-    "refused access: check credentials and grants",
-  ],
-  [throttling, LeaseServiceError, "LEASE_THROTTLED", "throttled the request: try again later"],
-  [
-    conflictErrors,
-    LeaseServiceError,
-    "LEASE_CONFLICT",
-    "had another write of the same item under way: try again later",
   ],
   [
-    /^InternalServerError |^\S* 5\d\d:/,
+    /^(ProvisionedThroughput|RequestLimit|Thrott|TooManyRequests)|^\S* 429/,
     LeaseServiceError,
-    "LEASE_SERVICE_FAILED",
-    "failed to serve the request: try again later",
+    "LEASE_THROTTLED",
   ],
-  [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", silence],
-  // An unreadable success: a write may have landed.
-  [
-    /^\S* 2\d\d:/,
-    LeaseServiceError,
-    "LEASE_NO_ANSWER",
-    "gave an answer that cannot be read: check the endpoint and proxies, or try again later",
-  ],
-  // A refusal that does not come from DynamoDB, as the light store and the SDK name it.
-  [
-    /^(Unanswered|Syntax|Unknown)\S* [34]\d\d:/,
-    LeaseServiceError,
-    "LEASE_REQUEST_REJECTED",
-    "gave an answer that is not DynamoDB's: check the endpoint and proxies",
-  ],
+  [conflictErrors, LeaseServiceError, "LEASE_CONFLICT"],
+  [/^InternalServerError|^\S* 5/, LeaseServiceError, "LEASE_SERVICE_FAILED"],
+  // No answer, or an unreadable success: a write may have landed.
+  [/^TimeoutError|^\S* [02]/, LeaseServiceError, "LEASE_NO_ANSWER"],
+  [/^/, LeaseServiceError, "LEASE_REQUEST_REJECTED"],
 ];

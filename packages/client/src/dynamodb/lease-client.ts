@@ -1,7 +1,6 @@
-import { LeaseClient as StoreClient } from "../client.ts";
+import { LeaseClient as StoreClient } from "../core/client.ts";
 import { brandClass } from "../errors/brand.ts";
 import type { LeaseClientOptions } from "../options/options.ts";
-import { createDynamoDBClient } from "./client.ts";
 import { DynamoDBLeaseStore } from "./store.ts";
 
 /**
@@ -29,7 +28,7 @@ export class LeaseClient extends StoreClient {
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions) {
-    super(options, (tableName, { clock, dynamodb = createDynamoDBClient() }) => {
+    super(options, (tableName, { clock, dynamodb }) => {
       return new DynamoDBLeaseStore(tableName, dynamodb, clock);
     });
   }

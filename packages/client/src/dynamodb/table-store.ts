@@ -1,7 +1,6 @@
 import type { AttributeValue, ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
 import type { LeaseError } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
-import { systemRandomness } from "../protocol/context.ts";
 import type { ItemKey } from "../schema.ts";
 import {
   type CallOptions,
@@ -18,6 +17,7 @@ import {
   type UpdateResult,
 } from "../store.ts";
 import type { Clock } from "../time/clock.ts";
+import { systemRandomness } from "../time/clock.ts";
 import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
 import { BatchPause } from "./batch-pause.ts";
 import { isBatchRefusal, rejectionFor, statementError, toItemError } from "./errors.ts";

@@ -6,16 +6,16 @@ import {
   type TableDescription,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
-import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors/errors.ts";
+import { TimedCall } from "../core/requests.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import { tableRules } from "../options/check-options.ts";
 import { checkOptions, duration, type Rules } from "../options/check-values.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import { attributeNames } from "../schema.ts";
-import { CallBudget } from "../store/timed-store.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { ServiceClock } from "../time/service-clock.ts";
 import { createDynamoDBClient } from "./client.ts";
-import { rejectionFor } from "./errors.ts";
+import { LeaseTableError, rejectionFor } from "./errors.ts";
 import { locationOf } from "./location.ts";
 
 /** Options of {@link createLeaseTable}. */
@@ -29,7 +29,7 @@ export interface CreateLeaseTableOptions {
   readonly clock?: Clock;
 }
 
-const rules: Rules<CreateLeaseTableOptions> = { ...tableRules, waitMs: duration(1) };
+const createRules: Rules<CreateLeaseTableOptions> = { ...tableRules, waitMs: duration(1) };
 
 const pollMs = 500;
 
@@ -48,12 +48,12 @@ const pollMs = 500;
  * ```
  */
 export async function createLeaseTable(options: CreateLeaseTableOptions): Promise<void> {
-  const given = checkOptions(options, rules, "options", ["tableName"]);
+  const given = checkOptions(options, createRules, "options", ["tableName"]);
   const { tableName, waitMs = 120_000 } = given;
   const clock = new ServiceClock(given.clock ?? systemClock, false, () => undefined);
   const own = given.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = given.dynamodb ?? (own as DynamoDBClient);
-  const budget = new CallBudget(clock, { withinMs: waitMs });
+  const budget = new TimedCall(clock, { withinMs: waitMs });
   try {
     await setUp({ dynamodb, tableName, signal: budget.signal }, clock);
   } finally {
@@ -107,14 +107,14 @@ async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<
 async function untilActive(setup: Setup, clock: Clock): Promise<void> {
   for (;;) {
     // A table may not be found right after its creation.
-    const table = await describe(setup);
+    const table = await describeTable(setup);
     if (table !== undefined) await checkKeySchema(table, setup);
     if (table?.TableStatus === "ACTIVE" || table?.TableStatus === "UPDATING") return;
     await sleep(clock, pollMs, setup.signal);
   }
 }
 
-async function describe({ dynamodb, tableName, signal }: Setup): Promise<TableDescription | undefined> {
+async function describeTable({ dynamodb, tableName, signal }: Setup): Promise<TableDescription | undefined> {
   try {
     const command = new DescribeTableCommand({ TableName: tableName });
     return (await dynamodb.send(command, { abortSignal: signal })).Table;
@@ -132,7 +132,7 @@ async function checkKeySchema(table: TableDescription, { tableName, dynamodb }: 
     .join(" and ");
   const wanted = `${attributeNames.partitionKey} (S) and ${attributeNames.sortKey} (S)`;
   if (found === wanted) return;
-  const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
+  const name = `the table ${JSON.stringify(tableName)}${await locationOf(dynamodb)}`;
   const text = `${name} exists with the key ${found}; a lease table's is ${wanted}: choose another name`;
   throw new LeaseTableError("LEASE_TABLE_MISMATCH", text, { tableName });
 }
@@ -159,7 +159,7 @@ async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<bo
   const isOn = current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING";
   const { timeToLive } = attributeNames;
   if (!isOn || current.AttributeName === timeToLive) return isOn;
-  const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
+  const name = `the table ${JSON.stringify(tableName)}${await locationOf(dynamodb)}`;
   const text =
     `${name} has its time to live on the attribute ${JSON.stringify(current.AttributeName)}; a lease table's is on ` +
     `${JSON.stringify(timeToLive)}, in epoch seconds: turn it off (UpdateTimeToLive, which DynamoDB takes once an hour) ` +

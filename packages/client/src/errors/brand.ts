@@ -27,7 +27,7 @@ export function brandClass(type: AnyClass, name: string): void {
   Object.defineProperty(prototype, brand, { value: true });
   if (prototype instanceof Error) {
     // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
-    const value = name.slice(name.lastIndexOf(".") + 1);
+    const value = name.replace(/.*\./, "");
     Object.defineProperty(prototype, "name", { value, writable: true, configurable: true });
   }
   Object.defineProperty(type, Symbol.hasInstance, {
@@ -41,5 +41,5 @@ export function brandClass(type: AnyClass, name: string): void {
 
 /** Whether a value is an object of the class that was branded with this name, in any copy. */
 export function isBranded(value: unknown, name: string): boolean {
-  return Symbol.for(`leasehold:${name}`) in (Object.getPrototypeOf(Object(value)) ?? {});
+  return Symbol.for(`leasehold:${name}`) in Object(Object.getPrototypeOf(Object(value)));
 }

@@ -8,10 +8,7 @@ export class ClientClosedError extends LeaseError {
   }
 
   constructor() {
-    super(
-      "LEASE_CLIENT_CLOSED",
-      "the client is closed: acquire before client.close(), or make another client",
-    );
+    super("LEASE_CLIENT_CLOSED", "the client is closed");
   }
 }
 
@@ -42,13 +39,10 @@ export class CloseIncompleteError extends LeaseError {
     const named = left
       .slice(0, mostNamed)
       .map(({ key, expiresAt }) => `${quoted(key)} until ${isoTime(expiresAt)}`);
-    const more = left.length > mostNamed ? `, and ${left.length - mostNamed} more` : "";
-    const held = left.length > 0 ? `; these keys may stay held: ${named.join(", ")}${more}` : "";
-    const calls = callsUnderWay > 0 ? `; calls that have not ended yet: ${callsUnderWay}` : "";
     super(
       "LEASE_CLOSE_INCOMPLETE",
-      `the client is closed, but the service did not confirm everything in time${held}${calls}. ` +
-        "Leases that stay end by themselves",
+      `the client is closed, but the service did not confirm everything in time: ${left.length} keys may stay held ` +
+        `(${named.join(", ")}), ${callsUnderWay} calls have not ended`,
       { cause: left.find(({ error }) => error !== undefined)?.error, left, callsUnderWay },
     );
   }

@@ -73,7 +73,7 @@ export interface RefusalDetails {
   readonly waiting?: number;
   /** Whether the holder and the caller have the same owner. @default false */
   readonly isOwn?: boolean;
-  /** What to do in place of trying again. @default - to wait with waitMs */
+  /** What to do in place of trying again. @default - none */
   readonly advice?: string;
 }
 
@@ -111,21 +111,20 @@ export class LeaseUnavailableError extends LeaseError {
     retryAfterMs: number,
     details: RefusalDetails = {},
   ) {
-    const { what = `the lock ${quoted(key)} is`, waitedMs = 0, waiting = 0, isOwn = false } = details;
+    const { what = `the lock ${quoted(key)} is`, waitedMs, waiting, isOwn, advice } = details;
     const state =
-      held !== undefined
-        ? `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ${isoTime(held.expiresAt)}`
-        : waiting > 0 || retryAfterMs > 0
-          ? "not held"
-          : "no longer held, but this call had ended by then";
-    const line = waiting > 0 ? `, with ${waiting} waiting in turn` : "";
-    const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
-    const instead = details.advice ?? `wait ${more} with waitMs`;
-    const advice = `${waited}try again in ${retryAfterMs} ms, or ${instead}`;
-    const sharing = isOwn
-      ? "; the holder is this caller's own owner: to share, give both an owner and reentrant: true"
-      : "";
-    super("LEASE_UNAVAILABLE", `${what} ${state}${line}: ${advice}${sharing}`, {
+      held === undefined
+        ? "not held"
+        : `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ${isoTime(held.expiresAt)}`;
+    const parts = [
+      `${what} ${state}`,
+      waiting && `${waiting} wait in turn`,
+      waitedMs && `waited ${Math.round(waitedMs)} ms`,
+      `try again in ${retryAfterMs} ms`,
+      advice && `or ${advice}`,
+      isOwn && "its owner is the caller's own, see reentrant",
+    ];
+    super("LEASE_UNAVAILABLE", parts.filter(Boolean).join("; "), {
       key,
       inCooldown: held?.inCooldown ?? false,
       holder: held?.owner,
@@ -150,9 +149,8 @@ export class SlotDoneError extends LeaseError {
   declare readonly doneSlot: string;
 
   constructor(key: string, slot: string, doneSlot: string) {
-    const finding =
-      doneSlot === slot ? "is done already" : `is over: the later slot ${quoted(doneSlot)} is done already`;
-    super("LEASE_SLOT_DONE", `${slotOf(key, slot)} ${finding}; ask for a later one`, { key, slot, doneSlot });
+    const text = `${slotOf(key, slot)} is over: ${quoted(doneSlot)} is done`;
+    super("LEASE_SLOT_DONE", text, { key, slot, doneSlot });
   }
 }
 
@@ -168,12 +166,8 @@ export class LeaseAbortedError extends LeaseError {
   declare readonly key: string;
 
   constructor(key: string, reason: unknown) {
-    super(
-      "LEASE_ABORTED",
-      `the call for the lock ${quoted(key)} was aborted by its signal (${saying(reason)}), and nothing is held: ` +
-        "give the signal more time, or limit the wait with waitMs",
-      { cause: reason, key },
-    );
+    const text = `the call for the lock ${quoted(key)} was aborted by its signal (${saying(reason)})`;
+    super("LEASE_ABORTED", text, { cause: reason, key });
   }
 }
 
@@ -193,12 +187,8 @@ export class SlotMismatchError extends LeaseError {
 
   constructor(key: string, slot: string, heldSlot: string | undefined) {
     const held = heldSlot === undefined ? "no slot" : quoted(heldSlot);
-    super(
-      "LEASE_SLOT_MISMATCH",
-      `${slotOf(key, slot)} cannot be had while its owner holds the lock for ${held}: ` +
-        "end that lease first, or ask for the same slot or for none",
-      { key, slot, heldSlot },
-    );
+    const text = `${slotOf(key, slot)} cannot be had while its owner holds the lock for ${held}`;
+    super("LEASE_SLOT_MISMATCH", text, { key, slot, heldSlot });
   }
 }
 
@@ -217,12 +207,8 @@ export class SlotNotDueError extends LeaseError {
   declare readonly dueInMs: number;
 
   constructor(key: string, slot: string, dueInMs: number) {
-    super(
-      "LEASE_SLOT_NOT_DUE",
-      `${slotOf(key, slot)} is due in ${dueInMs} ms; allowed: at most ${limits.slotAheadMs} ms ahead of this ` +
-        "machine's clock; correct the trigger's date, or the clock",
-      { key, slot, dueInMs },
-    );
+    const text = `${slotOf(key, slot)} is due in ${dueInMs} ms; allowed: at most ${limits.slotAheadMs} ms ahead`;
+    super("LEASE_SLOT_NOT_DUE", text, { key, slot, dueInMs });
   }
 }
 
@@ -238,14 +224,6 @@ export class SlotNotDueError extends LeaseError {
  */
 export type LeaseLostReason = "expired" | "taken" | "revoked" | "released" | "failed";
 
-const lostAdvice: Record<LeaseLostReason, string> = {
-  expired: "it was not renewed in time: use heartbeat, or lengthen leaseDurationMs",
-  taken: "another holder has it: stop the work, and fence its writes",
-  revoked: "its holder was asked to stop: stop the work and release it",
-  released: "it was released: acquire it again",
-  failed: "its heartbeat met a mistake in the program: stop the work, and fix the cause",
-};
-
 /** The lease is lost. Another caller may now do the work that it protected. */
 export class LeaseLostError extends LeaseError {
   static {
@@ -255,17 +233,13 @@ export class LeaseLostError extends LeaseError {
   declare readonly reason: LeaseLostReason;
 
   constructor(key: string, reason: LeaseLostReason, detail?: string, options?: ErrorOptions) {
-    const why = `${detail ? `${detail}; ` : ""}${lostAdvice[reason]}`;
-    super("LEASE_LOST", `the lease of ${quoted(key)} is lost (${reason}): ${why}`, {
-      ...options,
-      key,
-      reason,
-    });
+    const text = `the lease of ${quoted(key)} is lost (${reason})${detail ? `: ${detail}` : ""}`;
+    super("LEASE_LOST", text, { ...options, key, reason });
   }
 }
 
 /** Parts of the message that refuses an option. */
-interface RefusalWording extends ErrorOptions {
+export interface RefusalWording extends ErrorOptions {
   /** What is wrong. @default - "is", and the value */
   readonly finding?: string;
   /** What to write instead, when that is known. */
@@ -288,7 +262,8 @@ export class InvalidOptionsError extends LeaseError {
     const { finding = `is ${describe(value)}`, advice, ...cause } = wording;
     const text = `${option} ${finding}; allowed: ${allowed}${advice === undefined ? "" : `; ${advice}`}`;
     super("LEASE_INVALID_OPTIONS", text, { ...cause, option, allowed });
-    Object.defineProperty(this, "value", { value, enumerable: false });
+    // Not enumerable: a log or JSON of the error does not show it.
+    Object.defineProperty(this, "value", { value });
   }
 }
 
@@ -318,28 +293,10 @@ export class LeaseItemError extends LeaseError {
     super(
       "LEASE_ITEM_UNREADABLE",
       `the item with the key ${shown(key)} and the sort key ${shown(sortKey)} cannot be read: its attribute ` +
-        `${attribute} ${finding}; allowed: ${allowed}; correct what another program has written, ` +
-        "or delete the item if it is no lease",
+        `${attribute} ${finding}; allowed: ${allowed}`,
       { key, sortKey, attribute },
     );
   }
-}
-
-/** The table does not exist, or its key is not the lease table's. */
-export class LeaseTableError extends LeaseError {
-  static {
-    brandClass(LeaseTableError, "LeaseTableError");
-  }
-  declare readonly code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH";
-  declare readonly tableName: string;
-}
-
-/** The client lacks what it needs to reach the table: a region, credentials, a permission. */
-export class LeaseConfigurationError extends LeaseError {
-  static {
-    brandClass(LeaseConfigurationError, "LeaseConfigurationError");
-  }
-  declare readonly code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED";
 }
 
 /**
@@ -405,11 +362,10 @@ function shown(text: string): string {
 export function describe(value: unknown): string {
   if (typeof value === "string") return shown(value);
   if (Object(value) !== value) return `${String(value)}${typeof value === "bigint" ? "n" : ""}`;
-  let name = "object";
   try {
-    name = `${Object.getPrototypeOf(value).constructor.name || name}`;
+    return `an instance of ${Object.getPrototypeOf(value).constructor.name}`;
   } catch {
     // Ignored: it has no prototype or constructor, or is a proxy that refuses to show them.
+    return "an object";
   }
-  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }

@@ -15,11 +15,8 @@ interface Traits {
 /** Names of the SDK's errors without a reply. */
 const sdkErrors = /^(Abort|Timeout|(Credentials|Token)?Provider)Error$/;
 
-/** What browsers' fetch says when there is no connection. Its errors are TypeErrors. */
-const fetchFailures =
-  /^(Failed to fetch|Load failed|Network request failed|NetworkError when attempting to fetch resource\.?)$/;
-
-const longestChain = 10;
+/** The most causes of an error that are followed. */
+export const longestChain = 10;
 
 /**
  * Tells whether an error is operational: an error of the service, of the network, of the SDK before it sends, an
@@ -29,23 +26,16 @@ const longestChain = 10;
  * again with every repetition, so it must be seen. A request that this package refuses before it sends it is a
  * mistake too.
  */
-export function isOperational(error: unknown): boolean {
-  return isOperationalAt(error, 0);
-}
-
-function isOperationalAt(error: unknown, depth: number): boolean {
+export function isOperational(error: unknown, depth = 0): boolean {
   if (error instanceof LeaseError) return !(error instanceof InvalidOptionsError);
   if (typeof error !== "object" || error === null || depth > longestChain) return false;
   const { name, code, cause, $fault, $response, $metadata } = error as Traits;
   // A reply that cannot be read is a SyntaxError or TypeError of the SDK, which holds the reply.
-  if ($fault !== undefined || $response !== undefined || $metadata?.httpStatusCode !== undefined) return true;
-  const isOfSdk = typeof name === "string" && sdkErrors.test(name);
-  if (isOfSdk || (error instanceof TypeError && fetchFailures.test(error.message))) {
-    return true;
-  }
+  if (($fault ?? $response ?? $metadata?.httpStatusCode) !== undefined) return true;
+  if (typeof name === "string" && sdkErrors.test(name)) return true;
   // Node gives codes to wrong arguments as well.
   const isSystem = typeof code === "string" && !(error instanceof TypeError || error instanceof RangeError);
-  return isSystem || isOperationalAt(cause, depth + 1);
+  return isSystem || isOperational(cause, depth + 1);
 }
 
 const mistakes = [TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError];

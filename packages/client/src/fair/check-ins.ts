@@ -1,26 +1,25 @@
 import { createHash } from "node:crypto";
+import { announceGrant, contentionOf } from "../core/acquire.ts";
+import { Attempt } from "../core/attempt.ts";
+import type { Core } from "../core/core.ts";
+import type { Belief } from "../core/deadline.ts";
+import type { Ending, Prospect } from "../core/form.ts";
+import { HeldLease } from "../core/held-lease.ts";
+import { LockForm } from "../core/lock-form.ts";
+import { callBudgetMs } from "../core/requests.ts";
 import { LeaseLostError, LeaseServiceError } from "../errors/errors.ts";
-import { AcquireAttempt } from "../protocol/acquire-attempt.ts";
-import { announceGrant, contentionOf } from "../protocol/announcement.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import { HeldLease } from "../protocol/held-lease.ts";
-import type { Belief } from "../protocol/lease-deadline.ts";
-import type { Ending, Prospect } from "../protocol/lease-form.ts";
-import { LockForm } from "../protocol/lock-form.ts";
+import type { LeaseEvent } from "../events.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import type { Part, Write } from "../statements/statement.ts";
-import { callBudgetMs } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import type { Queue } from "./queue.ts";
 import { QueueCaller } from "./queue-caller.ts";
 import type { QueueEstimate } from "./queue-estimate.ts";
-import type { NewTicket, QueueTicket } from "./queue-ticket.ts";
+import { type NewTicket, type QueueTicket, ticketIdLength } from "./queue-ticket.ts";
 import { removeTickets, renewTickets } from "./queue-writes.ts";
 
 /** The most writes of one check-in: each refusal shows what the next write has to be. */
 const mostSteps = 5;
-
-const idLength = 16;
 
 /** The owner may have checked in again since the look. */
 const leaseAsSeen: Part = { when: "#version = :seenVersion" };
@@ -42,16 +41,15 @@ export class CheckInCaller extends QueueCaller {
   #prospect!: Prospect;
   #holder: LeaseRecord | undefined;
 
-  constructor(context: ProtocolContext, queue: Queue, owner: string, leaseMs: number) {
-    // Any process may carry the lease on at the next check-in: a missing renewal here does not mean that the lease is
-    // lost.
-    const publish: ProtocolContext["publish"] = (event) => event.type !== "lost" && context.publish(event);
-    const inner = new LockForm(queue.key, queue.sortKey);
-    super({ ...context, publish, hold: () => undefined }, inner, queue, false);
+  constructor(core: Core, queue: Queue, owner: string, leaseMs: number) {
+    // The lease belongs to its owner and to no process. Any process may carry it on at the next check-in: a missing
+    // renewal here does not mean that it is lost.
+    const ofNoProcess = { isListed: false, mutes: ({ type }: LeaseEvent) => type === "lost" };
+    super(core, Object.assign(new LockForm(queue.key, queue.sortKey), ofNoProcess), queue, false);
     this.#owner = owner;
     this.#leaseMs = leaseMs;
     // An owner has one ticket, however often and wherever it checks in.
-    this.ticketId = createHash("sha256").update(owner).digest("hex").slice(0, idLength);
+    this.ticketId = createHash("sha256").update(owner).digest("hex").slice(0, ticketIdLength);
   }
 
   /** Renews the owner's lease, takes its turn, renews its ticket or joins. Rejects with QueueFullError. */
@@ -96,12 +94,12 @@ export class CheckInCaller extends QueueCaller {
   }
 
   protected learn(item: Item | undefined): void {
-    this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.context.detector);
+    this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);
     [this.#holder] = this.form.leasesIn(item);
   }
 
   protected newTicket(): NewTicket {
-    const since = this.own?.since ?? this.context.clock.now();
+    const since = this.own?.since ?? this.core.clock.now();
     return this.ticket({ since, leaseMs: this.#leaseMs, isWatching: false, owner: this.#owner });
   }
 
@@ -140,13 +138,13 @@ export class CheckInCaller extends QueueCaller {
     const asked = { reentrant: true, resumes: false, data: undefined, slot: undefined };
     const terms = { key, sortKey, owner: this.#owner, leaseDurationMs: this.#leaseMs, ...asked };
     const since = this.own?.since;
-    const attempt = new AcquireAttempt(this.context, this.form, terms);
+    const attempt = new Attempt(this.core, this.form, terms);
     const outcome = await attempt.try({ withinMs: callBudgetMs }, this.#prospect);
     this.learn(outcome.item);
     if (!outcome.granted) return undefined;
-    const { record, takeovers, belief } = outcome;
-    const waitedMs = this.context.clock.now() - (since ?? record.acquiredAt);
-    announceGrant(this.context, record, takeovers, Math.max(0, waitedMs));
+    const { record, belief } = outcome;
+    const waitedMs = this.core.clock.now() - (since ?? record.acquiredAt);
+    announceGrant(this.core, this.form, outcome, Math.max(0, waitedMs));
     return this.#held(record, this.#leaseMs, belief);
   }
 
@@ -154,7 +152,7 @@ export class CheckInCaller extends QueueCaller {
   #stay(maxWaiters: number): Write {
     const { own } = this;
     if (own !== undefined) return renewTickets(this.queue, [{ ...this.newTicket(), number: own.number }]);
-    contentionOf(this.context, this.#owner)(this.#holder);
+    contentionOf(this.core, this.form, this.#owner)(this.#holder);
     return this.joining(maxWaiters);
   }
 
@@ -170,7 +168,7 @@ export class CheckInCaller extends QueueCaller {
 
   /** Releases the lock, and notes how long it was held. Rejects if its owner has renewed it since the look. */
   async #release(mine: LeaseRecord): Promise<void> {
-    const { clock } = this.context;
+    const { clock } = this.core;
     this.grantedAt = clock.monotonic() - Math.max(0, clock.now() - mine.acquiredAt);
     if ((await this.#held(mine, mine.leaseDurationMs).release(false)).wasOurs) return;
     await this.#look();
@@ -179,7 +177,7 @@ export class CheckInCaller extends QueueCaller {
 
   #held(record: LeaseRecord, leaseDurationMs: number, belief?: Belief): HeldLease {
     const terms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
-    return new HeldLease(this.context, this.form, terms, belief);
+    return new HeldLease(this.core, this.form, terms, belief);
   }
 
   #tooBusy(): LeaseServiceError {

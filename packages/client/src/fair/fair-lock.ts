@@ -1,6 +1,6 @@
-import type { LeaseClient } from "../client.ts";
-import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { Lease } from "../lease.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf } from "../core/core.ts";
+import { Lease } from "../core/lease.ts";
 import { slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
@@ -89,11 +89,11 @@ export class FairLock {
   /** How many callers may wait, as this object enforces it. */
   readonly maxWaiters: number;
   readonly #client: LeaseClient;
-  readonly #internals: ClientInternals;
+  readonly #core: Core;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: FairLockOptions = {}) {
-    this.#internals = internalsOf(client);
+    this.#core = coreOf(client);
     this.#client = client;
     this.key = checkKey(key);
     const { maxWaiters } = checkKnown(options, ["maxWaiters"], "options");
@@ -140,17 +140,16 @@ export class FairLock {
    */
   async checkIn(options: CheckInOptions): Promise<CheckIn> {
     const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
-    const { context, format, times } = this.#internals;
+    const { lifecycle, times } = this.#core;
     const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
     // A longer lease could outlive the item: ttl removes the item if nobody else writes it.
     checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
     const caller = this.#caller(given, leaseDurationMs);
-    context.lifecycle.throwIfClosed();
+    lifecycle.throwIfClosed();
     const outcome = await caller.checkIn(this.maxWaiters, join);
     if (outcome === undefined) return { state: "absent" };
-    if ("lease" in outcome)
-      return { state: "held", lease: new Lease(context, outcome.lease, format, undefined) };
+    if ("lease" in outcome) return { state: "held", lease: new Lease(outcome.lease, undefined) };
     const { waiting } = outcome;
     return { state: "waiting", position: waiting.position, estimatedWaitMs: estimatedWaitMs(waiting) };
   }
@@ -177,12 +176,12 @@ export class FairLock {
   }
 
   get #queue(): Queue {
-    return queues.of(this.#internals.context, this.key, leaseSortKey);
+    return queues.of(this.#core, this.key, leaseSortKey);
   }
 
   #caller({ owner }: Pick<CheckInOptions, "owner">, leaseMs: number): CheckInCaller {
     const name = checkText("owner", owner, limits.ownerBytes);
-    return new CheckInCaller(this.#internals.context, this.#queue, name, leaseMs);
+    return new CheckInCaller(this.#core, this.#queue, name, leaseMs);
   }
 
   #inOrder(options: FairAcquireOptions): AcquireOptions {

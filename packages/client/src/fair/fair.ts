@@ -1,5 +1,7 @@
-import { check, checkKnown, isWhole } from "../options/check-values.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
+import type { Order } from "../core/order.ts";
+import { check, checkKnown } from "../options/check-values.ts";
+import type { WaitOrder } from "../options/options.ts";
+import { isWhole } from "../store/item-values.ts";
 import { queueLimits } from "./queue-ticket.ts";
 import { QueueWaiter } from "./queue-waiter.ts";
 
@@ -55,7 +57,8 @@ export function fair(options: FairOptions = {}): WaitOrder {
   const { maxWaiters, onPosition } = checkKnown(options, ["maxWaiters", "onPosition"], "options");
   check(onPosition === undefined || typeof onPosition === "function", "onPosition", onPosition, "a function");
   const terms: FairTerms = { maxWaiters: checkMaxWaiters(maxWaiters), onPosition };
-  return { begin: (context, form, call) => new QueueWaiter(context, form, call, terms) };
+  const order: Order = { begin: (core, form, call) => new QueueWaiter(core, form, call, terms) };
+  return order;
 }
 
 /** Validates `maxWaiters`. */

@@ -1,11 +1,11 @@
-import type { ProtocolContext } from "../protocol/context.ts";
-import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
-import { estimateAfter } from "../protocol/hold-estimate.ts";
-import type { Ending, LeaseForm, Prospect } from "../protocol/lease-form.ts";
+import type { Core } from "../core/core.ts";
+import type { ExpiryDetector } from "../core/expiry-detector.ts";
+import type { Ending, LeaseForm, Prospect } from "../core/form.ts";
+import { estimateAfter } from "../core/hold-estimate.ts";
+import type { CallBudget } from "../core/requests.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import type { Grant } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Bounds } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import { type Queue, type QueueSnapshot, unseen } from "./queue.ts";
 import type { QueueEstimate } from "./queue-estimate.ts";
@@ -32,7 +32,7 @@ const { removalsPerWrite } = queueLimits;
 export abstract class QueueCaller {
   /** The form of the lease, with the line's additions. */
   readonly form: LeaseForm;
-  protected readonly context: ProtocolContext;
+  protected readonly core: Core;
   protected readonly queue: Queue;
   /** The id of the caller's ticket, even before it has one. Set before the first judgement. */
   protected ticketId!: string;
@@ -45,7 +45,7 @@ export abstract class QueueCaller {
   #isTurn!: boolean;
 
   /** `resumes`: whether the caller may take over its own owner's lease without waiting for its turn. */
-  constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
+  constructor(core: Core, inner: LeaseForm, queue: Queue, resumes: boolean) {
     const own: Partial<LeaseForm> = {
       acquire: (grant, passed) => this.acquire(grant, passed),
       clear: (passed) => this.clear(passed),
@@ -57,7 +57,7 @@ export abstract class QueueCaller {
       },
     };
     this.form = Object.assign(Object.create(inner) as LeaseForm, own);
-    this.context = context;
+    this.core = core;
     this.queue = queue;
     this.#inner = inner;
     this.#resumes = resumes;
@@ -91,7 +91,7 @@ export abstract class QueueCaller {
   protected get mayJoinFirst(): boolean {
     const [first] = this.queue.living(this.ahead);
     const shapes = [first?.shape ?? "", this.form.shape ?? ""];
-    return first !== undefined && this.#inner.mayJoin?.(undefined, shapes, this.context.detector) === true;
+    return first !== undefined && this.#inner.mayJoin?.(undefined, shapes, this.core.detector) === true;
   }
 
   /**
@@ -102,10 +102,10 @@ export abstract class QueueCaller {
     const { item } = this.#snapshot;
     const position = 1 + this.ahead.length - this.passable.length;
     const leases = this.#inner.leasesIn(item);
-    const beside = Math.max(1, leases.length);
-    const holder = leases[(position - 1) % beside];
-    const heldMs = holder && Math.max(0, this.context.clock.now() - holder.acquiredAt);
-    return { position, round: Math.ceil(position / beside), holds: holdNoteIn(item), heldMs };
+    const leaseCount = Math.max(1, leases.length);
+    const holder = leases[(position - 1) % leaseCount];
+    const heldMs = holder && Math.max(0, this.core.clock.now() - holder.acquiredAt);
+    return { position, round: Math.ceil(position / leaseCount), holds: holdNoteIn(item), heldMs };
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
@@ -134,8 +134,8 @@ export abstract class QueueCaller {
     const { fencingToken, acquiredAt } = ending.shown;
     const { cooldown } = ending;
     const cooldownMs = cooldown === undefined ? 0 : cooldown.until - acquiredAt;
-    const endedAt = this.context.clock.isTold ? (cooldown?.until ?? ending.now) : undefined;
-    const heldMs = Math.max(this.context.clock.monotonic() - this.grantedAt, cooldownMs);
+    const endedAt = this.core.clock.isTold ? (cooldown?.until ?? ending.now) : undefined;
+    const heldMs = Math.max(this.core.clock.monotonic() - this.grantedAt, cooldownMs);
     const estimate = estimateAfter(holdNoteIn(this.#snapshot.item), heldMs);
     const note = holdText({ ...estimate, fencingToken, endedAt });
     return write.and(holdsNoted, { ":holds": note });
@@ -159,7 +159,7 @@ export abstract class QueueCaller {
     const expired = prospect.takeovers.map(({ from }) => from);
     const areComparable = expired.length > 0 && !expired.some(({ ownClock }) => ownClock);
     const lastExpiry = Math.max(...expired.map(({ expiresAt }) => expiresAt));
-    queue.seeFree(isFree, item, areComparable ? lastExpiry + this.context.clockSkewMs : undefined);
+    queue.seeFree(isFree, item, areComparable ? lastExpiry + this.core.times.clockSkewMs : undefined);
 
     const living = queue.living(this.ahead);
     const mayJoin = this.#mayJoin(prospect, item, living, true);
@@ -171,7 +171,7 @@ export abstract class QueueCaller {
   }
 
   protected ticket(terms: Omit<TicketTerms, "until" | "ownClock" | "shape">): NewTicket {
-    const { clock } = this.context;
+    const { clock } = this.core;
     const until = clock.now() + terms.leaseMs;
     const text = ticketText({ ...terms, until, ownClock: !clock.isTold, shape: this.form.shape });
     return { id: this.ticketId, text, until };
@@ -179,15 +179,15 @@ export abstract class QueueCaller {
 
   /** Joins the line. Throws QueueFullError. */
   protected joining(maxWaiters: number): Write {
-    const { retentionMs, clock } = this.context;
+    const { clock, times } = this.core;
     const { passable } = this;
     const free = this.queue.passingOver(removable(passable));
-    const terms = { maxWaiters, retentionMs, now: clock.now(), free };
+    const terms = { maxWaiters, retentionMs: times.retentionMs, now: clock.now(), free };
     return joinIfRoom(this.queue, this.#snapshot, passable, this.newTicket(), terms);
   }
 
-  protected async send(write: Write, bounds?: Bounds): Promise<void> {
-    this.learn((await this.context.table.update(write, bounds)).item);
+  protected async send(write: Write, budget?: CallBudget): Promise<void> {
+    this.learn((await this.core.update(write, budget)).item);
   }
 
   /** Whether the given waiters could have leases at the same time; including the caller if `withCaller`. */
@@ -200,13 +200,13 @@ export abstract class QueueCaller {
     const asking = withCaller ? [...tickets, this.form] : tickets;
     const asked = asking.map(({ shape = "" }) => shape);
     if (this.#inner.mayJoin === undefined) return claimableInMs <= 0 && asked.length <= 1;
-    return this.#inner.mayJoin(item, asked, this.context.detector);
+    return this.#inner.mayJoin(item, asked, this.core.detector);
   }
 
   /**
    * Whether an owner takes over its own unexpired lease. For an expired lease it waits for its turn, as all callers do.
    */
   #isReturn(lease: LeaseRecord, { owner }: { readonly owner: string }): boolean {
-    return this.#resumes && isOpenTo(lease, owner) && this.context.clock.now() < lease.expiresAt;
+    return this.#resumes && isOpenTo(lease, owner) && this.core.clock.now() < lease.expiresAt;
   }
 }

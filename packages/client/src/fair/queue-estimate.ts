@@ -1,5 +1,5 @@
 /** How long a waiter expects to wait, and how long it sleeps between looks. */
-import { type HoldEstimate, longestLookMs, lookStepMs, nextLookMs } from "../protocol/hold-estimate.ts";
+import { type HoldEstimate, longestLookMs, lookStepMs, nextLookMs } from "../core/hold-estimate.ts";
 
 /** What a waiter's estimates are based on. */
 export interface QueueEstimate {

@@ -3,8 +3,8 @@
  * holder all use one item, so every rule about them is a condition of one write. Another program's value in place of a
  * ticket counts as no ticket, or as an expired one.
  */
-import { isWhole } from "../options/check-values.ts";
-import type { HoldEstimate } from "../protocol/hold-estimate.ts";
+import type { HoldEstimate } from "../core/hold-estimate.ts";
+import { isWhole } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 
 /** The attributes that a line adds to those of the lease. */
@@ -85,11 +85,11 @@ export interface HoldNote extends HoldEstimate {
 }
 
 /** How many characters of a token distinguish waiters: 62 random bits of a UUID. */
-const idLength = 16;
+export const ticketIdLength = 16;
 
 /** Returns the ticket id of a caller that acquires under a token. Tokens have to differ in their last 16 characters. */
 export function ticketIdOf(token: string): string {
-  return token.replaceAll("-", "").slice(-idLength);
+  return token.replaceAll("-", "").slice(-ticketIdLength);
 }
 
 const radix = 36;

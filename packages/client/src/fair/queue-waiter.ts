@@ -1,16 +1,16 @@
+import type { AcquireCall } from "../core/acquire.ts";
+import { type Attempt, type Granted, inBackground } from "../core/attempt.ts";
+import type { Core } from "../core/core.ts";
+import { type LeaseForm, type Prospect, refusalOf } from "../core/form.ts";
+import type { OrderedWait } from "../core/order.ts";
+import { type CallBudget, callBudgetMs } from "../core/requests.ts";
+import { WaitBudget } from "../core/wait-loop.ts";
 import type { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { passing } from "../errors/operational.ts";
 import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { checkSize } from "../options/check-values.ts";
-import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
-import type { AcquireCall } from "../protocol/acquirer.ts";
-import { inBackground, type ProtocolContext } from "../protocol/context.ts";
-import { type LeaseForm, type Prospect, refusalOf } from "../protocol/lease-form.ts";
-import { WaitBudget } from "../protocol/wait-loop.ts";
-import type { OrderedWait } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { utf8Bytes } from "../schema.ts";
-import { type Bounds, callBudgetMs } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { FairTerms } from "./fair.ts";
@@ -21,7 +21,7 @@ import { type NewTicket, type QueueTicket, queueLimits, ticketIdOf } from "./que
 import { leave } from "./queue-writes.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
-const jitterShare = 0.05;
+const lookJitterShare = 0.05;
 /** A look without an answer is repeated after this time. */
 const lookBudgetMs = 2_000;
 /** The shortest and the longest lease of a ticket... */
@@ -69,18 +69,18 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   #lastPosition: number | undefined;
   #pass: () => void = () => undefined;
   /** `grant` sets both, and is called first. */
-  #attempt!: AcquireAttempt;
+  #attempt!: Attempt;
   #onContended!: (record: LeaseRecord) => void;
 
   /** Throws InvalidOptionsError if the payload leaves no room for the line. */
-  constructor(context: ProtocolContext, inner: LeaseForm, call: AcquireCall, terms: FairTerms) {
-    super(context, inner, queues.of(context, inner.key, inner.sortKey), call.resumes);
+  constructor(core: Core, inner: LeaseForm, call: AcquireCall, terms: FairTerms) {
+    super(core, inner, queues.of(core, inner.key, inner.sortKey), call.resumes);
     checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");
     this.#call = call;
     this.#terms = terms;
-    this.#budget = new WaitBudget(context.clock, call.waitMs);
-    this.#sleep = new WakeableSleep(context.clock);
-    this.#since = context.clock.now();
+    this.#budget = new WaitBudget(core.clock, call.waitMs);
+    this.#sleep = new WakeableSleep(core.clock);
+    this.#since = core.clock.now();
   }
 
   /**
@@ -89,7 +89,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
    * Rejects with LeaseUnavailableError, with QueueFullError, with the service's error if the last try failed with it,
    * or with the signal's reason. Then it gives up its ticket in the background, and the caller abandons the attempt.
    */
-  async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
+  async grant(attempt: Attempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     this.#attempt = attempt;
     this.#onContended = onContended;
     this.ticketId = ticketIdOf(attempt.token);
@@ -178,7 +178,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
     // Another caller's unreadable seat does not harm a granted lease. A refusal has been read before.
-    unlessUnreadable(() => this.learn(outcome.item), unreadableIn(this.context));
+    unlessUnreadable(() => this.learn(outcome.item), unreadableIn(this.core));
     if (outcome.granted) return outcome;
     this.#failure = undefined;
     const { blocker } = outcome.prospect;
@@ -194,7 +194,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       const write = this.joining(this.#terms.maxWaiters);
       this.#mayHaveTicket = true;
       const isAnswered = await this.#tolerating(async () => {
-        await this.send(write, this.#bounds(callBudgetMs));
+        await this.send(write, this.#callBudget(callBudgetMs));
         return true;
       });
       if (!isAnswered) return;
@@ -210,9 +210,9 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     }
     const { own } = this;
     const renews = own !== undefined && (mustRespond || this.#isDue(own));
-    const bounds = this.#bounds(lookBudgetMs);
+    const budget = this.#callBudget(lookBudgetMs);
     await this.#tolerating(async () => {
-      const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));
+      const item = await (renews ? this.queue.lookAndRenew(this, budget) : this.queue.look(budget));
       if (renews || !isOlder(item, this.#seen?.item)) this.learn(item);
     });
   }
@@ -222,7 +222,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
    */
   #isDue({ until }: QueueTicket): boolean {
     const pollMs = pollIntervalMs(this.estimate);
-    const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;
+    const isShort = until - this.core.clock.now() < pollMs + renewAheadMs;
     return isShort && this.newTicket().until - until > pollMs;
   }
 
@@ -242,8 +242,8 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   #sleepMs(): number {
-    const fraction = this.context.randomness.fraction();
-    const pollMs = pollIntervalMs(this.estimate) * (1 - jitterShare * fraction);
+    const fraction = this.core.randomness.fraction();
+    const pollMs = pollIntervalMs(this.estimate) * (1 - lookJitterShare * fraction);
     const { freeForMs } = this.queue;
     let longestMs = pollMs;
     // While a lease is free and nobody takes it, a waiter in front may be dead. If several leases share the item, the
@@ -278,7 +278,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     }
   }
 
-  #bounds(mostMs: number): Bounds {
+  #callBudget(mostMs: number): CallBudget {
     return { withinMs: Math.min(this.#budget.callMs, mostMs), signal: this.#call.signal };
   }
 
@@ -306,10 +306,10 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     if (!this.#mayHaveTicket) return;
     const { key, sortKey, owner } = this.#call;
     const expiresAt = Math.ceil((this.own ?? this.newTicket()).until);
-    const passed = inBackground(this.context, { key, sortKey, owner, operation: "leaveQueue" });
-    const { gate, lifecycle, table } = this.context;
-    const left = gate.giveBack(() => table.update(leave(this.queue, this.ticketId)));
-    lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
+    const passed = inBackground(this.core, { key, sortKey, owner, operation: "leaveQueue" });
+    const { core } = this;
+    const left = core.gate.giveBack(() => core.update(leave(this.queue, this.ticketId)));
+    core.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
   }
 
   #unavailable(): LeaseUnavailableError {
@@ -319,6 +319,6 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   #now(): number {
-    return this.context.clock.monotonic();
+    return this.core.clock.monotonic();
   }
 }

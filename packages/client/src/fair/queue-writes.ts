@@ -80,7 +80,7 @@ export function inTurn(
   const gone = passed.length + (own === undefined ? 0 : 1);
   if (gone > 0) acquire.and(fewerWait, { ":gone": gone });
   if (passed.length > 0) without(acquire, passed);
-  if (own !== undefined) acquire.and(ownTurn, { ":place": own.number }, namesOf(own.id));
+  if (own !== undefined) acquire.and(ownTurn, { ":place": own.number }, ticketNames(own.id));
   else if (passed.length > 0) acquire.and(onlyTheyWait);
   else acquire.and(nobodyWaits, { ":ifWaiting": 0 });
   return whileFree(acquire, free);
@@ -125,7 +125,7 @@ export function joinIfRoom(
     ":more": 1 - passed.length,
     ":most": maxWaiters + passed.length,
   };
-  const write = new Write(keyOf(queue), joinsLine, values, namesOf(id)).returning();
+  const write = new Write(queueItemKey(queue), joinsLine, values, ticketNames(id)).returning();
   return passed.length === 0 ? write : whileFree(without(write, passed), free);
 }
 
@@ -140,28 +140,28 @@ export function renewTickets(
     values[`:place${index + 1}`] = number;
   }
   return new Write(
-    keyOf(queue),
+    queueItemKey(queue),
     say(ticketsRenewed(tickets.length)),
     values,
-    namesOfAll(tickets),
+    namesOfTickets(tickets),
   ).returning();
 }
 
 /** Leaves the line. */
 export function leave(queue: QueueKey, id: string): Write {
-  return new Write(keyOf(queue), leavesLine, { ":gone": 1 }, namesOf(id)).returning();
+  return new Write(queueItemKey(queue), leavesLine, { ":gone": 1 }, ticketNames(id)).returning();
 }
 
 /** Removes tickets as they were judged, where an acquisition cannot take them along. */
 export function removeTickets(queue: QueueKey, passed: readonly WrittenTicket[], free?: FreeAsJudged): Write {
-  const write = new Write(keyOf(queue), removesTickets, { ":gone": passed.length }).returning();
+  const write = new Write(queueItemKey(queue), removesTickets, { ":gone": passed.length }).returning();
   return whileFree(without(write, passed), free);
 }
 
 function without(write: Write, passed: readonly WrittenTicket[]): Write {
   const texts: Record<`:${string}`, string> = {};
   for (const [index, { text }] of passed.entries()) texts[`:ticket${index + 1}`] = text;
-  return write.and(ticketsGone(passed.length), texts, namesOfAll(passed));
+  return write.and(ticketsGone(passed.length), texts, namesOfTickets(passed));
 }
 
 function whileFree(write: Write, free: FreeAsJudged | undefined): Write {
@@ -171,11 +171,11 @@ function whileFree(write: Write, free: FreeAsJudged | undefined): Write {
   return write.and(expiryAsSeen, { ":seenExpiresAt": free.expiresAt });
 }
 
-function namesOf(id: string): Names {
+function ticketNames(id: string): Names {
   return { "#Place": numberPrefix + id, "#Ticket": ticketPrefix + id };
 }
 
-function namesOfAll(tickets: readonly WrittenTicket[]): Names {
+function namesOfTickets(tickets: readonly WrittenTicket[]): Names {
   const names: Record<`#${string}`, string> = {};
   for (const [index, { id }] of tickets.entries()) {
     names[`#Place${index + 1}`] = numberPrefix + id;
@@ -184,6 +184,6 @@ function namesOfAll(tickets: readonly WrittenTicket[]): Names {
   return names;
 }
 
-function keyOf({ key, sortKey }: QueueKey): ItemKey {
+function queueItemKey({ key, sortKey }: QueueKey): ItemKey {
   return leaseItemKey(key, sortKey);
 }

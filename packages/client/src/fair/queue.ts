@@ -1,7 +1,7 @@
-import type { ProtocolContext } from "../protocol/context.ts";
-import { LeaseMemory } from "../protocol/lease-memory.ts";
+import type { Core } from "../core/core.ts";
+import { LeaseMemory } from "../core/lease-memory.ts";
+import type { CallBudget } from "../core/requests.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
-import type { Bounds } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import { deferred } from "../time/clock.ts";
 import {
@@ -65,7 +65,7 @@ export interface LocalWaiter {
 export class Queue {
   readonly key: string;
   readonly sortKey: string;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   #snapshot = unseen;
   /** Since when each ticket has stayed unchanged, on the monotonic clock. */
   #seen = new Map<string, { readonly text: string; readonly since: number }>();
@@ -74,8 +74,8 @@ export class Queue {
   #latest: Item | undefined;
   #entered: Promise<void> = Promise.resolve();
 
-  constructor(context: ProtocolContext, key: string, sortKey: string) {
-    this.#context = context;
+  constructor(core: Core, key: string, sortKey: string) {
+    this.#core = core;
     this.key = key;
     this.sortKey = sortKey;
   }
@@ -83,7 +83,7 @@ export class Queue {
   /** Reads an item, and forgets the tickets that it no longer has. */
   see(item: Item | undefined): QueueSnapshot {
     if (item === this.#snapshot.item) return this.#snapshot;
-    const since = this.#context.clock.monotonic();
+    const since = this.#core.clock.monotonic();
     const tickets = ticketsIn(item);
     const seen = tickets.map(({ id, text }) => {
       const before = this.#seen.get(id);
@@ -102,14 +102,14 @@ export class Queue {
     else if (this.#free?.fence !== fence || this.#free.expiresAt !== expiresAt) {
       const note = holdNoteIn(item);
       const noted = note?.fencingToken === fence ? note.endedAt : undefined;
-      const seenAt = this.#context.clock.monotonic();
+      const seenAt = this.#core.clock.monotonic();
       this.#free = { fence, expiresAt, seenAt, writtenAt: endedAt ?? noted };
     }
   }
 
   /** About how long the lease has been free, in milliseconds; undefined while it is held. */
   get freeForMs(): number | undefined {
-    return this.#free && this.#unchangedFor(this.#free, this.#context.clock.now());
+    return this.#free && this.#unchangedFor(this.#free, this.#core.clock.now());
   }
 
   /** Milliseconds until each of these tickets, the first in line, may be passed if nothing changes; 0 for now. */
@@ -149,7 +149,7 @@ export class Queue {
   provesLifeFor(ticket: QueueTicket): number {
     const { isWatching, leaseMs } = ticket;
     const longestMs = isWatching ? Math.min(leaseMs, unresponsiveAfterMs) : leaseMs;
-    return longestMs - this.#ticketUnchangedFor(ticket, this.#context.clock.now());
+    return longestMs - this.#ticketUnchangedFor(ticket, this.#core.clock.now());
   }
 
   /** Whether no caller of this process waits. */
@@ -196,8 +196,8 @@ export class Queue {
   }
 
   /** Looks: 1 read, which may lag unless `consistent`. */
-  look(bounds?: Bounds, consistent = false): Promise<Item | undefined> {
-    return this.#context.table.get({ key: leaseItemKey(this.key, this.sortKey), consistent }, bounds);
+  look(budget?: CallBudget, consistent = false): Promise<Item | undefined> {
+    return this.#core.get({ key: leaseItemKey(this.key, this.sortKey), consistent }, budget);
   }
 
   /**
@@ -206,13 +206,13 @@ export class Queue {
    * The waiter's own ticket comes last. If an earlier write is refused or fails, its own ticket stays due, and so do
    * all the others. Waiters far behind seldom look themselves.
    */
-  async lookAndRenew(own: LocalWaiter, bounds: Bounds): Promise<Item | undefined> {
+  async lookAndRenew(own: LocalWaiter, budget: CallBudget): Promise<Item | undefined> {
     const others = [...this.#waiters].filter((waiter) => waiter !== own);
     const tickets = [...others, own].flatMap((waiter) => waiter.renewal() ?? []);
     const { removalsPerWrite } = queueLimits;
     for (let to = removalsPerWrite; ; to += removalsPerWrite) {
       const write = renewTickets(this, tickets.slice(to - removalsPerWrite, to));
-      const { applied, item } = await this.#context.table.update(write, bounds);
+      const { applied, item } = await this.#core.update(write, budget);
       if (!applied || to >= tickets.length) return item;
     }
   }
@@ -224,13 +224,13 @@ export class Queue {
 
   #ticketUnchangedFor({ id, text, until, leaseMs, ownClock }: QueueTicket, now: number): number {
     const seen = this.#seen.get(id);
-    const seenAt = seen?.text === text ? seen.since : this.#context.clock.monotonic();
+    const seenAt = seen?.text === text ? seen.since : this.#core.clock.monotonic();
     return this.#unchangedFor({ seenAt, writtenAt: ownClock ? undefined : until - leaseMs }, now);
   }
 
   /** By this client's monotonic clock, or by the writer's time, whichever gives the longer duration. */
   #unchangedFor({ seenAt, writtenAt = Number.POSITIVE_INFINITY }: Unchanged, now: number): number {
-    return Math.max(this.#context.clock.monotonic() - seenAt, now - writtenAt);
+    return Math.max(this.#core.clock.monotonic() - seenAt, now - writtenAt);
   }
 
   /**
@@ -238,14 +238,14 @@ export class Queue {
    * for leases. If it is not known, only observation decides how old another process's write is.
    */
   get #surelyNow(): number {
-    const { clock, clockSkewMs } = this.#context;
-    return (clock.earliest() ?? Number.NEGATIVE_INFINITY) - clockSkewMs - 1;
+    const { clock, times } = this.#core;
+    return (clock.earliest() ?? Number.NEGATIVE_INFINITY) - times.clockSkewMs - 1;
   }
 }
 
 /** The lines that each client knows; a line is in use while one of the client's callers waits in it. */
 export const queues: LeaseMemory<Queue> = new LeaseMemory(
-  (context, key, sortKey) => new Queue(context, key, sortKey),
+  (core, key, sortKey) => new Queue(core, key, sortKey),
   (queue) => !queue.isEmpty,
 );
 

@@ -1,26 +1,25 @@
-import type { LeaseClient } from "../client.ts";
-import { type ClientInternals, internalsOf } from "../client-internals.ts";
+import { begin, contentionOf } from "../core/acquire.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf } from "../core/core.ts";
+import { type HeldLease, keepAlive } from "../core/held-lease.ts";
+import { whileOpen } from "../core/lifecycle.ts";
+import { LockForm } from "../core/lock-form.ts";
+import { isTraced, traced } from "../core/tracing.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
 import { ifOperational } from "../errors/operational.ts";
-import { Lease } from "../lease.ts";
 import { type AcquisitionTerms, checkAcquireOptions, slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkData, checkKey, checkKnown, readable } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
-import { contentionOf } from "../protocol/announcement.ts";
-import type { HeldLease } from "../protocol/held-lease.ts";
-import { whileOpen } from "../protocol/lifecycle.ts";
-import { LockForm } from "../protocol/lock-form.ts";
-import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWait } from "./group-wait.ts";
-import { LeaseGroup, type Member } from "./lease-group.ts";
+import { LeaseGroup } from "./lease-group.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;
 
-const optionNames: readonly (keyof GroupOptions)[] = [...slotlessOptionNames, "waitMs", "retry"];
+const groupOptionNames: readonly (keyof GroupOptions)[] = [...slotlessOptionNames, "waitMs", "retry"];
 
 /** DynamoDB's limit for one transaction's items. */
 const mostKeys = 100;
@@ -67,46 +66,41 @@ export async function acquireAll(
   keys: readonly string[],
   options: GroupOptions = {},
 ): Promise<LeaseGroup> {
-  const inner = internalsOf(client);
+  const core = coreOf(client);
   const wanted = checkKeys(keys);
-  const { terms, data } = checkOptions(inner, options, wanted);
-  const { lifecycle, table } = inner.context;
+  const { terms, data } = checkGroupOptions(core, options, wanted);
   const { signal } = terms;
   const acquire = (): Promise<LeaseGroup> =>
-    whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
+    whileOpen(core.lifecycle, signal, (cut) => acquireThese(core, wanted, { ...terms, signal: cut }, data));
   const trace = { ...terms, sortKey: leaseSortKey };
   return await untilAborted(wanted[0] ?? "", signal, () =>
-    isTraced() ? traced(table, wanted, trace, acquire) : acquire(),
+    isTraced() ? traced(core, wanted, trace, acquire) : acquire(),
   );
 }
 
 /** Shares the locks that a reentrant owner has already, and acquires the others. */
 async function acquireThese(
-  inner: ClientInternals,
+  core: Core,
   wanted: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<LeaseGroup> {
-  const { context, acquirer, format } = inner;
   let won: readonly HeldLease[] = [];
   const winThese = async (missing: readonly { readonly key: string }[]): Promise<readonly HeldLease[]> => {
     const keys = missing.map(({ key }) => key);
-    won = await win(inner, keys, terms, data);
+    won = await winAll(core, keys, terms, data);
     return won;
   };
   const { owner, leaseDurationMs, askedDurationMs, lockAtLeastForMs } = terms;
   const wish = { sortKey: leaseSortKey, owner, slot: undefined, data, askedDurationMs, lockAtLeastForMs };
   const wishes = wanted.map((key) => ({ key, ...wish }));
-  for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
-  const heldLeases = terms.reentrant
-    ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
+  for (const key of wanted) core.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
+  const held = terms.reentrant
+    ? await core.sharing.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
-  const members = heldLeases.map((held) => {
-    acquirer.keepAlive(held, terms.heartbeatMs);
-    return { held, lease: new Lease(context, held, format, undefined) };
-  });
-  const group = new LeaseGroup(context, members as [Member, ...Member[]], won[0]);
-  context.lifecycle.throwIfClosed();
+  for (const lease of held) keepAlive(lease, terms.heartbeatMs);
+  const group = new LeaseGroup(held as [HeldLease, ...HeldLease[]], won[0]);
+  core.lifecycle.throwIfClosed();
   if (group.held) return group;
   // A lease that the owner had before has ended during the wait for the others.
   await group.release().catch(ifOperational(undefined));
@@ -114,46 +108,32 @@ async function acquireThese(
 }
 
 /** Acquires several locks together. */
-async function win(
-  inner: ClientInternals,
+async function winAll(
+  core: Core,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<HeldLease[]> {
-  const { clock } = inner.context;
+  const { clock } = core;
+  const { owner, leaseDurationMs, reentrant, waitMs } = terms;
   const startedAt = clock.monotonic();
-  const { records, belief, takeovers } = await grant(inner, keys, terms, data);
-  const waitedMs = clock.monotonic() - startedAt;
-  return records.map((record) => {
-    const takeover = takeovers.get(record.key);
-    const granted = { record, belief, takeovers: takeover === undefined ? [] : [takeover] };
-    const form = new LockForm(record.key, record.sortKey);
-    return inner.acquirer.begin(form, { ...terms, slot: undefined }, granted, waitedMs);
-  });
-}
-
-async function grant(
-  { context }: ClientInternals,
-  keys: readonly string[],
-  terms: AcquisitionTerms,
-  data: string | undefined,
-): Promise<GroupGranted> {
-  const { owner, leaseDurationMs, reentrant } = terms;
-  const acquisition = new GroupAcquisition(context, {
-    keys,
-    owner,
-    leaseDurationMs,
-    reentrant,
-    data,
-    waitMs: terms.waitMs,
-  });
-  const wait = new GroupWait(context, keys, terms);
+  const acquisition = new GroupAcquisition(core, { keys, owner, leaseDurationMs, reentrant, data, waitMs });
+  const wait = new GroupWait(core, keys, terms);
+  let granted: GroupGranted;
   try {
-    return await wait.grant(acquisition, contentionOf(context, owner));
+    granted = await wait.grant(acquisition, contentionOf(core, undefined, owner));
   } catch (error) {
     acquisition.abandon();
     throw error;
   }
+  const { records, belief, takeovers } = granted;
+  const waitedMs = clock.monotonic() - startedAt;
+  return records.map((record) => {
+    const takeover = takeovers.get(record.key);
+    const form = new LockForm(record.key, record.sortKey);
+    const one = { record, belief, takeovers: takeover === undefined ? [] : [takeover] };
+    return begin(core, form, { ...terms, slot: undefined }, one, waitedMs);
+  });
 }
 
 function checkKeys(keys: unknown): readonly string[] {
@@ -172,12 +152,12 @@ function checkKeys(keys: unknown): readonly string[] {
   throw new InvalidOptionsError("keys", twice, allowed, { finding, advice: "leave the repetition out" });
 }
 
-function checkOptions(
-  { owner, times }: ClientInternals,
+function checkGroupOptions(
+  { owner, times }: Core,
   options: GroupOptions,
   keys: readonly string[],
 ): { readonly terms: AcquisitionTerms; readonly data: string | undefined } {
-  const { slot, ...given }: WaitOptions = checkKnown(options, [...optionNames, "slot"], "options");
+  const { slot, ...given }: WaitOptions = checkKnown(options, [...groupOptionNames, "slot"], "options");
   check(slot === undefined, "slot", slot, "nothing: only a single lease can have it");
   const terms = checkAcquireOptions(given, true, owner, times);
   const data = checkData(terms.data);

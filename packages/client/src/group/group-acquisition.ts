@@ -1,14 +1,14 @@
+import type { Core } from "../core/core.ts";
+import type { Belief } from "../core/deadline.ts";
+import type { Takeover } from "../core/form.ts";
+import type { GateOptions } from "../core/request-gate.ts";
+import { callBudgetMs, shortestBudgetMs, transact } from "../core/requests.ts";
+import { WaitBudget } from "../core/wait-loop.ts";
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import type { Belief } from "../protocol/lease-deadline.ts";
-import type { Takeover } from "../protocol/lease-form.ts";
-import type { GateOptions } from "../protocol/request-gate.ts";
-import { WaitBudget } from "../protocol/wait-loop.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { type Judged, take } from "../statements/lock.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { TransactionResult } from "../store.ts";
 import { type Moment, sleep } from "../time/clock.ts";
 import { GroupClaim } from "./group-claim.ts";
@@ -70,7 +70,7 @@ const firstConflictDelayMs = 20;
 const longestConflictDelayMs = 320;
 
 /** The first round, one that uses its refusal, and one more when the locks have changed meanwhile. */
-const mostRounds = 3;
+const mostGroupRounds = 3;
 
 /**
  * One acquisition of several locks, from its first transaction to its end.
@@ -79,7 +79,7 @@ const mostRounds = 3;
  * other, whatever the order of their keys.
  */
 export class GroupAcquisition {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #request: GroupRequest;
   #claim: GroupClaim;
   readonly #conflictBudget: WaitBudget;
@@ -87,11 +87,11 @@ export class GroupAcquisition {
   /** The largest fencing token that any of the locks has shown. */
   #largestFence = 0;
 
-  constructor(context: ProtocolContext, request: GroupRequest) {
-    this.#context = context;
+  constructor(core: Core, request: GroupRequest) {
+    this.#core = core;
     this.#request = request;
-    this.#claim = new GroupClaim(context, request);
-    this.#conflictBudget = new WaitBudget(context.clock, Math.max(request.waitMs, conflictPatienceMs));
+    this.#claim = new GroupClaim(core, request);
+    this.#conflictBudget = new WaitBudget(core.clock, Math.max(request.waitMs, conflictPatienceMs));
   }
 
   get token(): string {
@@ -106,7 +106,7 @@ export class GroupAcquisition {
    * Rejects when the service fails; then another try, or `abandon`, has to follow.
    */
   async try({ withinMs, signal }: GateOptions): Promise<GroupGranted | GroupRefused> {
-    const { clock, gate } = this.#context;
+    const { clock, gate } = this.#core;
     for (;;) {
       try {
         return await gate.pass({ withinMs, signal }, (leftMs) => this.#attempt(leftMs, signal));
@@ -121,7 +121,7 @@ export class GroupAcquisition {
   #conflictDelayMs(): number {
     const longest = Math.min(firstConflictDelayMs * 2 ** this.#conflicts, longestConflictDelayMs);
     this.#conflicts += 1;
-    return longest * this.#context.randomness.fraction();
+    return longest * this.#core.randomness.fraction();
   }
 
   async #attempt(leftMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
@@ -129,17 +129,17 @@ export class GroupAcquisition {
     const budget = Math.min(Math.max(leftMs, shortestBudgetMs), usefulMs, callBudgetMs);
     const plan: Plan = new Map();
     for (let round = 1; ; round += 1) {
-      const since = this.#context.clock.moment();
+      const since = this.#core.clock.moment();
       const records = this.#records(since);
       const result = await this.#send(plan, records, since, budget, signal);
       const belief = result.applied ? this.#beliefIn(records, since) : undefined;
-      if (belief !== undefined) return granted(records, belief, plan);
+      if (belief !== undefined) return groupGranted(records, belief, plan);
       if (result.applied) {
         this.#expectOwn(plan, records);
-        if (round === mostRounds) throw this.#tooSlow();
+        if (round === mostGroupRounds) throw this.#tooSlow();
       } else {
         const blockers = this.#study(plan, result);
-        if (blockers.length > 0 || round === mostRounds) return { granted: false, blockers };
+        if (blockers.length > 0 || round === mostGroupRounds) return { granted: false, blockers };
       }
     }
   }
@@ -152,7 +152,7 @@ export class GroupAcquisition {
   /** The records that a transaction writes now. */
   #records(since: Moment): LeaseRecord[] {
     const { keys, owner, leaseDurationMs, reentrant, data } = this.#request;
-    const { clock } = this.#context;
+    const { clock } = this.#core;
     const expiresAt = clock.expiryOf(since, leaseDurationMs);
     // One number for all: larger than any number in the locks, and than that of a lock that ttl removed.
     const fencingToken = Math.max(clock.timeOf(since), this.#largestFence) + 1;
@@ -182,7 +182,7 @@ export class GroupAcquisition {
     budgetMs: number,
     signal: AbortSignal | undefined,
   ): Promise<TransactionResult> {
-    const { table, retentionMs } = this.#context;
+    const { retentionMs } = this.#core.times;
     const claim = this.#claim;
     const writes = records.map((record) => {
       // A transaction answers without its items: a number that the service counts would have to be read afterwards.
@@ -190,7 +190,7 @@ export class GroupAcquisition {
       return take(record, grant, plan.get(record.key)?.judged);
     });
     try {
-      const result = await table.transact(writes, { withinMs: budgetMs, signal, since });
+      const result = await transact(this.#core, writes, { withinMs: budgetMs, signal, since });
       if (result.retried) claim.isUncertain = true;
       return result;
     } catch (error) {
@@ -222,9 +222,9 @@ export class GroupAcquisition {
         plan.set(key, { judged: record, takeover: undefined });
         continue;
       }
-      const verdict = this.#context.detector.judge(record);
-      const reason = this.#isResumable(record) ? "sameOwner" : verdict.reason;
-      if (reason === undefined) blockers.push({ record, claimableInMs: verdict.claimableInMs });
+      const expiry = this.#core.detector.judge(record);
+      const reason = this.#isResumable(record) ? "sameOwner" : expiry.reason;
+      if (reason === undefined) blockers.push({ record, claimableInMs: expiry.claimableInMs });
       else
         plan.set(key, {
           judged: record,
@@ -243,7 +243,7 @@ export class GroupAcquisition {
   #startAnew(): void {
     this.#claim.isUncertain = true;
     this.#claim.abandon();
-    this.#claim = new GroupClaim(this.#context, this.#request);
+    this.#claim = new GroupClaim(this.#core, this.#request);
   }
 
   /**
@@ -260,7 +260,7 @@ export class GroupAcquisition {
   /** For how long granted leases may be believed in; undefined when they have to be written once more. */
   #beliefIn([record]: readonly LeaseRecord[], since: Moment): Belief | undefined {
     if (record === undefined) return undefined;
-    const { clock } = this.#context;
+    const { clock } = this.#core;
     const { expiresAt, leaseDurationMs, ownClock } = record;
     const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs, ownClock);
     const isBelieved = isSound && clock.elapsedSince(since) < believedMs;
@@ -277,7 +277,7 @@ export class GroupAcquisition {
   }
 }
 
-function granted(records: readonly LeaseRecord[], belief: Belief, plan: Plan): GroupGranted {
+function groupGranted(records: readonly LeaseRecord[], belief: Belief, plan: Plan): GroupGranted {
   const takeovers = new Map([...plan].map(([key, { takeover }]) => [key, takeover]));
   return { granted: true, records, belief, takeovers };
 }

@@ -1,5 +1,5 @@
-import { inBackground, type ProtocolContext } from "../protocol/context.ts";
-import { takeBack } from "../protocol/take-back.ts";
+import { inBackground, takeBack } from "../core/attempt.ts";
+import type { Core } from "../core/core.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { cancel, revokeToken } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
@@ -14,7 +14,7 @@ import type { Item } from "../store.ts";
 export class GroupClaim {
   readonly token: string;
   readonly owner: string;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #keys: readonly string[];
   readonly #leaseDurationMs: number;
   /** The least fencing token of its transactions: a lock that one of them has won keeps it, or a larger one. */
@@ -24,16 +24,16 @@ export class GroupClaim {
   isUncertain = false;
 
   constructor(
-    context: ProtocolContext,
+    core: Core,
     {
       keys,
       owner,
       leaseDurationMs,
     }: { readonly keys: readonly string[]; readonly owner: string; readonly leaseDurationMs: number },
   ) {
-    this.token = context.randomness.token();
+    this.token = core.randomness.token();
     this.owner = owner;
-    this.#context = context;
+    this.#core = core;
     this.#keys = keys;
     this.#leaseDurationMs = leaseDurationMs;
   }
@@ -51,12 +51,12 @@ export class GroupClaim {
    */
   abandon(): void {
     if (!this.isUncertain) return;
-    const { clock, lifecycle } = this.#context;
+    const { clock, lifecycle } = this.#core;
     const expiresAt = clock.now() + this.#leaseDurationMs;
     const taken = this.#takeBack();
     const [key = ""] = this.#keys;
     const work = { key, sortKey: leaseSortKey, owner: this.owner, operation: "cancel" } as const;
-    const passed = inBackground(this.#context, work);
+    const passed = inBackground(this.#core, work);
     const [first, ...others] = this.#keys.map((one) => ({ key: one, sortKey: leaseSortKey, expiresAt }));
     if (first !== undefined) lifecycle.remove(first, taken, passed);
     for (const other of others) lifecycle.follow(other, taken);
@@ -66,15 +66,15 @@ export class GroupClaim {
   async #takeBack(): Promise<void> {
     const [first, ...others] = this.#keys;
     if (first === undefined) return;
-    const { gate, table } = this.#context;
-    const taken = await takeBack(this.#context, {
+    const core = this.#core;
+    const taken = await takeBack(this.#core, {
       cancel: this.#cancelling(first).returning(),
       revoke: revokeToken({ key: first }, this.token),
       isOurs: (item) => this.#mayHaveLandedIn(item),
     });
     if (taken === undefined) return;
     if (!taken.applied || this.#mayHaveLandedIn(taken.item))
-      await Promise.all(others.map((key) => gate.giveBack(() => table.update(this.#cancelling(key)))));
+      await Promise.all(others.map((key) => core.gate.giveBack(() => core.update(this.#cancelling(key)))));
   }
 
   /** The lock may have been broken since, and taken by another: its item alone does not tell whose it was. */
@@ -83,7 +83,7 @@ export class GroupClaim {
   }
 
   #cancelling(key: string): Write {
-    const { clock, retentionMs } = this.#context;
-    return cancel({ key }, { token: this.token, now: clock.now(), retentionMs });
+    const { clock, times } = this.#core;
+    return cancel({ key }, { token: this.token, now: clock.now(), retentionMs: times.retentionMs });
   }
 }

@@ -1,5 +1,5 @@
-import type { ProtocolContext } from "../protocol/context.ts";
-import { type Blocked, WaitLoop, type WaitTerms } from "../protocol/wait-loop.ts";
+import type { Core } from "../core/core.ts";
+import { type Blocked, WaitLoop, type WaitTerms } from "../core/wait-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { GroupUnavailableError } from "./errors.ts";
@@ -26,8 +26,8 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
   readonly #keys: readonly string[];
   readonly #terms: WaitTerms;
 
-  constructor(context: ProtocolContext, keys: readonly string[], terms: WaitTerms) {
-    super(context, terms);
+  constructor(core: Core, keys: readonly string[], terms: WaitTerms) {
+    super(core, terms);
     this.#keys = keys;
     this.#terms = terms;
   }
@@ -41,14 +41,15 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
     { locks }: BlockedGroup,
     withinMs: number,
   ): Promise<BlockedGroup> {
-    const { clock, detector, table } = this.context;
+    const { core } = this;
+    const { clock, detector } = core;
     const { signal } = this.#terms;
     let left = locks;
     for (const lock of locks) {
       if (clock.monotonic() >= lock.claimableAt) continue;
       const { key, sortKey } = lock.record;
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
-      const record = readRecord(await table.get(request, { withinMs, signal }));
+      const record = readRecord(await core.get(request, { withinMs, signal }));
       left = left.filter((other) => other !== lock);
       // The next attempt also recognises an own transaction that landed late.
       if (record === undefined || record.token === token) continue;
@@ -63,12 +64,12 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
     const held = blockers
       .map(({ key, owner, expiresAt, inCooldown }) => ({ key, holder: owner, expiresAt, inCooldown }))
       .sort((one, other) => this.#keys.indexOf(one.key) - this.#keys.indexOf(other.key));
-    const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.context.clock.monotonic()));
+    const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.core.clock.monotonic()));
     return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
   }
 
   #asOfNow({ record, claimableInMs }: Blocker): BlockedLock {
-    return { record, claimableAt: this.context.clock.monotonic() + claimableInMs };
+    return { record, claimableAt: this.core.clock.monotonic() + claimableInMs };
   }
 }
 

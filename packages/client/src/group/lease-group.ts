@@ -1,18 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
+import type { ConditionCheckOptions, LeaseConditionCheck } from "../core/fencing.ts";
+import type { HeldLease } from "../core/held-lease.ts";
+import { Lease } from "../core/lease.ts";
+import { UpdateBatch } from "../core/update-batch.ts";
 import { LeaseLostError } from "../errors/errors.ts";
 import { ifOperational, isOperational } from "../errors/operational.ts";
-import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
-import type { Lease } from "../lease.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import type { HeldLease } from "../protocol/held-lease.ts";
-import { UpdateBatch } from "../protocol/update-batch.ts";
 import { onAbort } from "../time/on-abort.ts";
-
-/** One lock of a group: the holder's handle, and the lease behind it. */
-export interface Member {
-  readonly lease: Lease;
-  readonly held: HeldLease;
-}
 
 /**
  * Several locks that were acquired together, as one.
@@ -43,24 +37,18 @@ export class LeaseGroup implements AsyncDisposable {
    * is the smallest of theirs: then fence each resource with the lease of its own lock.
    */
   readonly fencingToken: number;
-  readonly #members: readonly Member[];
-  readonly #context: ProtocolContext;
+  readonly #held: readonly HeldLease[];
   readonly #lost = new AbortController();
 
   /** @internal Groups are made by {@link acquireAll}; `won` is a lease of this call, if it has won any. */
-  constructor(
-    context: ProtocolContext,
-    members: readonly [Member, ...Member[]],
-    won: HeldLease = members[0].held,
-  ) {
-    this.owner = members[0].lease.owner;
-    this.token = won.terms.record.token;
-    this.fencingToken = Math.min(...members.map(({ lease }) => lease.fencingToken));
-    this.#members = members;
-    this.#context = context;
-    this.leases = new Map(members.map(({ lease }) => [lease.key, lease]));
+  constructor(held: readonly [HeldLease, ...HeldLease[]], won: HeldLease = held[0]) {
+    this.owner = won.record.owner;
+    this.token = won.record.token;
+    this.fencingToken = Math.min(...held.map(({ record }) => record.fencingToken));
+    this.#held = held;
+    this.leases = new Map(held.map((lease) => [lease.key, new Lease(lease, undefined)]));
     this.keys = [...this.leases.keys()];
-    for (const { lease } of members) this.#follow(lease.signal);
+    for (const { signal } of this.#handles) onAbort(signal, (reason) => this.#lost.abort(reason));
   }
 
   /** Whether all of them protect their holder at this moment, by the holder's own clock. Sends nothing. */
@@ -70,12 +58,12 @@ export class LeaseGroup implements AsyncDisposable {
 
   /** How much longer all of them protect their holder, in milliseconds; 0 when one does not. Sends nothing. */
   remainingMs(): number {
-    return Math.min(...this.#members.map(({ lease }) => lease.remainingMs()));
+    return Math.min(...this.#handles.map((lease) => lease.remainingMs()));
   }
 
   /** When the first of them ends unless they are renewed, in epoch milliseconds of the holder's clock. */
   get expiresAt(): number {
-    return Math.min(...this.#members.map(({ lease }) => lease.expiresAt));
+    return Math.min(...this.#handles.map((lease) => lease.expiresAt));
   }
 
   /**
@@ -97,10 +85,9 @@ export class LeaseGroup implements AsyncDisposable {
    * repeated.
    */
   async renew(): Promise<void> {
-    const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
-    const renewals = this.#members.map(({ held }) =>
-      held.renew((write, bounds) => batch.update(write, bounds)),
-    );
+    const [{ core }] = this.#held as readonly [HeldLease];
+    const batch = new UpdateBatch(core, core.clock.monotonic() + this.remainingMs());
+    const renewals = this.#held.map((lease) => lease.renew((write, call) => batch.update(write, call)));
     void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));
     if (failures.length > 0) throw worstOf(failures);
@@ -115,7 +102,7 @@ export class LeaseGroup implements AsyncDisposable {
    * expire.
    */
   async release(): Promise<boolean> {
-    const results = await Promise.allSettled(this.#members.map(({ lease }) => lease.release()));
+    const results = await Promise.allSettled(this.#handles.map((lease) => lease.release()));
     const failures = failuresOf(results);
     if (failures.length > 0) throw worstOf(failures);
     return results.every((result) => result.status === "fulfilled" && result.value);
@@ -136,11 +123,11 @@ export class LeaseGroup implements AsyncDisposable {
    * {@link Lease.conditionCheck}. Sends nothing by itself. Throws InvalidOptionsError.
    */
   conditionChecks(options: ConditionCheckOptions = {}): LeaseConditionCheck[] {
-    return this.#members.map(({ lease }) => lease.conditionCheck(options));
+    return this.#handles.map((lease) => lease.conditionCheck(options));
   }
 
-  #follow(signal: AbortSignal): void {
-    onAbort(signal, (reason) => this.#lost.abort(reason));
+  get #handles(): readonly Lease[] {
+    return [...this.leases.values()];
   }
 }
 

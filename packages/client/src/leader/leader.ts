@@ -1,14 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../client-internals.ts";
+import type { LeaseClient } from "../core/client.ts";
+import type { Core } from "../core/core.ts";
+import { coreOf } from "../core/core.ts";
+import type { Lease } from "../core/lease.ts";
+import { sleepWhileOpen } from "../core/lifecycle.ts";
 import { isAbortOf, untilAborted } from "../errors/aborted.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../errors/errors.ts";
 import { ifOperational, passing } from "../errors/operational.ts";
-import type { Lease } from "../lease.ts";
 import { check, checkKey, checkOptions, checkSignal, type Rules } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import { sleepWhileOpen } from "../protocol/lifecycle.ts";
 import { onAbort } from "../time/on-abort.ts";
 import { retryPauses } from "../time/retry.ts";
 import {
@@ -48,7 +48,7 @@ export class Leader implements AsyncDisposable {
   /** The election's name, which is its lock's key. */
   readonly key: string;
   readonly #client: LeaseClient;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #terms: LeaderTerms;
   #leadership: Leadership | undefined;
   #isCampaigning = false;
@@ -56,11 +56,10 @@ export class Leader implements AsyncDisposable {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: LeaderOptions = {}) {
-    const inner = internalsOf(client);
+    this.#core = coreOf(client);
     this.key = checkKey(key);
     this.#client = client;
-    this.#context = inner.context;
-    this.#terms = checkLeaderOptions(options, inner);
+    this.#terms = checkLeaderOptions(options, this.#core);
   }
 
   /** The lease of this candidate while it leads. Looks at the clock; sends nothing. */
@@ -148,7 +147,7 @@ export class Leader implements AsyncDisposable {
    * one.
    */
   async current(): Promise<LeaderRecord | undefined> {
-    return await readLeader(this.#context, this.key);
+    return await readLeader(this.#core, this.key);
   }
 
   /**
@@ -165,7 +164,7 @@ export class Leader implements AsyncDisposable {
    * ```
    */
   observe(options: ObserveOptions = {}): AsyncGenerator<LeaderRecord | undefined, void, undefined> {
-    return watchLeader(this.#context, this.key, checkObserveOptions(options));
+    return watchLeader(this.#core, this.key, checkObserveOptions(options));
   }
 
   /** Resigns. A failure of the service is no error here: a lease that cannot be released now ends by itself. */
@@ -188,11 +187,11 @@ export class Leader implements AsyncDisposable {
     } finally {
       await this.resign().catch(ifOperational(undefined));
     }
-    if (isDone) await sleepWhileOpen(this.#context, this.#terms.pauseMs, outer);
+    if (isDone) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
-    const nextPauseMs = retryPauses(this.#context, { strategy: "untilExpiry" });
+    const nextPauseMs = retryPauses(this.#core, { strategy: "untilExpiry" });
     for (;;) {
       try {
         return await this.#client.acquire(this.key, {
@@ -202,7 +201,7 @@ export class Leader implements AsyncDisposable {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof LeaseUnavailableError)) passing(error);
-        await sleepWhileOpen(this.#context, nextPauseMs(), signal);
+        await sleepWhileOpen(this.#core, nextPauseMs(), signal);
       }
     }
   }

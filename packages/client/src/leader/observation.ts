@@ -1,7 +1,7 @@
+import type { Core } from "../core/core.ts";
+import { pauseWhileOpen } from "../core/lifecycle.ts";
 import { unlessPassing } from "../errors/operational.ts";
 import { checkOptions, checkSignal, duration, type Rules } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
-import { pauseWhileOpen } from "../protocol/lifecycle.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
@@ -26,7 +26,7 @@ export interface ObserveOptions {
   readonly everyMs?: number;
 }
 
-const firstLookMs = 500;
+const firstLeaderLookMs = 500;
 const defaultEveryMs = 10_000;
 
 /** The result of one look. */
@@ -41,22 +41,22 @@ interface Snapshot {
  *
  * A candidate does not lead any more when its lease has been over for longer than clocks may differ.
  */
-export async function readLeader(context: ProtocolContext, key: string): Promise<LeaderRecord | undefined> {
-  return (await readSnapshot(context, key)).leader;
+export async function readLeader(core: Core, key: string): Promise<LeaderRecord | undefined> {
+  return (await readSnapshot(core, key)).leader;
 }
 
-async function readSnapshot(context: ProtocolContext, key: string): Promise<Snapshot> {
+async function readSnapshot(core: Core, key: string): Promise<Snapshot> {
   const request = { key: leaseItemKey(key), consistent: false };
-  const item = await context.table.get(request);
+  const item = await core.get(request);
   return {
-    leader: leaderIn(readRecord(item), context),
+    leader: leaderIn(readRecord(item), core),
     fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
   };
 }
 
-function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): LeaderRecord | undefined {
+function leaderIn(record: LeaseRecord | undefined, core: Core): LeaderRecord | undefined {
   if (record === undefined || record.inCooldown) return undefined;
-  if (context.detector.judge(record).reason !== undefined) return undefined;
+  if (core.detector.judge(record).reason !== undefined) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }
@@ -67,7 +67,7 @@ function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): Le
  * One look may lag more than the one before it. A record that is older than an earlier look's is ignored.
  */
 export async function* watchLeader(
-  context: ProtocolContext,
+  core: Core,
   key: string,
   options: ObserveOptions,
 ): AsyncGenerator<LeaderRecord | undefined, void, undefined> {
@@ -76,8 +76,8 @@ export async function* watchLeader(
   let latestToken = 0;
   let looks = 0;
   while (!signal?.aborted) {
-    context.lifecycle.throwIfClosed();
-    const snapshot = await unlessPassing(() => readSnapshot(context, key));
+    core.lifecycle.throwIfClosed();
+    const snapshot = await unlessPassing(() => readSnapshot(core, key));
     if (signal?.aborted) return;
     // When ttl has removed the item, the table shows no leader, and there is none.
     if (snapshot !== undefined && (snapshot.fencingToken >= latestToken || snapshot.fencingToken === 0)) {
@@ -88,9 +88,9 @@ export async function* watchLeader(
         yield snapshot.leader;
       }
     }
-    const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
+    const delayMs = Math.min(firstLeaderLookMs * 2 ** looks, everyMs) * (0.5 + core.randomness.fraction());
     looks += 1;
-    await pauseWhileOpen(context, delayMs, signal);
+    await pauseWhileOpen(core, delayMs, signal);
   }
 }
 

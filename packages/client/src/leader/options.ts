@@ -1,6 +1,6 @@
-import type { ClientInternals } from "../client-internals.ts";
+import type { Core } from "../core/core.ts";
+import type { Lease } from "../core/lease.ts";
 import type { LeaseLostError } from "../errors/errors.ts";
-import type { Lease } from "../lease.ts";
 import { checkAcquireOptions } from "../options/check-options.ts";
 import {
   aFunction,
@@ -43,7 +43,7 @@ export interface LeaderTerms {
   readonly listeners: Pick<LeaderOptions, "onElected" | "onLost" | "onResigned">;
 }
 
-const rules: Rules<LeaderOptions> = {
+const leaderRules: Rules<LeaderOptions> = {
   leaseDurationMs: unchecked,
   retry: unchecked,
   owner: unchecked,
@@ -59,8 +59,14 @@ const rules: Rules<LeaderOptions> = {
 const defaultPauseMs = 1_000;
 
 /** Validates a leader's options, those of its acquisition included. */
-export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternals): LeaderTerms {
-  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = checkOptions(options, rules);
+export function checkLeaderOptions(options: LeaderOptions, inner: Core): LeaderTerms {
+  const {
+    onElected,
+    onLost,
+    onResigned,
+    pauseMs = defaultPauseMs,
+    ...rest
+  } = checkOptions(options, leaderRules);
   // The longest wait that a client takes: a campaign goes on until it is won or called off.
   const acquisition = { heartbeat: true, waitMs: limits.durationMs, ...rest };
   checkAcquireOptions(acquisition, true, inner.owner, inner.times);

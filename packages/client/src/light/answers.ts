@@ -1,4 +1,4 @@
-import type { Answer } from "./exchange.ts";
+import type { HttpAnswer } from "./exchange.ts";
 import { unanswered } from "./exchange.ts";
 
 /** An answer of DynamoDB: an object in JSON, with the members that a store reads. */
@@ -12,7 +12,7 @@ export interface Said {
 }
 
 /** Reads DynamoDB's answer; undefined if the answer is not DynamoDB's. */
-export function readAnswer({ status, body }: Answer): Said | undefined {
+export function readAnswer({ status, body }: HttpAnswer): Said | undefined {
   try {
     const said: Said = JSON.parse(body);
     const isOurs = isMap(said) && Object.entries(said).every(([name, value]) => forms[name]?.(value) ?? true);
@@ -24,7 +24,7 @@ export function readAnswer({ status, body }: Answer): Said | undefined {
 }
 
 /** The service's error, with its name, as the SDK would throw it. */
-export function serviceError({ status }: Answer, said: Said): Error {
+export function serviceError({ status }: HttpAnswer, said: Said): Error {
   const { __type, message, Message = message, Item, CancellationReasons } = said;
   return Object.assign(new Error(String(Message ?? "it gives no reason")), {
     name: String(__type).replace(/^.*#/, ""),
@@ -35,7 +35,7 @@ export function serviceError({ status }: Answer, said: Said): Error {
 }
 
 /** The error of an answer that is not DynamoDB's, but a proxy's, or that of another service's endpoint. */
-export function foreignAnswer({ status, headers, body }: Answer): Error {
+export function foreignAnswer({ status, headers, body }: HttpAnswer): Error {
   const { location, "content-type": type = "no content type", "content-encoding": encoding } = headers;
   const parts = [
     `status ${status}`,
@@ -49,16 +49,16 @@ export function foreignAnswer({ status, headers, body }: Answer): Error {
   return status < 300 ? error : Object.assign(error, { $metadata: { httpStatusCode: status } });
 }
 
-type Test = (value: unknown) => boolean;
+type FormTest = (value: unknown) => boolean;
 
-const isMap: Test = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const isItem: Test = (value) => isMap(value) && Object.values(value as object).every(isMap);
+const isMap: FormTest = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isItem: FormTest = (value) => isMap(value) && Object.values(value as object).every(isMap);
 const listOf =
-  (isPart: Test): Test =>
+  (isPart: FormTest): FormTest =>
   (value) =>
     Array.isArray(value) && value.every(isPart);
-const isResult: Test = (value) => isMap(value) && isItem((value as Said).Item ?? {});
-const forms: Readonly<Record<string, Test>> = {
+const isResult: FormTest = (value) => isMap(value) && isItem((value as Said).Item ?? {});
+const forms: Readonly<Record<string, FormTest>> = {
   Attributes: isItem,
   Item: isItem,
   LastEvaluatedKey: isItem,

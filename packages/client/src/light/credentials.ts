@@ -1,4 +1,5 @@
-import { LeaseConfigurationError, saying } from "../errors/errors.ts";
+import { LeaseConfigurationError } from "../dynamodb/errors.ts";
+import { saying } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
 import { type Clock, settles, sleep } from "../time/clock.ts";
 import { exchange, httpModule } from "./exchange.ts";
@@ -70,7 +71,7 @@ export class CredentialsCache {
       const loading = this.#load();
       if (!(await settles(this.#clock, loading, longestFetchMs)))
         throw missing(`they did not come within ${longestFetchMs} ms`);
-      this.#current = checked(await loading);
+      this.#current = checkedCredentials(await loading);
       return this.#current;
     } catch (error) {
       if (error instanceof LeaseConfigurationError || isMistake(error)) throw error;
@@ -79,7 +80,7 @@ export class CredentialsCache {
   }
 }
 
-function checked(given: LightCredentials): LightCredentials {
+function checkedCredentials(given: LightCredentials): LightCredentials {
   const { accessKeyId, secretAccessKey, sessionToken = "-", expiration = new Date(0) } = given ?? {};
   const areTexts = [accessKeyId, secretAccessKey, sessionToken].every((text) => isPrintable.test(text ?? ""));
   if (areTexts && Number.isFinite(expiration?.getTime?.())) return given;
@@ -118,8 +119,8 @@ export async function environmentCredentials(
   throw missing(set.length > 0 ? `it does not read ${set.join(" and ")}` : "the environment has none");
 }
 
-const attempts = 3;
-const attemptMs = 1_000;
+const credentialAttempts = 3;
+const credentialAttemptMs = 1_000;
 /** Hosts that may be asked without TLS: this machine itself, and the agents of ECS and EKS. */
 const localHosts = /^(localhost|127\.[\d.]+|\[::1\]|169\.254\.170\.(2|23)|\[fd00:ec2::23\])$/;
 
@@ -136,7 +137,7 @@ async function containerCredentials(
     try {
       return await askContainer(url, await authorization(env));
     } catch (error) {
-      if (attempt === attempts) throw error;
+      if (attempt === credentialAttempts) throw error;
       await sleep(clock, attempt * 100);
     }
   }
@@ -157,12 +158,12 @@ async function askContainer(url: URL, token: string | undefined): Promise<LightC
     port,
     path: pathname + search,
     headers: token ? { Authorization: token } : {},
-    timeout: attemptMs,
+    timeout: credentialAttemptMs,
   };
   const { request } = await httpModule(protocol);
   const { status, body } = await exchange(request, options, "");
   if (status !== 200) throw new Error(`${url.host} answered ${status}`);
-  const { AccessKeyId, SecretAccessKey, Token, Expiration } = parsed(body);
+  const { AccessKeyId, SecretAccessKey, Token, Expiration } = parsedAnswer(body);
   return {
     accessKeyId: AccessKeyId as string,
     secretAccessKey: SecretAccessKey as string,
@@ -171,7 +172,7 @@ async function askContainer(url: URL, token: string | undefined): Promise<LightC
   };
 }
 
-function parsed(body: string): Readonly<Record<string, string | undefined>> {
+function parsedAnswer(body: string): Readonly<Record<string, string | undefined>> {
   try {
     return JSON.parse(body) ?? {};
   } catch {

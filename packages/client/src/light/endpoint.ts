@@ -1,4 +1,4 @@
-import { LeaseConfigurationError } from "../errors/errors.ts";
+import { LeaseConfigurationError } from "../dynamodb/errors.ts";
 
 /** The destination of requests, and the region that they are signed for. */
 export interface Endpoint {

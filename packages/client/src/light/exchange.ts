@@ -1,7 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import https, { type AgentOptions } from "node:https";
 import type { TLSSocket } from "node:tls";
-import { onAbort } from "../time/on-abort.ts";
+import { aborted, onAbort } from "../time/on-abort.ts";
 
 /** Sends requests by HTTP or by HTTPS. */
 export type SendRequest = (options: RequestOptions) => ClientRequest;
@@ -13,7 +13,7 @@ interface HttpModule {
 }
 
 /** An answer, read to its end. */
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
@@ -40,7 +40,7 @@ export function exchange(
   options: RequestOptions,
   body: string,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     let wasSent = false;
     const refuse = (error: Error): void => reject(Object.assign(error, { $wasSent: wasSent }));
@@ -83,11 +83,6 @@ export function exchange(
     const ignore = onAbort(signal, () => fail(aborted()));
     request.end(body);
   });
-}
-
-/** The error of a wait that its caller has ended. */
-export function aborted(): Error {
-  return Object.assign(new Error("it was not awaited any longer"), { name: "AbortError" });
 }
 
 /** The error of an attempt without a readable answer; another attempt may get one. */

@@ -1,15 +1,14 @@
 import type { Agent, RequestOptions } from "node:http";
 import { isConflict, isThrottling } from "../dynamodb/errors.ts";
-import type { CallAttempts, Operations, Transport } from "../dynamodb/transport.ts";
+import { type CallAttempts, type Operations, type Transport, timeRefusals } from "../dynamodb/transport.ts";
 import type { DynamoDBSender } from "../options/options.ts";
-import type { Randomness } from "../protocol/context.ts";
-import { type Clock, deferred, pause } from "../time/clock.ts";
-import { onAbort } from "../time/on-abort.ts";
+import { type Clock, pause, type Randomness } from "../time/clock.ts";
+import { unlessAborted } from "../time/on-abort.ts";
 import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
 import type { CredentialsCache } from "./credentials.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { aborted, exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
-import { type Destination, type Signer, signedHeaders } from "./signing.ts";
+import { exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
+import { type Destination, loadSign, type Sign, type Signer, signedHeaders } from "./signing.ts";
 import type { SigningTime } from "./signing-time.ts";
 
 /** The parts of a transport. */
@@ -26,6 +25,7 @@ export interface HttpTransportParts {
 
 /** The common properties of all requests. */
 interface Route {
+  readonly sign: Sign;
   readonly destination: Destination;
   readonly send: SendRequest;
   readonly options: RequestOptions & { readonly agent: Agent };
@@ -50,6 +50,9 @@ export class HttpTransport implements Transport {
     };
     const config = { region: async () => parts.endpoint().region, endpoint };
     this.sender = { config } as unknown as DynamoDBSender;
+    // A store is often made at a function's start, where there is more CPU than at its first call.
+    // Ignored: every call rejects with the error.
+    loadSign().catch(() => undefined);
   }
 
   async send<Operation extends keyof Operations>(
@@ -81,7 +84,7 @@ export class HttpTransport implements Transport {
           mayReplace = false;
           if (await unlessAborted(credentials.replace(signer), signal)) continue;
         }
-        const longestMs = backoffMs(error, attempts.count);
+        const longestMs = longestPauseAfter(error, attempts.count);
         if (longestMs === undefined) throw error;
         await pause(clock, longestMs * randomness.fraction(), signal);
         if (signal.aborted) throw error;
@@ -96,10 +99,12 @@ export class HttpTransport implements Transport {
   }
 
   async #open(): Promise<Route> {
+    const sign = await loadSign();
     const { region, url } = this.#parts.endpoint();
     const { Agent, request } = await httpModule(url.protocol);
     const { ca } = this.#parts;
     this.#route ??= {
+      sign,
       destination: { region, host: url.host, path: url.pathname },
       send: request,
       options: {
@@ -115,7 +120,7 @@ export class HttpTransport implements Transport {
   }
 
   async #attempt(
-    { destination, send, options }: Route,
+    { sign, destination, send, options }: Route,
     operation: keyof Operations,
     body: string,
     signer: Signer,
@@ -123,7 +128,7 @@ export class HttpTransport implements Transport {
   ): Promise<object> {
     const { time } = this.#parts;
     const answered = attempts.begin();
-    const headers = signedHeaders(destination, operation, body, signer, time.now());
+    const headers = signedHeaders(sign, destination, operation, body, signer, time.now());
     const answer = await exchange(send, { ...options, headers }, body, attempts.call.signal);
     const said = readAnswer(answer);
     if (said === undefined) throw foreignAnswer(answer);
@@ -143,10 +148,6 @@ const wantedOf: { readonly [Operation in keyof Operations]?: string } = {
   Scan: "Items",
 };
 
-/** DynamoDB's errors for a signature whose time is too far from its own. */
-const timeRefusals =
-  /^(InvalidSignature|SignatureDoesNotMatch|RequestExpired|RequestInTheFuture|RequestTimeTooSkewed)/;
-
 /** Its errors for expired credentials. */
 const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException"]);
 
@@ -154,7 +155,7 @@ const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenExce
 const passingCodes = /^E(CONNRESET|CONNREFUSED|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)$/;
 
 /** The longest wait before the next attempt; undefined if that attempt would fail, too. */
-function backoffMs(error: unknown, count: number): number | undefined {
+function longestPauseAfter(error: unknown, count: number): number | undefined {
   const {
     name,
     code = "",
@@ -170,15 +171,4 @@ function backoffMs(error: unknown, count: number): number | undefined {
       ? name === "UnansweredError" || passingCodes.test(code)
       : [500, 502, 503, 504].includes(status));
   return passes ? Math.min(50 * 2 ** (count - 1), 20_000) : undefined;
-}
-
-/** A promise's result; rejects as soon as the signal aborts. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const ended = deferred<never>();
-  const ignore = onAbort(signal, () => ended.reject(aborted()));
-  try {
-    return await Promise.race([promise, ended.promise]);
-  } finally {
-    ignore();
-  }
 }

@@ -1,4 +1,4 @@
-import { LeaseClient as StoreClient } from "../client.ts";
+import { LeaseClient as StoreClient } from "../core/client.ts";
 import { brandClass } from "../errors/brand.ts";
 import { check } from "../options/check-values.ts";
 import type { LeaseClientOptions } from "../options/options.ts";

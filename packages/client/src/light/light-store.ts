@@ -2,9 +2,8 @@ import { TableStore } from "../dynamodb/table-store.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
 import { tableRules } from "../options/check-options.ts";
 import { check, checkOptions, countTo, type Rules, rule } from "../options/check-values.ts";
-import { type Randomness, systemRandomness } from "../protocol/context.ts";
 import type { LeaseStore } from "../store.ts";
-import { type Clock, systemClock } from "../time/clock.ts";
+import { type Clock, type Randomness, systemClock, systemRandomness } from "../time/clock.ts";
 import { CredentialsCache, environmentCredentials, type LightCredentials } from "./credentials.ts";
 import { endpointUrl, isRegion, regionIn, resolveEndpoint, withoutUser } from "./endpoint.ts";
 import { HttpTransport } from "./http-transport.ts";
@@ -63,7 +62,7 @@ export interface LightStore extends LeaseStore {
  * ```
  */
 export function lightStore(options: LightStoreOptions): LightStore {
-  const given = checkOptions(options, rules, "options", ["tableName"]);
+  const given = checkOptions(options, lightStoreRules, "options", ["tableName"]);
   const { tableName, region, endpoint, credentials, maxAttempts = 4 } = given;
   const { clock = systemClock, randomness = systemRandomness } = given;
   const ownRegion = regionIn(tableName);
@@ -87,7 +86,7 @@ export function lightStore(options: LightStoreOptions): LightStore {
   return Object.assign(new TableStore(tableName, transport, clock), { destroy: () => transport.destroy() });
 }
 
-const rules: Rules<LightStoreOptions> = {
+const lightStoreRules: Rules<LightStoreOptions> = {
   tableName: tableRules.tableName,
   region: rule("the name of an AWS region", isRegion),
   endpoint: (option, value) => {

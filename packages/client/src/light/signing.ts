@@ -1,11 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
-import { removeRequire } from "./builtin-require.ts";
-
-// The import above comes first: aws4 may ask for a `require` while it is loaded.
-
-import aws4 from "aws4";
-
-removeRequire();
+import type aws4 from "aws4";
+import { InvalidOptionsError } from "../errors/errors.ts";
+import { withBuiltinRequire } from "./builtin-require.ts";
 
 /** The credentials of a signature. */
 export interface Signer {
@@ -24,30 +20,7 @@ export interface Destination {
 
 /** Cache of signing keys, by their ingredients; each is good for a day. */
 const keys = new Map<string, KeyObject>();
-const mostKeys = 100;
-
-/**
- * Signs as aws4 does, but keeps the key as Node's own object. aws4 keeps the key's bytes, and Node would make such an
- * object for each signature: two thirds of a signature's cost.
- */
-class RequestSigner extends aws4.RequestSigner {
-  override signature(): string {
-    const { secretAccessKey } = this.credentials;
-    const parts = [this.getDate(), this.region, this.service, "aws4_request"];
-    const id = [secretAccessKey, ...parts].join();
-    let key = keys.get(id);
-    if (key === undefined) {
-      const bytes = parts.reduce<string | Buffer>(
-        (outer, part) => createHmac("sha256", outer).update(part).digest(),
-        `AWS4${secretAccessKey}`,
-      );
-      key = createSecretKey(bytes as Buffer);
-      if (keys.size >= mostKeys) keys.clear();
-      keys.set(id, key);
-    }
-    return createHmac("sha256", key).update(this.stringToSign()).digest("hex");
-  }
-}
+const mostSigningKeys = 100;
 
 /** A request to sign. */
 export interface Unsigned {
@@ -63,14 +36,60 @@ export interface Unsigned {
 }
 
 /** Returns a request's headers with its signature, for the time in its `X-Amz-Date`. */
-export function signed(request: Unsigned, signer: Signer): Record<string, string> {
-  const { accessKeyId, secretAccessKey } = signer;
-  const { headers = {} } = new RequestSigner({ ...request }, { accessKeyId, secretAccessKey }).sign();
-  return headers as Record<string, string>;
+export type Sign = (request: Unsigned, signer: Signer) => Record<string, string>;
+
+let loading: Promise<Sign> | undefined;
+
+/** Loads aws4, once for a process. Rejects with InvalidOptionsError if it is not installed: it is an optional peer. */
+export function loadSign(): Promise<Sign> {
+  loading ??= withBuiltinRequire(() => import("aws4")).then(({ default: aws4 }) => signBy(aws4), refuseWithoutAws4);
+  return loading;
+}
+
+function refuseWithoutAws4(error: unknown): never {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== "MODULE_NOT_FOUND" && code !== "ERR_MODULE_NOT_FOUND") throw error;
+  const wording = { finding: "is not installed", advice: "npm install aws4", cause: error };
+  throw new InvalidOptionsError(
+    "the package aws4, which signs the light store's requests,",
+    undefined,
+    "1.13.2 or newer",
+    wording,
+  );
+}
+
+function signBy({ RequestSigner }: typeof aws4): Sign {
+  /**
+   * Signs as aws4 does, but keeps the key as Node's own object. aws4 keeps the key's bytes, and Node would make such an
+   * object for each signature: two thirds of a signature's cost.
+   */
+  class CachingSigner extends RequestSigner {
+    override signature(): string {
+      const { secretAccessKey } = this.credentials;
+      const parts = [this.getDate(), this.region, this.service, "aws4_request"];
+      const id = [secretAccessKey, ...parts].join();
+      let key = keys.get(id);
+      if (key === undefined) {
+        const bytes = parts.reduce<string | Buffer>(
+          (outer, part) => createHmac("sha256", outer).update(part).digest(),
+          `AWS4${secretAccessKey}`,
+        );
+        key = createSecretKey(bytes as Buffer);
+        if (keys.size >= mostSigningKeys) keys.clear();
+        keys.set(id, key);
+      }
+      return createHmac("sha256", key).update(this.stringToSign()).digest("hex");
+    }
+  }
+  return (request, { accessKeyId, secretAccessKey }) => {
+    const { headers = {} } = new CachingSigner({ ...request }, { accessKeyId, secretAccessKey }).sign();
+    return headers as Record<string, string>;
+  };
 }
 
 /** Returns the headers of a request to DynamoDB, signed for a moment in epoch milliseconds. Sends nothing. */
 export function signedHeaders(
+  sign: Sign,
   { region, host, path }: Destination,
   operation: string,
   body: string,
@@ -85,5 +104,5 @@ export function signedHeaders(
     "X-Amz-Date": new Date(at).toISOString().replace(/[:-]|\.\d+/g, ""),
     ...(sessionToken === undefined ? {} : { "X-Amz-Security-Token": sessionToken }),
   };
-  return signed({ service: "dynamodb", region, host, method: "POST", path, headers, body }, signer);
+  return sign({ service: "dynamodb", region, host, method: "POST", path, headers, body }, signer);
 }

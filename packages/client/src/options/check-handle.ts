@@ -1,46 +1,71 @@
-import { InvalidOptionsError } from "../errors/errors.ts";
-import type { LeaseHandle } from "../lease.ts";
-import type { HeldLeaseTerms } from "../protocol/held-lease.ts";
+import type { LeaseRecord, Seat } from "../record.ts";
 import { isCooldownToken, leaseSortKey, limits } from "../schema.ts";
-import { type Seat, type SeatKind, seatCounters, seatLimits } from "../seats/schema.ts";
+import { isWhole } from "../store/item-values.ts";
 import {
   check,
-  checkData,
-  checkKnown,
   checkOptions,
   checkSlot,
   countTo,
   duration,
-  isWhole,
   label,
+  membersOf,
   oneOf,
   type Rule,
   type Rules,
   rule,
   text,
   trueOrFalse,
-  unchecked,
 } from "./check-values.ts";
+
+/** A lease in a form that another process can adopt: plain JSON values. */
+export interface LeaseHandle
+  extends Pick<
+    LeaseRecord,
+    | "key"
+    | "owner"
+    | "token"
+    | "version"
+    | "fencingToken"
+    | "acquiredAt"
+    | "expiresAt"
+    | "ownClock"
+    | "leaseDurationMs"
+  > {
+  /**
+   * The handle's format. `adopt` ignores members that it does not know, and refuses another format than 1 by name.
+   * @default 1, and left out
+   */
+  readonly format?: number;
+  /** The table that the lease is in. */
+  readonly tableName: string;
+  /** When the cooldown of the lock ends, in epoch milliseconds; absent when it has none. */
+  readonly cooldownUntil?: number;
+  /** The sort key under the lock's name. @default "lease" */
+  readonly sortKey?: string;
+  /** The slot that the lease stands for, if any. */
+  readonly slot?: string;
+  /** What a seat takes of an item that several leases share. Its renewals write this again. */
+  readonly seat?: NonNullable<LeaseRecord["seat"]> &
+    Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
+}
 
 const heldToken: Rule<string> = (option, value) => {
   const token = label(option, value);
-  if (!isCooldownToken(token)) return token;
-  const finding = "is that of a lock that is in its cooldown (lockAtLeastForMs), which nobody holds";
-  throw new InvalidOptionsError(option, token, "the token of a lease that is held", { finding });
+  // The holder has released it, and `lockAtLeastForMs` keeps the lock closed. A token is not shown.
+  const finding = "is that of a cooldown";
+  check(!isCooldownToken(token), option, token, "the token of a lease that is held", { finding });
+  return token;
 };
-const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", isWhole);
+const whole: Rule<number> = rule("a whole number", isWhole);
 
-type SeatHandle = NonNullable<LeaseHandle["seat"]>;
+/** What a handle says of a lease that shares its item with others. */
+export type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
-const seatRules: Rules<SeatHandle> = {
-  kind: oneOf(...(Object.keys(seatCounters) as SeatKind[])),
-  permits: whole,
-  reentrant: trueOrFalse,
-  data: (option, value) => {
-    checkData(value, option, seatLimits.dataBytes);
-    return value;
-  },
-};
+/** A lock has its item to itself. */
+const noSeat: Rule<SeatHandle> = rule(
+  "nothing: the Semaphore or ReadWriteLock adopts its handles",
+  () => false,
+);
 
 /** The members that every handle has. */
 const requiredRules = {
@@ -53,43 +78,56 @@ const requiredRules = {
   expiresAt: whole,
   leaseDurationMs: duration(1),
 };
-/** A later version may add members, which are ignored; a change of meaning gets another number. */
-const format = 1;
+const required = Object.keys(requiredRules) as (keyof LeaseHandle)[];
 
-const handleRules: Rules<LeaseHandle> = {
-  format: unchecked,
-  tableName: unchecked,
+const handleRules: Rules<Omit<LeaseHandle, "tableName" | "seat">> = {
+  // A later version may add members, which are ignored; a change of meaning gets another number.
+  format: oneOf(1),
   ...requiredRules,
   ownClock: trueOrFalse,
   cooldownUntil: whole,
   slot: (path, value) => checkSlot(path, label(path, value)),
   sortKey: text(limits.sortKeyBytes),
-  seat: (path, value) => {
-    const known = checkKnown(value as SeatHandle, Object.keys(seatRules), path, "ignored");
-    return checkOptions(known, seatRules, path, ["kind", "permits", "reentrant"]);
-  },
 };
+
+/** A lease by its handle. */
+export interface CheckedHandle {
+  readonly record: LeaseRecord;
+  readonly leaseDurationMs: number;
+  readonly cooldownUntil: number | undefined;
+  readonly slot: string | undefined;
+}
+
+/** As `checkOptions`, for data from another process: members that this version does not know are ignored. */
+export function checkMembers<Value extends object>(
+  value: Value,
+  rules: Rules<Value>,
+  where: string,
+  needed: readonly (keyof Value)[],
+): Value {
+  return checkOptions(membersOf(value, Object.keys(rules), where), rules, where, needed);
+}
 
 /**
  * Checks a handle that came from elsewhere, and returns its lease's terms. It ignores unknown members, so that
- * processes of two versions can hand leases over. It refuses a handle of another format by name.
+ * processes of two versions can hand leases over. It refuses a handle of another format by name. With `checkSeat`, the
+ * handle must have a seat; without, it must have none.
  */
-export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
-  const required = Object.keys(requiredRules) as (keyof LeaseHandle)[];
-  const known = checkKnown(handle, Object.keys(handleRules), "handle", "ignored");
-  if (known.format !== undefined && known.format !== format) {
-    const finding = "is of another version of @leasehold/client";
-    const advice = "upgrade the processes that adopt leases before those that hand them over";
-    throw new InvalidOptionsError("handle.format", known.format, `${format}, or none`, { finding, advice });
-  }
-  const given = checkOptions(known, handleRules, "handle", required);
-  const isHere = given.tableName === tableName;
-  check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
+export function checkHandle(
+  handle: LeaseHandle,
+  tableName: string,
+  checkSeat?: Rule<SeatHandle>,
+): CheckedHandle {
+  const rules = { ...handleRules, tableName: oneOf(tableName), seat: checkSeat ?? noSeat };
+  const given = checkMembers(handle, rules, "handle", [
+    ...required,
+    "tableName",
+    ...(checkSeat === undefined ? [] : ["seat" as const]),
+  ]);
   const { tableName: _, format: __, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
-  if (seat !== undefined) countTo(seatLimits.handleVersion)("handle.version", held.version);
   const latest = held.acquiredAt + limits.durationMs;
   const endsInTime = cooldownUntil === undefined || cooldownUntil <= latest;
-  check(endsInTime, "handle.cooldownUntil", cooldownUntil, `at most ${latest}, a year after acquiredAt`);
+  check(endsInTime, "handle.cooldownUntil", cooldownUntil, `at most ${latest}`);
   const { reentrant = false, data, ...taken } = seat ?? {};
   const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
   const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };

@@ -1,25 +1,22 @@
 /** The options of a client and of an acquisition: a rule for each, then the rules between options. */
-import { environmentNames } from "../environment.ts";
-import { InvalidOptionsError, SlotNotDueError } from "../errors/errors.ts";
-import type { Randomness } from "../protocol/context.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
+import { SlotNotDueError } from "../errors/errors.ts";
 import { limits } from "../schema.ts";
 import type { LeaseStore } from "../store.ts";
-import type { Clock } from "../time/clock.ts";
+import type { Clock, Randomness } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 import {
   check,
   checkDuration,
-  checkKnown,
   checkOptions,
   checkSignal,
   checkSlot,
   checkText,
   countTo,
   duration,
-  isWhole,
   label,
   listeners,
+  membersOf,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -31,24 +28,20 @@ import type {
   DynamoDBSender,
   HoldOptions,
   LeaseClientOptions,
+  Renewals,
   TryAcquireOptions,
   WaitOptions,
+  WaitOrder,
 } from "./options.ts";
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
 const defaultRetentionMs = 7 * 24 * 60 * 60 * 1000;
 
-/** Validates the name or ARN of a table. */
-const tableName: Rule<string> = (option, value) => {
-  if (typeof value === "string" && /^([\w.-]{3,255}|arn:[\w-]+:dynamodb:\S{1,1000})$/.test(value))
-    return value;
-  const allowed = "a table's name (3 to 255 of the characters a-z, A-Z, 0-9, _, - and .) or its ARN";
-  const advice = value
-    ? undefined
-    : `is an environment variable, such as ${environmentNames.tableName}, not set?`;
-  throw new InvalidOptionsError(option, value, allowed, { advice });
-};
+const tableName: Rule<string> = rule(
+  "a table's name (3 to 255 of a-z, A-Z, 0-9, _, - and .) or ARN",
+  (value) => typeof value === "string" && /^([\w.-]{3,255}|arn:[\w-]+:dynamodb:\S{1,1000})$/.test(value),
+);
 
 /** Rules of the options that select a table. */
 export const tableRules: {
@@ -66,16 +59,10 @@ export const tableRules: {
   randomness: withMethods<Randomness>("token", "fraction"),
 };
 
+const storeMethods = withMethods<LeaseStore>("update", "updateMany", "transact", "get", "query", "scan");
 /** The rule of the caller's own store. */
 export const checkStore: Rule<LeaseStore> = (option, value) => {
-  const store = withMethods<LeaseStore>(
-    "update",
-    "updateMany",
-    "transact",
-    "get",
-    "query",
-    "scan",
-  )(option, value);
+  const store = storeMethods(option, value);
   checkText("store.tableName", store.tableName, 2048);
   return store;
 };
@@ -88,6 +75,7 @@ const clientRules: Rules<LeaseClientOptions> = {
   clockSkewMs: unchecked,
   retentionMs: unchecked,
   onEvent: listeners,
+  renewals: withMethods<Renewals>("begin"),
 };
 
 /** Times of a client, validated. */
@@ -110,52 +98,52 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
   const given = checkOptions(options, clientRules);
   const { store, leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = given;
   if (store === undefined) tableName("tableName", given.tableName);
-  else if (given.tableName !== undefined || given.dynamodb !== undefined) {
-    const finding = "is given beside tableName or dynamodb";
-    throw new InvalidOptionsError("store", store, "a store alone, or tableName and perhaps dynamodb", {
-      finding,
-    });
-  }
+  const isAlone = store === undefined || (given.tableName ?? given.dynamodb) === undefined;
+  check(isAlone, "store", store, "a store without tableName and dynamodb");
   const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = given;
   const finiteSkewMs = clockSkewMs === Number.POSITIVE_INFINITY ? 0 : clockSkewMs;
-  const skews = `a whole number of milliseconds from 0 to the lease's duration of ${leaseDurationMs}, or Infinity`;
-  check(isWhole(finiteSkewMs) && finiteSkewMs <= leaseDurationMs, "clockSkewMs", clockSkewMs, skews);
+  checkDuration("clockSkewMs", finiteSkewMs, 0, leaseDurationMs, " (leaseDurationMs), or Infinity");
   checkDuration("retentionMs", retentionMs, finiteSkewMs);
   // A default allowance is no lower limit: a caller with a very short lease has not asked for the allowance.
   const shortestLeaseMs = given.clockSkewMs === undefined ? 1 : Math.max(1, finiteSkewMs);
   return { given, times: { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs } };
 }
 
-const pauseBounds = ["delayMs", "maxDelayMs", "maxRetries"];
-/** The pause bounds that each strategy takes. */
-const boundsTaken: Record<RetryStrategy["strategy"], readonly string[]> = {
-  untilExpiry: [],
-  fixed: ["delayMs", "maxRetries"],
-  linear: pauseBounds,
-  exponential: pauseBounds,
-  fullJitter: pauseBounds,
-  random: ["minDelayMs", "maxDelayMs", "maxRetries"],
+/** A strategy with the bounds of all strategies. */
+interface AnyRetry {
+  readonly strategy: RetryStrategy["strategy"];
+  readonly minDelayMs?: number;
+  readonly delayMs?: number;
+  readonly maxDelayMs?: number;
+  readonly maxRetries?: number;
+}
+
+const delay: Rule<number> = duration(1);
+const maxRetries: Rule<number> = countTo(1_000_000);
+const growing = { delayMs: delay, maxDelayMs: delay, maxRetries };
+const random = { minDelayMs: delay, maxDelayMs: delay, maxRetries };
+/** The bounds of each strategy. The first is required, of `random` also the second. */
+const strategies: Record<AnyRetry["strategy"], Partial<Rules<AnyRetry>>> = {
+  untilExpiry: {},
+  fixed: { delayMs: delay, maxRetries },
+  linear: growing,
+  exponential: growing,
+  fullJitter: growing,
+  random,
 };
-const retryCount: Rule<number> = countTo(1_000_000);
+const strategyName = oneOf(...(Object.keys(strategies) as AnyRetry["strategy"][]));
 
 /** Validates a rhythm of looking. */
 export function checkRetry(_: string, retry: unknown): RetryStrategy {
-  const read = checkKnown(retry as RetryStrategy, ["strategy", "minDelayMs", ...pauseBounds], "retry");
-  const { strategy } = read;
-  const isKnown = typeof strategy === "string" && Object.hasOwn(boundsTaken, strategy);
-  check(isKnown, "retry.strategy", strategy, Object.keys(boundsTaken).join(", "));
-  const given = checkKnown(read, ["strategy", ...boundsTaken[strategy]], "retry");
-  if (given.strategy === "untilExpiry") return given;
-  if (given.maxRetries !== undefined) retryCount("retry.maxRetries", given.maxRetries);
-  if (given.strategy === "random") {
-    checkDuration("retry.minDelayMs", given.minDelayMs, 1);
-    checkDuration("retry.maxDelayMs", given.maxDelayMs, given.minDelayMs);
-    return given;
-  }
-  checkDuration("retry.delayMs", given.delayMs, 1);
-  if (given.strategy === "fixed" || given.maxDelayMs === undefined) return given;
-  checkDuration("retry.maxDelayMs", given.maxDelayMs, given.delayMs);
-  return given;
+  const { strategy } = membersOf(retry as AnyRetry, ["strategy"], "retry");
+  const bounds = strategies[strategyName("retry.strategy", strategy)];
+  const required = Object.keys(bounds).slice(0, strategy === "random" ? 2 : 1) as (keyof AnyRetry)[];
+  // The strategy is read a second time, with its bounds, and must be the same.
+  const rules = { strategy: oneOf(strategy), ...bounds } as Rules<AnyRetry>;
+  const given = checkOptions(retry as AnyRetry, rules, "retry", required);
+  const { minDelayMs = 1, delayMs = minDelayMs, maxDelayMs } = given;
+  if (maxDelayMs !== undefined) checkDuration("retry.maxDelayMs", maxDelayMs, delayMs);
+  return given as RetryStrategy;
 }
 
 /** The rules of any lease, except for its slot. Some ranges depend on the client, or on one another. */
@@ -213,33 +201,32 @@ export function checkAcquireOptions(
   owner: string,
   times: ClientTimes,
 ): AcquisitionTerms {
-  const given: WaitOptions = mayWait ? checkOptions(options, waitRules) : checkOptions(options, tryRules);
-  const { signal, order, retry, reentrant = false, waitMs = 0, lockAtLeastForMs = 0 } = given;
-  const { leaseDurationMs = times.leaseDurationMs } = given;
-  const isPaced = order === undefined || retry === undefined;
-  check(isPaced, "retry", retry, "nothing beside order, which has a rhythm of its own");
-  const identity = "an identity that no two workers share, beside reentrant: true";
-  check(!reentrant || given.owner !== undefined, "owner", given.owner, identity);
+  const given: WaitOptions = checkOptions(options, mayWait ? waitRules : (tryRules as Rules<WaitOptions>));
+  const { data, signal, order, retry, slot } = given;
+  const terms = {
+    owner,
+    leaseDurationMs: times.leaseDurationMs,
+    waitMs: 0,
+    retry: { strategy: "untilExpiry" } as const,
+    lockAtLeastForMs: 0,
+    reentrant: false,
+    ...given,
+  };
+  const { leaseDurationMs, waitMs } = terms;
+  check(order === undefined || retry === undefined, "retry", retry, "none beside order");
+  const isIdentified = given.owner !== undefined || !terms.reentrant;
+  check(isIdentified, "owner", given.owner, "this worker's own identity, for reentrant");
   checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
-  if (waitMs !== Number.POSITIVE_INFINITY) checkDuration("waitMs", waitMs, 0);
-  else if (signal === undefined) {
-    const allowed = `a whole number of milliseconds from 0 to ${limits.durationMs}, or Infinity beside a signal`;
-    const advice = "to wait without an end, pass a signal that can end it";
-    throw new InvalidOptionsError("waitMs", waitMs, allowed, { advice });
-  }
-  const { slot } = given;
+  checkDuration("lockAtLeastForMs", terms.lockAtLeastForMs, 0, leaseDurationMs);
+  const isEndless = waitMs === Number.POSITIVE_INFINITY && signal !== undefined;
+  if (!isEndless) checkDuration("waitMs", waitMs, 0, limits.durationMs, ", or Infinity beside a signal");
   return {
-    owner: given.owner ?? owner,
-    leaseDurationMs,
-    askedDurationMs: given.leaseDurationMs,
-    waitMs,
-    retry: retry ?? { strategy: "untilExpiry" },
-    heartbeatMs: checkHeartbeat(given.heartbeat, leaseDurationMs),
-    data: given.data,
+    ...terms,
+    data,
     signal,
-    lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
-    reentrant,
     order,
+    askedDurationMs: given.leaseDurationMs,
+    heartbeatMs: checkHeartbeat(given.heartbeat, leaseDurationMs),
     slot: slot instanceof Date ? slot.toISOString() : slot,
     slotTime: slot instanceof Date ? slot.getTime() : undefined,
   };
@@ -258,9 +245,7 @@ export function checkDue(key: string, { slot, slotTime }: AcquisitionTerms, cloc
 /** Returns the interval of a heartbeat; undefined without one. */
 export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): number | undefined {
   if (heartbeat === undefined || heartbeat === false) return undefined;
-  const intervalMs = heartbeat === true ? Math.max(1, Math.floor(leaseDurationMs / 3)) : heartbeat;
-  const isInRange = isWhole(intervalMs) && intervalMs > 0 && intervalMs < leaseDurationMs / 2;
-  const allowed = `true, false, or a whole number of milliseconds below half the lease (${leaseDurationMs / 2})`;
-  check(isInRange, "heartbeat", heartbeat, allowed);
-  return intervalMs;
+  const most = Math.ceil(leaseDurationMs / 2) - 1;
+  const intervalMs = heartbeat === true && most > 0 ? Math.floor(leaseDurationMs / 3) : heartbeat;
+  return checkDuration("heartbeat", intervalMs, 1, most, ", true or false");
 }

@@ -1,7 +1,6 @@
 import { hostname } from "node:os";
-import type { Randomness } from "../protocol/context.ts";
 import { limits } from "../schema.ts";
-import type { Clock } from "../time/clock.ts";
+import type { Clock, Randomness } from "../time/clock.ts";
 import { checkText } from "./check-values.ts";
 
 /** A larger step between the wall clock and the monotonic clock means that the process was stored and resumed later. */
@@ -16,7 +15,8 @@ const stepMs = 1_000;
 export class DefaultOwner {
   readonly #randomness: Randomness;
   readonly #clock: Clock;
-  #drawn: { readonly owner: string; readonly offsetMs: number } | undefined;
+  #owner = "";
+  #offsetMs = Number.NaN;
 
   /** Throws InvalidOptionsError if the source of tokens returns none. */
   constructor(randomness: Randomness, clock: Clock) {
@@ -27,17 +27,18 @@ export class DefaultOwner {
 
   get current(): string {
     const offsetMs = this.#clock.now() - this.#clock.monotonic();
-    if (this.#drawn === undefined || Math.abs(offsetMs - this.#drawn.offsetMs) > stepMs) {
-      this.#drawn = { owner: this.#draw(), offsetMs };
+    // At the first use there is no earlier offset.
+    if (!(Math.abs(offsetMs - this.#offsetMs) <= stepMs)) {
+      this.#owner = this.#draw();
+      this.#offsetMs = offsetMs;
     }
-    return this.#drawn.owner;
+    return this.#owner;
   }
 
   #draw(): string {
     const unique = checkText("randomness.token()", this.#randomness.token(), limits.ownerBytes);
     const { AWS_LAMBDA_FUNCTION_NAME: name, AWS_LAMBDA_LOG_STREAM_NAME: stream } = process.env;
-    const place =
-      name !== undefined && stream !== undefined ? `${name}/${stream}` : `${hostname()}:${process.pid}`;
+    const place = name && stream ? `${name}/${stream}` : `${hostname()}:${process.pid}`;
     return `${place}:${unique.slice(0, 8)}`;
   }
 }

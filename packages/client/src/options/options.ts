@@ -1,9 +1,7 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseEventListener } from "../events.ts";
-import type { Randomness } from "../protocol/context.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseStore } from "../store.ts";
-import type { Clock } from "../time/clock.ts";
+import type { Clock, Randomness } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 
 /** What leases need of a DynamoDBClient or a DynamoDBDocumentClient. */
@@ -54,6 +52,11 @@ export interface LeaseClientOptions {
    * @default - none
    */
   readonly onEvent?: LeaseEventListener | readonly LeaseEventListener[];
+  /**
+   * How leases with a heartbeat are renewed: `together()` of `@leasehold/client/together` for processes that hold many.
+   * @default - each by itself, with a timer and 1 request each time
+   */
+  readonly renewals?: Renewals;
   /** Clocks and timers. @default - the machine's own */
   readonly clock?: Clock;
   /** Tokens and jitter. @default - the platform's random source */
@@ -112,6 +115,18 @@ export interface HoldOptions {
    * @default - any number of runs
    */
   readonly slot?: string | Date;
+}
+
+/** How a client renews leases, as `together()` returns it. What it consists of is Leasehold's own. */
+export interface Renewals {
+  /** @internal */
+  readonly begin: (core: never) => unknown;
+}
+
+/** An order in which waiting callers get a lease, as `fair()` returns it. What it consists of is Leasehold's own. */
+export interface WaitOrder {
+  /** @internal */
+  readonly begin: (core: never, form: never, call: never) => unknown;
 }
 
 /** Options of any lease that a caller can wait for. */

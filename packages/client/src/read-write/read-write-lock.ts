@@ -1,13 +1,13 @@
-import type { LeaseClient } from "../client.ts";
-import type { Lease } from "../lease.ts";
-import { runUnder } from "../lease.ts";
+import type { LeaseClient } from "../core/client.ts";
+import type { Lease } from "../core/lease.ts";
+import { runUnder } from "../core/lease.ts";
+import type { LeaseHandle } from "../options/check-handle.ts";
 import { slotlessOptionNames } from "../options/check-options.ts";
 import { checkKnown, checkWork } from "../options/check-values.ts";
-import type { HoldOptions, WaitOptions } from "../options/options.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
+import type { HoldOptions, WaitOptions, WaitOrder } from "../options/options.ts";
 import type { LeaseRecord } from "../record.ts";
 import { type SeatKind, seatLimits, seatSortKeys } from "../seats/schema.ts";
-import type { Bounds } from "../seats/seat-form.ts";
+import type { SeatLimits } from "../seats/seat-form.ts";
 import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import { writerFirst } from "./write-intent.ts";
@@ -39,18 +39,18 @@ const lockOptionNames = slotlessOptionNames.filter((name) => name !== "lockAtLea
 const mostIntents = 100;
 
 /** The most seats of each kind that may be there already. By an intent, a waiting writer keeps new readers out. */
-const capacities: Readonly<Partial<Record<SeatKind, Bounds>>> = {
+const capacities: Readonly<Partial<Record<SeatKind, SeatLimits>>> = {
   read: { write: 0, intent: 0, read: mostReaders - 1 },
   write: { write: 0, read: 0 },
   intent: { intent: mostIntents - 1 },
 };
 
-const bounds: SeatRule["bounds"] = ({ kind }) => capacities[kind] ?? {};
+const limitsOfKind: SeatRule["limits"] = ({ kind }) => capacities[kind] ?? {};
 
 /** A reentrant owner may read beside its own write lock. */
-export const readRule: SeatRule = { kind: "read", permits: 1, bounds, exemptBy: "write" };
-const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
-const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };
+export const readRule: SeatRule = { kind: "read", permits: 1, limits: limitsOfKind, exemptBy: "write" };
+const writeRule: SeatRule = { kind: "write", permits: 1, limits: limitsOfKind };
+const intentRule: SeatRule = { kind: "intent", permits: 1, limits: limitsOfKind };
 
 /** The state of a read-write lock: its unreleased leases, including expired ones. */
 export interface ReadWriteState {
@@ -95,7 +95,7 @@ export class ReadWriteLock {
   constructor(client: LeaseClient, key: string, options: ReadWriteOptions = {}) {
     const { order } = checkKnown(options, ["order"], "options");
     this.#item = new SeatItem(client, key, seatSortKeys.readWrite, order);
-    this.#writeOrder = order ?? writerFirst(this.#item.client, this.#item.form(intentRule));
+    this.#writeOrder = order ?? writerFirst(this.#item.core, this.#item.form(intentRule));
     this.key = key;
   }
 
@@ -160,6 +160,15 @@ export class ReadWriteLock {
   async withWrite<T>(options: WriteOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
     return await runUnder(await this.write(options), work);
+  }
+
+  /**
+   * Adopts a read lock or a write lock from another process's `lease.toJSON()`, as `client.adopt` does a lock. Sends
+   * nothing; the first renewal or release reads the item before, 1 request more: what the lease takes comes from the
+   * table, not from the handle. Throws InvalidOptionsError for a handle of another key or kind.
+   */
+  adopt(handle: LeaseHandle, options: Pick<HoldOptions, "heartbeat"> = {}): Lease {
+    return this.#item.adopt(handle, options);
   }
 
   /** Reads the holders of the lock, and their kinds. 1 consistent read. */

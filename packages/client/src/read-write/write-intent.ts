@@ -1,10 +1,11 @@
-import type { ClientInternals } from "../client-internals.ts";
+import { acquireLease } from "../core/acquire.ts";
+import { inBackground } from "../core/attempt.ts";
+import type { Core } from "../core/core.ts";
+import type { HeldLease } from "../core/held-lease.ts";
+import type { Order } from "../core/order.ts";
+import { unordered } from "../core/wait-loop.ts";
+import type { LeaseEvent } from "../events.ts";
 import { checkHeartbeat } from "../options/check-options.ts";
-import { Acquirer } from "../protocol/acquirer.ts";
-import { inBackground } from "../protocol/context.ts";
-import type { HeldLease } from "../protocol/held-lease.ts";
-import { RetryLoop } from "../protocol/wait-loop.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { SeatForm } from "../seats/seat-form.ts";
 
@@ -15,32 +16,28 @@ const intentLeaseMs = 10_000;
  * The wait of a writer without an order: when it meets a holder, it takes an intent, which keeps new readers out.
  *
  * So it waits only for earlier readers, and later readers cannot starve it. Only that depends on the intent; a writer
- * is alone because of its own seat's bounds.
+ * is alone because of its own seat's limits.
  */
-export function writerFirst({ context, times }: ClientInternals, intent: SeatForm): WaitOrder {
-  // An intent publishes no event and no trace: nobody holds the lock by it.
-  const acquirer = new Acquirer({
-    ...context,
-    publish: (event) => event.type === "error" && context.publish(event),
-    noteLease: () => undefined,
-  });
+export function writerFirst({ times }: Core, seat: SeatForm): Order {
+  // Nobody holds the lock by an intent: it is no event, and no trace.
+  const intent = Object.assign(seat, { mutes: ({ type }: LeaseEvent) => type !== "error" });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
   const heartbeatMs = checkHeartbeat(true, leaseDurationMs);
   const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
   const plain = { ...terms, reentrant: false, resumes: false };
   return {
-    begin: (_, form, call) => ({
+    begin: (core, form, call) => ({
       form,
       grant: async (attempt, onContended) => {
         const { key, sortKey, owner } = call;
-        const failed = inBackground(context, { key, sortKey, owner, operation: "renew" });
+        const failed = inBackground(core, { key, sortKey, owner, operation: "renew" });
         const over = new AbortController();
         const wanted = { ...call, ...plain, signal: over.signal };
         let held: HeldLease | undefined;
         // In the background: the writer does not depend on it.
         const take = async (): Promise<void> => {
           const before = held;
-          held = await acquirer.acquire(wanted, intent, false);
+          held = await acquireLease(core, wanted, intent, false);
           // The intent has ended here, but an unanswered renewal may have prolonged it in the table.
           before?.letGo();
           if (over.signal.aborted) held.letGo();
@@ -57,7 +54,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
           hasBegun = true;
         };
         try {
-          return await new RetryLoop(context, form, call).grant(attempt, meet);
+          return await unordered.begin(core, form, call).grant(attempt, meet);
         } finally {
           over.abort();
           held?.letGo();

@@ -1,4 +1,4 @@
-import type { Ending, HeldForm, Renewal } from "../protocol/lease-form.ts";
+import type { Ending, HeldForm, Renewal } from "../core/form.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, timeToLive } from "../schema.ts";
 import type { Write } from "../statements/statement.ts";
@@ -18,6 +18,7 @@ export const keptShare = 0.8;
  * number.
  */
 export class HeldSeat implements HeldForm {
+  readonly isShared = true;
   readonly key: string;
   readonly sortKey: string;
   /** The item's ttl by the last answer; 0 before the first. Not private, because lines use forms as prototypes. */

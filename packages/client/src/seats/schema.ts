@@ -4,6 +4,10 @@
  * kind.
  */
 
+import type { SeatKind } from "../record.ts";
+
+export type { Seat, SeatKind } from "../record.ts";
+
 /** Sort keys of the items of seats: a semaphore's permits, and a read-write lock's readers and writers. */
 export const seatSortKeys = { semaphore: "semaphore", readWrite: "read-write" } as const;
 
@@ -11,9 +15,6 @@ export const seatSortKeys = { semaphore: "semaphore", readWrite: "read-write" } 
 export function isSeatSortKey(sortKey: unknown): boolean {
   return sortKey === seatSortKeys.semaphore || sortKey === seatSortKeys.readWrite;
 }
-
-/** The kind of a seat. A writer that waits for readers to leave has an `intent`, which keeps new readers out. */
-export type SeatKind = "permit" | "read" | "write" | "intent";
 
 /** N: how much the seats of each kind take together. */
 export const seatCounters: Readonly<Record<SeatKind, string>> = {
@@ -26,14 +27,7 @@ export const seatCounters: Readonly<Record<SeatKind, string>> = {
 /** N: the `permits` of the last admitted caller's semaphore; informational. */
 export const permitsOfAttribute = "permitsOf";
 
-/** What a seat takes of its item. */
-export interface Seat {
-  readonly kind: SeatKind;
-  /** How many permits it takes; 1 for every other kind. */
-  readonly permits: number;
-}
-
-/** Bounds of an item of seats. */
+/** Limits of an item of seats. */
 export const seatLimits = {
   /** A seat takes about 200 bytes of the item's 400 KB, and more with a long owner or a payload. */
   mostSeats: 1000,

@@ -1,6 +1,6 @@
+import type { Expiry, ExpiryDetector } from "../core/expiry-detector.ts";
+import type { LeaseForm, Prospect, Takeover } from "../core/form.ts";
 import type { TakeoverReason } from "../events.ts";
-import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
-import type { LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import { timeToLive } from "../schema.ts";
 import type { Cancellation, Grant } from "../statements/lock.ts";
@@ -10,9 +10,9 @@ import { HeldSeat } from "./held-seat.ts";
 import { type Seat, type SeatKind, seatLimits } from "./schema.ts";
 import { attributesOf, ownerAttribute, type SeatRecord, seatText, takenBy } from "./seat.ts";
 import {
-  bind,
   cancelSeat,
   clearSeats,
+  limit,
   mark,
   notePermits,
   passSeats,
@@ -26,7 +26,7 @@ const { passedPerWrite } = seatLimits;
 const pausedRetryMs = 60_000;
 
 /** By kind, how much may already be taken. */
-export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
+export type SeatLimits = Readonly<Partial<Record<SeatKind, number>>>;
 
 /** The seat that a caller asks for. */
 export interface WantedSeat extends Seat {
@@ -38,17 +38,17 @@ export interface WantedSeat extends Seat {
 export interface SeatTerms extends WantedSeat {
   readonly key: string;
   readonly sortKey: string;
-  readonly bounds: (seat: WantedSeat) => Bounds;
+  readonly limits: (seat: WantedSeat) => SeatLimits;
   /** The owner, which has at most one seat of this kind and may take that over; undefined without `reentrant`. */
   readonly reentrantOwner?: string | undefined;
-  /** While the owner has a seat of this kind, no bound applies: a writer may read. */
+  /** While the owner has a seat of this kind, no limit applies: a writer may read. */
   readonly exemptBy?: SeatKind;
 }
 
 /**
  * A wanted seat.
  *
- * The write that takes the seat also checks the bounds, as conditions on the counters. The counters always equal the
+ * The write that takes the seat also checks the limits, as conditions on the counters. The counters always equal the
  * seats, so the promise depends on nothing else.
  */
 export class SeatForm extends HeldSeat implements LeaseForm {
@@ -75,11 +75,16 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const ttl = timeToLive(grant.expiresAt, grant.retentionMs);
     const write = takeSeat(this, grant, seatText({ ...grant, seat }, grant.data), ttl);
     passSeats(write, gone, seat, own);
-    for (const [of, most] of boundsOf(this.terms, this.terms))
-      bind(write, of, most, takenBy(gone, of), this.exemption);
+    for (const [of, most] of limitsOf(this.terms, this.terms))
+      limit(write, of, most, takenBy(gone, of), this.exemption);
     // This write takes over a reentrant owner's earlier seat if there is one.
     if (own !== undefined) mark(write, own, gone.flatMap(attributesOf).includes(own));
     return capacity === undefined ? write : notePermits(write, capacity);
+  }
+
+  /** An intent holds nothing. */
+  announces({ seat }: LeaseRecord): boolean {
+    return seat?.kind !== "intent";
   }
 
   cancel({ token }: Cancellation): Write {
@@ -129,7 +134,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
 
     const gone: SeatRecord[] = [];
     let isPaused = false;
-    for (const [kind, most] of boundsOf(this.terms, this.terms)) {
+    for (const [kind, most] of limitsOf(this.terms, this.terms)) {
       if (isExempt) break;
       let left = takenBy(others, kind);
       for (const seat of others) {
@@ -152,16 +157,16 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   mayJoin(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
-    const taken: { readonly seat: Seat }[] = [...detector.standing(this.leasesIn(item))];
+    const taken: { readonly seat: Seat }[] = [...detector.unexpired(this.leasesIn(item))];
     return shapes.every((shape) => {
       const seat = { ...this.terms, ...seatOfShape(shape) };
-      const mayJoin = boundsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
+      const mayJoin = limitsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
       taken.push({ seat });
       return mayJoin;
     });
   }
 
-  /** The mark of the owner's own seat that lifts all bounds. */
+  /** The mark of the owner's own seat that lifts all limits. */
   protected get exemption(): string | undefined {
     const { exemptBy } = this.terms;
     return exemptBy === undefined ? undefined : this.markOf(exemptBy);
@@ -189,6 +194,6 @@ function seatOfShape(shape: string): WantedSeat {
   return capacity === undefined ? seat : { ...seat, capacity: Number(capacity) };
 }
 
-function boundsOf({ bounds }: SeatTerms, seat: WantedSeat): readonly [SeatKind, number][] {
-  return Object.entries(bounds(seat)) as [SeatKind, number][];
+function limitsOf({ limits }: SeatTerms, seat: WantedSeat): readonly [SeatKind, number][] {
+  return Object.entries(limits(seat)) as [SeatKind, number][];
 }

@@ -1,18 +1,38 @@
-import type { LeaseClient } from "../client.ts";
-import { type ClientInternals, internalsOf } from "../client-internals.ts";
+import { acquireLease, adoptLease } from "../core/acquire.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf } from "../core/core.ts";
+import { Lease } from "../core/lease.ts";
+import { whileOpen } from "../core/lifecycle.ts";
+import { type CallBudget, callBudgetMs } from "../core/requests.ts";
+import { RetryLoop } from "../core/wait-loop.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
-import { Lease } from "../lease.ts";
-import { type AcquisitionTerms, checkAcquireOptions, checkOrder } from "../options/check-options.ts";
-import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
-import type { WaitOptions } from "../options/options.ts";
-import { whileOpen } from "../protocol/lifecycle.ts";
-import { RetryLoop } from "../protocol/wait-loop.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
+import { checkHandle, checkMembers, type LeaseHandle, type SeatHandle } from "../options/check-handle.ts";
+import {
+  type AcquisitionTerms,
+  checkAcquireOptions,
+  checkHeartbeat,
+  checkOrder,
+} from "../options/check-options.ts";
+import {
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  countTo,
+  oneOf,
+  type Rule,
+  type Rules,
+  rule,
+  trueOrFalse,
+} from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions, WaitOrder } from "../options/options.ts";
 import { leaseItemKey } from "../schema.ts";
-import { type Bounds, callBudgetMs } from "../store/timed-store.ts";
+import { isWhole } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
-import { type SeatKind, seatLimits } from "./schema.ts";
+import { HeldSeat } from "./held-seat.ts";
+import { type SeatKind, seatCounters, seatLimits } from "./schema.ts";
 import { type SeatRecord, seatsIn } from "./seat.ts";
 import { SeatForm, type SeatTerms } from "./seat-form.ts";
 
@@ -20,7 +40,7 @@ import { SeatForm, type SeatTerms } from "./seat-form.ts";
 const nobody = { owner: "", resumes: false, reentrant: false } as const;
 
 /** The wanted seat, and the seats that may be beside it. */
-export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "capacity" | "bounds" | "exemptBy">;
+export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "capacity" | "limits" | "exemptBy">;
 
 type SeatOptions = WaitOptions & { readonly permits?: number };
 
@@ -30,16 +50,29 @@ export interface SeatCall extends Omit<AcquisitionTerms, "data"> {
   readonly permits: number;
 }
 
+const seatRules: Rules<SeatHandle> = {
+  kind: oneOf(...(Object.keys(seatCounters) as SeatKind[])),
+  permits: rule("the whole number that lease.toJSON() gave", isWhole),
+  reentrant: trueOrFalse,
+  data: (option, value) => {
+    checkData(value, option, seatLimits.dataBytes);
+    return value;
+  },
+};
+
+const checkSeat: Rule<SeatHandle> = (path, value) =>
+  checkMembers(value as SeatHandle, seatRules, path, ["kind", "permits", "reentrant"]);
+
 /** One item of seats, for the primitive that it belongs to. */
 export class SeatItem {
-  readonly client: ClientInternals;
+  readonly core: Core;
   readonly key: string;
   readonly #sortKey: string;
   readonly #order: WaitOrder | undefined;
 
   /** Throws InvalidOptionsError. */
   constructor(client: LeaseClient, key: string, sortKey: string, order: WaitOrder | undefined) {
-    this.client = internalsOf(client);
+    this.core = coreOf(client);
     this.key = checkKey(key);
     this.#sortKey = sortKey;
     this.#order = order === undefined ? undefined : checkOrder("order", order);
@@ -47,7 +80,7 @@ export class SeatItem {
 
   /** Validates the options of one call, including the payload; `names` are the primitive's own options. */
   checkCall(options: SeatOptions, names: readonly string[], mayWait: boolean): SeatCall {
-    const { owner, times } = this.client;
+    const { owner, times } = this.core;
     const given = checkKnown(options, mayWait ? [...names, "waitMs", "retry"] : names, "options");
     const { permits = 1, ...others } = given;
     const terms = checkAcquireOptions(others, mayWait, owner, times);
@@ -60,13 +93,25 @@ export class SeatItem {
 
   /** Acquires a seat, or shares the same owner's seat. Rejects as every acquisition does; then nothing stays held. */
   async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined = this.#order): Promise<Lease> {
-    const { acquirer, context, format } = this.client;
-    const { key } = this;
+    const { core, key } = this;
     const form = this.form({ ...rule, reentrantOwner: call.reentrant ? call.owner : undefined });
     const wanted = { ...call, key, sortKey: this.#sortKey, resumes: call.reentrant, slot: undefined, order };
     return await untilAborted(key, call.signal, async () => {
-      return new Lease(context, await acquirer.acquire(wanted, form), format, undefined);
+      return new Lease(await acquireLease(core, wanted, form), undefined);
     });
+  }
+
+  /** Adopts a lease of this item from another process's `lease.toJSON()`, as `client.adopt` does a lock's. */
+  adopt(handle: LeaseHandle, options: Pick<HoldOptions, "heartbeat"> = {}): Lease {
+    const { core } = this;
+    const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
+    const terms = checkHandle(handle, core.tableName, checkSeat);
+    const { key, sortKey, version } = terms.record;
+    const isHere = key === this.key && sortKey === this.#sortKey;
+    check(isHere, "handle.key", key, `a handle of the ${this.#sortKey} ${JSON.stringify(this.key)}`);
+    countTo(seatLimits.handleVersion)("handle.version", version);
+    const heartbeatMs = checkHeartbeat(heartbeat, terms.leaseDurationMs);
+    return new Lease(adoptLease(core, new HeldSeat(key, sortKey), terms, heartbeatMs), undefined);
   }
 
   form(terms: SeatRule & Pick<SeatTerms, "reentrantOwner">): SeatForm {
@@ -74,9 +119,12 @@ export class SeatItem {
   }
 
   /** Reads all seats, and which of them are unexpired: 1 consistent read. Rejects with LeaseItemError. */
-  async look(): Promise<{ readonly seats: readonly SeatRecord[]; readonly standing: readonly SeatRecord[] }> {
+  async look(): Promise<{
+    readonly seats: readonly SeatRecord[];
+    readonly unexpired: readonly SeatRecord[];
+  }> {
     const seats = seatsIn(await this.#read());
-    return { seats, standing: this.client.context.detector.standing(seats) };
+    return { seats, unexpired: this.core.detector.unexpired(seats) };
   }
 
   /**
@@ -84,15 +132,15 @@ export class SeatItem {
    * Reads in between may lag.
    */
   async untilFree(rule: SeatRule, options: WaitOptions): Promise<void> {
-    const { context } = this.client;
-    const { detector, lifecycle } = context;
+    const { core } = this;
+    const { detector, lifecycle } = core;
     const call = this.checkCall(options, ["signal"], true);
     const leasesIn = (item: Item | undefined) => seatsIn(item).filter(({ pause }) => pause === undefined);
     const form = Object.assign(this.form(rule), { leasesIn });
     const look = {
       token: "",
       judge: (item: Item | undefined) => form.judge(item, nobody, detector),
-      try: async ({ withinMs = callBudgetMs, signal }: Bounds) => {
+      try: async ({ withinMs = callBudgetMs, signal }: CallBudget) => {
         const item = await this.#read({ withinMs: Math.min(withinMs, callBudgetMs), signal });
         const prospect = form.judge(item, nobody, detector);
         if (prospect.claimableInMs <= 0) return { granted: true } as const;
@@ -102,23 +150,24 @@ export class SeatItem {
     await untilAborted(this.key, call.signal, () =>
       whileOpen(lifecycle, call.signal, async (signal) => {
         const wait = { ...call, ...nobody, key: this.key, sortKey: this.#sortKey, signal };
-        await new RetryLoop<{ readonly granted: true }>(context, form, wait).grant(look, () => undefined);
+        await new RetryLoop<{ readonly granted: true }>(core, form, wait).grant(look, () => undefined);
       }),
     );
   }
 
   /** The kinds of seats that an owner holds under this key in this client. No two items of a key have the same kind. */
   heldHere(owner: string): ReadonlySet<SeatKind | undefined> {
-    const held = this.client.context.lifecycle.held.filter(({ terms: { record }, deadline }) => {
+    const held = this.core.lifecycle.held.filter((lease) => {
+      const { key, owner: holder } = lease.record;
       // In a process that was frozen, the timer that ends the lease may be late.
-      return record.key === this.key && record.owner === owner && deadline.remainingMs() > 0;
+      return key === this.key && holder === owner && lease.remainingMs() > 0;
     });
-    return new Set(held.map(({ terms }) => terms.record.seat?.kind));
+    return new Set(held.map(({ record }) => record.seat?.kind));
   }
 
-  #read(bounds?: Bounds): Promise<Item | undefined> {
+  #read(budget?: CallBudget): Promise<Item | undefined> {
     const key = leaseItemKey(this.key, this.#sortKey);
-    return this.client.context.table.get({ key, consistent: true }, bounds);
+    return this.core.get({ key, consistent: true }, budget);
   }
 }
 

@@ -68,12 +68,12 @@ function byKind(partOf: (counter: string) => Part): Readonly<Record<SeatKind, Pa
   return Object.fromEntries(parts) as Record<SeatKind, Part>;
 }
 
-const counted = byKind((of) => ({ set: `#${of} = if_not_exists(#${of}, :zero) + :${of}` }));
-const bounded = byKind((of) => ({ when: `(#${of} <= :most_${of} OR attribute_not_exists(#${of}))` }));
-/** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
+const seatsCounted = byKind((of) => ({ set: `#${of} = if_not_exists(#${of}, :zero) + :${of}` }));
+const limited = byKind((of) => ({ when: `(#${of} <= :most_${of} OR attribute_not_exists(#${of}))` }));
+/** A limit that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
 const refused = byKind((of) => ({ when: `#${of} <= :most_${of}` }));
-/** While its owner has another seat, no bound counts: a writer may read. */
-const boundedUnlessExempt = byKind((of) => ({
+/** While its owner has another seat, no limit counts: a writer may read. */
+const limitedUnlessExempt = byKind((of) => ({
   when: `(#${of} <= :most_${of} OR attribute_not_exists(#${of}) OR attribute_exists(#Exempt))`,
 }));
 const refusedUnlessExempt = byKind((of) => ({
@@ -90,7 +90,7 @@ const clearsSeats = say();
 const renewsSeat = say(seatProlonged, seatMine, seatNewer);
 const provesSeat = say(seatMine);
 
-/** Takes a seat, whatever else is taken: its bounds are added by {@link bind}. */
+/** Takes a seat, whatever else is taken: its limits are added by {@link limit}. */
 export function takeSeat(
   { key, sortKey }: LeaseAddress,
   { token, acquiredAt }: { readonly token: string; readonly acquiredAt: number },
@@ -109,7 +109,7 @@ export function takeSeat(
 }
 
 /** Insists on how much of a kind is taken at most, beside the seats that go; not while the `exempt` attribute is there. */
-export function bind(
+export function limit(
   write: Write,
   kind: SeatKind,
   most: number,
@@ -117,8 +117,8 @@ export function bind(
   exempt: string | undefined,
 ): Write {
   const values = { [`:most_${seatCounters[kind]}`]: most + gone };
-  if (exempt === undefined) return write.and((most < 0 ? refused : bounded)[kind], values);
-  const parts = most < 0 ? refusedUnlessExempt : boundedUnlessExempt;
+  if (exempt === undefined) return write.and((most < 0 ? refused : limited)[kind], values);
+  const parts = most < 0 ? refusedUnlessExempt : limitedUnlessExempt;
   return write.and(parts[kind], values, { "#Exempt": exempt });
 }
 
@@ -126,7 +126,7 @@ export function bind(
 export function count(write: Write, gone: readonly { readonly seat: Seat }[], come?: Seat): Write {
   for (const kind of Object.keys(seatCounters) as SeatKind[]) {
     const by = (come?.kind === kind ? come.permits : 0) - takenBy(gone, kind);
-    if (by !== 0) write.and(counted[kind], { ":zero": 0, [`:${seatCounters[kind]}`]: by });
+    if (by !== 0) write.and(seatsCounted[kind], { ":zero": 0, [`:${seatCounters[kind]}`]: by });
   }
   return write;
 }
@@ -181,7 +181,7 @@ export function cancelSeat(
     leaseItemKey(key, sortKey),
     cancelsSeat,
     { ":releasedToken": token },
-    namesOf(token),
+    seatNames(token),
   );
   if (ownMark !== undefined) write.and(markGone, undefined, { "#Mark": ownMark });
   return count(write, [{ seat }]);
@@ -221,7 +221,7 @@ function seatWithout(
   values: Values,
 ): Write {
   const all = { ...values, ":seatFence": fencingToken };
-  const write = new Write(leaseItemKey(key, sortKey), statement, all, namesOf(token));
+  const write = new Write(leaseItemKey(key, sortKey), statement, all, seatNames(token));
   return reentrant ? write.and(markGone, undefined, { "#Mark": ownerAttribute(seat.kind, owner) }) : write;
 }
 
@@ -258,7 +258,7 @@ export function askSeatToStop({ key, sortKey }: LeaseAddress, token: string, rea
   return new Write(leaseItemKey(key, sortKey), asksSeatToStop, { ":wish": reason }, names);
 }
 
-function namesOf(token: string): Names {
+function seatNames(token: string): Names {
   return {
     "#Seat": textPrefix + token,
     "#SeatFence": fencePrefix + token,

@@ -1,15 +1,16 @@
-import type { LeaseClient } from "../client.ts";
-import type { Lease } from "../lease.ts";
-import { runUnder } from "../lease.ts";
+import type { LeaseClient } from "../core/client.ts";
+import type { Lease } from "../core/lease.ts";
+import { runUnder } from "../core/lease.ts";
+import { unordered } from "../core/wait-loop.ts";
+import type { LeaseHandle } from "../options/check-handle.ts";
 import { slotlessOptionNames } from "../options/check-options.ts";
-import { check, checkKnown, checkWork, isWhole } from "../options/check-values.ts";
-import type { HoldOptions, WaitOptions } from "../options/options.ts";
-import { unordered } from "../protocol/wait-loop.ts";
-import type { WaitOrder } from "../protocol/wait-order.ts";
+import { check, checkKnown, checkWork } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions, WaitOrder } from "../options/options.ts";
 import type { LeaseRecord } from "../record.ts";
 import { seatLimits, seatSortKeys } from "../seats/schema.ts";
 import { takenBy } from "../seats/seat.ts";
 import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
+import { isWhole } from "../store/item-values.ts";
 
 /** The most permits that a semaphore can have. */
 export const mostPermits: number = seatLimits.mostSeats;
@@ -47,7 +48,7 @@ export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
 const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
 
 /** The most permits that others may hold if this caller is to be admitted. */
-export const permitBounds: SeatRule["bounds"] = ({ permits, capacity = mostPermits }) => ({
+export const permitLimits: SeatRule["limits"] = ({ permits, capacity = mostPermits }) => ({
   permit: capacity - permits,
 });
 
@@ -137,6 +138,22 @@ export class Semaphore {
   }
 
   /**
+   * Adopts permits from another process's `lease.toJSON()`, as `client.adopt` does a lock. Sends nothing; the first
+   * renewal or release reads the item before, 1 request more: what the lease takes comes from the table, not from the
+   * handle. Throws InvalidOptionsError for a handle of another key or kind.
+   *
+   * ```ts
+   * const reports = new Semaphore(client, "report-database", { permits: 5 });
+   * await using permit = await reports.acquire();
+   * const elsewhere = reports.adopt(JSON.parse(JSON.stringify(permit)), { heartbeat: true });
+   * await elsewhere.renew();
+   * ```
+   */
+  adopt(handle: LeaseHandle, options: Pick<HoldOptions, "heartbeat"> = {}): Lease {
+    return this.#item.adopt(handle, options);
+  }
+
+  /**
    * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
    * does not keep callers out: new callers get permits meanwhile, unless an operator has paused the key.
    *
@@ -145,13 +162,13 @@ export class Semaphore {
    * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
-    await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds: permitBounds }, options);
+    await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, limits: permitLimits }, options);
   }
 
   /** Reads the holders of permits. 1 consistent read. */
   async inspect(): Promise<SemaphoreState> {
-    const { seats, standing } = await this.#item.look();
-    const free = Math.max(0, this.permits - takenBy(standing, "permit"));
+    const { seats, unexpired } = await this.#item.look();
+    const free = Math.max(0, this.permits - takenBy(unexpired, "permit"));
     return { permits: this.permits, held: seats, free };
   }
 
@@ -162,7 +179,7 @@ export class Semaphore {
     const most = reentrant ? 1 : this.permits || mostPermits;
     const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
     check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
-    const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, bounds: permitBounds };
+    const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, limits: permitLimits };
     // A caller of a semaphore with 0 permits never gets a turn: in line it would only keep the others out.
     return await this.#item.acquire(call, rule, this.permits === 0 ? unordered : undefined);
   }

@@ -1,5 +1,5 @@
-import type { Randomness } from "../protocol/context.ts";
 import { type BackoffOptions, backoffMs } from "../time/backoff.ts";
+import type { Randomness } from "../time/clock.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 
 /** How often a computation is tried, and how long it rests in between. */

@@ -1,10 +1,10 @@
+import type { Core } from "../core/core.ts";
+import { callBudgetMs } from "../core/requests.ts";
 import { InvalidOptionsError, LeaseError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import { callBudgetMs } from "../store/timed-store.ts";
 import type { ResultCache } from "./cache.ts";
 import {
   type CacheEntry,
@@ -24,12 +24,12 @@ import { type Timeout, withTimeout } from "./with-timeout.ts";
 /** Protects a call from the user's cache: a cache may throw, hang, or hold entries of another program. */
 export class CacheAccess {
   readonly #cache: ResultCache;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #tell: (event: CacheFailedEvent) => void;
 
-  constructor(cache: ResultCache, context: ProtocolContext, tell: (event: CacheFailedEvent) => void) {
+  constructor(cache: ResultCache, core: Core, tell: (event: CacheFailedEvent) => void) {
     this.#cache = cache;
-    this.#context = context;
+    this.#core = core;
     this.#tell = tell;
   }
 
@@ -51,7 +51,7 @@ export class CacheAccess {
       return await this.#reading(key, signal, () => cache.lookAtBoth(key));
     }
     const request = { key: leaseItemKey(key, flightSortKey), consistent };
-    const item = await this.#context.table.get(request);
+    const item = await this.#core.get(request);
     return { record: readRecord(item), entry: await this.read(key, signal) };
   }
 
@@ -69,7 +69,7 @@ export class CacheAccess {
         ? this.#storeInTable(cache, key, entry, earlier)
         : this.#storeElsewhere(key, entry, earlier);
     try {
-      const stored = await withTimeout(this.#context.clock, this.#timeout(signal), write);
+      const stored = await withTimeout(this.#core.clock, this.#timeout(signal), write);
       if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
     } catch (error) {
       if (error instanceof InvalidOptionsError || this.#isMistake(error, signal)) throw error;
@@ -90,12 +90,12 @@ export class CacheAccess {
    */
   async forget(key: string): Promise<void> {
     const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
-    const item = await this.#context.table.get(request);
+    const item = await this.#core.get(request);
     const fence = item && optionalWholeIn(item, attributeNames.fence);
     const write = async (): Promise<void> =>
       await this.#mark(key, fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0);
     try {
-      await withTimeout(this.#context.clock, this.#timeout(new AbortController().signal), write);
+      await withTimeout(this.#core.clock, this.#timeout(new AbortController().signal), write);
     } catch (error) {
       throw error instanceof LeaseError ? error : new CacheUnwritableError(key, error);
     }
@@ -104,7 +104,7 @@ export class CacheAccess {
   async #mark(key: string, lastFencingToken: number): Promise<void> {
     const mark = invalidationMark(lastFencingToken);
     const { fencingToken } = mark;
-    const stored = await this.#cache.set(key, mark, Math.max(1, this.#context.retentionMs), fencingToken);
+    const stored = await this.#cache.set(key, mark, Math.max(1, this.#core.times.retentionMs), fencingToken);
     if (stored !== false) return;
     const entry = readEntry(await this.#cache.get(key));
     if (entry === undefined) return;
@@ -141,12 +141,12 @@ export class CacheAccess {
   }
 
   #ttlMs({ freshUntil, staleUntil }: CacheEntry): number {
-    return Math.max(1, Math.max(freshUntil, staleUntil) - this.#context.clock.now());
+    return Math.max(1, Math.max(freshUntil, staleUntil) - this.#core.clock.now());
   }
 
   async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
     try {
-      return await withTimeout(this.#context.clock, this.#timeout(signal), read);
+      return await withTimeout(this.#core.clock, this.#timeout(signal), read);
     } catch (error) {
       signal.throwIfAborted();
       if (this.#isMistake(error, signal)) throw error;

@@ -1,9 +1,9 @@
-import type { ClientInternals } from "../client-internals.ts";
+import { acquireAt } from "../core/client.ts";
+import type { Core } from "../core/core.ts";
+import type { Lease } from "../core/lease.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
-import type { Lease } from "../lease.ts";
 import { check } from "../options/check-values.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { onAbort } from "../time/on-abort.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
@@ -18,8 +18,7 @@ import { withTimeout } from "./with-timeout.ts";
 
 /** What every shared call of one SingleFlight works with. */
 export interface FlightContext {
-  readonly protocol: ProtocolContext;
-  readonly acquireAt: ClientInternals["acquireAt"];
+  readonly core: Core;
   readonly terms: FlightTerms;
   readonly cache: CacheAccess;
   readonly tell: (event: SingleFlightEvent) => void;
@@ -52,7 +51,7 @@ export interface CallPlan extends Pick<CallerTerms, "retry" | "computeTimeoutMs"
  * A forced refresh goes the same way. It takes only a result that was computed by a holder after the one that it has
  * seen: such a computation began after the look, and so after its callers asked.
  */
-export class Call {
+export class FlightCall {
   readonly #key: string;
   readonly #plan: CallPlan;
   readonly #context: FlightContext;
@@ -60,7 +59,7 @@ export class Call {
   readonly #abandoned = new AbortController();
   readonly #callers: Callers;
   readonly #watch: HolderWatch;
-  readonly #onEnd: (call: Call) => void;
+  readonly #onEnd: (call: FlightCall) => void;
   #hasFailedComputation = false;
   #isDecided = false;
   #isWatching = false;
@@ -69,15 +68,15 @@ export class Call {
   #takesAfter = Number.POSITIVE_INFINITY;
 
   /** Calls `onEnd` as soon as no other caller may join, before the callers get the outcome. */
-  constructor(plan: CallPlan, context: FlightContext, onEnd: (call: Call) => void) {
-    const { protocol, cache } = context;
+  constructor(plan: CallPlan, context: FlightContext, onEnd: (call: FlightCall) => void) {
+    const { core, cache } = context;
     const { key } = plan;
     this.#key = key;
     this.#plan = plan;
     this.#context = context;
     this.#onEnd = onEnd;
-    this.#watch = new HolderWatch(protocol, cache, plan);
-    this.#callers = new Callers(protocol.clock, () => {
+    this.#watch = new HolderWatch(core, cache, plan);
+    this.#callers = new Callers(core.clock, () => {
       onEnd(this);
       this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
     });
@@ -105,7 +104,7 @@ export class Call {
   async run(): Promise<void> {
     let leave = (): void => undefined;
     try {
-      leave = this.#context.protocol.lifecycle.enter((reason) => this.#abandoned.abort(reason));
+      leave = this.#context.core.lifecycle.enter((reason) => this.#abandoned.abort(reason));
       const served = await this.#obtain();
       this.#onEnd(this);
       this.#callers.settle(served);
@@ -153,7 +152,7 @@ export class Call {
     const { leaseDurationMs, heartbeat } = this.#context.terms;
     const options = { leaseDurationMs, heartbeat, signal: this.#abandoned.signal };
     try {
-      return await this.#context.acquireAt(this.#key, flightSortKey, options);
+      return await acquireAt(this.#context.core, this.#key, flightSortKey, options);
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return error;
       throw error;
@@ -178,12 +177,12 @@ export class Call {
   /** The entry, if its outcome is what the callers get. A stale value is kept ready in place of an error. */
   #answer(entry: CacheEntry | undefined): CacheEntry | undefined {
     this.#callers.keepReady(this.#stale(entry));
-    if (entry === undefined || !isFresh(entry, this.#context.protocol.clock.now())) return undefined;
+    if (entry === undefined || !isFresh(entry, this.#context.core.clock.now())) return undefined;
     return this.#mayTake(entry) ? entry : undefined;
   }
 
   #stale(entry: CacheEntry | undefined): Stale | undefined {
-    return staleIn(entry, this.#context.protocol.clock.now());
+    return staleIn(entry, this.#context.core.clock.now());
   }
 
   #mayTake(entry: CacheEntry): boolean {
@@ -212,8 +211,8 @@ export class Call {
   }
 
   async #computeAndStore(lease: Lease, earlier: Stale | undefined): Promise<unknown> {
-    const { protocol, terms, tell } = this.#context;
-    const { clock } = protocol;
+    const { core, terms, tell } = this.#context;
+    const { clock } = core;
     const { fencingToken } = lease;
     let startedAt = clock.monotonic();
     let attempt = 1;
@@ -261,7 +260,7 @@ export class Call {
     onFailed: (error: unknown) => void,
   ): Promise<unknown> {
     const { compute, computeTimeoutMs } = this.#plan;
-    const { clock, randomness } = this.#context.protocol;
+    const { clock, randomness } = this.#context.core;
     const endsAt = clock.monotonic() + computeTimeoutMs;
     // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).

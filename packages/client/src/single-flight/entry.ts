@@ -108,7 +108,7 @@ export function failureEntry(
   fencingToken: number,
 ): CacheEntry {
   const freshUntil = now + failureForMs;
-  return { failure: failureOf(error), freshUntil, staleUntil: freshUntil, fencingToken };
+  return { failure: cachedFailureOf(error), freshUntil, staleUntil: freshUntil, fencingToken };
 }
 
 /** A failure's entry that keeps an earlier value, for as long as that value may stand in. */
@@ -121,7 +121,7 @@ export function hasEarlierValue(entry: CacheEntry): boolean {
   return entry.failure !== undefined && "value" in entry;
 }
 
-function failureOf(error: unknown): CachedFailure {
+function cachedFailureOf(error: unknown): CachedFailure {
   const name = error instanceof Error ? error.name : typeof error;
   const message = error instanceof Error ? error.message : String(error);
   return { name: shortened(name), message: shortened(message) };

@@ -1,6 +1,6 @@
+import type { Core } from "../core/core.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { unlessPassing } from "../errors/operational.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { sleep } from "../time/clock.ts";
 import { type RetryStrategy, retryPauses } from "../time/retry.ts";
@@ -16,7 +16,7 @@ import type { ResultAndHolder } from "./table-cache.ts";
  * to have ended. The next attempt decides whether it really has.
  */
 export class HolderWatch {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #cache: CacheAccess;
   readonly #nextPauseMs: ReturnType<typeof retryPauses>;
   readonly #key: string;
@@ -25,15 +25,15 @@ export class HolderWatch {
   #claimableAt = 0;
 
   constructor(
-    context: ProtocolContext,
+    core: Core,
     cache: CacheAccess,
     { retry, key, forceRefresh }: { retry: RetryStrategy; key: string; forceRefresh: boolean },
   ) {
-    this.#context = context;
+    this.#core = core;
     this.#cache = cache;
     // A refresh uses the holder that it sees to tell whether a computation began after its call.
     this.#consistent = forceRefresh;
-    this.#nextPauseMs = retryPauses(context, retry);
+    this.#nextPauseMs = retryPauses(core, retry);
     this.#key = key;
   }
 
@@ -50,7 +50,7 @@ export class HolderWatch {
     isUsable: (entry: CacheEntry | undefined) => boolean,
     onHeld: (refusal: LeaseUnavailableError, holder: LeaseRecord, entry: CacheEntry | undefined) => void,
   ): Promise<CacheEntry | undefined> {
-    const { clock } = this.#context;
+    const { clock } = this.#core;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
     let last = refusal;
     for (;;) {
@@ -61,7 +61,7 @@ export class HolderWatch {
       if (look !== undefined) {
         const { entry, record } = look;
         if (isUsable(entry) || record === undefined) return entry;
-        const { claimableInMs } = this.#context.detector.judge(record);
+        const { claimableInMs } = this.#core.detector.judge(record);
         this.#claimableAt = clock.monotonic() + claimableInMs;
       }
       if (clock.monotonic() >= this.#claimableAt) return undefined;

@@ -1,4 +1,4 @@
-import type { Lease } from "../lease.ts";
+import type { Lease } from "../core/lease.ts";
 import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options/check-options.ts";
 import {
   aFunction,
@@ -16,6 +16,7 @@ import {
   unchecked,
 } from "../options/check-values.ts";
 import type { BackoffOptions } from "../time/backoff.ts";
+import { longestTimerMs } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 import type { AttemptTerms } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";
@@ -150,8 +151,6 @@ const defaultWaitMs = 30_000;
 const defaultComputeTimeoutMs = 300_000;
 const defaultBackoff = { delayMs: 200, maxDelayMs: 10_000 };
 const mostAttempts = 1_000;
-/** The longest delay that Node's timers take. */
-const longestTimerMs = 2 ** 31 - 1;
 
 /** Infinity is no limit. */
 const upToTimers: Rule<number> = (option, value) =>

@@ -1,9 +1,9 @@
-import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../client-internals.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { coreOf } from "../core/core.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { checkKey } from "../options/check-values.ts";
 import { CacheAccess } from "./cache-access.ts";
-import { Call, type CallPlan, type Compute, type FlightContext } from "./call.ts";
+import { type CallPlan, type Compute, FlightCall, type FlightContext } from "./call.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
 import {
   type CallerTerms,
@@ -39,18 +39,18 @@ export interface SourcedValue<Value> {
  */
 export class SingleFlight {
   readonly #context: FlightContext;
-  readonly #calls = new Map<string, Call>();
+  readonly #calls = new Map<string, FlightCall>();
   /** Separate: callers that want no refresh get the old value meanwhile. */
-  readonly #refreshes = new Map<string, Call>();
+  readonly #refreshes = new Map<string, FlightCall>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
-    const parts = internalsOf(client);
-    const { given, terms } = checkFlightOptions(options, parts.times);
+    const core = coreOf(client);
+    const { given, terms } = checkFlightOptions(options, core.times);
     const { cache = new TableCache(client), onEvent } = given;
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);
-    const access = new CacheAccess(cache, parts.context, tell);
-    this.#context = { protocol: parts.context, acquireAt: parts.acquireAt, terms, cache: access, tell };
+    const access = new CacheAccess(cache, core, tell);
+    this.#context = { core, terms, cache: access, tell };
   }
 
   /**
@@ -98,7 +98,7 @@ export class SingleFlight {
     options: GetOrComputeOptions<Value>,
   ): Promise<SourcedValue<Value>> {
     checkKey(key);
-    const { clock } = this.#context.protocol;
+    const { clock } = this.#context.core;
     const { given, terms } = checkCallOptions(options, this.#context.terms);
     const { signal, compute, forceRefresh = false } = given;
     const startedAt = clock.monotonic();
@@ -144,12 +144,12 @@ export class SingleFlight {
     this.#refreshes.delete(key);
   }
 
-  #join(plan: CallPlan, terms: CallerTerms, signal: AbortSignal | undefined): ReturnType<Call["join"]> {
+  #join(plan: CallPlan, terms: CallerTerms, signal: AbortSignal | undefined): ReturnType<FlightCall["join"]> {
     const { key, forceRefresh } = plan;
     const calls = forceRefresh ? this.#refreshes : this.#calls;
     const underWay = calls.get(key);
     if (underWay?.isOpen) return underWay.join(terms, signal);
-    const call = new Call(plan, this.#context, (ended) => {
+    const call = new FlightCall(plan, this.#context, (ended) => {
       if (calls.get(key) === ended) calls.delete(key);
     });
     calls.set(key, call);

@@ -1,10 +1,10 @@
-import type { LeaseClient } from "../client.ts";
-import { type ClientInternals, internalsOf } from "../client-internals.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf } from "../core/core.ts";
+import { query } from "../core/requests.ts";
 import { checkData } from "../options/check-values.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
-import type { TimedStore } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import type { ResultCache } from "./cache.ts";
 import { type CacheEntry, readEntry } from "./entry.ts";
@@ -25,17 +25,17 @@ export interface ResultAndHolder {
  * are past their time. A consistent read takes one read unit for each 4 KB, and a write one write unit for each KB.
  */
 export class TableCache implements ResultCache {
-  readonly #internals: ClientInternals;
+  readonly #core: Core;
 
   /** Keeps them in the client's table. Sends nothing. */
   constructor(client: LeaseClient) {
-    this.#internals = internalsOf(client);
+    this.#core = coreOf(client);
   }
 
   /** 1 consistent read. Rejects as a LeaseClient does. */
   async get(key: string): Promise<CacheEntry | undefined> {
     const request = { key: leaseItemKey(key, cacheSortKey), consistent: true };
-    return entryIn(await this.#table.get(request));
+    return cacheEntryIn(await this.#core.get(request));
   }
 
   /**
@@ -45,7 +45,7 @@ export class TableCache implements ResultCache {
    * does.
    */
   async set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): Promise<boolean> {
-    const { applied } = await this.#table.update(storeResult(this.#stored(key, entry, ttlMs, fencingToken)));
+    const { applied } = await this.#core.update(storeResult(this.#stored(key, entry, ttlMs, fencingToken)));
     return applied;
   }
 
@@ -53,7 +53,7 @@ export class TableCache implements ResultCache {
   async replace(key: string, entry: CacheEntry, ttlMs: number, seenFencingToken: number): Promise<boolean> {
     const { fencingToken } = entry;
     const stored = this.#stored(key, entry, ttlMs, fencingToken);
-    const result = await this.#table.update(replaceResult(stored, seenFencingToken));
+    const result = await this.#core.update(replaceResult(stored, seenFencingToken));
     // This write has landed before, and its reply was lost.
     const hasLanded = Number(result.item?.[attributeNames.fence]) === fencingToken;
     return result.applied || hasLanded;
@@ -62,23 +62,19 @@ export class TableCache implements ResultCache {
   /** @internal 1 consistent query, which costs no more than the read of a result alone while that is small. */
   async lookAtBoth(key: string): Promise<ResultAndHolder> {
     const request = { ...resultAndHolder(key), consistent: true };
-    const { items } = await this.#table.query(request);
+    const { items } = await query(this.#core, request);
     const itemAt = (sortKey: string): Item | undefined =>
       items.find((item) => item[attributeNames.sortKey] === sortKey);
-    return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
-  }
-
-  get #table(): TimedStore {
-    return this.#internals.context.table;
+    return { entry: cacheEntryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
   }
 
   #stored(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): StoredResult {
     const text = checkData(entry) ?? "";
-    return { key, text, fencingToken, endsAt: this.#internals.context.clock.now() + ttlMs };
+    return { key, text, fencingToken, endsAt: this.#core.clock.now() + ttlMs };
   }
 }
 
-function entryIn(item: Item | undefined): CacheEntry | undefined {
+function cacheEntryIn(item: Item | undefined): CacheEntry | undefined {
   const text = item?.[attributeNames.data];
   return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;
 }

@@ -21,6 +21,7 @@
  * A holder proves itself by its token and its fencing token. The token alone is not enough: a late copy of its acquire may
  * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
  */
+import type { LeaseEnd } from "../record.ts";
 import { cooldownToken, isCooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
 import { type Part, type Statement, say, type Values, Write } from "./statement.ts";
 
@@ -101,9 +102,6 @@ export interface Cancellation {
   readonly retentionMs: number;
 }
 
-/** How a lease can end, as the item remembers it. */
-export type LeaseEnd = "released" | "completed" | "broken" | "takenOver";
-
 const granted: Part = {
   set:
     "#token = :token, #version = :version, #owner = :owner, #acquiredAt = :acquiredAt, " +
@@ -167,18 +165,44 @@ export const tokenRevoked: Part = { set: "#releasedToken = :releasedToken" };
 /** A holder or a cooldown keeps the lock closed. */
 export const held: Part = { when: "attribute_exists(#token)" };
 
-const acquires = say(granted, nextFence);
-const acquiresByNumber = say(granted, chosenFence);
 const renews = say(prolonged, mine, newer);
 const endsLease = say(letGo, endKept, noHolder, noWishes, mine);
 const closes = say(letGo, endKept, closed, noWishes, mine);
 const cancels = say(letGo, noHolder, noWishes, mineOrFree);
 
+/** What an acquisition insists on: that the lock is free, and the slot open, or that the record is as it was judged. */
+const ways = {
+  free: { number: 0, parts: [free, notRevoked] },
+  freeAndDue: { number: 1, parts: [free, due, notRevoked] },
+  asJudged: { number: 2, parts: [asJudged, notRevoked] },
+  asJudgedAndEnding: { number: 3, parts: [asJudged, notRevoked, endKept] },
+} as const;
+
+const acquisitions: Statement[] = [];
+
+/** The statement of an acquisition, by what its call asks for and the way in which it takes the lock. */
+function acquisition(
+  { data, reentrant, ownClock, fencingToken }: Grant,
+  { number, parts }: (typeof ways)[keyof typeof ways],
+): Statement {
+  const asked = (data === undefined ? 0 : 4) + (reentrant ? 8 : 0) + (ownClock ? 16 : 0);
+  const shape = number + asked + (fencingToken === undefined ? 0 : 32);
+  acquisitions[shape] ??= say(
+    granted,
+    fencingToken === undefined ? nextFence : chosenFence,
+    data === undefined ? withoutData : withData,
+    reentrant ? reentrantly : notReentrantly,
+    ownClock ? byOwnClock : notByOwnClock,
+    ...parts,
+  );
+  return acquisitions[shape];
+}
+
 /** Takes a free lock. */
 export function acquire(lease: LeaseAddress, grant: Grant): Write {
-  const write = grantOf(lease, grant).and(free);
-  if (grant.slot !== undefined) write.and(due, { ":ifDoneSlot": grant.slot });
-  return write.and(notRevoked, { ":ifReleasedToken": grant.token });
+  const write = grantOf(lease, grant, grant.slot === undefined ? ways.free : ways.freeAndDue);
+  if (grant.slot !== undefined) write.values[":ifDoneSlot"] = grant.slot;
+  return write;
 }
 
 /**
@@ -186,11 +210,12 @@ export function acquire(lease: LeaseAddress, grant: Grant): Write {
  * is part of that record: its judge has seen that as well.
  */
 export function takeOver(lease: LeaseAddress, grant: Grant, judged: Judged): Write {
-  const write = grantOf(lease, grant).and(asJudged, judgedValues(judged));
-  write.and(notRevoked, { ":ifReleasedToken": grant.token });
   // A lock in its cooldown was released before, and an own lease goes on.
   const isEnd = judged.token !== grant.token && !isCooldownToken(judged.token);
-  return isEnd ? write.and(endKept, { ":lastEnd": endText("takenOver", grant.acquiredAt) }) : write;
+  const write = grantOf(lease, grant, isEnd ? ways.asJudgedAndEnding : ways.asJudged);
+  Object.assign(write.values, judgedValues(judged));
+  if (isEnd) write.values[":lastEnd"] = endText("takenOver", grant.acquiredAt);
+  return write;
 }
 
 /** Takes a lock from nobody, or from the record that was judged. */
@@ -198,30 +223,26 @@ export function take(lease: LeaseAddress, grant: Grant, judged: Judged | undefin
   return judged === undefined ? acquire(lease, grant) : takeOver(lease, grant, judged);
 }
 
-function grantOf({ key, sortKey }: LeaseAddress, grant: Grant): Write {
+function grantOf({ key, sortKey }: LeaseAddress, grant: Grant, way: (typeof ways)[keyof typeof ways]): Write {
   const { token, version, acquiredAt, expiresAt, data, fencingToken } = grant;
-  const write = new Write(
-    leaseItemKey(key, sortKey),
-    fencingToken === undefined ? acquires : acquiresByNumber,
-    {
-      ":token": token,
-      ":version": version,
-      ":owner": grant.owner,
-      ":acquiredAt": acquiredAt,
-      ":expiresAt": expiresAt,
-      ":leaseDurationMs": grant.leaseDurationMs,
-      ":ttl": timeToLive(expiresAt, grant.retentionMs),
-      ...(fencingToken === undefined
-        ? { ":fromFence": acquiredAt, ":byFence": 1 }
-        : { ":fence": fencingToken }),
-    },
-  );
-  if (data === undefined) write.and(withoutData);
-  else write.and(withData, { ":data": data });
-  if (grant.reentrant) write.and(reentrantly, { ":reentrant": 1 });
-  else write.and(notReentrantly);
-  if (grant.ownClock) write.and(byOwnClock, { ":ownClock": version });
-  else write.and(notByOwnClock);
+  const write = new Write(leaseItemKey(key, sortKey), acquisition(grant, way), {
+    ":token": token,
+    ":version": version,
+    ":owner": grant.owner,
+    ":acquiredAt": acquiredAt,
+    ":expiresAt": expiresAt,
+    ":leaseDurationMs": grant.leaseDurationMs,
+    ":ttl": timeToLive(expiresAt, grant.retentionMs),
+    ":ifReleasedToken": token,
+  });
+  const { values } = write;
+  if (fencingToken === undefined) {
+    values[":fromFence"] = acquiredAt;
+    values[":byFence"] = 1;
+  } else values[":fence"] = fencingToken;
+  if (data !== undefined) values[":data"] = data;
+  if (grant.reentrant) values[":reentrant"] = 1;
+  if (grant.ownClock) values[":ownClock"] = version;
   return write.returning();
 }
 

@@ -3,7 +3,7 @@
  * never guesses.
  */
 import { describe, LeaseItemError } from "../errors/errors.ts";
-import { attributeNames } from "../schema.ts";
+import { attributeNames, type ItemKey } from "../schema.ts";
 import type { Item } from "../store.ts";
 
 /** The latest time that a Date can have. A later time comes from another program. */
@@ -12,7 +12,7 @@ export const latestTime = 8_640_000_000_000_000;
 /** Reads a required text. Throws LeaseItemError. */
 export function textIn(item: Item, attribute: string): string {
   const value = item[attribute];
-  return typeof value === "string" ? value : refuse(item, attribute, text);
+  return typeof value === "string" ? value : refuse(item, attribute, textType);
 }
 
 /** Reads a text that may be absent. Throws LeaseItemError. */
@@ -26,9 +26,9 @@ export function wholeIn(item: Item, attribute: string, most: number = Number.MAX
   return isWhole(value, most) ? value : refuse(item, attribute, `a whole number (N) from 0 to ${most}`);
 }
 
-/** Tells whether a value is a whole number from 0 to `most`. */
-export function isWhole(value: unknown, most: number): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
+/** Tells whether a value is a whole number from 0 to `most`, and exact. */
+export function isWhole(value: unknown, most: number = Number.MAX_SAFE_INTEGER): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
 }
 
 /** Reads a whole number that may be absent. Throws LeaseItemError. */
@@ -81,7 +81,7 @@ export function parsedJson(json: string): { readonly value: unknown } | undefine
   }
 }
 
-const text = "a string (S)";
+const textType = "a string (S)";
 
 function refuse(item: Item, attribute: string, allowed: string): never {
   throw new LeaseItemError(addressOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
@@ -92,6 +92,16 @@ function findingOf(attribute: string, value: unknown): string {
   if (Number.isNaN(value)) return "is neither a string nor a number";
   // A token is not shown: its bearer could end the lease.
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
+}
+
+/** The key of an item. */
+export function itemKeyOf(item: Item): ItemKey {
+  return { pk: String(item[attributeNames.partitionKey]), sk: sortKeyOf(item) };
+}
+
+/** The sort key of an item. */
+export function sortKeyOf(item: Item): string {
+  return String(item[attributeNames.sortKey]);
 }
 
 /** The key of an item, for messages. */

@@ -4,20 +4,20 @@
  */
 import {
   attributeIn,
-  type Expression,
   type ExpressionReader,
+  type ParsedExpression,
   remembering,
   type Scope,
 } from "./expression-parser.ts";
 
-type Predicate = Expression<boolean>["evaluate"];
+type Predicate = ParsedExpression<boolean>["evaluate"];
 type Scalar = string | number | undefined;
 type Operand = (scope: Scope) => Scalar;
 
 const comparisons = ["<=", ">=", "<>", "=", "<", ">"] as const;
 
 /** Reads a condition, and returns whether an item meets it. */
-export const readCondition: (text: string) => Expression<boolean> = remembering(readOr);
+export const readCondition: (text: string) => ParsedExpression<boolean> = remembering(readOr);
 
 function readOr(reader: ExpressionReader): Predicate {
   let result = readAnd(reader);

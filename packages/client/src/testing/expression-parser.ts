@@ -12,7 +12,7 @@ export interface Scope extends Placeholders {
 }
 
 /** A parsed expression: its result, and the placeholders that it uses. */
-export interface Expression<Result> {
+export interface ParsedExpression<Result> {
   readonly placeholders: ReadonlySet<string>;
   /** All placeholders must be defined: {@link checkDefined}. */
   readonly evaluate: (scope: Scope) => Result;
@@ -26,9 +26,9 @@ const mostRemembered = 1_000;
 
 /** Returns a parser that parses each text once: a program sends the same few expressions over and over. */
 export function remembering<Result>(
-  read: (reader: ExpressionReader) => Expression<Result>["evaluate"],
-): (text: string) => Expression<Result> {
-  const known = new Map<string, Expression<Result>>();
+  read: (reader: ExpressionReader) => ParsedExpression<Result>["evaluate"],
+): (text: string) => ParsedExpression<Result> {
+  const known = new Map<string, ParsedExpression<Result>>();
   return (text) => {
     let expression = known.get(text);
     if (expression === undefined) {
@@ -105,7 +105,7 @@ export function attributeIn({ item, names }: Scope, name: string): string | numb
 /** Throws if a name or value is used but not defined. */
 export function checkDefined(
   { names, values }: Placeholders,
-  { placeholders }: Pick<Expression<unknown>, "placeholders">,
+  { placeholders }: Pick<ParsedExpression<unknown>, "placeholders">,
 ): void {
   for (const placeholder of placeholders) {
     if (names[placeholder] === undefined && values[placeholder] === undefined)
@@ -116,7 +116,7 @@ export function checkDefined(
 /** Throws if a name or value is used but not defined, or defined but not used, as DynamoDB does. */
 export function checkPlaceholders(
   { names, values }: Placeholders,
-  expressions: readonly Pick<Expression<unknown>, "placeholders">[],
+  expressions: readonly Pick<ParsedExpression<unknown>, "placeholders">[],
 ): void {
   for (const expression of expressions) checkDefined({ names, values }, expression);
   const checkUsed = (placeholder: string): void => {

@@ -1,4 +1,4 @@
-import { PriorityQueue } from "../protocol/priority-queue.ts";
+import { PriorityQueue } from "../core/priority-queue.ts";
 import type { Clock } from "../time/clock.ts";
 
 interface Timer {

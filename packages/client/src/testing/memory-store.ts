@@ -1,5 +1,6 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import { attributeNames, type ItemKey } from "../schema.ts";
+import { itemKeyOf, sortKeyOf } from "../store/item-values.ts";
 import type {
   CallOptions,
   GetRequest,
@@ -27,7 +28,7 @@ interface Conditional extends Placeholders {
 }
 
 /** The possible outcome of a write: the item before it, whether the condition holds, and the item after it. */
-interface Outcome {
+interface WriteOutcome {
   readonly before: Item | undefined;
   readonly holds: boolean;
   readonly after: Item;
@@ -90,37 +91,37 @@ export class MemoryLeaseStore implements LeaseStore {
     const items = found.slice(0, limit);
     const last = items.at(-1);
     if (last === undefined || items.length === found.length) return { items };
-    return { items, next: keyOf(last) };
+    return { items, next: itemKeyOf(last) };
   }
 
   async get({ key }: GetRequest, call: CallOptions): Promise<Item | undefined> {
     checkCall(call);
-    return this.#items.get(idOf(key));
+    return this.#items.get(itemIdOf(key));
   }
 
   async scan(request: ScanRequest, call: CallOptions): Promise<ScanPage> {
     checkCall(call);
     const ids = [...this.#items.keys()];
-    const start = request.after === undefined ? 0 : ids.indexOf(idOf(request.after)) + 1;
+    const start = request.after === undefined ? 0 : ids.indexOf(itemIdOf(request.after)) + 1;
     const page = ids.slice(start, start + itemsPerPage);
     const walked = page.map((id) => this.#items.get(id) ?? {});
     const items = walked.filter(selection(request.filter, request));
     const last = walked.at(-1);
     const isLast = start + page.length >= ids.length || last === undefined;
-    return isLast ? { items } : { items, next: keyOf(last) };
+    return isLast ? { items } : { items, next: itemKeyOf(last) };
   }
 
   /** Does what `update` does, at once. */
   updateNow(request: UpdateRequest): UpdateResult {
     const { before, holds, after } = this.#outcome(request, request.update);
-    if (holds) this.#items.set(idOf(request.key), after);
+    if (holds) this.#items.set(itemIdOf(request.key), after);
     const item = holds ? after : before;
     return { applied: holds, item: request.returnsItem || !holds ? item : undefined, retried: false };
   }
 
   /** Does what `transact` does, at once. */
   transactNow(entries: readonly TransactionEntry[]): TransactionResult {
-    const ids = entries.map(({ key }) => idOf(key));
+    const ids = entries.map(({ key }) => itemIdOf(key));
     if (new Set(ids).size < entries.length || entries.length > 100) {
       throw new LeaseServiceError(
         "LEASE_REQUEST_REJECTED",
@@ -145,7 +146,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   /** The possible outcome of a write; nothing is written. */
-  #outcome(request: Conditional, update: string): Outcome {
+  #outcome(request: Conditional, update: string): WriteOutcome {
     const before = this.peek(request.key);
     const { names, values } = request;
     try {
@@ -163,7 +164,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   /** The item under a key, as it is now. */
   peek(key: ItemKey): Item | undefined {
-    return this.#items.get(idOf(key));
+    return this.#items.get(itemIdOf(key));
   }
 
   /** Removes the items that DynamoDB's ttl could have removed by now; returns their number. */
@@ -185,16 +186,8 @@ function selection(expression: string, placeholders: Placeholders): (item: Item)
 }
 
 /** Different keys have different texts, whatever they contain. */
-function idOf({ pk, sk }: ItemKey): string {
+function itemIdOf({ pk, sk }: ItemKey): string {
   return `${pk.length} ${pk}${sk}`;
-}
-
-function keyOf(item: Item): ItemKey {
-  return { pk: String(item[attributeNames.partitionKey]), sk: sortKeyOf(item) };
-}
-
-function sortKeyOf(item: Item): string {
-  return String(item[attributeNames.sortKey]);
 }
 
 /** Compares texts by their bytes, as DynamoDB does. */

@@ -5,19 +5,19 @@
 import type { Item } from "../store.ts";
 import {
   attributeIn,
-  type Expression,
   ExpressionError,
   type ExpressionReader,
+  type ParsedExpression,
   remembering,
   type Scope,
 } from "./expression-parser.ts";
 
-type Scalar = string | number;
-type Operand = (scope: Scope) => Scalar;
+type SetValue = string | number;
+type SetOperand = (scope: Scope) => SetValue;
 
 /** Parses an update, and returns the changed item. */
-export const readUpdate: (text: string) => Expression<Item> = remembering((reader) => {
-  const settings: { readonly name: string; readonly value: Operand }[] = [];
+export const readUpdate: (text: string) => ParsedExpression<Item> = remembering((reader) => {
+  const settings: { readonly name: string; readonly value: SetOperand }[] = [];
   const removals: string[] = [];
   while (!reader.isAtEnd) {
     const clause = reader.takeAny(["SET", "REMOVE"]);
@@ -36,10 +36,10 @@ export const readUpdate: (text: string) => Expression<Item> = remembering((reade
     const { item, names } = scope;
     const removed = removals.map((name) => names[name] as string);
     const changed = new Set(removed);
-    const after: Record<string, Scalar> = {};
+    const after: Record<string, SetValue> = {};
     // A copy without them: JavaScript engines make an object slow when it loses a property.
     for (const attribute in item) {
-      if (!removed.includes(attribute)) after[attribute] = item[attribute] as Scalar;
+      if (!removed.includes(attribute)) after[attribute] = item[attribute] as SetValue;
     }
     for (const { name, value } of settings) {
       const attribute = names[name] as string;
@@ -58,7 +58,7 @@ function readName(reader: ExpressionReader): string {
   return name;
 }
 
-function readSum(reader: ExpressionReader): Operand {
+function readSum(reader: ExpressionReader): SetOperand {
   const left = readValue(reader);
   const sign = reader.takeAny(["+", "-"]);
   if (sign === undefined) return left;
@@ -71,7 +71,7 @@ function readSum(reader: ExpressionReader): Operand {
   };
 }
 
-function readValue(reader: ExpressionReader): Operand {
+function readValue(reader: ExpressionReader): SetOperand {
   if (reader.take("if_not_exists")) {
     reader.expect("(");
     const name = readName(reader);
@@ -90,5 +90,5 @@ function readValue(reader: ExpressionReader): Operand {
   }
   const value = reader.takeValue();
   if (value === undefined) throw reader.unexpected("a value");
-  return ({ values }) => values[value] as Scalar;
+  return ({ values }) => values[value] as SetValue;
 }

@@ -1,4 +1,4 @@
-import type { Randomness } from "../protocol/context.ts";
+import type { Randomness } from "./clock.ts";
 
 /** How long a failed task or computation waits before its next attempt. */
 export interface BackoffOptions {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { uptime } from "node:os";
 import { onAbort } from "./on-abort.ts";
 
@@ -25,7 +26,7 @@ export interface Clock {
 }
 
 /** The longest delay that Node's timers take; a longer one would fire at once. */
-const longestTimerMs = 2 ** 31 - 1;
+export const longestTimerMs: number = 2 ** 31 - 1;
 
 /** How long the other clocks may extend one reading of the uptime: a reading takes 2 to 50 µs. */
 const uptimeLastsMs = 1_000;
@@ -59,6 +60,21 @@ export const systemClock: Clock = {
     if (options?.background) timer.unref();
     return () => clearTimeout(timer);
   },
+};
+
+/** The source of tokens and jitter. */
+export interface Randomness {
+  /** A new unique token. */
+  token(): string;
+  /** A number from 0 (included) to 1 (excluded). */
+  fraction(): number;
+}
+
+/** The platform's own random source. */
+export const systemRandomness: Randomness = {
+  // Uncached: two clones of one snapshot would draw the same tokens from what the first had drawn in advance.
+  token: () => randomUUID({ disableEntropyCache: true }),
+  fraction: () => Math.random(),
 };
 
 /** One moment on the machine's own clocks. */

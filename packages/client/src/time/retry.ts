@@ -1,5 +1,4 @@
-import type { ProtocolContext } from "../protocol/context.ts";
-import type { HoldWatch } from "../protocol/hold-estimate.ts";
+import type { Clock, Randomness } from "./clock.ts";
 
 /**
  * How long to wait between two looks at a lock that another caller holds.
@@ -51,8 +50,8 @@ export interface RetryState {
 const defaultMaxDelayMs = 30_000;
 const firstProbeMs = 250;
 const slowestProbeMs = 5_000;
-/** The waiters of one lock wake at the same expiry. Spread over this time, they do not all write at once. */
-const wakeSpreadMs = 50;
+/** The waiters of one lock wake at the same time. Spread over this time, they do not all send a request at once. */
+export const wakeSpreadMs = 50;
 
 /**
  * Returns a function that returns one caller's next pause between its tries and looks, in milliseconds; Infinity when
@@ -60,9 +59,9 @@ const wakeSpreadMs = 50;
  * holders keep it. `crowdNow`: how many callers share their looks.
  */
 export function retryPauses(
-  { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
+  { clock, randomness }: { readonly clock: Clock; readonly randomness: Randomness },
   retry: RetryStrategy,
-  holds?: HoldWatch,
+  holds?: { nextLookMs(now: number, fraction: number, crowd: number): number | undefined },
   crowdNow: () => number = () => 1,
 ): (claimableAt?: number) => number {
   let attempt = 0;

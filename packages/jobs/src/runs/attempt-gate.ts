@@ -1,6 +1,7 @@
 import {
   type AcquireCall,
-  type Acquirer,
+  acquireLease,
+  type Core,
   type HeldLease,
   LeaseUnavailableError,
   untilAborted,
@@ -12,14 +13,14 @@ import type { RunForm } from "./run-form.ts";
  * its own owner that died elsewhere, but never one that runs in this object.
  */
 export class AttemptGate {
-  readonly #acquirer: Acquirer;
+  readonly #core: Core;
   /** Calls that wait for their slot, or run it. */
   readonly #inProgress = new Set<SlotCall>();
   /** By slot, the end of a first try that may take over an attempt of its own owner. */
   readonly #resuming = new Map<string, Promise<void>>();
 
-  constructor(acquirer: Acquirer) {
-    this.#acquirer = acquirer;
+  constructor(core: Core) {
+    this.#core = core;
   }
 
   /**
@@ -47,7 +48,7 @@ export class AttemptGate {
    */
   async #resume(call: SlotCall): Promise<HeldLease> {
     const { slot } = call;
-    const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 }, call.formOf());
+    const resumed = acquireLease(this.#core, { ...call, waitMs: 0 }, call.formOf());
     // Ignored: this call has the error.
     const settled = resumed.then(noOp, noOp);
     this.#resuming.set(slot, settled);
@@ -63,7 +64,7 @@ export class AttemptGate {
   }
 
   #wait(call: SlotCall): Promise<HeldLease> {
-    return this.#acquirer.acquire({ ...call, resumes: false }, call.formOf());
+    return acquireLease(this.#core, { ...call, resumes: false }, call.formOf());
   }
 }
 

@@ -13,7 +13,7 @@ import type { RunForm } from "./run-form.ts";
 import { runLimits } from "./schema.ts";
 
 /** One attempt at a run, from the claim to the outcome. */
-export class Attempt {
+export class RunAttempt {
   readonly #context: AttemptContext;
   #remark: string | undefined;
 
@@ -84,7 +84,7 @@ export class Attempt {
       } catch (error) {
         if (!mayPass(error) || tries >= outcomeTries) throw error;
       }
-      await sleep(clock, firstPauseMs * 2 ** (tries - 1));
+      await sleep(clock, firstOutcomePauseMs * 2 ** (tries - 1));
     }
   }
 
@@ -105,7 +105,7 @@ export type Finished<T> =
 
 /** An outcome that is not confirmed is sent this many times, with pauses that double from the first one. */
 const outcomeTries = 5;
-const firstPauseMs = 200;
+const firstOutcomePauseMs = 200;
 
 /** The parts that an attempt uses. */
 export interface AttemptContext {

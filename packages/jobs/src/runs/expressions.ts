@@ -78,7 +78,7 @@ export function report(renewal: Write, text: string): Write {
 }
 
 /** How an attempt ended. */
-export interface Outcome {
+export interface RunOutcome {
   readonly state: "succeeded" | "failed";
   readonly endedAt: number;
   readonly remark: string | undefined;
@@ -90,7 +90,7 @@ export interface Outcome {
 export function recordOutcome(
   { key, sortKey }: LeaseAddress,
   { shown, now, retentionMs }: LockEnding,
-  outcome: Outcome,
+  outcome: RunOutcome,
   slot: string,
 ): Write {
   const write = new Write(leaseItemKey(key, sortKey), endsRun, {
@@ -166,7 +166,7 @@ export interface RunTakenBack {
 }
 
 /** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
-export function takeBack({ job, slot, attempt, endedAt, remark }: RunTakenBack): Write {
+export function takeBackWrite({ job, slot, attempt, endedAt, remark }: RunTakenBack): Write {
   const write = new Write(runItemKey(job, slot), takesBack, { ":state": "failed", ":remark": remark });
   if (attempt === 0) write.and(neverAttempted);
   else write.and(attemptAsRead, { ":seenAttempt": attempt });

@@ -5,14 +5,15 @@
 import type { Item, LeaseClient, QueryRequest } from "@leasehold/client";
 import {
   attributeNames,
-  internalsOf,
+  type Core,
+  coreOf,
   isOperational,
   leaseItemKey,
   limits,
   namesIn,
   optionalTextIn,
-  type ProtocolContext,
   pagesOf,
+  query,
   say,
   textIn,
   timeToLive,
@@ -53,17 +54,18 @@ const registersInUtc = say({
 const freshMs = 24 * 60 * 60 * 1000;
 
 /** The longest time that a run waits for the registration at its end. */
-const longestTryMs = 3_000;
+const longestRegistrationMs = 3_000;
 
 /** Registers one job, and renews its entry. */
 export class JobRegistration {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
+  readonly #keepForMs: number;
   readonly #entry: RegisteredJob;
   #writtenAt = Number.NEGATIVE_INFINITY;
 
-  /** The entry is kept as long as the context's retention. */
-  constructor(context: ProtocolContext, entry: RegisteredJob) {
-    this.#context = context;
+  constructor(core: Core, keepForMs: number, entry: RegisteredJob) {
+    this.#core = core;
+    this.#keepForMs = keepForMs;
     this.#entry = entry;
   }
 
@@ -72,12 +74,12 @@ export class JobRegistration {
    * because tools do not find its job, and the next run tries again.
    */
   async keep(): Promise<void> {
-    const { clock, table } = this.#context;
+    const { clock } = this.#core;
     const last = this.#writtenAt;
     if (clock.monotonic() - last < freshMs) return;
     this.#writtenAt = clock.monotonic();
     try {
-      await table.update(this.#write(clock.now()), { withinMs: longestTryMs });
+      await this.#core.update(this.#write(clock.now()), { withinMs: longestRegistrationMs });
     } catch (error) {
       this.#writtenAt = last;
       if (!isOperational(error)) throw error;
@@ -86,7 +88,7 @@ export class JobRegistration {
 
   #write(now: number): Write {
     const { job, schedule, timeZone } = this.#entry;
-    const expiry = timeToLive(now, this.#context.retentionMs);
+    const expiry = timeToLive(now, this.#keepForMs);
     const values = { ":schedule": schedule, ":ttl": expiry, ":ifTtl": expiry - freshMs / 1000 };
     const itemKey = leaseItemKey(registryKey, jobSortKeyPrefix + job);
     return timeZone === undefined
@@ -111,26 +113,26 @@ export function canBeRegistered(job: string): boolean {
  * ```
  */
 export async function registeredJobs(client: LeaseClient): Promise<RegisteredJob[]> {
-  const { context } = internalsOf(client);
+  const core = coreOf(client);
   const keyCondition = `#${partitionKey} = :key AND begins_with(#${sortKey}, :prefix)`;
   const values = { ":key": registryKey, ":prefix": jobSortKeyPrefix };
-  const query: Omit<QueryRequest, "after"> = {
+  const asked: Omit<QueryRequest, "after"> = {
     keyCondition,
     names: namesIn(keyCondition),
     values,
     consistent: false,
   };
   const jobs: RegisteredJob[] = [];
-  for await (const { items } of pagesOf((after) => context.table.query({ ...query, ...after }))) {
+  for await (const { items } of pagesOf((after) => query(core, { ...asked, ...after }))) {
     for (const item of items) {
-      const entry = unlessUnreadable(() => entryIn(item), unreadableIn(context));
+      const entry = unlessUnreadable(() => registeredJobIn(item), unreadableIn(core));
       if (entry !== undefined) jobs.push(entry);
     }
   }
   return jobs;
 }
 
-function entryIn(item: Item): RegisteredJob {
+function registeredJobIn(item: Item): RegisteredJob {
   return {
     job: textIn(item, sortKey).slice(jobSortKeyPrefix.length),
     schedule: textIn(item, scheduleAttribute),

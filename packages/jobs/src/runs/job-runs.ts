@@ -1,19 +1,18 @@
 import type { LeaseClient } from "@leasehold/client";
 import {
-  Acquirer,
-  type ClientInternals,
+  type Core,
   check,
   checkKey,
   checkOptions,
   checkText,
+  checkWork,
+  coreOf,
   type HeldLease,
-  internalsOf,
   isWhole,
   Lease,
   LeaseLostError,
   LeaseUnavailableError,
   limits,
-  type ProtocolContext,
   readable,
   SlotDoneError,
   SlotNotDueError,
@@ -21,7 +20,7 @@ import {
   traceNow,
 } from "@leasehold/client/internal";
 import { type TraceOptions, traceRules } from "../trace.ts";
-import { Attempt, type Finished } from "./attempt.ts";
+import { type Finished, RunAttempt } from "./attempt.ts";
 import { AttemptGate, type SlotCall } from "./attempt-gate.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
 import { canBeRegistered, JobRegistration } from "./job-registry.ts";
@@ -45,7 +44,7 @@ import {
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
 import { RunForm } from "./run-form.ts";
-import { pageSize, RunHistory } from "./run-history.ts";
+import { RunHistory, runPageSize } from "./run-history.ts";
 import { runItemKey, runLimits, runSortKeyPrefix } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
@@ -75,8 +74,9 @@ import { checkSlotTime, type Slot } from "./slots.ts";
  */
 export class JobRuns {
   readonly job: string;
-  readonly #client: ClientInternals;
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
+  /** How long the item of a run is kept after its last write. */
+  readonly #keepForMs: number;
   readonly #terms: JobRunsTerms;
   readonly #gate: AttemptGate;
   readonly #history: RunHistory;
@@ -85,17 +85,16 @@ export class JobRuns {
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
     this.job = checkKey(job);
-    this.#client = internalsOf(client);
-    this.#terms = checkJobRunsOptions(options, this.#client);
-    const { context } = this.#client;
-    const retentionMs = this.#terms.keepForMs + forgettingMarginMs;
-    this.#context = { ...context, retentionMs };
-    this.#gate = new AttemptGate(new Acquirer(this.#context));
-    this.#history = new RunHistory(context, this.job, this.#terms);
+    const core = coreOf(client);
+    this.#core = core;
+    this.#terms = checkJobRunsOptions(options, core);
+    this.#keepForMs = this.#terms.keepForMs + forgettingMarginMs;
+    this.#gate = new AttemptGate(core);
+    this.#history = new RunHistory(core, this.job, this.#terms);
     const { schedule } = this.#terms;
     const isRegistered = schedule !== undefined && canBeRegistered(this.job);
     this.#registration = isRegistered
-      ? new JobRegistration(this.#context, { job: this.job, ...schedule })
+      ? new JobRegistration(core, this.#keepForMs, { job: this.job, ...schedule })
       : undefined;
   }
 
@@ -145,14 +144,13 @@ export class JobRuns {
     const at = this.#checkSlot(slot);
     if (remark !== undefined) checkText("remark", remark, runLimits.remarkBytes);
     const { by } = checkOptions(options, traceRules);
-    const { clock, retentionMs } = this.#context;
-    const now = clock.now();
-    const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
-    const { owner = this.#client.owner } = this.#terms;
-    const { context } = this.#client;
+    const core = this.#core;
+    const now = core.clock.now();
+    const ttl = timeToLive(Math.max(now, Date.parse(at)), this.#keepForMs);
+    const { owner = core.owner } = this.#terms;
     const what = { key: this.job, sortKey: runSortKeyPrefix + at, action: "skip", reason: remark } as const;
-    const trace = by === undefined ? undefined : traceNow(context, { ...what, by });
-    await skipSlot(context, { job: this.job, slot: at, owner, remark, now, ttl }, trace);
+    const trace = by === undefined ? undefined : traceNow(core, { ...what, by });
+    await skipSlot(core, { job: this.job, slot: at, owner, remark, now, ttl }, trace);
   }
 
   /**
@@ -182,7 +180,7 @@ export class JobRuns {
     check(isWhole(attempt), "run.attempt", attempt, "the number of the latest attempt, as the run was read");
     check(endedAt === undefined || isWhole(endedAt), "run.endedAt", endedAt, "the time as the run was read");
     checkText("remark", remark, runLimits.remarkBytes);
-    return await takeBackRun(this.#client.context, { job: this.job, slot, attempt, endedAt, remark });
+    return await takeBackRun(this.#core, { job: this.job, slot, attempt, endedAt, remark });
   }
 
   /** Reads a run; undefined when the slot was neither begun nor skipped, or is not kept any more. 1 consistent read. */
@@ -207,7 +205,7 @@ export class JobRuns {
   async *runs(query: RunQuery = {}): AsyncGenerator<JobRun, void, undefined> {
     const { states, limit, ...range } = checkRunQuery(query);
     let left = limit;
-    for await (const run of this.#history.walk(range, states ? pageSize : limit, false)) {
+    for await (const run of this.#history.walk(range, states ? runPageSize : limit, false)) {
       if (states !== undefined && !states.includes(run.state)) continue;
       yield run;
       left -= 1;
@@ -229,7 +227,7 @@ export class JobRuns {
    * ```
    */
   missed(query: MissedQuery): AsyncGenerator<MissedSlot, void, undefined> {
-    const range = checkMissedQuery(query, this.#context.clock.now());
+    const range = checkMissedQuery(query, this.#core.clock.now());
     this.#history.checkKept("since", range.since);
     return this.#missed(range);
   }
@@ -253,9 +251,9 @@ export class JobRuns {
   async #run<T>(slot: string, work: RunWork<T>, options: RunOptions): Promise<Finished<T>> {
     checkWork(work);
     const { job } = this;
-    const terms = checkRunOptions(options, this.#terms, this.#client);
+    const terms = checkRunOptions(options, this.#terms, this.#core);
     this.#checkDue(slot);
-    const rules = { maxAttempts: this.#terms.maxAttempts, keepForMs: this.#context.retentionMs };
+    const rules = { maxAttempts: this.#terms.maxAttempts, keepForMs: this.#keepForMs };
     const formOf = (): RunForm => new RunForm(job, slot, rules);
     const { sk: sortKey } = runItemKey(job, slot);
     const call = { ...terms, key: job, sortKey, data: undefined, slot, resumes: terms.reentrant, formOf };
@@ -266,13 +264,13 @@ export class JobRuns {
     const { job } = this;
     const form = held.form as RunForm;
     if (form.isGivenUp) throw new LeaseLostError(job, "released");
-    const lease = new Lease(this.#context, held, this.#client.format, slot);
-    const { clock } = this.#context;
+    const lease = new Lease(held, slot);
+    const { clock } = this.#core;
     const { describeError } = this.#terms;
     const registered = this.#registration?.keep();
     // Ignored: it is awaited below, and the run's own outcome comes first.
     registered?.catch(() => {});
-    const finished = await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(
+    const finished = await new RunAttempt({ job, slot, lease, form, signal, clock, describeError }).perform(
       work,
     );
     await registered;
@@ -282,7 +280,7 @@ export class JobRuns {
   async *#missed(range: MissedRange): AsyncGenerator<MissedSlot, void, undefined> {
     if (range.since >= range.until) return;
     const { since, until } = range;
-    const runs = this.#history.walk({ since, until, descending: false }, pageSize, true);
+    const runs = this.#history.walk({ since, until, descending: false }, runPageSize, true);
     yield* missedAmong(slotsOf(range), runs);
   }
 
@@ -291,7 +289,7 @@ export class JobRuns {
    * clocks.
    */
   #checkDue(slot: string): void {
-    const dueInMs = Date.parse(slot) - this.#context.clock.now();
+    const dueInMs = Date.parse(slot) - this.#core.clock.now();
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(this.job, slot, dueInMs);
   }
 
@@ -305,10 +303,6 @@ export class JobRuns {
 
 /** Items are kept this much longer than promised: clocks may differ, and requests may arrive late. */
 const forgettingMarginMs = 60 * 60 * 1000;
-
-function checkWork(work: unknown): void {
-  check(typeof work === "function", "work", work, "a function of the run");
-}
 
 /** Gives undefined when another caller runs, has run or has skipped the slot. */
 function unlessTaken(error: unknown): undefined {

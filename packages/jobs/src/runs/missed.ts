@@ -59,13 +59,13 @@ export interface MissedRange {
 /** Validates a query. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
   const given = checkOptions(query, missedRules, "query", ["since"]);
-  const schedule = checkSchedule(given.schedule);
+  const schedule = readSchedule(given.schedule);
   const until = given.until as string | undefined;
   const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
   return { schedule, since: given.since as string, until: new Date(upTo).toISOString() };
 }
 
-function checkSchedule(schedule: unknown): Schedule {
+function readSchedule(schedule: unknown): Schedule {
   if (typeof schedule === "string") return checkExpression(schedule);
   const allowed =
     "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";

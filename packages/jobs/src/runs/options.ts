@@ -6,7 +6,7 @@ import type { Lease, RetryStrategy } from "@leasehold/client";
 import {
   type AcquisitionTerms,
   aFunction,
-  type ClientInternals,
+  type Core,
   check,
   checkAcquireOptions,
   checkOptions,
@@ -163,10 +163,7 @@ function areStates(value: unknown): boolean {
 }
 
 /** Validates the options of `JobRuns`. */
-export function checkJobRunsOptions(
-  options: JobRunsOptions,
-  { owner, times }: ClientInternals,
-): JobRunsTerms {
+export function checkJobRunsOptions(options: JobRunsOptions, { owner, times }: Core): JobRunsTerms {
   const given = checkOptions(options, jobRunsRules);
   const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = given;
   const lease = {
@@ -179,12 +176,12 @@ export function checkJobRunsOptions(
     keepForMs,
     describeError,
     acquisition: checkAcquireOptions(lease, true, owner, times),
-    schedule: checkSchedule(given),
+    schedule: checkJobSchedule(given),
     owner: given.owner,
   };
 }
 
-function checkSchedule({ schedule, timeZone }: JobRunsOptions): JobRunsTerms["schedule"] {
+function checkJobSchedule({ schedule, timeZone }: JobRunsOptions): JobRunsTerms["schedule"] {
   check(timeZone === undefined || schedule !== undefined, "timeZone", timeZone, "nothing without schedule");
   if (schedule === undefined) return undefined;
   checkText("schedule", schedule, longestSchedule);
@@ -196,7 +193,7 @@ function checkSchedule({ schedule, timeZone }: JobRunsOptions): JobRunsTerms["sc
 export function checkRunOptions(
   options: RunOptions,
   { acquisition, owner: defaultOwner }: JobRunsTerms,
-  client: ClientInternals,
+  client: Core,
 ): AcquisitionTerms {
   const own = checkOptions(options, runRules);
   const isOwners = own.owner === undefined && defaultOwner !== undefined;

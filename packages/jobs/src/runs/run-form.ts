@@ -17,7 +17,7 @@ import {
   claim,
   givesRunUp,
   keepForSlot,
-  type Outcome,
+  type RunOutcome,
   recordOutcome,
   report,
 } from "./expressions.ts";
@@ -32,7 +32,10 @@ import { runAttributeNames, runItemKey } from "./schema.ts";
 export class RunForm extends LockForm {
   /** JSON text of the latest report that no renewal has written yet. */
   progress: string | undefined;
-  outcome: Omit<Outcome, "progress"> | undefined;
+  outcome: Omit<RunOutcome, "progress"> | undefined;
+  readonly retentionMs: number;
+  /** An attempt is one call's own: another call of its owner takes it over, or waits. */
+  readonly shareKey = false;
   readonly #slot: string;
   readonly #rules: RunRules;
   #attempt = 0;
@@ -42,6 +45,7 @@ export class RunForm extends LockForm {
     super(job, runItemKey(job, slot).sk);
     this.#slot = slot;
     this.#rules = rules;
+    this.retentionMs = rules.keepForMs;
   }
 
   /** The number of the attempt; known when its lease is held. */

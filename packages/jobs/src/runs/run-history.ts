@@ -1,7 +1,8 @@
 import {
+  type Core,
   check,
   type ItemKey,
-  type ProtocolContext,
+  query,
   unlessUnreadable,
   unreadableIn,
 } from "@leasehold/client/internal";
@@ -12,12 +13,12 @@ import { runItemKey } from "./schema.ts";
 
 /** Reads a job's runs. A slot older than `keepForMs` is refused: the table may have forgotten that it has run. */
 export class RunHistory {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #job: string;
   readonly #terms: JobRunsTerms;
 
-  constructor(context: ProtocolContext, job: string, terms: JobRunsTerms) {
-    this.#context = context;
+  constructor(core: Core, job: string, terms: JobRunsTerms) {
+    this.#core = core;
     this.#job = job;
     this.#terms = terms;
   }
@@ -25,7 +26,7 @@ export class RunHistory {
   /** Reads one run: 1 consistent read. */
   async get(slot: string): Promise<JobRun | undefined> {
     const request = { key: runItemKey(this.#job, slot), consistent: true };
-    const item = await this.#context.table.get(request);
+    const item = await this.#core.get(request);
     return readRun(item, this.#readContext());
   }
 
@@ -37,15 +38,15 @@ export class RunHistory {
   ): AsyncGenerator<JobRun, void, undefined> {
     const range = { job: this.#job, ...bounds };
     const { descending } = range;
-    const request = { ...runsIn(range), descending, limit: Math.min(limit, pageSize), consistent };
+    const request = { ...runsIn(range), descending, limit: Math.min(limit, runPageSize), consistent };
     let after: ItemKey | undefined;
     do {
       const asked = after === undefined ? request : { ...request, after };
-      const page = await this.#context.table.query(asked);
+      const page = await query(this.#core, asked);
       const context = this.#readContext();
       for (const item of page.items) {
         if (isBeyond(range, item)) return;
-        const run = unlessUnreadable(() => readRun(item, context), unreadableIn(this.#context));
+        const run = unlessUnreadable(() => readRun(item, context), unreadableIn(this.#core));
         if (run !== undefined) yield run;
       }
       after = page.next;
@@ -54,7 +55,7 @@ export class RunHistory {
 
   /** The earliest slot that is certainly remembered if it was run, in epoch milliseconds. */
   keptSince(): number {
-    return this.#context.clock.now() - this.#terms.keepForMs;
+    return this.#core.clock.now() - this.#terms.keepForMs;
   }
 
   /** Refuses a slot that may have run and been forgotten. */
@@ -65,10 +66,10 @@ export class RunHistory {
   }
 
   #readContext(): ReadContext {
-    const { detector } = this.#context;
+    const { detector } = this.#core;
     return { detector, maxAttempts: this.#terms.maxAttempts };
   }
 }
 
 /** One request reads at most this many runs. */
-export const pageSize = 250;
+export const runPageSize = 250;

@@ -68,7 +68,7 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
   if (item === undefined) return undefined;
   const attempt = optionalWholeIn(item, runAttributeNames.attempt) ?? 0;
   const record = readRecord(item);
-  const state = stateOf(item, context);
+  const state = runStateOf(item, context);
   // A claim that was given up before it took effect leaves only its revoked token.
   if (attempt === 0 && state !== "skipped") return undefined;
   const isOpen = state === "failed" || state === "lost";
@@ -90,7 +90,7 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
   };
 }
 
-function stateOf(item: Item, { detector }: ReadContext): RunState {
+function runStateOf(item: Item, { detector }: ReadContext): RunState {
   const record = readRecord(item);
   if (record !== undefined) return detector.judge(record).reason === undefined ? "running" : "lost";
   const state = item[runAttributeNames.state];

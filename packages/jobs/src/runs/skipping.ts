@@ -4,14 +4,15 @@
  */
 import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
+  type Core,
   LeaseUnavailableError,
   lastDoneSlot,
-  type ProtocolContext,
   readRecord,
   SlotDoneError,
+  transact,
   type Write,
 } from "@leasehold/client/internal";
-import { type RunTakenBack, type Skip, skip, takeBack } from "./expressions.ts";
+import { type RunTakenBack, type Skip, skip, takeBackWrite } from "./expressions.ts";
 import { runAttributeNames } from "./schema.ts";
 
 /**
@@ -20,22 +21,18 @@ import { runAttributeNames } from "./schema.ts";
  * A slot that is already skipped stays as it is, so a repeated skip succeeds. Rejects with SlotDoneError when the
  * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
-export async function skipSlot(
-  context: ProtocolContext,
-  request: Skip,
-  trace: Write | undefined,
-): Promise<void> {
-  const { detector, table } = context;
-  const send = async (write: Write): Promise<Answer> => {
-    if (trace === undefined) return await table.update(write);
-    const { applied, refusals } = await table.transact([write, trace]);
+export async function skipSlot(core: Core, request: Skip, trace: Write | undefined): Promise<void> {
+  const { detector } = core;
+  const send = async (write: Write): Promise<SkipAnswer> => {
+    if (trace === undefined) return await core.update(write);
+    const { applied, refusals } = await transact(core, [write, trace]);
     return { applied, item: refusals[0]?.item };
   };
   const first = await send(skip(request, undefined));
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
-  const verdict = seen && detector.judge(seen);
-  if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);
+  const expiry = seen && detector.judge(seen);
+  if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);
 
   const second = await send(skip(request, seen));
   if (isSkipped(second, request)) return;
@@ -43,9 +40,9 @@ export async function skipSlot(
   throw unavailable(request, now, now ? detector.judge(now).claimableInMs : 0);
 }
 
-type Answer = Pick<UpdateResult, "applied" | "item">;
+type SkipAnswer = Pick<UpdateResult, "applied" | "item">;
 
-function isSkipped({ applied, item }: Answer, { job, slot }: Skip): boolean {
+function isSkipped({ applied, item }: SkipAnswer, { job, slot }: Skip): boolean {
   if (applied || item?.[runAttributeNames.state] === "skipped") return true;
   const done = lastDoneSlot(item);
   if (done !== undefined) throw new SlotDoneError(job, slot, done);
@@ -64,8 +61,8 @@ function unavailable(
  * Opens a slot that is done, if it is unchanged: 1 request. Resolves to whether the slot is open, also when an
  * earlier copy of this request has opened it.
  */
-export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
-  const { applied, item } = await context.table.update(takeBack(request));
+export async function takeBackRun(core: Core, request: RunTakenBack): Promise<boolean> {
+  const { applied, item } = await core.update(takeBackWrite(request));
   if (applied) return true;
   const isAsSeen = Number(item?.[runAttributeNames.attempt] ?? 0) === request.attempt;
   return item !== undefined && isAsSeen && readRecord(item) === undefined && lastDoneSlot(item) === undefined;

@@ -4,8 +4,9 @@
  */
 import { monthOf } from "./cron-days.ts";
 import type { CronFields } from "./cron-fields.ts";
+import { dayMs } from "./time-zone.ts";
 
-const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000];
+const [minuteMs, hourMs] = [60_000, 3_600_000];
 
 /** Gives the first time in UTC after a given one that the fields name; undefined when there is none. */
 export function nextInCalendar(fields: CronFields, afterMs: number): number | undefined {

@@ -127,10 +127,10 @@ function listed(text: string, field: Field): readonly number[] {
 
 function valuesOf(part: string, field: Field): number[] {
   const [range = "", stepText, ...rest] = part.split("/");
-  if (rest.length > 0 || (stepText !== undefined && !field.steps)) refuse(part, field);
+  if (rest.length > 0 || (stepText !== undefined && !field.steps)) refuseField(part, field);
   const step = stepText === undefined ? 1 : stepOf(stepText, field);
-  const [from, to] = boundsOf(range, stepText !== undefined, field);
-  if (from > to && !field.wraps) refuse(part, field);
+  const [from, to] = rangeOf(range, stepText !== undefined, field);
+  if (from > to && !field.wraps) refuseField(part, field);
   const span = field.max - field.min + 1;
   const end = from > to ? to + span : to;
   const values: number[] = [];
@@ -138,10 +138,10 @@ function valuesOf(part: string, field: Field): number[] {
   return values;
 }
 
-function boundsOf(range: string, isStepped: boolean, field: Field): [from: number, to: number] {
+function rangeOf(range: string, isStepped: boolean, field: Field): [from: number, to: number] {
   if (range === "*") return [field.min, field.max];
   const [from = "", to, ...rest] = range.split("-");
-  if (rest.length > 0) refuse(range, field);
+  if (rest.length > 0) refuseField(range, field);
   const first = number(from, field);
   if (to !== undefined) return [first, number(to, field)];
   return [first, isStepped ? field.max : first];
@@ -157,11 +157,11 @@ function number(text: string, field: Field): number {
   const named = field.names?.indexOf(text) ?? -1;
   if (named !== -1) return named + field.min;
   const value = Number(text);
-  if (!/^\d+$/.test(text) || value < field.min || value > field.max) refuse(text, field);
+  if (!/^\d+$/.test(text) || value < field.min || value > field.max) refuseField(text, field);
   return value;
 }
 
-function refuse(text: string, { name, min, max, names, steps }: Field): never {
+function refuseField(text: string, { name, min, max, names, steps }: Field): never {
   const words = names ? ` or ${names[0]}-${names.at(-1)}` : "";
   const forms = steps ? "lists, ranges and steps" : "lists and ranges";
   throw new CronFieldError(

@@ -54,7 +54,7 @@ function unixHint(fields: readonly string[]): string | undefined {
 
 /** Reads six or seven fields, of which the first is seconds. */
 function secondsHint([secondsText = "", ...rest]: readonly string[]): string | undefined {
-  const seconds = readable(() => secondsOf(secondsText));
+  const seconds = unlessRefused(() => secondsOf(secondsText));
   const written = cronText(rest.length === 5 ? [...rest, "*"] : rest, unixWeekdays);
   if (seconds === undefined || written === undefined) return undefined;
   const start = "if its first field is seconds, as in Quartz and Spring,";
@@ -76,7 +76,7 @@ function cronText(fields: readonly string[], weekdays = (text: string): string =
   const written = (days: string, ofWeek: string): string | undefined => {
     const text = [minutes, hours, days, month, ofWeek, year].join(" ");
     const note = /^\d|[-,]\d/.test(ofWeek) ? ", where weekdays count from 1 for Sunday" : "";
-    return readable(() => cronFields(text)) && `cron(${text})${note}`;
+    return unlessRefused(() => cronFields(text)) && `cron(${text})${note}`;
   };
   if (dayOfMonth === "?" || dayOfWeek === "?") {
     return written(dayOfMonth, dayOfWeek) ?? written(dayOfMonth, weekdays(dayOfWeek));
@@ -104,7 +104,7 @@ function namedWeekdays(part: string): string {
 }
 
 /** Gives what a text is read as; undefined when it is refused. */
-function readable<Value>(read: () => Value): Value | undefined {
+function unlessRefused<Value>(read: () => Value): Value | undefined {
   try {
     return read();
   } catch (error) {

@@ -7,7 +7,7 @@ import { nextInCalendar } from "./cron-calendar.ts";
 import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
 import { cronHint } from "./cron-hint.ts";
 import { InvalidScheduleError } from "./errors.ts";
-import { TimeZone } from "./time-zone.ts";
+import { dayMs, TimeZone } from "./time-zone.ts";
 
 /** The times when a schedule fires. */
 export interface ScheduleTimes {
@@ -27,7 +27,7 @@ export interface ScheduleExpressionOptions {
 const validDate: Rule<Date> = rule("a valid Date", (value) => {
   return value instanceof Date && !Number.isNaN(value.getTime());
 });
-const rules: Rules<ScheduleExpressionOptions> = {
+const scheduleRules: Rules<ScheduleExpressionOptions> = {
   timeZone: rule("an IANA name such as Europe/Berlin", (value) => typeof value === "string"),
   start: validDate,
 };
@@ -35,7 +35,6 @@ const rules: Rules<ScheduleExpressionOptions> = {
 /** A Date reaches this many days from the epoch, in both directions. */
 const longestDays = 100_000_000;
 
-const dayMs = 86_400_000;
 const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: dayMs };
 
 /**
@@ -58,7 +57,7 @@ export function parseScheduleExpression(
   options: ScheduleExpressionOptions = {},
 ): ScheduleTimes {
   check(typeof expression === "string", "expression", expression, "a text such as rate(5 minutes)");
-  const { timeZone: zoneName = "UTC", start = new Date(0) } = checkOptions(options, rules);
+  const { timeZone: zoneName = "UTC", start = new Date(0) } = checkOptions(options, scheduleRules);
   const [, kind, body = ""] = /^\s*(rate|cron|at)\(([^()]*)\)\s*$/.exec(expression) ?? [];
   const zone = timeZone(expression, zoneName);
   switch (kind) {
@@ -93,7 +92,7 @@ function rate(expression: string, body: string, start: Date): ScheduleTimes {
 }
 
 function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
-  const fields = checked(expression, body);
+  const fields = checkedCronFields(expression, body);
   return {
     kind: "cron",
     next(after) {
@@ -115,7 +114,7 @@ function timeOf(after: unknown): number {
   return readable("after", after, () => validDate("after", after)).getTime();
 }
 
-function checked(expression: string, body: string): CronFields {
+function checkedCronFields(expression: string, body: string): CronFields {
   try {
     return cronFields(body);
   } catch (error) {

@@ -1,3 +1,5 @@
+export const dayMs = 86_400_000;
+
 /**
  * Converts between instants and the wall time of a time zone. A wall time is given as epoch milliseconds, as if it
  * were in UTC, so that a calendar in UTC can work with it.
@@ -47,5 +49,3 @@ export class TimeZone {
     return this.wallTime(wholeSeconds) - wholeSeconds;
   }
 }
-
-const dayMs = 86_400_000;

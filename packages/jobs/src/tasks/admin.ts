@@ -3,7 +3,9 @@ import {
   type ItemKey,
   LeaseServiceError,
   lastReleasedToken,
+  query,
   traceNow,
+  transact,
   unlessUnreadable,
   unreadableIn,
   type Write,
@@ -12,7 +14,14 @@ import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask } from "./ended.ts";
 import { cancelTask, itemsUnder, requeueTask, unknownTask } from "./expressions.ts";
 import type { checkRequeueAllOptions, RequeueTerms } from "./options.ts";
-import { fenceOf, isRequeueable, readTask, stateOf, type TaskRecord, type TaskState } from "./record.ts";
+import {
+  isRequeueable,
+  readTask,
+  type TaskRecord,
+  type TaskState,
+  taskFenceOf,
+  taskStateOf,
+} from "./record.ts";
 import { endedTaskKey, endedTaskPrefix, openTaskKey, openTaskPrefix, taskAttributeNames } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 
@@ -31,22 +40,24 @@ export class TaskAdmin {
     if (item !== undefined) return item;
     // The task may have moved between the two reads, and back: this looks at both items at one moment.
     const check = unknownTask({ set, id });
-    const { refusals } = await callWithRetry(this.#context, (table) => table.transact(check));
+    const { core } = this.#context;
+    const { refusals } = await callWithRetry(core, () => transact(core, check));
     return refusals.find((refusal) => refusal !== undefined)?.item;
   }
 
   async cancel(id: string, remark: string | undefined, by: string | undefined): Promise<boolean> {
     const context = this.#context;
-    const token = context.randomness.token();
+    const { core } = context;
+    const token = core.randomness.token();
     for (let tries = 0; tries < mostCancelTries; tries += 1) {
       const item = await this.find(id);
-      if (item === undefined || stateOf(item) !== "waiting")
-        return item !== undefined && stateOf(item) === "cancelled";
+      if (item === undefined || taskStateOf(item) !== "waiting")
+        return item !== undefined && taskStateOf(item) === "cancelled";
       const text = remark ?? String(item[taskAttributeNames.remark]);
       const ended = endedTask(context, item, undefined, "cancelled", text, token);
       const trace = this.#traceOf("cancel", id, { by, reason: remark });
-      const writes = [...cancelTask(ended, fenceOf(item)), ...trace];
-      const result = await callWithRetry(context, (table) => table.transact(writes));
+      const writes = [...cancelTask(ended, taskFenceOf(item)), ...trace];
+      const result = await callWithRetry(core, () => transact(core, writes));
       if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
     }
     throw new LeaseServiceError(
@@ -59,7 +70,7 @@ export class TaskAdmin {
   async requeue(id: string, terms: RequeueTerms): Promise<boolean> {
     const item = await this.#get(endedTaskKey(this.#context.set, id));
     return (
-      item !== undefined && isRequeueable(stateOf(item)) && (await this.#requeueSome([item], terms)) === 1
+      item !== undefined && isRequeueable(taskStateOf(item)) && (await this.#requeueSome([item], terms)) === 1
     );
   }
 
@@ -93,7 +104,7 @@ export class TaskAdmin {
    */
   async #requeueSome(items: readonly Item[], given: RequeueTerms): Promise<number> {
     const context = this.#context;
-    const { set, terms } = context;
+    const { core, set, terms } = context;
     const { maxAttempts, delayMs, by } = given;
     const writesPerTask = by === undefined ? 2 : 3;
     let left = items;
@@ -107,13 +118,13 @@ export class TaskAdmin {
           payload: String(item[taskAttributeNames.payload]),
           maxAttempts: maxAttempts ?? task.maxAttempts,
           delayMs,
-          seenFence: fenceOf(item) ?? 0,
-          now: context.clock.now(),
+          seenFence: taskFenceOf(item) ?? 0,
+          now: core.clock.now(),
           keepForMs: terms.keepForMs,
         });
         return [...requeueing, ...this.#traceOf("requeue", task.id, given)];
       });
-      const { applied, refusals } = await callWithRetry(context, (table) => table.transact(writes));
+      const { applied, refusals } = await callWithRetry(core, () => transact(core, writes));
       if (applied) return requeued + left.length;
       const refusalsOf = (index: number) =>
         [refusals[writesPerTask * index], refusals[writesPerTask * index + 1]] as const;
@@ -135,7 +146,7 @@ export class TaskAdmin {
   ): readonly Write[] {
     const context = this.#context;
     const what = { key: context.set, sortKey: endedTaskPrefix + id, action, reason };
-    return by === undefined ? [] : [traceNow(context, { ...what, by })];
+    return by === undefined ? [] : [traceNow(context.core, { ...what, by })];
   }
 
   async *list(state: TaskState | undefined): AsyncGenerator<TaskRecord, void, undefined> {
@@ -155,13 +166,13 @@ export class TaskAdmin {
     consistent: boolean,
   ): AsyncGenerator<{ readonly item: Item; readonly task: TaskRecord }, void, undefined> {
     const context = this.#context;
-    const { set } = context;
+    const { core, set } = context;
     let after: ItemKey | undefined;
     do {
       const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
-      const page = await context.table.query(request);
+      const page = await query(core, request);
       for (const item of page.items) {
-        const task = unlessUnreadable(() => readTask(item), unreadableIn(context));
+        const task = unlessUnreadable(() => readTask(item), unreadableIn(core));
         if (task !== undefined) yield { item, task };
       }
       after = page.next;
@@ -169,7 +180,7 @@ export class TaskAdmin {
   }
 
   #get(key: ItemKey): Promise<Item | undefined> {
-    return this.#context.table.get({ key, consistent: true });
+    return this.#context.core.get({ key, consistent: true });
   }
 }
 

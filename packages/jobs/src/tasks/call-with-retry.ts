@@ -1,10 +1,4 @@
-import {
-  mayPass,
-  type ProtocolContext,
-  retryPauses,
-  sleep,
-  type TimedStore,
-} from "@leasehold/client/internal";
+import { type Core, mayPass, retryPauses, sleep } from "@leasehold/client/internal";
 
 /** Each of these tries is several requests of the SDK. */
 const mostTries = 3;
@@ -15,17 +9,14 @@ const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as co
  *
  * The call has to recognise the effect of its own earlier copy.
  */
-export async function callWithRetry<T>(
-  context: ProtocolContext,
-  call: (table: TimedStore) => Promise<T>,
-): Promise<T> {
-  const nextPauseMs = retryPauses(context, delays);
+export async function callWithRetry<T>(core: Core, call: () => Promise<T>): Promise<T> {
+  const nextPauseMs = retryPauses(core, delays);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await call(context.table);
+      return await call();
     } catch (error) {
       if (!mayPass(error) || attempt >= mostTries) throw error;
-      await sleep(context.clock, nextPauseMs());
+      await sleep(core.clock, nextPauseMs());
     }
   }
 }

@@ -1,20 +1,22 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import {
-  AcquireAttempt,
+  Attempt,
   announceGrant,
   type Granted,
+  HeldLease,
+  keepAlive,
   lastReleasedToken,
   type Refused,
+  sortKeyOf,
+  transact,
 } from "@leasehold/client/internal";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { parkTask } from "./expressions.ts";
-import { HeldClaim } from "./held-claim.ts";
-import { dueAtOf, fenceOf } from "./record.ts";
+import { dueAtOf, taskFenceOf } from "./record.ts";
 import { taskIdOf } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
-import { sortKeyOf } from "./task-finder.ts";
 import { TaskForm } from "./task-form.ts";
 
 /**
@@ -26,16 +28,16 @@ import { TaskForm } from "./task-form.ts";
 export class ClaimAttempt {
   readonly #context: TaskContext;
   readonly #form: TaskForm;
-  readonly #attempt: AcquireAttempt;
+  readonly #attempt: Attempt;
 
   constructor(context: TaskContext, item: Item) {
-    const { set, terms } = context;
+    const { core, set, terms } = context;
     const sortKey = sortKeyOf(item);
-    const { owner, leaseDurationMs } = terms;
+    const { owner, leaseDurationMs, keepForMs } = terms;
     const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };
     this.#context = context;
-    this.#form = new TaskForm({ set, id: taskIdOf(sortKey) }, item);
-    this.#attempt = new AcquireAttempt(context, this.#form, {
+    this.#form = new TaskForm({ set, id: taskIdOf(sortKey) }, item, keepForMs);
+    this.#attempt = new Attempt(core, this.#form, {
       key: set,
       sortKey,
       owner,
@@ -45,7 +47,7 @@ export class ClaimAttempt {
   }
 
   async run(): Promise<Task | NotClaimed> {
-    const startedAt = this.#context.clock.monotonic();
+    const startedAt = this.#context.core.clock.monotonic();
     let outcome: Granted | Refused | undefined;
     try {
       outcome = await this.#claim();
@@ -60,25 +62,25 @@ export class ClaimAttempt {
     const outcome = await this.#try();
     const { item } = outcome;
     if (outcome.granted || outcome.prospect.blocker !== undefined || item === undefined) return outcome;
-    if (fenceOf(item) === fenceOf(this.#form.seen) || isExhausted(item)) return outcome;
+    if (taskFenceOf(item) === taskFenceOf(this.#form.seen) || isExhausted(item)) return outcome;
     this.#form.seen = item;
     return await this.#try();
   }
 
   async #try(): Promise<Granted | Refused> {
     const withinMs = Number.POSITIVE_INFINITY;
-    return await callWithRetry(this.#context, () => this.#attempt.try({ withinMs }));
+    return await callWithRetry(this.#context.core, () => this.#attempt.try({ withinMs }));
   }
 
-  #begin({ record, belief, takeovers, item = {} }: Granted, startedAt: number): Task {
+  #begin(granted: Granted, startedAt: number): Task {
     const context = this.#context;
-    const { terms, acquirer, clock } = context;
-    const { leaseDurationMs, heartbeatMs } = terms;
-    const leaseTerms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
-    const claim = new HeldClaim(context, leaseTerms, belief);
-    acquirer.keepAlive(claim, heartbeatMs);
-    announceGrant(context, record, takeovers, clock.monotonic() - startedAt);
-    return new Task(context, claim, item);
+    const { core, terms } = context;
+    const { record, belief, item = {} } = granted;
+    const form = this.#form;
+    const claim = new HeldLease(core, form, { record, leaseDurationMs: terms.leaseDurationMs }, belief);
+    keepAlive(claim, terms.heartbeatMs);
+    announceGrant(core, form, granted, core.clock.monotonic() - startedAt);
+    return new Task(context, claim, form, item);
   }
 
   async #refused({ item, prospect }: Refused): Promise<NotClaimed> {
@@ -87,15 +89,16 @@ export class ClaimAttempt {
     if (claimableInMs > 0) return { isParked: false, claimableInMs };
     if (isExhausted(item)) return await this.#park(item, blocker);
     if (blocker !== undefined) return takenByAnother;
-    return { isParked: false, claimableInMs: dueAtOf(item) - this.#context.clock.now() };
+    return { isParked: false, claimableInMs: dueAtOf(item) - this.#context.core.clock.now() };
   }
 
   /** `lost` is the expired claim of the last worker; undefined when an operator has broken it. */
   async #park(item: Item, lost: LeaseRecord | undefined): Promise<NotClaimed> {
     const context = this.#context;
+    const { core } = context;
     const { token } = this.#attempt;
     const ended = endedTask(context, item, lost, "parked", lost ? lostRemark : brokenRemark, token);
-    const result = await callWithRetry(context, (table) => table.transact(parkTask(ended, lost)));
+    const result = await callWithRetry(core, () => transact(core, parkTask(ended, lost)));
     const isOurs = result.applied || lastReleasedToken(result.refusals[1]?.item) === token;
     return { ...takenByAnother, isParked: isOurs };
   }

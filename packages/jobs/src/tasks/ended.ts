@@ -1,7 +1,7 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
 import type { EndedTask } from "./expressions.ts";
-import { fenceOf } from "./record.ts";
+import { taskFenceOf } from "./record.ts";
 import { taskAttributeNames, taskIdOf } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 
@@ -12,14 +12,14 @@ export function isExhausted(item: Item): boolean {
 
 /** The item of an ended task, made from the open one. `record` is the last worker's claim, if there is one. */
 export function endedTask(
-  { set, terms, clock }: TaskContext,
+  { core, set, terms }: TaskContext,
   item: Item,
   record: LeaseRecord | undefined,
   state: EndedTask["state"],
   remark: string,
   token: string,
 ): EndedTask {
-  const now = clock.now();
+  const now = core.clock.now();
   return {
     set,
     id: taskIdOf(String(item[attributeNames.sortKey])),
@@ -31,7 +31,7 @@ export function endedTask(
     maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
     worker: record && { owner: record.owner, acquiredAt: record.acquiredAt },
     // A task that was never claimed gets its number from the time, as a first claim would give it.
-    fencingToken: fenceOf(item) ?? now,
+    fencingToken: taskFenceOf(item) ?? now,
     addedAt: Number(item[taskAttributeNames.addedAt]),
     now,
     keepForMs: terms.keepForMs,

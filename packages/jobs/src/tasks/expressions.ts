@@ -58,7 +58,7 @@ import {
 import { endedTaskKey, openTaskKey } from "./schema.ts";
 
 const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
-const open: Part = { when: "attribute_exists(#maxAttempts)" };
+const taskOpen: Part = { when: "attribute_exists(#maxAttempts)" };
 const notEnded: Part = { when: "attribute_not_exists(#state)" };
 const attemptCounted: Part = {
   set: "#attempts = if_not_exists(#attempts, :zero) + :one",
@@ -79,9 +79,9 @@ const isUnknown = say(notOpen);
 const hasNotEnded = say(notEnded);
 /** The fencing token of a claim whose answer was lost is not known, and no caller uses that claim. */
 const takesClaimBack = say(letGo, endKept, noHolder, noWishes, attemptUncounted, mineByToken);
-const revokesClaim = say(tokenRevoked, open);
+const revokesClaim = say(tokenRevoked, taskOpen);
 const isMine = say(mine);
-const waitsUnchanged = say(free, open);
+const waitsUnchanged = say(free, taskOpen);
 const claimGone = say(free, noAttemptLeft);
 const isAsJudged = say(asJudged, noAttemptLeft);
 const endsTask = say(notEnded, {
@@ -140,20 +140,20 @@ export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
  * task is refused.
  */
 export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Write {
-  return notGrantedSince(counted(acquire(leaseOf(task), grant)).and(dueNow), seenFence);
+  return notGrantedSince(countedClaim(acquire(claimAddress(task), grant)).and(dueNow), seenFence);
 }
 
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
 export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write {
-  return counted(takeOver(leaseOf(task), grant, judged));
+  return countedClaim(takeOver(claimAddress(task), grant, judged));
 }
 
-function leaseOf({ set, id }: TaskId): LeaseAddress {
+function claimAddress({ set, id }: TaskId): LeaseAddress {
   const { pk, sk } = openTaskKey(set, id);
   return { key: pk, sortKey: sk };
 }
 
-function counted(claim: Write): Write {
+function countedClaim(claim: Write): Write {
   return claim.and(attemptCounted, { ":zero": 0, ":one": 1 });
 }
 
@@ -202,7 +202,7 @@ export function takeBackClaim({
 
 function letWait(task: Return & ClaimProof): Write {
   const ending = { shown: task, now: task.now, retentionMs: task.keepForMs };
-  return release(leaseOf(task), { ...ending, slot: undefined, cooldown: undefined });
+  return release(claimAddress(task), { ...ending, slot: undefined, cooldown: undefined });
 }
 
 /** Revokes the token of a claim that has not taken effect: then it never does. */

@@ -5,7 +5,7 @@
 import {
   aFunction,
   type BackoffOptions,
-  type ClientInternals,
+  type Core,
   check,
   checkData,
   checkDuration,
@@ -162,12 +162,12 @@ const defaultKeepForMs = 30 * 24 * 60 * 60 * 1000;
 /** With a shorter time, a claim that is delayed that long could restart the fencing tokens. */
 const shortestKeepForMs = 60 * 60 * 1000;
 
-const attempts = countTo(taskLimits.attempts);
+const attemptCount = countTo(taskLimits.attempts);
 const anyTime = duration(0);
-const backoffRules: Rules<BackoffOptions> = { delayMs: anyTime, maxDelayMs: unchecked };
+const taskBackoffRules: Rules<BackoffOptions> = { delayMs: anyTime, maxDelayMs: unchecked };
 const setRules: Rules<TaskSetOptions> = {
-  maxAttempts: attempts,
-  backoff: (where, value) => checkOptions(value as BackoffOptions, backoffRules, where),
+  maxAttempts: attemptCount,
+  backoff: (where, value) => checkOptions(value as BackoffOptions, taskBackoffRules, where),
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
   maxRunMs: duration(1),
@@ -178,7 +178,7 @@ const setRules: Rules<TaskSetOptions> = {
 /** Validates a set's options. */
 export function checkTaskSetOptions(
   options: TaskSetOptions,
-  defaults: Pick<ClientInternals, "owner" | "times">,
+  defaults: Pick<Core, "owner" | "times">,
 ): TaskSetTerms {
   const { times } = defaults;
   const given = checkOptions(options, setRules);
@@ -259,7 +259,7 @@ export interface TaskTerms {
 const taskRules: Rules<TaskInput> = {
   id: text(taskLimits.idBytes),
   payload: unchecked,
-  maxAttempts: attempts,
+  maxAttempts: attemptCount,
   delayMs: anyTime,
 };
 
@@ -292,7 +292,7 @@ function checkPayload(where: string, payload: unknown): string {
 
 const requeueRules: Rules<RequeueOptions> = {
   ...traceRules,
-  maxAttempts: attempts,
+  maxAttempts: attemptCount,
   delayMs: anyTime,
   reason: text(taskLimits.remarkBytes),
 };

@@ -1,5 +1,5 @@
 import type { Randomness } from "@leasehold/client";
-import { pageSize, type TaskSnapshot } from "./task-finder.ts";
+import { type TaskSnapshot, taskPageSize } from "./task-finder.ts";
 
 /**
  * How long an idle worker waits between two looks at all open tasks: longer each time, and longer if a look costs more.
@@ -34,7 +34,7 @@ export class PollInterval {
     if (snapshot === this.#last) return;
     this.#last = snapshot;
     const longer = Math.min(2 ** this.#looksInVain, longestFactor);
-    const pages = Math.min(Math.ceil(snapshot.openTasks / pageSize), mostPages);
+    const pages = Math.min(Math.ceil(snapshot.openTasks / taskPageSize), mostPacedPages);
     this.#looksInVain += 1;
     const jitter = 0.75 + this.#randomness.fraction() / 2;
     this.#ms = this.#pollMs * Math.max(longer, pages) * jitter;
@@ -49,4 +49,4 @@ export class PollInterval {
 /** After each look that finds nothing the interval doubles, up to this many times the `pollMs`... */
 const longestFactor = 10;
 /** ...and beside many open tasks it has one `pollMs` for each page of them, up to this many. */
-const mostPages = 60;
+const mostPacedPages = 60;

@@ -72,12 +72,12 @@ export interface TaskRecord {
 
 /** Reads the item of an open or an ended task. Throws LeaseItemError. */
 export function readTask(item: Item): TaskRecord {
-  const state = stateOf(item);
+  const state = taskStateOf(item);
   const addedAt = timeIn(item, taskAttributeNames.addedAt);
   return {
     id: taskIdOf(textIn(item, attributeNames.sortKey)),
     state,
-    payload: payloadOf(item),
+    payload: taskPayloadOf(item),
     attempts: wholeIn(item, taskAttributeNames.attempts),
     maxAttempts: wholeIn(item, taskAttributeNames.maxAttempts),
     remark: textIn(item, taskAttributeNames.remark),
@@ -95,7 +95,7 @@ export function readTask(item: Item): TaskRecord {
 }
 
 /** The fencing token of a task's last claim; undefined when it has never been claimed. */
-export function fenceOf(item: Item): number | undefined {
+export function taskFenceOf(item: Item): number | undefined {
   return optionalWholeIn(item, attributeNames.fence);
 }
 
@@ -105,14 +105,14 @@ export function dueAtOf(item: Item): number {
 }
 
 /** Reads a task's state. */
-export function stateOf(item: Item): TaskState {
+export function taskStateOf(item: Item): TaskState {
   const ended = optionalWordIn(item, taskAttributeNames.state, taskStates);
   if (ended !== undefined) return ended;
   return item[attributeNames.token] === undefined ? "waiting" : "running";
 }
 
 /** An empty text means that there is no payload. */
-function payloadOf(item: Item): unknown {
+function taskPayloadOf(item: Item): unknown {
   const { payload } = taskAttributeNames;
   return optionalTextIn(item, payload) === "" ? undefined : jsonIn(item, payload);
 }

@@ -1,8 +1,9 @@
 import type { Item, QueryRequest, ScanPage } from "@leasehold/client";
 import {
-  attributeNames,
   type ItemKey,
+  query,
   readRecord,
+  sortKeyOf,
   unlessUnreadable,
   unreadableIn,
 } from "@leasehold/client/internal";
@@ -41,7 +42,7 @@ export class TaskFinder {
    * Gives the item of a task that may be claimable, and that is not among those tried already. 1 request or more,
    * unless an earlier page has left one.
    */
-  async next(tried: Tried, terms: FindTerms): Promise<{ readonly item: Item } | NothingFound> {
+  async next(tried: TriedTasks, terms: FindTerms): Promise<{ readonly item: Item } | NothingFound> {
     for (;;) {
       const item = this.#found.pop();
       if (item === undefined) {
@@ -63,7 +64,7 @@ export class TaskFinder {
     this.#upcoming.set(sortKey, at);
   }
 
-  async #look(tried: Tried, terms: FindTerms): Promise<NothingFound | undefined> {
+  async #look(tried: TriedTasks, terms: FindTerms): Promise<NothingFound | undefined> {
     const snapshot = this.#snapshot;
     const isYoung = snapshot !== undefined && this.#now() - snapshot.beganAt < terms.maxAgeMs;
     // There were open tasks, and none of them is left: the set may be drained by now.
@@ -77,14 +78,14 @@ export class TaskFinder {
     return undefined;
   }
 
-  #soonestInMs(tried: Tried): number {
+  #soonestInMs(tried: TriedTasks): number {
     return (this.#upcoming.soonest(tried)?.at ?? Number.POSITIVE_INFINITY) - this.#now();
   }
 
   /** Reads a task that should be due by now, and its neighbours. 1 request. */
-  async #lookAt(sortKey: string, tried: Tried): Promise<void> {
+  async #lookAt(sortKey: string, tried: TriedTasks): Promise<void> {
     const from = openTaskStartOf(sortKey);
-    const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: pageSize }, true);
+    const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: taskPageSize }, true);
     const open = this.#readable(page.items.filter(isOpen));
     const isAtEnd = page.next === undefined || open.length < page.items.length;
     this.#upcoming.forget(from, isAtEnd ? undefined : sortKeyOf(open.at(-1) ?? {}));
@@ -93,10 +94,11 @@ export class TaskFinder {
   }
 
   /** Reads page after page until a task can be claimed; then returns undefined. */
-  async #lookAtAll(tried: Tried, consistent: boolean): Promise<NothingFound | undefined> {
-    const { set, randomness } = this.#context;
+  async #lookAtAll(tried: TriedTasks, consistent: boolean): Promise<NothingFound | undefined> {
+    const { set, core } = this.#context;
+    const { randomness } = core;
     const beganAt = this.#now();
-    let limit = pageSize;
+    let limit = taskPageSize;
     this.#snapshot = undefined;
     if (!this.#isSmall) {
       const start = openTaskStart(randomness.fraction());
@@ -114,7 +116,7 @@ export class TaskFinder {
       const open = this.#readable(page.items);
       openTasks += open.length;
       this.#found = this.#claimableOf(open, tried);
-      this.#isSmall = after === undefined && page.next === undefined && openTasks < pageSize;
+      this.#isSmall = after === undefined && page.next === undefined && openTasks < taskPageSize;
       if (this.#found.length > 0) return undefined;
       after = page.next;
       limit = Math.min(limit * pageGrowth, largestPage);
@@ -124,12 +126,12 @@ export class TaskFinder {
   }
 
   #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
-    return this.#context.table.query({ ...request, consistent });
+    return query(this.#context.core, { ...request, consistent });
   }
 
   /** Leaves out tasks that cannot be read, and reports each: the other tasks must still be done. */
   #readable(items: readonly Item[]): Item[] {
-    const onUnreadable = unreadableIn(this.#context);
+    const onUnreadable = unreadableIn(this.#context.core);
     const isReadable = (item: Item): boolean =>
       unlessUnreadable(() => {
         readRecord(item);
@@ -140,8 +142,8 @@ export class TaskFinder {
   }
 
   /** Picks tasks that can be claimed, in random order and at most a page; remembers when the others can be. */
-  #claimableOf(items: readonly Item[], tried: Tried): Item[] {
-    const { randomness } = this.#context;
+  #claimableOf(items: readonly Item[], tried: TriedTasks): Item[] {
+    const { randomness } = this.#context.core;
     const found: { readonly item: Item; readonly at: number }[] = [];
     for (const item of items) {
       const sortKey = sortKeyOf(item);
@@ -151,18 +153,18 @@ export class TaskFinder {
       else found.push({ item, at: randomness.fraction() });
     }
     found.sort((one, other) => one.at - other.at);
-    return found.slice(0, pageSize).map(({ item }) => item);
+    return found.slice(0, taskPageSize).map(({ item }) => item);
   }
 
   /** Only a guess if a worker may be dead: the claim itself decides. */
   #claimableIn(item: Item): number {
     const record = readRecord(item);
-    if (record === undefined) return dueAtOf(item) - this.#context.clock.now();
-    return this.#context.detector.judge(record).claimableInMs;
+    if (record === undefined) return dueAtOf(item) - this.#context.core.clock.now();
+    return this.#context.core.detector.judge(record).claimableInMs;
   }
 
   #now(): number {
-    return this.#context.clock.monotonic();
+    return this.#context.core.clock.monotonic();
   }
 }
 
@@ -170,7 +172,7 @@ export class TaskFinder {
  * How many open tasks one query brings. With more, queries are rarer, but their results are older when they are
  * tried, and more workers try the same tasks. Measured with 8 workers on 1,000 tasks: see docs/primitives/tasks.md.
  */
-export const pageSize = 32;
+export const taskPageSize = 32;
 
 /** A page without a claimable task is followed by a larger one, because a full look has to read all tasks. */
 const pageGrowth = 4;
@@ -194,7 +196,7 @@ export interface NothingFound {
 }
 
 /** By sort key, the tasks that could not be claimed, and when each may be, on the monotonic clock. */
-export type Tried = ReadonlyMap<string, number>;
+export type TriedTasks = ReadonlyMap<string, number>;
 
 /** How tasks are looked for. */
 export interface FindTerms {
@@ -205,9 +207,6 @@ export interface FindTerms {
 }
 
 /** The item's sort key. */
-export function sortKeyOf(item: Item): string {
-  return String(item[attributeNames.sortKey]);
-}
 
 function isOpen(item: Item): boolean {
   return sortKeyOf(item).startsWith(openTaskPrefix);

@@ -1,6 +1,7 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import {
   type Cancellation,
+  type Ended,
   type Grant,
   LockForm,
   type Prospect,
@@ -8,7 +9,7 @@ import {
 } from "@leasehold/client/internal";
 import { isExhausted } from "./ended.ts";
 import { claimTask, revokeClaim, type TaskId, takeBackClaim, takeOverTask } from "./expressions.ts";
-import { fenceOf } from "./record.ts";
+import { taskFenceOf } from "./record.ts";
 import { openTaskKey } from "./schema.ts";
 
 /**
@@ -17,17 +18,21 @@ import { openTaskKey } from "./schema.ts";
 export class TaskForm extends LockForm {
   /** The task as it was last read: a claim is refused if another worker has had it since. */
   seen: Item;
+  readonly retentionMs: number;
+  /** Gives the task back. Set by the claimed task. */
+  endBy?: () => Promise<Ended>;
   readonly #task: TaskId;
 
-  constructor(task: TaskId, seen: Item) {
+  constructor(task: TaskId, seen: Item, keepForMs: number) {
     super(task.set, openTaskKey(task.set, task.id).sk);
+    this.retentionMs = keepForMs;
     this.#task = task;
     this.seen = seen;
   }
 
   override acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
     return passed === undefined
-      ? claimTask(this.#task, grant, fenceOf(this.seen))
+      ? claimTask(this.#task, grant, taskFenceOf(this.seen))
       : takeOverTask(this.#task, grant, passed);
   }
 

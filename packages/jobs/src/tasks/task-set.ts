@@ -3,9 +3,11 @@ import {
   checkKey,
   checkOptions,
   checkText,
+  coreOf,
   InvalidOptionsError,
-  internalsOf,
   isOperational,
+  sortKeyOf,
+  transact,
   whileOpen,
 } from "@leasehold/client/internal";
 import { type TraceOptions, traceRules } from "../trace.ts";
@@ -35,7 +37,7 @@ import { readTask, type TaskRecord, type TaskState } from "./record.ts";
 import { taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
-import { type FindTerms, type NothingFound, sortKeyOf, TaskFinder } from "./task-finder.ts";
+import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
 import { type TaskSource, Worker } from "./worker.ts";
 
 /**
@@ -69,11 +71,9 @@ export class TaskSet {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
-    const internals = internalsOf(client);
-    const { context, acquirer, format } = internals;
-    const terms = checkTaskSetOptions(options, internals);
-    const retentionMs = terms.keepForMs;
-    this.#context = { ...context, retentionMs, set: checkKey(setName), terms, acquirer, format };
+    const core = coreOf(client);
+    const terms = checkTaskSetOptions(options, core);
+    this.#context = { core, set: checkKey(setName), terms };
     this.#finder = new TaskFinder(this.#context);
     this.#admin = new TaskAdmin(this.#context);
   }
@@ -99,12 +99,12 @@ export class TaskSet {
   }
 
   async #addSome(tasks: readonly TaskTerms[]): Promise<number> {
-    const { set, terms, clock } = this.#context;
+    const { core, set, terms } = this.#context;
     let left = tasks;
     while (left.length > 0) {
-      const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
+      const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
       const writes = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await callWithRetry(this.#context, (table) => table.transact(writes));
+      const result = await callWithRetry(core, () => transact(core, writes));
       if (result.applied) return left.length;
       const isKnown = (index: number): boolean =>
         result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;
@@ -126,12 +126,12 @@ export class TaskSet {
 
   /** Finds a task and claims it; calls `onParked` for each task that it has parked on the way. */
   async #find(terms: FindTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
-    const { lifecycle } = this.#context;
+    const { lifecycle } = this.#context.core;
     return await whileOpen(lifecycle, undefined, (signal) => this.#tryEach(terms, onParked, signal));
   }
 
   async #tryEach(terms: FindTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
-    const { clock } = this.#context;
+    const { clock } = this.#context.core;
     // Each task is tried at most once, so this ends whatever other workers do.
     const tried = new Map<string, number>();
     for (;;) {
@@ -183,7 +183,7 @@ export class TaskSet {
    */
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
-    const worker = new Worker(this.#context, terms, this.#source());
+    const worker = new Worker(this.#context.core, terms, this.#source());
     const open = new Set<Task>();
     try {
       for (;;) {
@@ -224,7 +224,7 @@ export class TaskSet {
     };
     const stop = new AbortController();
     const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
-    const worker = new Worker(this.#context, { ...terms, signal }, this.#source(onParked));
+    const worker = new Worker(this.#context.core, { ...terms, signal }, this.#source(onParked));
     const summary = await processTasks(worker, work, terms, stop);
     return { ...summary, parked: summary.parked + found };
   }

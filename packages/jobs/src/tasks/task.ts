@@ -8,8 +8,11 @@ import type {
 import {
   backoffMs,
   deferred,
+  type Ended,
+  type HeldLease,
   Lease,
   lastReleasedToken,
+  transact,
   type Write,
   wasReleasedByHolder,
 } from "@leasehold/client/internal";
@@ -17,10 +20,10 @@ import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
 import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "./expressions.ts";
-import type { HeldClaim } from "./held-claim.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
-import { readTask, stateOf, type TaskRecord } from "./record.ts";
+import { readTask, type TaskRecord, taskStateOf } from "./record.ts";
 import type { TaskContext } from "./task-context.ts";
+import type { TaskForm } from "./task-form.ts";
 
 /**
  * A task that this worker has claimed.
@@ -38,7 +41,7 @@ import type { TaskContext } from "./task-context.ts";
  */
 export class Task {
   readonly #context: TaskContext;
-  readonly #claim: HeldClaim;
+  readonly #claim: HeldLease;
   readonly #item: Item;
   readonly #record: TaskRecord;
   readonly #lease: Lease;
@@ -48,19 +51,20 @@ export class Task {
   #waitsForMs = 0;
 
   /** @internal Tasks are made by a TaskSet. */
-  constructor(context: TaskContext, claim: HeldClaim, item: Item) {
+  constructor(context: TaskContext, claim: HeldLease, form: TaskForm, item: Item) {
     this.#context = context;
     this.#claim = claim;
     this.#item = item;
     this.#record = readTask(item);
-    this.#lease = new Lease(context, claim, context.format, undefined);
+    this.#lease = new Lease(claim, undefined);
     claim.onEnd(() => this.#ended.resolve());
-    claim.releaseBy(() => this.#giveBackIfOurs());
-    context.hold(claim);
-    const { maxRunMs } = context.terms;
+    form.endBy = () => this.#giveBackIfOurs();
+    claim.list();
+    const { core, terms } = context;
+    const { maxRunMs } = terms;
     if (maxRunMs === undefined) return;
-    const tooLong = (): void => claim.deadline.end("expired", `it has run for longer than ${maxRunMs} ms`);
-    claim.onEnd(context.clock.schedule(tooLong, maxRunMs, { background: true }));
+    const tooLong = (): void => claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
+    claim.onEnd(core.clock.schedule(tooLong, maxRunMs, { background: true }));
   }
 
   /** The task's name within its set. */
@@ -134,7 +138,7 @@ export class Task {
    * ended.
    */
   get claimableAt(): number | undefined {
-    return this.#isOpen ? this.#context.clock.monotonic() + this.#waitsForMs : undefined;
+    return this.#isOpen ? this.#context.core.clock.monotonic() + this.#waitsForMs : undefined;
   }
 
   /** @internal Waits for an end in progress; gives whether the worker has ended the task. */
@@ -146,7 +150,7 @@ export class Task {
 
   /** @internal Stops renewing the claim: the task can be claimed again when the claim has expired. */
   abandon(): void {
-    this.#claim.deadline.end("expired", "its worker has given it up");
+    this.#claim.over("expired", "its worker has given it up");
   }
 
   /** Renews the claim, as heartbeats do; as `lease.renew`. 1 request. */
@@ -192,19 +196,19 @@ export class Task {
 
   /** Gives the task back as if it had not been claimed: this attempt is not counted. */
   async release(): Promise<void> {
-    const { set, terms, clock } = this.#context;
+    const { core, set, terms } = this.#context;
     await this.#end("waiting", () => {
-      const now = clock.now();
+      const now = core.clock.now();
       return this.#return(undoClaim({ set, id: this.id, ...this.#proof, now, keepForMs: terms.keepForMs }));
     });
   }
 
-  async #giveBackIfOurs(): Promise<boolean> {
+  async #giveBackIfOurs(): Promise<Ended> {
     try {
       await this.release();
-      return true;
+      return { wasOurs: true, isRecorded: false };
     } catch (error) {
-      if (error instanceof TaskLostError) return false;
+      if (error instanceof TaskLostError) return { wasOurs: false, isRecorded: false };
       throw error;
     }
   }
@@ -231,14 +235,14 @@ export class Task {
   }
 
   async #endOnce(send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
-    await this.#claim.pause();
+    const resume = await this.#claim.still();
     try {
       const outcome = await send();
       this.#claim.close(true);
       return outcome;
     } catch (error) {
       if (error instanceof TaskLostError) this.#claim.close(false);
-      else this.#claim.resume();
+      else resume();
       throw error;
     }
   }
@@ -246,21 +250,22 @@ export class Task {
   async #finish(state: EndedTask["state"] & TaskOutcome, remark: string): Promise<TaskOutcome> {
     const { token } = this.#lease;
     const context = this.#context;
-    const ended = endedTask(context, this.#item, this.#claim.terms.record, state, remark, token);
-    const result = await callWithRetry(context, (table) => table.transact(endTask(ended)));
+    const ended = endedTask(context, this.#item, this.#claim.record, state, remark, token);
+    const { core } = context;
+    const result = await callWithRetry(core, () => transact(core, endTask(ended)));
     const [open, done] = result.refusals;
     const earlier = done?.item;
     if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
     this.#isOpen = false;
     if (earlier === undefined) return state;
     const isOurs = lastReleasedToken(earlier) === token;
-    if (isOurs && stateOf(earlier) === state) return state;
-    throw this.#lost("ended", `: it has ${stateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
+    if (isOurs && taskStateOf(earlier) === state) return state;
+    throw this.#lost("ended", `: it has ${taskStateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
   }
 
   #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
-    const { set, terms, clock } = this.#context;
-    const now = clock.now();
+    const { core, set, terms } = this.#context;
+    const now = core.clock.now();
     const dueAt = now + retryAfterMs;
     this.#waitsForMs = retryAfterMs;
     const { keepForMs } = terms;
@@ -268,14 +273,15 @@ export class Task {
   }
 
   async #return(write: Write): Promise<TaskOutcome> {
-    const result = await callWithRetry(this.#context, (table) => table.update(write));
+    const { core } = this.#context;
+    const result = await callWithRetry(core, () => core.update(write));
     if (result.applied || wasReleasedByHolder(result.item, this.#lease.token)) return "waiting";
     throw this.#lossBy(result.item);
   }
 
   #lossBy(item: Item | undefined): TaskLostError {
     if (item === undefined) return this.#lost("gone", " as an open one: it may have ended");
-    return this.#lost(stateOf(item) === "running" ? "taken" : "returned");
+    return this.#lost(taskStateOf(item) === "running" ? "taken" : "returned");
   }
 
   /** What distinguishes this claim from every other one, also from a late copy of its own request. */
@@ -285,8 +291,8 @@ export class Task {
   }
 
   #backoffMs(): number {
-    const { terms, randomness } = this.#context;
-    return backoffMs(terms.backoff, this.attempt, randomness);
+    const { core, terms } = this.#context;
+    return backoffMs(terms.backoff, this.attempt, core.randomness);
   }
 
   #lost(reason: TaskLostReason, detail = ""): TaskLostError {

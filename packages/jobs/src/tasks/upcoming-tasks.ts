@@ -13,8 +13,8 @@ export class UpcomingTasks {
     if (at === undefined) return;
     this.#times.set(sortKey, at);
     // Cut in bulk, so that each call costs little.
-    if (this.#times.size < 2 * mostRemembered) return;
-    const soonest = [...this.#times].sort(([, one], [, other]) => one - other).slice(0, mostRemembered);
+    if (this.#times.size < 2 * mostUpcomingTasks) return;
+    const soonest = [...this.#times].sort(([, one], [, other]) => one - other).slice(0, mostUpcomingTasks);
     this.#times = new Map(soonest);
   }
 
@@ -40,4 +40,4 @@ export class UpcomingTasks {
 }
 
 /** How many tasks are remembered: those that may be claimed first. A later look finds the others. */
-const mostRemembered = 1_000;
+const mostUpcomingTasks = 1_000;

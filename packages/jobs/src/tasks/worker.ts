@@ -1,4 +1,4 @@
-import { mayPass, type ProtocolContext, pauseWhileOpen } from "@leasehold/client/internal";
+import { type Core, mayPass, pauseWhileOpen, wakeSpreadMs } from "@leasehold/client/internal";
 import type { WorkTerms } from "./options.ts";
 import { PollInterval } from "./poll-interval.ts";
 import type { Task } from "./task.ts";
@@ -6,7 +6,7 @@ import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
 
 /** Claims one task after another, at intervals, and has no more than `concurrency` of them at a time. */
 export class Worker {
-  readonly #context: ProtocolContext;
+  readonly #core: Core;
   readonly #terms: WorkTerms;
   readonly #source: TaskSource;
   readonly #pollInterval: PollInterval;
@@ -22,11 +22,11 @@ export class Worker {
   #tasksEnded = 0;
   #wake: () => void = () => undefined;
 
-  constructor(context: ProtocolContext, terms: WorkTerms, source: TaskSource) {
-    this.#context = context;
+  constructor(core: Core, terms: WorkTerms, source: TaskSource) {
+    this.#core = core;
     this.#terms = terms;
     this.#source = source;
-    this.#pollInterval = new PollInterval(terms.pollMs, context.randomness);
+    this.#pollInterval = new PollInterval(terms.pollMs, core.randomness);
   }
 
   /** Counts a task among those that this worker has, until the promise settles. */
@@ -52,7 +52,7 @@ export class Worker {
   /** Gives the next task; undefined when the worker's time is over. */
   async next(): Promise<Task | undefined> {
     const { signal, concurrency, pauseMs, pollMs, until } = this.#terms;
-    const { clock, randomness } = this.#context;
+    const { clock, randomness } = this.#core;
     for (;;) {
       while (this.#busy.size >= concurrency && !signal?.aborted) await this.#wait(longestWaitMs);
       const pauseLeft = this.#claimedAt + pauseMs - clock.monotonic();
@@ -96,7 +96,7 @@ export class Worker {
 
   /** Until the next look at all open tasks, or until a task that was seen becomes due. */
   #restMs({ snapshot, claimableInMs }: NothingFound, fraction: number): number {
-    const nextLookInMs = snapshot.beganAt + this.#pollInterval.ms - this.#context.clock.monotonic();
+    const nextLookInMs = snapshot.beganAt + this.#pollInterval.ms - this.#core.clock.monotonic();
     return Math.max(1, Math.min(nextLookInMs, claimableInMs + wakeSpreadMs * fraction));
   }
 
@@ -111,7 +111,7 @@ export class Worker {
 
   /** Sleeps until the signal aborts at the latest; rejects when the client is closed. */
   async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
-    await pauseWhileOpen(this.#context, ms, signal);
+    await pauseWhileOpen(this.#core, ms, signal);
   }
 }
 
@@ -120,9 +120,6 @@ const mostFailures = 5;
 
 /** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
 const longestWaitMs = 60 * 60 * 1000;
-
-/** Workers that know of the same task wake at the same time. Spread over this, they do not all query at once. */
-const wakeSpreadMs = 50;
 
 /** Where a worker's tasks come from. */
 export interface TaskSource {

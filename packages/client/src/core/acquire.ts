@@ -1,0 +1,160 @@
+import type { LeaseEvent } from "../events.ts";
+import type { WaitOrder } from "../options/options.ts";
+import type { LeaseRecord } from "../record.ts";
+import { Attempt, type Granted, type LeaseTerms } from "./attempt.ts";
+import type { Core } from "./core.ts";
+import type { HeldForm, LeaseForm } from "./form.ts";
+import { HeldLease, type HeldLeaseTerms, keepAlive } from "./held-lease.ts";
+import { LockForm } from "./lock-form.ts";
+import type { Order } from "./order.ts";
+import { isTraced, traced } from "./tracing.ts";
+import { unordered, type WaitTerms } from "./wait-loop.ts";
+
+/** One call to acquire, validated. */
+export interface AcquireCall extends LeaseTerms, WaitTerms {
+  readonly heartbeatMs: number | undefined;
+  readonly lockAtLeastForMs: number;
+  /** The duration that the caller has named. A shared lease lasts at least this long from then on. @default - none */
+  readonly askedDurationMs?: number | undefined;
+  /** The order in which waiting callers get the lease. @default - none */
+  readonly order?: WaitOrder | undefined;
+}
+
+/**
+ * Acquires a lease of the given form, or shares the same owner's lease. Rejects with ClientClosedError when the client
+ * is closed meanwhile. After a failure nothing stays held. Tools can trace the call, unless the lease is no caller's
+ * own, such as a waiting writer's intent.
+ */
+export async function acquireLease(
+  core: Core,
+  call: AcquireCall,
+  form: LeaseForm = new LockForm(call.key, call.sortKey),
+  isShown: boolean = isTraced(),
+): Promise<HeldLease> {
+  if (isShown) {
+    call.signal?.throwIfAborted();
+    return await traced(core, [call.key], call, () => acquireLease(core, call, form, false));
+  }
+  const { lifecycle, sharing } = core;
+  const open = lifecycle.begin(call.signal);
+  try {
+    core.noteLease(call);
+    const own = { ...call, signal: open.signal };
+    const lease =
+      own.resumes && form.shareKey !== false
+        ? await sharing.share({ ...own, shareKey: form.shareKey }, own, () => win(core, own, form))
+        : await win(core, own, form);
+    lifecycle.throwIfClosed();
+    return keepAlive(lease, own.heartbeatMs);
+  } finally {
+    open.end();
+  }
+}
+
+async function win(core: Core, call: AcquireCall, given: LeaseForm): Promise<HeldLease> {
+  const { clock } = core;
+  const startedAt = clock.monotonic();
+  const order = (call.order as Order | undefined) ?? unordered;
+  const wait = order.begin(core, given, call);
+  const attempt = new Attempt(core, wait.form, call);
+  try {
+    // Most calls meet no other holder.
+    let contended: ReturnType<typeof contentionOf> | undefined;
+    const granted = await wait.grant(attempt, (holder) => {
+      contended ??= contentionOf(core, wait.form, call.owner);
+      contended(holder);
+    });
+    return begin(core, wait.form, call, granted, clock.monotonic() - startedAt);
+  } catch (error) {
+    attempt.abandon();
+    throw error;
+  }
+}
+
+/** Holds a granted lease, and announces it. */
+export function begin(
+  core: Core,
+  form: LeaseForm,
+  {
+    leaseDurationMs,
+    lockAtLeastForMs,
+    slot,
+  }: Pick<AcquireCall, "leaseDurationMs" | "lockAtLeastForMs" | "slot">,
+  granted: Pick<Granted, "record" | "belief" | "takeovers">,
+  waitedMs: number,
+): HeldLease {
+  const { record, belief } = granted;
+  const cooldownUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
+  const heldSince = belief.since.monotonic;
+  const lease = new HeldLease(
+    core,
+    form,
+    { record, leaseDurationMs, heldSince, cooldownUntil, slot },
+    belief,
+  );
+  lease.list();
+  announceGrant(core, form, granted, waitedMs);
+  return lease;
+}
+
+/**
+ * Adopts a lease that another process acquired. If no renewal has confirmed it yet, a renewal comes first: otherwise
+ * nothing would ever end the lease here. Throws ClientClosedError.
+ */
+export function adoptLease(
+  core: Core,
+  form: HeldForm,
+  terms: HeldLeaseTerms,
+  heartbeatMs: number | undefined,
+): HeldLease {
+  const { clock, lifecycle, times } = core;
+  lifecycle.throwIfClosed();
+  const { record, leaseDurationMs } = terms;
+  const since = clock.moment();
+  const latest = record.ownClock ? undefined : clock.latest(since);
+  // If clocks cannot be compared, another process's expiry means nothing: a renewal has to confirm the lease.
+  const leftMs = latest === undefined ? 0 : record.expiresAt - latest - times.clockSkewMs;
+  const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
+  const lease = new HeldLease(core, form, terms, belief);
+  if (belief !== undefined || heartbeatMs !== undefined) lease.list();
+  return keepAlive(lease, heartbeatMs);
+}
+
+/** Publishes an event, unless its lease's form keeps it to itself. */
+function tell(core: Core, form: HeldForm | undefined, event: LeaseEvent): void {
+  if (!form?.mutes?.(event)) core.publish(event);
+}
+
+/** Publishes that a lock was acquired, and for a takeover its last holder. */
+export function announceGrant(
+  core: Core,
+  form: HeldForm,
+  { record, takeovers }: Pick<Granted, "record" | "takeovers">,
+  waitedMs: number,
+): void {
+  const { key, sortKey, owner, fencingToken, expiresAt } = record;
+  const subject = { key, sortKey, owner, fencingToken };
+  for (const { reason, from: before } of takeovers) {
+    const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
+    tell(core, form, { type: "takeover", ...subject, reason, from });
+  }
+  if (core.hears("acquired"))
+    tell(core, form, { type: "acquired", ...subject, waitedMs: Math.round(waitedMs), expiresAt });
+}
+
+/** Returns a function that publishes `contended` once for each lease that blocks one call. */
+export function contentionOf(
+  core: Core,
+  form: HeldForm | undefined,
+  owner: string,
+): (record: LeaseRecord | undefined) => void {
+  const told = new Set<string>();
+  return (record) => {
+    if (record === undefined) return;
+    const { key, sortKey, owner: holder, expiresAt, inCooldown } = record;
+    const id = JSON.stringify([key, sortKey]);
+    if (!told.has(id))
+      tell(core, form, { type: "contended", key, sortKey, owner, holder, expiresAt, inCooldown });
+    told.add(id);
+  };
+}

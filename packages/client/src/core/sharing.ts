@@ -1,0 +1,139 @@
+import { InvalidOptionsError, LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
+import { type Clock, settles } from "../time/clock.ts";
+import type { LeaseTerms } from "./attempt.ts";
+import type { HeldLease, SharedTimes } from "./held-lease.ts";
+import { callBudgetMs } from "./requests.ts";
+import type { WaitTerms } from "./wait-loop.ts";
+
+/** The lease that an owner wants, and the slot that it stands for. */
+interface Wish extends Pick<LeaseTerms, "key" | "sortKey" | "owner" | "slot">, SharedTimes {
+  /** JSON text. @default - any */
+  readonly data?: string | undefined;
+  /** What the owner's leases of one item must have in common to be shared. */
+  readonly shareKey?: string | false | undefined;
+}
+
+/** How long a caller waits for another call of its own owner. */
+export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
+
+/** Shares an owner's lease in this client with further calls of the same owner, without a request. */
+export class Sharing {
+  readonly #clock: Clock;
+  /** An owner's lease, or the call that is acquiring it. */
+  readonly #entries = new Map<string, HeldLease | Promise<unknown>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Returns the owner's live lease with one more handle, or acquires a new one. Concurrent callers share one. */
+  async share(wish: Wish, patience: SiblingWait, win: () => Promise<HeldLease>): Promise<HeldLease> {
+    const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
+    if (lease === undefined) throw new Error("nothing was won");
+    return lease;
+  }
+
+  /**
+   * Returns the owner's live leases of several locks, each with one more handle, and acquires the missing ones
+   * together.
+   *
+   * While it waits for another call of the same owner, it reserves nothing, so two calls cannot wait for each other. It
+   * waits as long as its own patience allows, or a call to the service may take, whichever is longer. Rejects with
+   * LeaseUnavailableError at the end of that time, with SlotMismatchError if the owner's lease stands for another slot,
+   * with InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
+   * renewal for a longer duration. After a rejection nothing stays retained.
+   */
+  async shareAll<W extends Wish>(
+    wishes: readonly W[],
+    patience: SiblingWait,
+    win: (missing: readonly W[]) => Promise<readonly HeldLease[]>,
+  ): Promise<HeldLease[]> {
+    const startedAt = this.#clock.monotonic();
+    for (;;) {
+      const winning = wishes.filter((wish) => this.#entries.get(idOf(wish)) instanceof Promise);
+      const [first] = winning;
+      if (first === undefined) break;
+      // Ignored: the acquiring calls get the errors.
+      const all = Promise.allSettled(winning.map((wish) => this.#entries.get(idOf(wish))));
+      await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
+    }
+    // No await until the entries are set.
+    const held = new Map<W, HeldLease>();
+    for (const wish of wishes) {
+      const lease = this.#liveLease(wish);
+      if (lease !== undefined) held.set(wish, lease);
+    }
+    const shared = [...held];
+    for (const [, lease] of shared) lease.retain();
+    const missing = wishes.filter((wish) => !held.has(wish));
+    if (missing.length > 0) {
+      const winning = win(missing);
+      for (const wish of missing) this.#entries.set(idOf(wish), winning);
+      const won = await winning.catch(async (error: unknown) => {
+        for (const wish of missing) this.#entries.delete(idOf(wish));
+        // The leases that the owner had already go on for their other holders.
+        // Ignored: the reason why the others were not won comes first, and the `error` event reports a mistake.
+        await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
+        throw error;
+      });
+      for (const [index, wish] of missing.entries()) {
+        const lease = won[index];
+        if (lease === undefined) continue;
+        held.set(wish, lease);
+        this.#keep(idOf(wish), lease);
+      }
+    }
+    try {
+      await Promise.all(shared.map(([wish, lease]) => lease.suit(wish)));
+    } catch (error) {
+      // Ignored: why a lease cannot be shared comes first, and the `error` event tells of a mistake.
+      await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
+      throw error;
+    }
+    return wishes.flatMap((wish) => held.get(wish) ?? []);
+  }
+
+  #liveLease(wish: Wish): HeldLease | undefined {
+    const lease = this.#entries.get(idOf(wish));
+    if (lease === undefined || lease instanceof Promise) return undefined;
+    if (lease.remainingMs() <= 0) return undefined;
+    const { key, slot } = wish;
+    const heldSlot = lease.slot;
+    if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
+    const { data } = wish;
+    if (data !== undefined && data !== JSON.stringify(lease.record.data)) {
+      const finding = "differs from that of the lease that its owner holds already";
+      const advice = "leave it out to share that lease";
+      throw new InvalidOptionsError("data", data, "the same payload, or none", { finding, advice });
+    }
+    return lease;
+  }
+
+  #keep(id: string, lease: HeldLease): void {
+    this.#entries.set(id, lease);
+    lease.onEnd(() => {
+      if (this.#entries.get(id) === lease) this.#entries.delete(id);
+    });
+  }
+}
+
+function idOf({ key, sortKey, shareKey, owner }: Wish): string {
+  return JSON.stringify([key, sortKey, shareKey, owner]);
+}
+
+/**
+ * Waits until another call of the same owner has ended, in whatever way.
+ *
+ * Rejects with the signal's reason, and with LeaseUnavailableError when both the patience and the time limit of a call
+ * to the service are over.
+ */
+export async function waitForSibling(
+  clock: Clock,
+  wait: { readonly key: string; readonly startedAt: number; readonly patience: SiblingWait },
+  other: Promise<unknown>,
+): Promise<void> {
+  const { key, startedAt, patience } = wait;
+  const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
+  const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));
+  if (!hasEnded) throw new LeaseUnavailableError(key, undefined, 0);
+}
