@@ -1,6 +1,6 @@
 /** Holds the model's table of writes against the code: the real write, in the same state, on the store in memory. */
 import { MemoryLeaseStore } from "@leasehold/client/testing";
-import type { Item as StoredItem } from "../packages/client/src/store.ts";
+import type { Item as StoredItem } from "../packages/client/src/base/store.ts";
 import { putItem } from "../test/support/recomposed.ts";
 import { absent, type Item, type Sent, tickMs, type WriteName, writes } from "./writes.ts";
 

@@ -3,7 +3,7 @@
  * statements/lock.ts or statements/admin.ts that it models, and each condition the part of DynamoDB's expression that it
  * stands for.
  */
-import { breakLease } from "../packages/client/src/statements/admin.ts";
+import { breakLease } from "../packages/client/src/admin/statements.ts";
 import * as statements from "../packages/client/src/statements/lock.ts";
 import type { Write } from "../packages/client/src/statements/statement.ts";
 

@@ -1,4 +1,4 @@
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { storeContract } from "../../test/contract/store-contract.ts";
 import { deployedPlace } from "./place.ts";
 

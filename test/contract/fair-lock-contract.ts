@@ -1,6 +1,6 @@
 import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
+import { FairLock, QueueFullError } from "../../packages/client/src/entries/fair.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";

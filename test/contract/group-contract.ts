@@ -6,7 +6,11 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquireAll, GroupUnavailableError, type LeaseGroup } from "../../packages/client/src/group/index.ts";
+import {
+  acquireAll,
+  GroupUnavailableError,
+  type LeaseGroup,
+} from "../../packages/client/src/entries/group.ts";
 import { adminOf } from "../support/admin.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";

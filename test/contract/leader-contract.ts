@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
 import { adminOf } from "../support/admin.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";

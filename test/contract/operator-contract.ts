@@ -10,15 +10,15 @@ import { leaseState, renewedAt } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { coreOf } from "../../packages/client/src/core/core.ts";
+import { query } from "../../packages/client/src/core/requests.ts";
 import {
   type AuditEntry,
   LeaseOperator,
   type LeaseOperatorOptions,
-} from "../../packages/client/src/admin/index.ts";
-import { coreOf } from "../../packages/client/src/core/core.ts";
-import { query } from "../../packages/client/src/core/requests.ts";
-import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
-import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+} from "../../packages/client/src/entries/admin.ts";
+import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
+import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { adminOf } from "../support/admin.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";

@@ -5,7 +5,7 @@ import {
   LeaseUnavailableError,
 } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
+import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";

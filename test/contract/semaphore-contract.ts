@@ -1,6 +1,6 @@
 import { type Lease, LeaseClient, type LeaseClientOptions, LeaseUnavailableError } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";

@@ -2,7 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, expect, inject, onTestFinished, test, vi } from "vitest";
-import { SingleFlight } from "../../packages/client/src/single-flight/index.ts";
+import { SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";
 import type { FlightConfig, FlightReport } from "./fixtures/flight-holder.ts";

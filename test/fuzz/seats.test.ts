@@ -6,7 +6,7 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { type SeatRecord, seatsIn } from "../../packages/client/src/seats/seat.ts";
+import { type SeatRecord, seatsIn } from "../../packages/client/src/primitives/seats/seat.ts";
 import { Bench, isNamed } from "./bench.ts";
 import { fuzz } from "./fuzz.ts";
 import { hostileText, made, mostly, type Recipe } from "./hostile.ts";

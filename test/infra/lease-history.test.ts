@@ -12,8 +12,8 @@ import { Key } from "aws-cdk-lib/aws-kms";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { describe, expect, test } from "vitest";
 import { historyHandlerBundle } from "../../packages/cdk/src/table/history-handler-bundle.ts";
-import { toAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
-import type { Item } from "../../packages/client/src/store.ts";
+import type { Item } from "../../packages/client/src/base/store.ts";
+import { toAttributeValues } from "../../packages/client/src/stores/sdk/attribute-values.ts";
 import { compileFilters, type Filter } from "../../tools/local/src/streams/filter.ts";
 
 const env = { account: "111122223333", region: "eu-west-1" };

@@ -1,6 +1,6 @@
 import { availableEngines, startEngine } from "@leasehold/engine";
 import { afterAll, beforeAll, describe, inject, vi } from "vitest";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { leaseContract } from "../contract/lease-contract.ts";
 import { storeContract } from "../contract/store-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";

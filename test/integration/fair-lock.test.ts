@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { FairLock } from "../../packages/client/src/fair/index.ts";
+import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import { fairLockContract } from "../contract/fair-lock-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";

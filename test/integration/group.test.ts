@@ -1,6 +1,6 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { acquireAll } from "../../packages/client/src/group/index.ts";
+import { acquireAll } from "../../packages/client/src/entries/group.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { adminOf } from "../support/admin.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";

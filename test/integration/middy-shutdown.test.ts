@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { LeaseClient } from "@leasehold/client";
 import { afterAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
-import { FairLock } from "../../packages/client/src/fair/index.ts";
+import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import { patienceMs } from "../support/patience.ts";
 import { startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";

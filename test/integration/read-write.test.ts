@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
+import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
 import { readWriteContract } from "../contract/read-write-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { semaphoreContract } from "../contract/semaphore-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";

@@ -7,7 +7,7 @@ import {
   SingleFlight,
   type SingleFlightOptions,
   TableCache,
-} from "../../packages/client/src/single-flight/index.ts";
+} from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { eventually } from "../support/patience.ts";
 

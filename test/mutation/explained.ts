@@ -8,22 +8,9 @@ export interface Explained {
 
 export const explained: readonly Explained[] = [
   {
-    why: "The compiler asks for it, to know the type; the other conditions hold for nothing else.",
-    mutants: [
-      'packages/client/src/store/item-values.ts: const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;: typeof value === "number" ⇒ true',
-    ],
-  },
-  {
-    why: "The compiler asks for it, and it is always so: what has an entry in the heap has a place there, and a right child a left one.",
-    mutants: [
-      "packages/client/src/core/priority-queue.ts: if (last === undefined || last === entry) return;: last === undefined ⇒ false",
-      "packages/client/src/core/priority-queue.ts: const child = left !== undefined && right !== undefined && isBefore(right, left) ? right : left;: left !== undefined ⇒ true",
-    ],
-  },
-  {
     why: "The compiler asks for it: to delete what is not there does nothing.",
     mutants: [
-      "packages/client/src/core/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",
+      "packages/client/src/base/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",
     ],
   },
   {
@@ -51,8 +38,8 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it: what is not known confirms nothing, and of no cooldown nothing is left.",
     mutants: [
-      "packages/client/src/core/held-lease.ts: if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
-      "packages/client/src/core/held-lease.ts: if (cooldownUntil === undefined) return 0;: cooldownUntil === undefined ⇒ false",
+      "packages/client/src/core/held-lease.ts: if (belief !== undefined) this.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
+      "packages/client/src/core/held-lease.ts: if (this.#cooldownUntil === undefined) return 0;: this.#cooldownUntil === undefined ⇒ false",
     ],
   },
   {
@@ -84,12 +71,6 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "No two entries have the same number.",
-    mutants: [
-      "packages/client/src/core/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
-    ],
-  },
-  {
     why: "The compiler asks for it, and it is always so: what is judged was noted with the same answer.",
     mutants: [
       "packages/client/src/core/expiry-detector.ts: const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);: seen.leases.get(record.token)?.since ⇒ seen.leases.get(record.token).since",
@@ -105,53 +86,52 @@ export const explained: readonly Explained[] = [
     why: "A function that returns nothing returns undefined as well.",
     mutants: [
       "packages/client/src/core/wait-loop.ts: protected get holds(): HoldWatch | undefined {: { return undefined; } ⇒ {}",
-      "packages/client/src/store/item-values.ts: } catch {: { // Ignored: JSON.parse throws only because the text is not JSON. return undefined; } ⇒ {}",
+      "packages/client/src/base/item-values.ts: } catch {: { // Ignored: JSON.parse throws only because the text is not JSON. return undefined; } ⇒ {}",
     ],
   },
   {
     why: "The first reading replaces it, whatever it is: it agrees with no clock.",
     mutants: [
-      "packages/client/src/time/clock.ts: let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };: { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 } ⇒ {}",
+      "packages/client/src/base/clock.ts: let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };: { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 } ⇒ {}",
     ],
   },
   {
     why: "It makes a difference only where two bounds of the service's time are equal to the last bit: then either is right.",
     mutants: [
-      "packages/client/src/time/service-clock.ts: this.#bounds = lowerAt(best, now) > upperAt(best, now) ? newest : best;: lowerAt(best, now) > upperAt(best, now) ⇒ lowerAt(best, now) >= upperAt(best, now)",
-      "packages/client/src/time/service-clock.ts: lower: (lowerAt(newer, now) >= lowerAt(older, now) ? newer : older).lower,: lowerAt(newer, now) >= lowerAt(older, now) ⇒ lowerAt(newer, now) > lowerAt(older, now)",
-      "packages/client/src/time/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
+      "packages/client/src/base/service-clock.ts: lower: (lowerAt(newer, now) >= lowerAt(older, now) ? newer : older).lower,: lowerAt(newer, now) >= lowerAt(older, now) ⇒ lowerAt(newer, now) > lowerAt(older, now)",
+      "packages/client/src/base/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
     ],
   },
   {
     why: "No lease has such a token, whatever it is: the caller asks for none.",
-    mutants: ['packages/client/src/seats/seat-item.ts: token: "",: "" ⇒ "Stryker was here!"'],
+    mutants: ['packages/client/src/primitives/seats/seat-item.ts: token: "",: "" ⇒ "Stryker was here!"'],
   },
   {
     why: "What follows comes to the same: a kind that there is none of is refused, as a kind that is missing.",
-    mutants: ['packages/client/src/seats/seat.ts: : [];: [] ⇒ ["Stryker was here"]'],
+    mutants: ['packages/client/src/primitives/seats/seat.ts: : [];: [] ⇒ ["Stryker was here"]'],
   },
   {
     why: "It only saves time: what is read from the same item again is the same.",
     mutants: [
-      "packages/client/src/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
+      "packages/client/src/primitives/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
     ],
   },
   {
     why: "Who asks counts only where it may come back to its own lease, and a check-in never does: undefined counts as false.",
     mutants: [
-      "packages/client/src/fair/check-ins.ts: this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.context.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
+      "packages/client/src/primitives/fair/check-ins.ts: this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
     ],
   },
   {
     why: "A lease of a check-in stands for no slot that could be recorded.",
     mutants: [
-      "packages/client/src/fair/check-ins.ts: if ((await this.#held(mine, mine.leaseDurationMs).release(false)).wasOurs) return;: false ⇒ true",
+      "packages/client/src/primitives/fair/check-ins.ts: if ((await this.#held(mine, mine.leaseDurationMs).release(false)).wasOurs) return;: false ⇒ true",
     ],
   },
   {
     why: "A lock counts who asks and not for what, and among seats every word that names no kind comes to the same.",
     mutants: [
-      'packages/client/src/fair/queue-caller.ts: const asked = asking.map(({ shape = "" }) => shape);: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/fair/queue-caller.ts: const asked = asking.map(({ shape = "" }) => shape);: "" ⇒ "Stryker was here!"',
     ],
   },
   // Of the package jobs.
@@ -192,8 +172,7 @@ export const explained: readonly Explained[] = [
     why: "Undefined counts as false.",
     mutants: [
       "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: { reentrant: false, resumes: false, data: undefined, slot: undefined } ⇒ {}",
-      "packages/jobs/src/tasks/claim-attempt.ts: this.#attempt = new Attempt(context, this.#form, {: { key: set, sortKey, owner, leaseDurationMs, ...wishes, } ⇒ { key: set, sortKey, owner, leaseDurationMs }",
-      "packages/jobs/src/tasks/held-claim.ts: const endedByWorker = { value: false };: { value: false } ⇒ {}",
+      "packages/jobs/src/tasks/claim-attempt.ts: this.#attempt = new Attempt(core, this.#form, {: { key: set, sortKey, owner, leaseDurationMs, ...wishes, } ⇒ { key: set, sortKey, owner, leaseDurationMs }",
     ],
   },
   {
@@ -218,12 +197,6 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "Whether a failure was recorded is not used, and its write records no slot in either way.",
-    mutants: [
-      'packages/jobs/src/runs/attempt.ts: const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());: state === "succeeded" ⇒ true',
-    ],
-  },
-  {
     why: "What follows comes to the same: null cannot be read, and what was written reads as what was asked for.",
     mutants: [
       'packages/jobs/src/runs/job-runs.ts: check(typeof run === "object" && run !== null, "run", run, "a run as get or runs has given it");: run !== null ⇒ true',
@@ -243,84 +216,78 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "A lease that its worker has ended tells of nothing but its loss.",
-    mutants: [
-      'packages/jobs/src/tasks/held-claim.ts: if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);: event.type === "lost" ⇒ true',
-    ],
-  },
-  {
     why: "Until a look was in vain, every look is consistent and uses no snapshot.",
     mutants: ["packages/jobs/src/tasks/worker.ts: #mustBeSure = true;: true ⇒ false"],
   },
   {
     why: "The next leadership begins after the release of the one before, and all who waited for that release have gone on by then.",
     mutants: [
-      "packages/client/src/leader/leader.ts: if (this.#leadership === leadership) this.#leadership = undefined;: this.#leadership === leadership ⇒ true",
+      "packages/client/src/primitives/leader/leader.ts: if (this.#leadership === leadership) this.#leadership = undefined;: this.#leadership === leadership ⇒ true",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: a client gives each call a signal, which aborts when the client is closed.",
     mutants: [
-      "packages/client/src/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted",
-      "packages/client/src/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted (2)",
+      "packages/client/src/primitives/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted",
+      "packages/client/src/primitives/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted (2)",
     ],
   },
   {
     why: "The compiler asks for it: what is told of no lease is no event.",
     mutants: [
-      "packages/client/src/fair/queue-waiter.ts: if (blocker !== undefined) this.#onContended(blocker);: blocker !== undefined ⇒ true",
+      "packages/client/src/primitives/fair/queue-waiter.ts: if (blocker !== undefined) this.#onContended(blocker);: blocker !== undefined ⇒ true",
     ],
   },
   {
     why: "A payload that is not there is small enough, and so is any short text in its place.",
     mutants: [
-      'packages/client/src/fair/queue-waiter.ts: checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/fair/queue-waiter.ts: checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");: "" ⇒ "Stryker was here!"',
     ],
   },
   {
     why: "It makes a difference only where the two are equal to the millisecond: then a ticket lasts, whether this look renews it or the next.",
     mutants: [
-      "packages/client/src/fair/queue-waiter.ts: const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;: until - this.context.clock.now() < pollMs + renewAheadMs ⇒ until - this.context.clock.now() <= pollMs + renewAheadMs",
-      "packages/client/src/fair/queue-waiter.ts: return isShort && this.newTicket().until - until > pollMs;: this.newTicket().until - until > pollMs ⇒ this.newTicket().until - until >= pollMs",
+      "packages/client/src/primitives/fair/queue-waiter.ts: const isShort = until - this.core.clock.now() < pollMs + renewAheadMs;: until - this.core.clock.now() < pollMs + renewAheadMs ⇒ until - this.context.clock.now() <= pollMs + renewAheadMs",
+      "packages/client/src/primitives/fair/queue-waiter.ts: return isShort && this.newTicket().until - until > pollMs;: this.newTicket().until - until > pollMs ⇒ this.newTicket().until - until >= pollMs",
     ],
   },
   // Of several locks together.
   {
     why: "The compiler asks for it, and it is always so: a group has a first lock.",
     mutants: [
-      'packages/client/src/group/acquire-all.ts: return await untilAborted(wanted[0] ?? "", signal, () =>: "" ⇒ "Stryker was here!"',
-      "packages/client/src/group/group-acquisition.ts: if (record === undefined) return undefined;: record === undefined ⇒ false",
-      'packages/client/src/group/group-claim.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
-      "packages/client/src/group/group-claim.ts: if (first !== undefined) lifecycle.remove(first, taken, passed);: first !== undefined ⇒ true",
-      "packages/client/src/group/group-claim.ts: if (first === undefined) return;: first === undefined ⇒ false",
+      'packages/client/src/primitives/group/acquire-all.ts: return await untilAborted(wanted[0] ?? "", signal, () =>: "" ⇒ "Stryker was here!"',
+      "packages/client/src/primitives/group/group-acquisition.ts: if (record === undefined) return undefined;: record === undefined ⇒ false",
+      'packages/client/src/primitives/group/group-claim.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
+      "packages/client/src/primitives/group/group-claim.ts: if (first !== undefined) lifecycle.remove(first, taken, passed);: first !== undefined ⇒ true",
+      "packages/client/src/primitives/group/group-claim.ts: if (first === undefined) return;: first === undefined ⇒ false",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: a write that was applied and asked for its item shows it, and what failed was thrown before.",
     mutants: [
-      "packages/client/src/group/group-claim.ts: return Number(item?.[attributeNames.fence]) >= this.#leastFence;: item?.[attributeNames.fence] ⇒ item[attributeNames.fence]",
-      'packages/client/src/group/lease-group.ts: return results.every((result) => result.status === "fulfilled" && result.value);: result.status === "fulfilled" ⇒ true',
+      "packages/client/src/primitives/group/group-claim.ts: return Number(item?.[attributeNames.fence]) >= this.#leastFence;: item?.[attributeNames.fence] ⇒ item[attributeNames.fence]",
+      'packages/client/src/primitives/group/lease-group.ts: return results.every((result) => result.status === "fulfilled" && result.value);: result.status === "fulfilled" ⇒ true',
     ],
   },
   {
     why: "Nothing asks a lease that was just granted whether its lock is in a cooldown.",
-    mutants: ["packages/client/src/group/group-acquisition.ts: inCooldown: false,: false ⇒ true"],
+    mutants: ["packages/client/src/primitives/group/group-acquisition.ts: inCooldown: false,: false ⇒ true"],
   },
   // Of single flight.
   {
     why: "The compiler asks for it: an entry is never undefined, and so has a text.",
     mutants: [
-      'packages/client/src/single-flight/table-cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/single-flight/table-cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
     ],
   },
   {
     why: "The compiler asks for it: what is no text is a number or missing, and is no entry when it is read as JSON.",
     mutants: [
-      'packages/client/src/single-flight/table-cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
+      'packages/client/src/primitives/single-flight/table-cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
     ],
   },
   {
     why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
-    mutants: ["packages/client/src/single-flight/with-timeout.ts: ignore();: ignore(); ⇒ ;"],
+    mutants: ["packages/client/src/primitives/single-flight/with-timeout.ts: ignore();: ignore(); ⇒ ;"],
   },
 ];

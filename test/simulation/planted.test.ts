@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type * as JudgeModule from "../../packages/client/src/core/expiry-detector.ts";
-import type * as HeldLeaseModule from "../../packages/client/src/core/held-lease.ts";
+import type { Moment } from "../../packages/client/src/base/clock.ts";
+import type { LeaseRecord } from "../../packages/client/src/base/lease-record.ts";
+import type * as ServiceClockModule from "../../packages/client/src/base/service-clock.ts";
+import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import type { Belief } from "../../packages/client/src/core/deadline.ts";
-import type { Ended } from "../../packages/client/src/core/form.ts";
+import type * as JudgeModule from "../../packages/client/src/core/expiry-detector.ts";
 import type * as LeaseFormModule from "../../packages/client/src/core/form.ts";
-import type { LeaseRecord } from "../../packages/client/src/record.ts";
+import type { Ended } from "../../packages/client/src/core/form.ts";
+import type * as HeldLeaseModule from "../../packages/client/src/core/held-lease.ts";
 import type * as Statements from "../../packages/client/src/statements/lock.ts";
 import { release } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import type { Moment } from "../../packages/client/src/time/clock.ts";
-import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
-import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { insistingOn } from "../support/recomposed.ts";
 import { lock } from "./primitives/lock.ts";
 import { tellViolation } from "./report.ts";
@@ -163,26 +163,23 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("a heartbeat that goes on after the release", async () => {
-    const subject = await plant<typeof HeldLeaseModule>(
-      `${source}/core/held-lease.ts`,
-      ({ HeldLease }) => ({
-        HeldLease: class extends HeldLease {
-          override async release(): Promise<Ended> {
-            const { key, token, fencingToken } = this.record;
-            const { clock, times } = this.core;
-            const ending = {
-              shown: { token, fencingToken },
-              now: clock.now(),
-              retentionMs: times.retentionMs,
-              slot: undefined,
-              cooldown: undefined,
-            };
-            const { applied } = await this.core.update(release({ key }, ending));
-            return { wasOurs: applied, isRecorded: false };
-          }
-        },
-      }),
-    );
+    const subject = await plant<typeof HeldLeaseModule>(`${source}/core/held-lease.ts`, ({ HeldLease }) => ({
+      HeldLease: class extends HeldLease {
+        override async release(): Promise<Ended> {
+          const { key, token, fencingToken } = this.record;
+          const { clock, times } = this.core;
+          const ending = {
+            shown: { token, fencingToken },
+            now: clock.now(),
+            retentionMs: times.retentionMs,
+            slot: undefined,
+            cooldown: undefined,
+          };
+          const { applied } = await this.core.update(release({ key }, ending));
+          return { wasOurs: applied, isRecorded: false };
+        }
+      },
+    }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/sent a renewal of .* after it had begun to release/);
   });
@@ -264,16 +261,13 @@ describe("the simulation catches", { tags: ["long"] }, () => {
   });
 
   it("a deadline that counts from the answer", async () => {
-    const subject = await plant<typeof HeldLeaseModule>(
-      `${source}/core/held-lease.ts`,
-      ({ HeldLease }) => ({
-        HeldLease: class extends HeldLease {
-          override confirm({ forMs }: Belief, expiresAt: number): void {
-            super.confirm({ since: this.core.clock.moment(), forMs }, expiresAt);
-          }
-        },
-      }),
-    );
+    const subject = await plant<typeof HeldLeaseModule>(`${source}/core/held-lease.ts`, ({ HeldLease }) => ({
+      HeldLease: class extends HeldLease {
+        override confirm({ forMs }: Belief, expiresAt: number): void {
+          super.confirm({ since: this.core.clock.moment(), forMs }, expiresAt);
+        }
+      },
+    }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });

@@ -1,7 +1,7 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { type CallOptions, type Clock, createLeaseTable, type LeaseStore } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { PatientClock } from "./patient-clock.ts";
 import type { Target } from "./proxy.ts";
 import { isLight, lightInPlaceOf, sdkClient } from "./table.ts";

@@ -3,7 +3,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import {
   type Reaction,
   refuse,

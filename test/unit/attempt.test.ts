@@ -9,12 +9,12 @@ import {
 import { coreOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { lastReleasedToken } from "../../packages/client/src/base/record.ts";
+import type { UpdateResult } from "../../packages/client/src/base/store.ts";
 import { Attempt, type LeaseTerms } from "../../packages/client/src/core/attempt.ts";
 import type { Core } from "../../packages/client/src/core/core.ts";
 import type { Prospect, Takeover } from "../../packages/client/src/core/form.ts";
 import { LockForm } from "../../packages/client/src/core/lock-form.ts";
-import { lastReleasedToken } from "../../packages/client/src/record.ts";
-import type { UpdateResult } from "../../packages/client/src/store.ts";
 import { failureOf, itemKey, leaseDurationMs } from "../support/lease-by-hand.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -4,7 +4,7 @@ import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { systemRandomness } from "../../packages/client/src/time/clock.ts";
+import { systemRandomness } from "../../packages/client/src/base/clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 vi.mock("node:crypto", async (original) => {

@@ -24,11 +24,11 @@ import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seat
 import { commands } from "../../packages/cli/src/commands/index.ts";
 import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
 import { globalFlags } from "../../packages/cli/src/flags.ts";
-import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
-import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
-import { seatLimits, seatSortKeys } from "../../packages/client/src/seats/schema.ts";
-import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
-import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
+import { queueLimits } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { mostReaders } from "../../packages/client/src/primitives/seats/read-write-lock.ts";
+import { seatLimits, seatSortKeys } from "../../packages/client/src/primitives/seats/schema.ts";
+import { mostPermits } from "../../packages/client/src/primitives/seats/semaphore.ts";
+import { cacheSortKey, flightSortKey } from "../../packages/client/src/primitives/single-flight/schema.ts";
 import { runLimits, runSortKeyPrefix } from "../../packages/jobs/src/runs/schema.ts";
 import { endedTaskPrefix, openTaskPrefix, taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
 import { adminOf } from "../support/admin.ts";

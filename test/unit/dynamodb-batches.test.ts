@@ -2,8 +2,8 @@ import { BatchExecuteStatementCommand, type BatchStatementResponse } from "@aws-
 import { LeaseError, type UpdateRequest } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { renew } from "../../packages/client/src/statements/lock.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 
 const minute = 60_000;
 const served: BatchStatementResponse = { Item: { token: { S: "t" } } };

@@ -9,11 +9,11 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { isDocumentClient } from "../../packages/client/src/dynamodb/document-client.ts";
-import { rejectionFor } from "../../packages/client/src/dynamodb/errors.ts";
-import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { renew } from "../../packages/client/src/statements/lock.ts";
+import { isDocumentClient } from "../../packages/client/src/stores/sdk/document-client.ts";
+import { rejectionFor } from "../../packages/client/src/stores/sdk/errors.ts";
+import { toStatement } from "../../packages/client/src/stores/sdk/partiql.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 
 async function failureOf(...failed: Parameters<typeof rejectionFor>): Promise<LeaseError> {

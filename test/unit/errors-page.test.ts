@@ -24,7 +24,7 @@ const sections = new Map(
 
 /** The codes of the type, which has no values at run time. */
 const [, union = ""] =
-  read("packages/client/src/errors/errors.ts").match(/type LeaseErrorCode =([^;]*);/) ?? [];
+  read("packages/client/src/base/errors.ts").match(/type LeaseErrorCode =([^;]*);/) ?? [];
 const codes = [...union.matchAll(/"(\w+)"/g)].map(([, code]) => code as LeaseErrorCode);
 
 const entries = { client, fair, group, readWrite, singleFlight, jobs, middy };

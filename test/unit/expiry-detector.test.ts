@@ -1,8 +1,8 @@
 /** When a record that does not change, or that the service's clock has passed, may be taken over: to the millisecond. */
 import type { LeaseRecord } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
 const hourMs = 60 * 60 * 1_000;
 const told = 1_800_000_000_000;

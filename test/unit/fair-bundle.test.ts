@@ -6,7 +6,7 @@ async function filesIn(program: string): Promise<readonly string[]> {
   return [...(await bundled(program, { external: ["@aws-sdk/*"] })).bytesOf.keys()];
 }
 
-const isOfFairness = (file: string): boolean => file.includes("packages/client/src/fair/");
+const isOfFairness = (file: string): boolean => file.includes("packages/client/src/primitives/fair/");
 
 it.each([
   'export { LeaseClient } from "@leasehold/client";',
@@ -26,7 +26,7 @@ it.each([
   async (program) => {
     const files = await filesIn(program);
     expect(files).toContainEqual(expect.stringContaining("packages/client/src/core/"));
-    expect(files.filter((file) => file.includes("packages/client/src/seats/"))).toEqual([]);
+    expect(files.filter((file) => file.includes("packages/client/src/primitives/seats/"))).toEqual([]);
   },
 );
 

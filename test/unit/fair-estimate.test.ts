@@ -4,7 +4,7 @@ import {
   estimatedWaitMs,
   pollIntervalMs,
   type QueueEstimate,
-} from "../../packages/client/src/fair/queue-estimate.ts";
+} from "../../packages/client/src/primitives/fair/queue-estimate.ts";
 
 /** The head of a line at the beginning of a hold, before the first release. */
 const atHead: QueueEstimate = { position: 1, round: 1, holds: undefined, heldMs: 0 };

@@ -8,11 +8,11 @@ import {
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
-import { unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
-import { queueLimits, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
-import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
-import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";
+import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/entries/fair.ts";
+import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
+import { queueLimits, ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
+import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

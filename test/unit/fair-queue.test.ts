@@ -10,15 +10,15 @@ import {
   Queue,
   queues,
   unresponsiveAfterMs,
-} from "../../packages/client/src/fair/queue.ts";
+} from "../../packages/client/src/primitives/fair/queue.ts";
 import {
   type QueueTicket,
   queueLimits,
   type TicketTerms,
   ticketsIn,
   ticketText,
-} from "../../packages/client/src/fair/queue-ticket.ts";
-import { joinIfRoom } from "../../packages/client/src/fair/queue-writes.ts";
+} from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { joinIfRoom } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;

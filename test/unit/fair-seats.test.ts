@@ -5,7 +5,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
+import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

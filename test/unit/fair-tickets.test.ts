@@ -3,7 +3,7 @@ import { type Item, LeaseClient } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock } from "../../packages/client/src/fair/index.ts";
+import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import {
   holdNoteIn,
   holdText,
@@ -12,7 +12,7 @@ import {
   ticketIdOf,
   ticketsIn,
   ticketText,
-} from "../../packages/client/src/fair/queue-ticket.ts";
+} from "../../packages/client/src/primitives/fair/queue-ticket.ts";
 import {
   inTurn,
   type JoinTerms,
@@ -20,7 +20,7 @@ import {
   leave,
   removeTickets,
   renewTickets,
-} from "../../packages/client/src/fair/queue-writes.ts";
+} from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
 import { putItem, setting } from "../support/recomposed.ts";
 

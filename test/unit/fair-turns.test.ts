@@ -6,9 +6,9 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { coreOf } from "../../packages/client/src/core/core.ts";
-import { CheckInCaller } from "../../packages/client/src/fair/check-ins.ts";
-import { Queue, unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
-import { seatLimits } from "../../packages/client/src/seats/schema.ts";
+import { CheckInCaller } from "../../packages/client/src/primitives/fair/check-ins.ts";
+import { Queue, unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
+import { seatLimits } from "../../packages/client/src/primitives/seats/schema.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

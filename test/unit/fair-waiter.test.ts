@@ -16,8 +16,8 @@ import { leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
-import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
+import { ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -20,10 +20,14 @@ import { ManualClock } from "@leasehold/client/testing";
 import { FinalFailureError, JobRuns, type TaskRecord, TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { fromAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
-import { isOlder } from "../../packages/client/src/fair/queue.ts";
-import { holdNoteIn, queueAttributeNames, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
-import { lastDoneSlot } from "../../packages/client/src/record.ts";
+import { lastDoneSlot } from "../../packages/client/src/base/record.ts";
+import { isOlder } from "../../packages/client/src/primitives/fair/queue.ts";
+import {
+  holdNoteIn,
+  queueAttributeNames,
+  ticketsIn,
+} from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { fromAttributeValues } from "../../packages/client/src/stores/sdk/attribute-values.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";

@@ -9,7 +9,7 @@ import {
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
+import { acquireAll, type GroupOptions } from "../../packages/client/src/entries/group.ts";
 import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { adminOf } from "../support/admin.ts";

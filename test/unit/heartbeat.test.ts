@@ -4,12 +4,12 @@ import { LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
+import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import type { Core } from "../../packages/client/src/core/core.ts";
 import { type Beating, type Keeper, keepEach } from "../../packages/client/src/core/heartbeat.ts";
 import type { SendUpdate } from "../../packages/client/src/core/held-lease.ts";
 import { RequestGate } from "../../packages/client/src/core/request-gate.ts";
-import { TimedCall } from "../../packages/client/src/core/requests.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

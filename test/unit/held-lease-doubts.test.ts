@@ -1,8 +1,8 @@
 /** One lease's renewals where clocks disagree, where a handle says what it will, and where it ends meanwhile. */
 import { beforeEach, describe, expect, it } from "vitest";
+import type { UpdateResult } from "../../packages/client/src/base/store.ts";
+import type { TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import type { HeldLease } from "../../packages/client/src/core/held-lease.ts";
-import type { TimedCall } from "../../packages/client/src/core/requests.ts";
-import type { UpdateResult } from "../../packages/client/src/store.ts";
 import {
   failureOf,
   itemKey,

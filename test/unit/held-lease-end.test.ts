@@ -2,7 +2,7 @@
 import { LeaseServiceError } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { UpdateResult } from "../../packages/client/src/store.ts";
+import type { UpdateResult } from "../../packages/client/src/base/store.ts";
 import {
   failureOf,
   itemKey,

@@ -1,9 +1,9 @@
 /** One lease's renewals: what they send, what they believe of the answers, and how the lease can be lost. */
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Item, UpdateResult } from "../../packages/client/src/base/store.ts";
+import type { TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import type { HeldLease } from "../../packages/client/src/core/held-lease.ts";
-import type { TimedCall } from "../../packages/client/src/core/requests.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import type { Item, UpdateResult } from "../../packages/client/src/store.ts";
 import { itemKey, type LeaseByHand, leaseByHand, leaseDurationMs } from "../support/lease-by-hand.ts";
 import { said } from "../support/recomposed.ts";
 

@@ -3,7 +3,7 @@ import { LeaseClient } from "@leasehold/client";
 import { limits } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { expect, it } from "vitest";
-import { Leader } from "../../packages/client/src/leader/index.ts";
+import { Leader } from "../../packages/client/src/entries/leader.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 it.each([

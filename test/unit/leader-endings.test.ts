@@ -3,7 +3,7 @@ import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { limits } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { collectUncaught } from "../support/uncaught.ts";

@@ -2,7 +2,7 @@ import { type CallOptions, type GetRequest, type Item, LeaseClient } from "@leas
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { expect, it } from "vitest";
-import { Leader } from "../../packages/client/src/leader/index.ts";
+import { Leader } from "../../packages/client/src/entries/leader.ts";
 
 const election = "scheduler";
 

@@ -1,7 +1,7 @@
 import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Leader, type LeaderOptions } from "../../packages/client/src/leader/index.ts";
+import { Leader, type LeaderOptions } from "../../packages/client/src/entries/leader.ts";
 import { leaderContract } from "../contract/leader-contract.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -3,7 +3,7 @@ import { LeaseClient, type LeaseError, type LeaseStore } from "@leasehold/client
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
-import { FairLock, fair } from "../../packages/client/src/fair/index.ts";
+import { FairLock, fair } from "../../packages/client/src/entries/fair.ts";
 
 type Behaviour = "stops" | "deaf" | "idle" | "waits";
 const { behaviour } = JSON.parse(process.argv[2] ?? "{}") as { behaviour: Behaviour };

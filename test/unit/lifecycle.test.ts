@@ -2,6 +2,7 @@
 import { ClientClosedError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import {
   type Held,
   Lifecycle,
@@ -10,7 +11,6 @@ import {
   sleepWhileOpen,
   whileOpen,
 } from "../../packages/client/src/core/lifecycle.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
 let clock: ManualClock;
 let lifecycle: Lifecycle;

@@ -29,7 +29,9 @@ describe.each([
 ])("a bundle of %s with the light store", (_name, program) => {
   it("holds nothing of the SDK", async () => {
     const { bytesOf } = await bundled(program);
-    expect([...bytesOf.keys()]).toContainEqual(expect.stringContaining("client/src/light/http-transport.ts"));
+    expect([...bytesOf.keys()]).toContainEqual(
+      expect.stringContaining("client/src/stores/light/http-transport.ts"),
+    );
     expect([...bytesOf.keys()].filter((path) => /@(aws-sdk|smithy)\//.test(path))).toEqual([]);
   });
 

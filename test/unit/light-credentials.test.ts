@@ -406,7 +406,7 @@ describe("requests go to", () => {
   ];
   it.each(hosts)("%s", async (_name, options, variables, host) => {
     stub(variables);
-    const { resolveEndpoint } = await import("../../packages/client/src/light/endpoint.ts");
+    const { resolveEndpoint } = await import("../../packages/client/src/stores/light/endpoint.ts");
     const { url } = resolveEndpoint({ tableName: "leases", ...options }, process.env);
     expect(url.host).toBe(host);
   });

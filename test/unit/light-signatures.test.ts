@@ -2,7 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { lightStore } from "@leasehold/client/light";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadSign, signedHeaders } from "../../packages/client/src/light/signing.ts";
+import { loadSign, signedHeaders } from "../../packages/client/src/stores/light/signing.ts";
 import { type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
 import { signatureFault } from "../support/signatures.ts";
 

@@ -1,14 +1,15 @@
 /** The lock's writes: what each leaves in the item, and what none of them may leave. */
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { timeToLive } from "../../packages/client/src/schema.ts";
 import {
   breakLease,
   leasesByPrefix,
   leasesOf,
   requestRevocation,
   takeBackSlot,
-} from "../../packages/client/src/statements/admin.ts";
+} from "../../packages/client/src/admin/statements.ts";
+import { timeToLive } from "../../packages/client/src/base/schema.ts";
+import type { Item } from "../../packages/client/src/base/store.ts";
 import {
   acquire,
   cancel,
@@ -21,7 +22,6 @@ import {
 } from "../../packages/client/src/statements/lock.ts";
 import { everyItem, recordOnly } from "../../packages/client/src/statements/queries.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import type { Item } from "../../packages/client/src/store.ts";
 import { said } from "../support/recomposed.ts";
 
 const lease = { key: "k" };

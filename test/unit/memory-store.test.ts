@@ -1,8 +1,8 @@
 import { type Item, LeaseServiceError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { readCondition } from "../../packages/client/src/testing/condition.ts";
-import { checkDefined, ExpressionError } from "../../packages/client/src/testing/expression-parser.ts";
+import { readCondition } from "../../packages/client/src/stores/memory/condition.ts";
+import { checkDefined, ExpressionError } from "../../packages/client/src/stores/memory/expression-parser.ts";
 
 const key = { pk: "k", sk: "lease" };
 const open = { signal: new AbortController().signal, isCurrent: () => true };

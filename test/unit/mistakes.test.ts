@@ -18,8 +18,8 @@ import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, it } from "vitest";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
-import { isMistake, isOperational } from "../../packages/client/src/errors/operational.ts";
+import { isMistake, isOperational } from "../../packages/client/src/base/operational.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 9_000;

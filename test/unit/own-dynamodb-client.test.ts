@@ -4,7 +4,7 @@
  */
 import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import {
   type Reaction,
   refuse,
@@ -12,6 +12,7 @@ import {
   say,
   startScriptedServer,
 } from "../support/scripted-server.ts";
+import { type KnownCaller, signatureFault } from "../support/signatures.ts";
 import { environmentOf } from "../support/table.ts";
 
 let server: ScriptedServer;
@@ -220,6 +221,55 @@ describe("a call whose signal aborts", () => {
     await until(() => server.requests.length === 2);
     abort(new Error("enough"));
     expect(await failure).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: true });
+  });
+});
+
+describe("a service that checks signatures", () => {
+  const useCaller = ({ accessKeyId, secretAccessKey, sessionToken }: Caller): void => {
+    vi.stubEnv("AWS_ACCESS_KEY_ID", accessKeyId);
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", secretAccessKey);
+    vi.stubEnv("AWS_SESSION_TOKEN", sessionToken);
+  };
+  interface Caller extends KnownCaller {
+    readonly accessKeyId: string;
+  }
+  const longLived: Caller = { accessKeyId: "AKID", secretAccessKey: "long-lived" };
+
+  it.each<[string, Caller]>([
+    ["with long-lived credentials", longLived],
+    ["with a session's", { accessKeyId: "ASIA", secretAccessKey: "first", sessionToken: "token" }],
+    ["with another secret of the same identity", { ...longLived, secretAccessKey: "other" }],
+  ])("takes requests %s, and none that was changed", async (_name, caller) => {
+    useCaller(caller);
+    server.script(say({}));
+    // The second one is signed by keys that were kept.
+    for (const pk of ["schlüssel", "🔒"]) await store.update(writeOf(pk), newCall().call);
+    expect(server.requests).toHaveLength(2);
+    const known = { [caller.accessKeyId]: caller };
+    for (const request of server.requests) {
+      expect(signatureFault(request, known)).toBeUndefined();
+      const changed = { ...request, body: `${request.body} ` };
+      expect(signatureFault(changed, known)).toBe("InvalidSignatureException");
+    }
+  });
+
+  it("takes requests of the next day, and of another region", async () => {
+    useCaller(longLived);
+    vi.stubEnv("AWS_REGION", "us-west-2");
+    server.script(say({}));
+    const days = [Date.UTC(2026, 0, 1, 12), Date.UTC(2026, 0, 2, 12)];
+    try {
+      for (const now of days) {
+        vi.useFakeTimers({ toFake: ["Date"], now });
+        await store.update(writeOf("k"), newCall().call);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+    const faults = server.requests.map((request, index) =>
+      signatureFault(request, { [longLived.accessKeyId]: longLived }, days[index]),
+    );
+    expect(faults).toEqual([undefined, undefined]);
   });
 });
 

@@ -1,7 +1,8 @@
 /** What is written for those that wait outside of this process, and for calls that outlive their caller. */
 import type { Item } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { callSortKey, type ItemKey, leaseItemKey } from "../../packages/client/src/schema.ts";
+import { callSortKey, type ItemKey, leaseItemKey } from "../../packages/client/src/base/schema.ts";
+import { MemoryLeaseStore } from "../../packages/client/src/entries/testing.ts";
 import { acquire } from "../../packages/client/src/statements/lock.ts";
 import {
   endCalls,
@@ -15,7 +16,6 @@ import {
   waitersOf,
 } from "../../packages/client/src/statements/parking.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { MemoryLeaseStore } from "../../packages/client/src/testing/index.ts";
 import { said, setting } from "../support/recomposed.ts";
 
 const key = "k";

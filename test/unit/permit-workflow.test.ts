@@ -10,7 +10,7 @@ import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definit
 import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seats.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { type SeatRecord, seatText } from "../../packages/client/src/seats/seat.ts";
+import { type SeatRecord, seatText } from "../../packages/client/src/primitives/seats/seat.ts";
 import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 import { adminOf } from "../support/admin.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { PriorityQueue } from "../../packages/client/src/core/priority-queue.ts";
+import { PriorityQueue } from "../../packages/client/src/base/priority-queue.ts";
 
 it("gives items in the order of their priorities, and of their arrival where these are equal", () => {
   const queue = new PriorityQueue<string>();

@@ -15,8 +15,8 @@ import {
   type ReadOptions,
   ReadWriteLock,
   type ReadWriteOptions,
-} from "../../packages/client/src/read-write/index.ts";
-import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+} from "../../packages/client/src/entries/read-write.ts";
+import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

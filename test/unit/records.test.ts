@@ -3,14 +3,14 @@
 import type { Item } from "@leasehold/client";
 import { readRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
-import { isHeldBy, lastReleasedToken } from "../../packages/client/src/record.ts";
 import {
   latestTime,
   optionalWordIn,
   parsedJson,
   timeIn,
   wholeIn,
-} from "../../packages/client/src/store/item-values.ts";
+} from "../../packages/client/src/base/item-values.ts";
+import { isHeldBy, lastReleasedToken } from "../../packages/client/src/base/record.ts";
 import { heldLease, neither } from "../support/foreign-items.ts";
 
 const lease: Item = { pk: "k", sk: "lease", ...heldLease };

@@ -2,18 +2,22 @@
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { latestTime } from "../../packages/client/src/base/item-values.ts";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
+import type { Item } from "../../packages/client/src/base/store.ts";
 import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
 import type { Prospect } from "../../packages/client/src/core/form.ts";
-import { readRule } from "../../packages/client/src/read-write/read-write-lock.ts";
-import { seatLimits } from "../../packages/client/src/seats/schema.ts";
-import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
-import { SeatForm, type SeatLimits, type SeatTerms } from "../../packages/client/src/seats/seat-form.ts";
-import { askSeatToStop, breakSeat } from "../../packages/client/src/seats/seat-writes.ts";
+import { readRule } from "../../packages/client/src/primitives/seats/read-write-lock.ts";
+import { seatLimits } from "../../packages/client/src/primitives/seats/schema.ts";
+import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/primitives/seats/seat.ts";
+import {
+  SeatForm,
+  type SeatLimits,
+  type SeatTerms,
+} from "../../packages/client/src/primitives/seats/seat-form.ts";
+import { askSeatToStop, breakSeat } from "../../packages/client/src/primitives/seats/seat-writes.ts";
 import type { Grant } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { latestTime } from "../../packages/client/src/store/item-values.ts";
-import type { Item } from "../../packages/client/src/store.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { said } from "../support/recomposed.ts";
 import { watchedMs } from "../support/watching.ts";
 

@@ -8,12 +8,12 @@ import {
 import { ManualClock } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it, test } from "vitest";
-import { callBudgetMs } from "../../packages/client/src/core/requests.ts";
+import { callBudgetMs } from "../../packages/client/src/base/timed-call.ts";
 import {
   type PermitOptions,
   Semaphore,
   type SemaphoreOptions,
-} from "../../packages/client/src/semaphore/index.ts";
+} from "../../packages/client/src/entries/semaphore.ts";
 import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Moment } from "../../packages/client/src/time/clock.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import type { Moment } from "../../packages/client/src/base/clock.ts";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 
 /** The service's time of the first answer, in whole seconds as its Date header has it. */
 const told = 1_800_000_000_000;

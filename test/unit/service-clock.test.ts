@@ -3,9 +3,9 @@ import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leas
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { TimedCall } from "../../packages/client/src/core/requests.ts";
-import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/time/clock.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/base/clock.ts";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
+import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const epoch = Date.UTC(2026, 0, 1);

@@ -126,7 +126,7 @@ describe("calls at the same time", () => {
 
   it("wait no longer than a call may take, or than they are ready to wait where that is longer", async () => {
     clock.freeze(5_000);
-    void leases.share(wish, patience, () => new Promise(() => undefined));
+    void leases.share(wish, patience, () => new Promise<HeldLease>(() => undefined));
     const outcomes: unknown[] = [];
     for (const waitMs of [0, 20_000])
       void leases.share(wish, { waitMs, signal: undefined }, never).catch((error) => outcomes.push(error));
@@ -144,7 +144,7 @@ describe("calls at the same time", () => {
   function threeInTurn() {
     const first = Promise.withResolvers<HeldLease>();
     void leases.share(wish, patience, () => first.promise).catch(() => undefined);
-    void leases.share(wish, patience, () => new Promise(() => undefined)).catch(() => undefined);
+    void leases.share(wish, patience, () => new Promise<HeldLease>(() => undefined)).catch(() => undefined);
     const outcomes: unknown[] = [];
     void leases.share(wish, patience, never).catch((error) => outcomes.push(error));
     return { first, outcomes };

@@ -8,7 +8,7 @@ import {
   type ResultCache,
   SingleFlight,
   type SingleFlightOptions,
-} from "../../packages/client/src/single-flight/index.ts";
+} from "../../packages/client/src/entries/single-flight.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -1,13 +1,13 @@
 import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
+import { deferred } from "../../packages/client/src/base/clock.ts";
 import {
   type CacheEntry,
   type GetOrComputeOptions,
   SingleFlight,
   type SingleFlightOptions,
-} from "../../packages/client/src/single-flight/index.ts";
-import { deferred } from "../../packages/client/src/time/clock.ts";
+} from "../../packages/client/src/entries/single-flight.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -5,7 +5,7 @@ import {
   type CacheEntry,
   type ResultCache,
   SingleFlight,
-} from "../../packages/client/src/single-flight/index.ts";
+} from "../../packages/client/src/entries/single-flight.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

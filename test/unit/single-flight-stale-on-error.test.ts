@@ -11,7 +11,7 @@ import {
   SingleFlight,
   type SingleFlightEvent,
   type SingleFlightOptions,
-} from "../../packages/client/src/single-flight/index.ts";
+} from "../../packages/client/src/entries/single-flight.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

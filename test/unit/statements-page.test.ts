@@ -1,7 +1,7 @@
 /** DESIGN.md shows what the lock says to DynamoDB, as it is sent. `vitest run -u` writes it anew. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { breakLease, requestRevocation, takeBackSlot } from "../../packages/client/src/statements/admin.ts";
+import { breakLease, requestRevocation, takeBackSlot } from "../../packages/client/src/admin/statements.ts";
 import {
   acquire,
   cancel,

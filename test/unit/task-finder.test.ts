@@ -2,7 +2,7 @@ import { type Item, LeaseClient, type LeaseEvent, type QueryRequest, type ScanPa
 import { attributeNames } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { sortKeyOf } from "../../packages/client/src/store/item-values.ts";
+import { sortKeyOf } from "../../packages/client/src/base/item-values.ts";
 import { TaskFinder } from "../../packages/jobs/src/tasks/task-finder.ts";
 import { taskContext } from "../support/task-context.ts";
 

@@ -1,11 +1,11 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { TimedCall } from "../../packages/client/src/core/requests.ts";
-import { ManualClock } from "../../packages/client/src/testing/index.ts";
-import { settles, sleep, systemClock } from "../../packages/client/src/time/clock.ts";
-import { onAbort } from "../../packages/client/src/time/on-abort.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
-import { WakeableSleep } from "../../packages/client/src/time/wakeable-sleep.ts";
+import { settles, sleep, systemClock } from "../../packages/client/src/base/clock.ts";
+import { onAbort } from "../../packages/client/src/base/on-abort.ts";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
+import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
+import { WakeableSleep } from "../../packages/client/src/base/wakeable-sleep.ts";
+import { ManualClock } from "../../packages/client/src/entries/testing.ts";
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, "abort").length;
 

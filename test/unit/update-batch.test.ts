@@ -2,11 +2,11 @@
 import { LeaseServiceError, type UpdateResult } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
+import { type CallBudget, TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import { RequestGate } from "../../packages/client/src/core/request-gate.ts";
-import { type CallBudget, TimedCall } from "../../packages/client/src/core/requests.ts";
 import { UpdateBatch } from "../../packages/client/src/core/update-batch.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -4,7 +4,7 @@ import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { retryDelayMs } from "../../packages/client/src/time/retry.ts";
+import { retryDelayMs } from "../../packages/client/src/base/retry.ts";
 import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -3,7 +3,7 @@ import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pendingKey, type TransferKind, transferKey } from "../../../functions/import-orders/schema.ts";
 import { freshForVariable, movementsPartition } from "../../../functions/resource-cache/schema.ts";
-import { waiterSortKeyPrefix } from "../../../packages/client/src/schema.ts";
+import { waiterSortKeyPrefix } from "../../../packages/client/src/base/schema.ts";
 import { type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
 import type { ProxiedRequest } from "../../support/proxy.ts";
 import { nextTrigger, Shop } from "../../support/shop.ts";

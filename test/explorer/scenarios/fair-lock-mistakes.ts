@@ -1,6 +1,6 @@
 /** What is planted into the line of a lock, beside the mistakes of its simulation. */
-import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
-import { numberPrefix, type QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
+import { numberPrefix, type QueueTicket } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { passableIn } from "../../simulation/primitives/fair-lock-deaths.ts";
 import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";

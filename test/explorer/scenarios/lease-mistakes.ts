@@ -1,5 +1,5 @@
-import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
+import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import type { Tamper } from "../../simulation/network.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
 import { kindOf } from "../../support/lease-writes.ts";

@@ -1,11 +1,11 @@
 /** Mistakes that are planted into the lock, each of which some course of its scenario has to show. */
 
+import type { Moment } from "../../../packages/client/src/base/clock.ts";
+import { ServiceClock } from "../../../packages/client/src/base/service-clock.ts";
 import { Attempt } from "../../../packages/client/src/core/attempt.ts";
+import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
-import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
-import type { Moment } from "../../../packages/client/src/time/clock.ts";
-import { ServiceClock } from "../../../packages/client/src/time/service-clock.ts";
 import { clockSkewMs, leaseDurationMs } from "../../simulation/cluster.ts";
 import type { Tamper } from "../../simulation/network.ts";
 import {

@@ -6,7 +6,7 @@ import {
   LeaseError,
   type LeaseHandle,
 } from "@leasehold/client";
-import { callBudgetMs } from "../../../packages/client/src/core/requests.ts";
+import { callBudgetMs } from "../../../packages/client/src/base/timed-call.ts";
 import {
   Cluster,
   type ClusterOptions,

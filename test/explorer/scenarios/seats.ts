@@ -1,10 +1,10 @@
 /** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
 import { type Item, LeaseItemError, LeaseServiceError } from "@leasehold/client";
-import { QueueWaiter } from "../../../packages/client/src/fair/queue-waiter.ts";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
-import { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
-import { seatCounters } from "../../../packages/client/src/seats/schema.ts";
-import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
+import { QueueWaiter } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
+import { HeldSeat } from "../../../packages/client/src/primitives/seats/held-seat.ts";
+import { seatCounters } from "../../../packages/client/src/primitives/seats/schema.ts";
+import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import {
   mistakes,

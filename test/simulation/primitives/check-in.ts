@@ -7,8 +7,8 @@ import {
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
-import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";

@@ -1,6 +1,6 @@
 /** A read-write lock with never a moment without a reader: a writer gets in all the same, for its intent keeps new ones out. */
 import { type Lease, LeaseServiceError } from "@leasehold/client";
-import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
+import { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
 import { Cluster, clockSkewMs, leaseDurationMs } from "../cluster.ts";
 import type { Weather } from "../network.ts";
 import { type Planted, type Simulation, withoutTests } from "../simulation.ts";

@@ -7,7 +7,7 @@ import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import { withDurableLease } from "@leasehold/durable";
 import fc from "fast-check";
-import { LeaseServiceError } from "../../../packages/client/src/errors/errors.ts";
+import { LeaseServiceError } from "../../../packages/client/src/base/errors.ts";
 import { DurableLock } from "../../../packages/durable/src/durable-lock.ts";
 import { ExecutionLease } from "../../../packages/durable/src/execution-lease.ts";
 import { adminOf } from "../../support/admin.ts";

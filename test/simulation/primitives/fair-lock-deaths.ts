@@ -1,7 +1,10 @@
 /** Waiters of a fair lock that die around its release: the dead keep no living waiter out for longer than is promised. */
 import { attributeNames } from "@leasehold/client/schema";
-import { Queue as ClientQueue, unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
-import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import {
+  Queue as ClientQueue,
+  unresponsiveAfterMs,
+} from "../../../packages/client/src/primitives/fair/queue.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { clockSkewMs, leaseDurationMs } from "../cluster.ts";
 import { calmWeather } from "../network.ts";
 import { type Planted, replacing, type Simulation } from "../simulation.ts";

@@ -1,11 +1,11 @@
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
-import { unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
-import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
-import { ticketIdOf } from "../../../packages/client/src/fair/queue-ticket.ts";
-import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
+import { FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import { unresponsiveAfterMs } from "../../../packages/client/src/primitives/fair/queue.ts";
+import type { QueueTicket } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { ticketIdOf } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Weather } from "../network.ts";
 import {

@@ -1,7 +1,8 @@
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import { together } from "@leasehold/client/together";
 import fc from "fast-check";
-import { acquireAll, type LeaseGroup } from "../../../packages/client/src/group/index.ts";
+import { acquireAll, type LeaseGroup } from "../../../packages/client/src/entries/group.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -57,6 +58,8 @@ export class Contest {
     this.world = new Cluster<Candidate>(world, {
       processes: count,
       begin: (client) => ({ client, held: new Set() }),
+      // The locks of a group end together: their renewals are the worlds of shared requests.
+      client: () => ({ renewals: together() }),
       onChange: (changes) => this.#changed(changes),
       tamper,
     });

@@ -11,7 +11,7 @@ import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-defi
 import { redriveGuardDefinition } from "../../../packages/cdk/src/workflow/redrive-guard.ts";
 import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusal.ts";
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
-import { breakLease } from "../../../packages/client/src/statements/admin.ts";
+import { breakLease } from "../../../packages/client/src/admin/statements.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";

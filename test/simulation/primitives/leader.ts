@@ -1,7 +1,7 @@
 import { LeaseServiceError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { Leader, type Leadership } from "../../../packages/client/src/leader/index.ts";
+import { Leader, type Leadership } from "../../../packages/client/src/entries/leader.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
 import type { Host } from "../host.ts";

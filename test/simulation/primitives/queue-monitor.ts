@@ -1,12 +1,12 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
+import { unresponsiveAfterMs } from "../../../packages/client/src/primitives/fair/queue.ts";
 import {
   holdNoteIn,
   type QueueTicket,
   ticketPrefix,
   ticketsIn,
-} from "../../../packages/client/src/fair/queue-ticket.ts";
+} from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 
 /** What one write that has landed did to a line. */
 export interface QueueChange {

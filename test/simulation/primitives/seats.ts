@@ -10,14 +10,14 @@ import {
   LeaseUnavailableError,
 } from "@leasehold/client";
 import fc from "fast-check";
-import { fair } from "../../../packages/client/src/fair/index.ts";
-import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
-import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
-import type { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
-import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";
-import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
-import { Semaphore } from "../../../packages/client/src/semaphore/index.ts";
+import { fair } from "../../../packages/client/src/entries/fair.ts";
+import { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
+import { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
+import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
+import type { HeldSeat } from "../../../packages/client/src/primitives/seats/held-seat.ts";
+import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitives/seats/seat.ts";
+import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";

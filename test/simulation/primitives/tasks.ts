@@ -1,7 +1,7 @@
 import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { breakLease } from "../../../packages/client/src/statements/admin.ts";
+import { breakLease } from "../../../packages/client/src/admin/statements.ts";
 import { type Task, TaskSet } from "../../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,

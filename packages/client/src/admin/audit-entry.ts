@@ -3,12 +3,12 @@
  * So no action is without its trace, and no trace is without its action.
  */
 
+import { parsedJson } from "../base/item-values.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { attributeNames, auditSortKeyPrefix, leaseItemKey, timeToLive } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
-import type { LeaseRecord } from "../record.ts";
-import { attributeNames, auditSortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
 import { type Part, say, Write } from "../statements/statement.ts";
-import { parsedJson } from "../store/item-values.ts";
-import type { Item } from "../store.ts";
 
 /** The actions of an operator: on leases, on a slot of a job (`skip`), and on tasks (`requeue`, `cancel`). */
 export type OperatorAction = "stop" | "break" | "pause" | "resume" | "skip" | "requeue" | "cancel";

@@ -1,12 +1,12 @@
+import { check, checkOptions, duration, type Rules, text } from "../base/check-values.ts";
+import { pagesOf } from "../base/pages.ts";
+import type { ItemKey } from "../base/schema.ts";
+import { attributeNames, auditSortKeyPrefix, limits } from "../base/schema.ts";
+import type { Item, ScanPage } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
 import { query, scan } from "../core/requests.ts";
-import { check, checkOptions, duration, type Rules, text } from "../options/check-values.ts";
-import type { ItemKey } from "../schema.ts";
-import { attributeNames, auditSortKeyPrefix, limits } from "../schema.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
 import { namesIn } from "../statements/statement.ts";
-import { pagesOf } from "../store/pages.ts";
-import type { Item, ScanPage } from "../store.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
 
 /** Options of {@link LeaseOperator.audit}. */

@@ -3,20 +3,13 @@
  * that is reported twice is one item.
  */
 
+import { checkKey, checkOptions, countTo, duration, type Rules, trueOrFalse } from "../base/check-values.ts";
+import { parsedJson } from "../base/item-values.ts";
+import { pagesOf } from "../base/pages.ts";
+import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
 import { query } from "../core/requests.ts";
-import {
-  checkKey,
-  checkOptions,
-  countTo,
-  duration,
-  type Rules,
-  trueOrFalse,
-} from "../options/check-values.ts";
-import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
-import { parsedJson } from "../store/item-values.ts";
-import { pagesOf } from "../store/pages.ts";
-import type { Item } from "../store.ts";
 import { timesSince, under } from "./audit-trail.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 

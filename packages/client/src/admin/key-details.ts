@@ -1,20 +1,21 @@
+import { checkKey } from "../base/check-values.ts";
+import type { LeaseItemError } from "../base/errors.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { type LeaseState, type LeaseStateOptions, leaseState } from "../base/lease-state.ts";
+import { pagesOf } from "../base/pages.ts";
+import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
+import { unreadableIn } from "../core/core.ts";
 import { query } from "../core/requests.ts";
-import type { LeaseItemError } from "../errors/errors.ts";
-import { estimatedWaitMs } from "../fair/queue-estimate.ts";
-import { holdNoteIn, ticketsIn } from "../fair/queue-ticket.ts";
-import { type LeaseState, type LeaseStateOptions, leaseState } from "../lease-state.ts";
-import { recordsIn, unreadableIn } from "../looks.ts";
-import { checkKey } from "../options/check-values.ts";
-import type { LeaseRecord } from "../record.ts";
-import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
-import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
-import { isPauseAlone, takenBy } from "../seats/seat.ts";
-import { leasesOf } from "../statements/admin.ts";
-import { pagesOf } from "../store/pages.ts";
-import type { Item } from "../store.ts";
+import { estimatedWaitMs } from "../primitives/fair/queue-estimate.ts";
+import { holdNoteIn, ticketsIn } from "../primitives/fair/queue-ticket.ts";
+import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../primitives/seats/schema.ts";
+import { isPauseAlone, takenBy } from "../primitives/seats/seat.ts";
 import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
 import { descriptionOf, type KeyDescription } from "./lease-admin.ts";
+import { recordsIn } from "./looks.ts";
+import { leasesOf } from "./statements.ts";
 
 /** A lease, and its state at the time of the read. */
 export interface DescribedLease extends LeaseRecord {

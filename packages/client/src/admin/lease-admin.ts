@@ -1,8 +1,3 @@
-import type { LeaseClient } from "../core/client.ts";
-import { type Core, coreOf } from "../core/core.ts";
-import { query, scan } from "../core/requests.ts";
-import { type LeaseItemError, quoted } from "../errors/errors.ts";
-import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "../looks.ts";
 import {
   aFunction,
   check,
@@ -16,22 +11,23 @@ import {
   rule,
   text,
   trueOrFalse,
-} from "../options/check-values.ts";
-import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "../record.ts";
-import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
-import { isSeatSortKey } from "../seats/schema.ts";
-import { seatOf } from "../seats/seat.ts";
-import { askSeatToStop, breakSeat } from "../seats/seat-writes.ts";
-import {
-  breakLease,
-  leasesByPrefix,
-  leasesOf,
-  requestRevocation,
-  takeBackSlot,
-} from "../statements/admin.ts";
+} from "../base/check-values.ts";
+import { type LeaseItemError, quoted } from "../base/errors.ts";
+import { unlessUnreadable } from "../base/item-values.ts";
+import type { LastHolder, LeaseRecord } from "../base/lease-record.ts";
+import { pagesOf } from "../base/pages.ts";
+import { lastDoneSlot, lastHolderIn, wasBroken } from "../base/record.ts";
+import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import type { Item, ScanPage, UpdateResult } from "../base/store.ts";
+import type { LeaseClient } from "../core/client.ts";
+import { type Core, coreOf, unreadableIn } from "../core/core.ts";
+import { query, scan } from "../core/requests.ts";
+import { isSeatSortKey } from "../primitives/seats/schema.ts";
+import { seatOf } from "../primitives/seats/seat.ts";
+import { askSeatToStop, breakSeat } from "../primitives/seats/seat-writes.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
-import { pagesOf } from "../store/pages.ts";
-import type { Item, ScanPage, UpdateResult } from "../store.ts";
+import { leasesIn, recordsIn } from "./looks.ts";
+import { breakLease, leasesByPrefix, leasesOf, requestRevocation, takeBackSlot } from "./statements.ts";
 
 /** Selects one of a key's leases. */
 export interface SortKeyOptions {

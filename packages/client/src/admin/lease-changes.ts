@@ -2,10 +2,12 @@
  * The changes of leases between two looks at their item. Pure: for the table's stream, which shows an item before and
  * after each write, and for tools that look now and then.
  */
-import { leasesIn } from "../looks.ts";
-import { type LastHolder, type LeaseRecord, lastHolderIn, lastReleasedToken } from "../record.ts";
-import { attributeNames, cooldownToken } from "../schema.ts";
-import type { Item } from "../store.ts";
+
+import type { LastHolder, LeaseRecord } from "../base/lease-record.ts";
+import { lastHolderIn, lastReleasedToken } from "../base/record.ts";
+import { attributeNames, cooldownToken } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
+import { leasesIn } from "./looks.ts";
 
 /**
  * The changes of a lease.

@@ -1,24 +1,25 @@
+import { checkKey, checkOptions, duration, label, type Rules, text } from "../base/check-values.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import type { LeaseStateOptions } from "../base/lease-state.ts";
+import { lastHolderIn } from "../base/record.ts";
+import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
 import type { LeaseClient } from "../core/client.ts";
 import type { Core } from "../core/core.ts";
 import { coreOf } from "../core/core.ts";
-import type { LeaseStateOptions } from "../lease-state.ts";
-import { leasesIn } from "../looks.ts";
-import { checkKey, checkOptions, duration, label, type Rules, text } from "../options/check-values.ts";
-import { type LastHolder, type LeaseRecord, lastHolderIn } from "../record.ts";
-import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
-import { isSeatSortKey } from "../seats/schema.ts";
-import type { SeatRecord } from "../seats/seat.ts";
-import { askSeatToStop, breakSeat } from "../seats/seat-writes.ts";
-import { breakLease, requestRevocation } from "../statements/admin.ts";
+import { isSeatSortKey } from "../primitives/seats/schema.ts";
+import type { SeatRecord } from "../primitives/seats/seat.ts";
+import { askSeatToStop, breakSeat } from "../primitives/seats/seat-writes.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Item } from "../store.ts";
 import { type AuditEntry, type OperatorAction, usualAuditRetentionMs } from "./audit-entry.ts";
 import { type AuditOptions, auditTrail } from "./audit-trail.ts";
 import { type HistoryOptions, historyOf } from "./history.ts";
 import { detailsOf, type KeyDetails } from "./key-details.ts";
 import type { LeaseChange } from "./lease-changes.ts";
-import { checkPause, PauseAttempt, type PauseLeaves, type PauseOptions, resume } from "./pause.ts";
+import { leasesIn } from "./looks.ts";
+import { checkPause, type OperatorResult, PauseAttempt, type PauseOptions, resume } from "./pause.ts";
+import { breakLease, requestRevocation } from "./statements.ts";
 import { TracedWrite } from "./traced-write.ts";
 
 /** Options of a {@link LeaseOperator}. */
@@ -52,21 +53,6 @@ export interface ResumeOptions {
   /** Kept in the trace. At most 1024 bytes. @default - none */
   readonly reason?: string;
 }
-
-/** The outcome of an action. Only `done` has changed anything and has left a trace. */
-export type OperatorResult =
-  /** It is done. `lease` is the lease of the action, as the look has shown it; for a pause, the pause itself. */
-  | {
-      readonly outcome: "done";
-      readonly lease: LeaseRecord;
-      readonly entry: AuditEntry;
-      /** For a pause: what it does not close. */
-      readonly leaves?: PauseLeaves;
-    }
-  /** Nobody holds it: it was released or broken meanwhile, or ttl has removed it. */
-  | { readonly outcome: "free"; readonly lastHolder: LastHolder | undefined }
-  /** Another lease is there than the given one; for `resume`, a lease that is no pause. */
-  | { readonly outcome: "heldByAnother"; readonly holder: LeaseRecord };
 
 const operatorRules: Rules<LeaseOperatorOptions> = {
   by: text(limits.ownerBytes - 24),

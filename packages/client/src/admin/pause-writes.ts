@@ -6,15 +6,16 @@
  *             others hold stay: their holders finish
  *     open    the lock's lease and the seats are the pause's own
  */
-import type { LeaseRecord } from "../record.ts";
-import { attributeNames, leaseSortKey, timeToLive } from "../schema.ts";
-import { type Seat, seatLimits, seatSortKeys } from "../seats/schema.ts";
-import { isPauseAlone, type SeatRecord, seatText } from "../seats/seat.ts";
-import { count, removeSeat, takeSeat } from "../seats/seat-writes.ts";
+
+import { optionalTextIn } from "../base/item-values.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { attributeNames, leaseSortKey, timeToLive } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
+import { type Seat, seatLimits, seatSortKeys } from "../primitives/seats/schema.ts";
+import { isPauseAlone, type SeatRecord, seatText } from "../primitives/seats/seat.ts";
+import { count, removeSeat, takeSeat } from "../primitives/seats/seat-writes.ts";
 import { release, take } from "../statements/lock.ts";
 import type { Part, Write } from "../statements/statement.ts";
-import { optionalTextIn } from "../store/item-values.ts";
-import type { Item } from "../store.ts";
 
 const pausing: Part = { set: "#pauseToken = :pauseToken" };
 /** The token of an earlier pause is not needed here any more. The lock still refuses a late copy of it. */

@@ -1,23 +1,24 @@
+import { untilAborted } from "../base/aborted.ts";
+import { checkOptions, checkSignal, duration, type Rules, text } from "../base/check-values.ts";
+import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../base/errors.ts";
+import { optionalWholeIn, unlessUnreadable } from "../base/item-values.ts";
+import type { LastHolder, LeaseRecord } from "../base/lease-record.ts";
+import { leaseState } from "../base/lease-state.ts";
+import { isOperational } from "../base/operational.ts";
+import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import type { Item, TransactionResult } from "../base/store.ts";
+import type { CallBudget } from "../base/timed-call.ts";
 import type { Refused } from "../core/attempt.ts";
 import type { Core } from "../core/core.ts";
+import { unreadableIn } from "../core/core.ts";
 import { LockForm } from "../core/lock-form.ts";
-import { type CallBudget, query } from "../core/requests.ts";
+import { query } from "../core/requests.ts";
 import { RetryLoop } from "../core/wait-loop.ts";
-import { untilAborted } from "../errors/aborted.ts";
-import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../errors/errors.ts";
-import { isOperational } from "../errors/operational.ts";
-import { leaseState } from "../lease-state.ts";
-import { leasesIn, unlessUnreadable, unreadableIn } from "../looks.ts";
-import { checkOptions, checkSignal, duration, type Rules, text } from "../options/check-values.ts";
-import type { LeaseRecord } from "../record.ts";
-import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../schema.ts";
-import { isSeatSortKey } from "../seats/schema.ts";
-import { seatsIn } from "../seats/seat.ts";
-import { optionalWholeIn } from "../store/item-values.ts";
-import type { Item, TransactionResult } from "../store.ts";
+import { isSeatSortKey } from "../primitives/seats/schema.ts";
+import { seatsIn } from "../primitives/seats/seat.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import { under } from "./audit-trail.ts";
-import type { OperatorResult } from "./lease-operator.ts";
+import { leasesIn } from "./looks.ts";
 import { close, closedSortKeys, endPauses, type SeenItems } from "./pause-writes.ts";
 import { TracedWrite } from "./traced-write.ts";
 
@@ -43,6 +44,21 @@ export interface PauseLeaves {
   /** What goes on under the key: slots of a job with a run history, tasks, computations of a single flight. */
   readonly notPaused: readonly NotPaused[];
 }
+
+/** The outcome of an action. Only `done` has changed anything and has left a trace. */
+export type OperatorResult =
+  /** It is done. `lease` is the lease of the action, as the look has shown it; for a pause, the pause itself. */
+  | {
+      readonly outcome: "done";
+      readonly lease: LeaseRecord;
+      readonly entry: AuditEntry;
+      /** For a pause: what it does not close. */
+      readonly leaves?: PauseLeaves;
+    }
+  /** Nobody holds it: it was released or broken meanwhile, or ttl has removed it. */
+  | { readonly outcome: "free"; readonly lastHolder: LastHolder | undefined }
+  /** Another lease is there than the given one; for `resume`, a lease that is no pause. */
+  | { readonly outcome: "heldByAnother"; readonly holder: LeaseRecord };
 
 /** The terms of a wanted pause, validated. */
 interface PauseTerms extends PauseOptions {

@@ -1,11 +1,12 @@
+import { sleep } from "../base/clock.ts";
+import { LeaseError, LeaseServiceError } from "../base/errors.ts";
+import { retryPauses } from "../base/retry.ts";
+import type { TransactionResult } from "../base/store.ts";
+import { callBudgetMs } from "../base/timed-call.ts";
 import type { Core } from "../core/core.ts";
-import { callBudgetMs, transact } from "../core/requests.ts";
+import { transact } from "../core/requests.ts";
 import { WaitBudget } from "../core/wait-loop.ts";
-import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { Write } from "../statements/statement.ts";
-import type { TransactionResult } from "../store.ts";
-import { sleep } from "../time/clock.ts";
-import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace, occupyTrace } from "./audit-entry.ts";
 
 /** The longest try: a hanging try leaves time for others. */

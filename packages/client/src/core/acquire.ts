@@ -1,24 +1,13 @@
-import type { LeaseEvent } from "../events.ts";
-import type { WaitOrder } from "../options/options.ts";
-import type { LeaseRecord } from "../record.ts";
-import { Attempt, type Granted, type LeaseTerms } from "./attempt.ts";
+import type { LeaseEvent } from "../base/events.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { Attempt, type Granted } from "./attempt.ts";
 import type { Core } from "./core.ts";
 import type { HeldForm, LeaseForm } from "./form.ts";
 import { HeldLease, type HeldLeaseTerms, keepAlive } from "./held-lease.ts";
 import { LockForm } from "./lock-form.ts";
-import type { Order } from "./order.ts";
+import type { AcquireCall, Order } from "./order.ts";
 import { isTraced, traced } from "./tracing.ts";
-import { unordered, type WaitTerms } from "./wait-loop.ts";
-
-/** One call to acquire, validated. */
-export interface AcquireCall extends LeaseTerms, WaitTerms {
-  readonly heartbeatMs: number | undefined;
-  readonly lockAtLeastForMs: number;
-  /** The duration that the caller has named. A shared lease lasts at least this long from then on. @default - none */
-  readonly askedDurationMs?: number | undefined;
-  /** The order in which waiting callers get the lease. @default - none */
-  readonly order?: WaitOrder | undefined;
-}
+import { unordered } from "./wait-loop.ts";
 
 /**
  * Acquires a lease of the given form, or shares the same owner's lease. Rejects with ClientClosedError when the client

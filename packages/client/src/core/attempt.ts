@@ -1,15 +1,16 @@
-import { LeaseError, LeaseServiceError, quoted, SlotDoneError } from "../errors/errors.ts";
-import { asError, isOperational } from "../errors/operational.ts";
-import type { LeaseErrorEvent } from "../events.ts";
-import { type LeaseRecord, lastDoneSlot } from "../record.ts";
+import type { Moment } from "../base/clock.ts";
+import { LeaseError, LeaseServiceError, quoted, SlotDoneError } from "../base/errors.ts";
+import type { LeaseErrorEvent } from "../base/events.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { asError, isOperational } from "../base/operational.ts";
+import { lastDoneSlot } from "../base/record.ts";
+import type { Item, UpdateResult } from "../base/store.ts";
+import { type CallBudget, callBudgetMs, shortestBudgetMs } from "../base/timed-call.ts";
 import type { Grant } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Item, UpdateResult } from "../store.ts";
-import type { Moment } from "../time/clock.ts";
 import type { Core } from "./core.ts";
 import type { Belief } from "./deadline.ts";
 import { type LeaseForm, leaseOf, type Prospect, type Takeover } from "./form.ts";
-import { type CallBudget, callBudgetMs, shortestBudgetMs } from "./requests.ts";
 
 /** What one acquisition asks for; its durations have been validated. */
 export interface LeaseTerms {

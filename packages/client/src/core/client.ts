@@ -1,22 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { isDocumentClient } from "../dynamodb/document-client.ts";
-import { nameAbort } from "../errors/aborted.ts";
-import { brandClass } from "../errors/brand.ts";
-import { ClientClosedError, CloseIncompleteError } from "../errors/closing.ts";
-import {
-  InvalidOptionsError,
-  LeaseUnavailableError,
-  SlotDoneError,
-  SlotMismatchError,
-} from "../errors/errors.ts";
-import { checkHandle, type LeaseHandle } from "../options/check-handle.ts";
-import {
-  checkAcquireOptions,
-  checkClientOptions,
-  checkDue,
-  checkHeartbeat,
-} from "../options/check-options.ts";
+import { nameAbort } from "../base/aborted.ts";
+import { brandClass } from "../base/brand.ts";
+import { checkAcquireOptions, checkClientOptions, checkDue, checkHeartbeat } from "../base/check-options.ts";
 import {
   checkData,
   checkDuration,
@@ -24,8 +10,18 @@ import {
   checkKnown,
   checkText,
   checkWork,
-} from "../options/check-values.ts";
-import { DefaultOwner } from "../options/default-owner.ts";
+} from "../base/check-values.ts";
+import { type Clock, type Randomness, systemClock, systemRandomness } from "../base/clock.ts";
+import { ClientClosedError, CloseIncompleteError } from "../base/closing.ts";
+import { DefaultOwner } from "../base/default-owner.ts";
+import {
+  InvalidOptionsError,
+  LeaseUnavailableError,
+  SlotDoneError,
+  SlotMismatchError,
+} from "../base/errors.ts";
+import { checkHandle, type LeaseHandle } from "../base/handle.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
 import type {
   AcquireOptions,
   CloseOptions,
@@ -33,15 +29,16 @@ import type {
   LeaseClientOptions,
   TryAcquireOptions,
   WaitOptions,
-} from "../options/options.ts";
-import { type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
-import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
-import type { Item, LeaseStore } from "../store.ts";
-import { type Clock, type Randomness, systemClock, systemRandomness } from "../time/clock.ts";
-import { type AcquireCall, acquireLease, adoptLease } from "./acquire.ts";
+} from "../base/options.ts";
+import { lastDoneSlot, readRecord } from "../base/record.ts";
+import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import type { Item, LeaseStore } from "../base/store.ts";
+import { isDocumentClient } from "../stores/sdk/document-client.ts";
+import { acquireLease, adoptLease } from "./acquire.ts";
 import { Core, showCore } from "./core.ts";
 import { handleOf, Lease, runUnder } from "./lease.ts";
 import { LockForm } from "./lock-form.ts";
+import type { AcquireCall } from "./order.ts";
 
 /**
  * Makes the store of a client without a `store`. The entries differ in it, so that a bundle has the AWS SDK only if its
@@ -155,9 +152,8 @@ export class LeaseClient implements AsyncDisposable {
    *
    * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`, by the
    * service's clock, as this client's answers have told it. Before the client's first answer, and with an older handle,
-   * it protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a writer is
-   * read once before its first renewal or release, 1 request more: what it takes comes from the table, not from the
-   * handle.
+   * it protects nothing until a renewal has shown that no other caller took the lock. The handle of a permit, a reader or a
+   * writer is refused: its Semaphore or ReadWriteLock adopts it.
    *
    * Unknown members of a handle are ignored: another version may have written them. A handle of another `format` is
    * refused with InvalidOptionsError.

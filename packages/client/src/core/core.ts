@@ -1,21 +1,22 @@
 /** What all calls of one client share. */
 import { hasSubscribers } from "node:diagnostics_channel";
-import { isBranded } from "../errors/brand.ts";
-import { InvalidOptionsError } from "../errors/errors.ts";
-import { type LeaseEvent, type LeaseEventListener, publish, type ShortLeaseEvent } from "../events.ts";
-import type { ClientTimes } from "../options/check-options.ts";
-import { readable } from "../options/check-values.ts";
-import type { Renewals } from "../options/options.ts";
+import { isBranded } from "../base/brand.ts";
+import type { ClientTimes } from "../base/check-options.ts";
+import { readable } from "../base/check-values.ts";
+import type { Clock, Moment, Randomness } from "../base/clock.ts";
+import { InvalidOptionsError, type LeaseItemError } from "../base/errors.ts";
+import { type LeaseEvent, type LeaseEventListener, publish, type ShortLeaseEvent } from "../base/events.ts";
+import type { Renewals } from "../base/options.ts";
+import { ServiceClock } from "../base/service-clock.ts";
+import type { GetRequest, Item, LeaseStore, UpdateResult } from "../base/store.ts";
+import type { CallBudget } from "../base/timed-call.ts";
 import type { Write } from "../statements/statement.ts";
-import type { GetRequest, Item, LeaseStore, UpdateResult } from "../store.ts";
-import type { Clock, Moment, Randomness } from "../time/clock.ts";
-import { ServiceClock } from "../time/service-clock.ts";
 import { ExpiryDetector } from "./expiry-detector.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { type Keeper, keepEach } from "./heartbeat.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { RequestGate } from "./request-gate.ts";
-import { type CallBudget, request, type Table } from "./requests.ts";
+import { request, type Table } from "./requests.ts";
 import { Sharing } from "./sharing.ts";
 
 /** The parts of a client that its options give. */
@@ -134,6 +135,12 @@ export class Core implements Table {
     this.#quietUntil = now.monotonic + quietMs;
     this.publish({ type: "skew", offsetMinMs, offsetMaxMs, clockSkewMs });
   }
+}
+
+/** Returns a function that publishes `unreadable` for an item that was left out. */
+export function unreadableIn(core: Pick<Core, "publish">): (error: LeaseItemError) => void {
+  return ({ key, sortKey, attribute, message }) =>
+    core.publish({ type: "unreadable", key, sortKey, attribute, message });
 }
 
 /** Kept beside the client and not in it, so that users do not see it. */

@@ -1,7 +1,7 @@
-import { LeaseLostError, type LeaseLostReason } from "../errors/errors.ts";
-import type { LeaseRecord } from "../record.ts";
-import type { Moment } from "../time/clock.ts";
-import type { ServiceClock } from "../time/service-clock.ts";
+import type { Moment } from "../base/clock.ts";
+import { LeaseLostError, type LeaseLostReason } from "../base/errors.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import type { ServiceClock } from "../base/service-clock.ts";
 
 /** For how long a holder believes in a lease, from the moment before it sent the acquiring or renewing request. */
 export interface Belief {

@@ -1,6 +1,6 @@
-import type { TakeoverReason } from "../events.ts";
-import type { LeaseRecord } from "../record.ts";
-import type { ServiceClock } from "../time/service-clock.ts";
+import type { TakeoverReason } from "../base/events.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import type { ServiceClock } from "../base/service-clock.ts";
 
 /** Whether a lease may be taken over now, or how long until it may be if nothing changes. */
 export interface Expiry {

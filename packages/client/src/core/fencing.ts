@@ -1,7 +1,7 @@
-import { toAttributeValues } from "../dynamodb/attribute-values.ts";
+import type { Item } from "../base/store.ts";
 import { noLaterHolder } from "../statements/queries.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Item } from "../store.ts";
+import { toAttributeValues } from "../stores/sdk/attribute-values.ts";
 
 /**
  * The form in which DynamoDB commands take values.

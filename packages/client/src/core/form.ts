@@ -3,12 +3,12 @@
  * all forms. The writes of every form prove the lease by its token and its fencing token. A write that takes over an
  * expired lease is refused if that lease has changed since `judge`.
  */
-import { LeaseUnavailableError } from "../errors/errors.ts";
-import type { LeaseEvent, TakeoverReason } from "../events.ts";
-import type { LeaseRecord } from "../record.ts";
+import { LeaseUnavailableError } from "../base/errors.ts";
+import type { LeaseEvent, TakeoverReason } from "../base/events.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import type { Item } from "../base/store.ts";
 import type { Cancellation, Grant, LockEnding, LockRenewal } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 
 /** What a renewal writes. */

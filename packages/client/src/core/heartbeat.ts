@@ -1,5 +1,5 @@
-import { isOperational } from "../errors/operational.ts";
-import type { Clock } from "../time/clock.ts";
+import type { Clock } from "../base/clock.ts";
+import { isOperational } from "../base/operational.ts";
 import type { RequestGate } from "./request-gate.ts";
 
 /** A lease with a heartbeat. */

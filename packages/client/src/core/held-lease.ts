@@ -1,30 +1,27 @@
+import { type Moment, settles } from "../base/clock.ts";
 import {
   LeaseError,
   type LeaseErrorCode,
   type LeaseLostReason,
   LeaseServiceError,
   quoted,
-} from "../errors/errors.ts";
-import { asError, isOperational } from "../errors/operational.ts";
-import type { LeaseEvent } from "../events.ts";
-import {
-  type LeaseRecord,
-  lastDoneSlot,
-  lastReleasedToken,
-  wasBroken,
-  wasReleasedByHolder,
-} from "../record.ts";
-import { cooldownToken, leaseItemKey } from "../schema.ts";
+} from "../base/errors.ts";
+import type { LeaseEvent } from "../base/events.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { asError, isOperational } from "../base/operational.ts";
+import { lastDoneSlot, lastReleasedToken, wasBroken, wasReleasedByHolder } from "../base/record.ts";
+import { cooldownToken, leaseItemKey } from "../base/schema.ts";
+import type { ServiceClock } from "../base/service-clock.ts";
+import type { CallOptions, Item, UpdateResult } from "../base/store.ts";
+import { TimedCall } from "../base/timed-call.ts";
 import type { Write } from "../statements/statement.ts";
-import type { CallOptions, Item, UpdateResult } from "../store.ts";
-import { type Moment, settles } from "../time/clock.ts";
-import type { ServiceClock } from "../time/service-clock.ts";
 import type { Core } from "./core.ts";
 import { type Belief, LeaseDeadline } from "./deadline.ts";
 import { type Ended, type HeldForm, leaseOf } from "./form.ts";
 import type { Beating } from "./heartbeat.ts";
 import type { Held } from "./lifecycle.ts";
-import { request, TimedCall } from "./requests.ts";
+import { request } from "./requests.ts";
+import type { Shareable, SharedTimes } from "./sharing.ts";
 
 /** What identifies a lease, and what its renewals ask for. */
 export interface HeldLeaseTerms {
@@ -39,14 +36,6 @@ export interface HeldLeaseTerms {
   readonly cooldownUntil?: number | undefined;
   /** The slot that the lease stands for. @default - none */
   readonly slot?: string | undefined;
-}
-
-/** What a caller that shares a lease asks for. */
-export interface SharedTimes {
-  /** How long the lease has to last from now on. @default - as long as it does */
-  readonly askedDurationMs?: number | undefined;
-  /** @default 0 */
-  readonly lockAtLeastForMs?: number;
 }
 
 /** Sends one conditional write in a call of its own. A group's renewals travel together. */
@@ -113,7 +102,7 @@ const notOurs: Ended = { wasOurs: false, isRecorded: false };
  * One token's hold on a lock: its deadline, its renewals, at most one at a time, and its release, never beside a
  * renewal.
  */
-export class HeldLease extends LeaseDeadline implements Held, Beating {
+export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable {
   readonly core: Core;
   readonly form: HeldForm;
   /** The slot that it stands for. */

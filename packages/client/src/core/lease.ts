@@ -1,9 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { type LeaseErrorCode, LeaseLostError } from "../errors/errors.ts";
-import { ifOperational } from "../errors/operational.ts";
-import type { LeaseHandle } from "../options/check-handle.ts";
-import { checkOptions, oneOf, type Rules, text } from "../options/check-values.ts";
-import { leaseSortKey } from "../schema.ts";
+
+import { checkOptions, oneOf, type Rules, text } from "../base/check-values.ts";
+import { type LeaseErrorCode, LeaseLostError } from "../base/errors.ts";
+import type { LeaseHandle } from "../base/handle.ts";
+import { ifOperational } from "../base/operational.ts";
+import { leaseSortKey } from "../base/schema.ts";
 import {
   type ConditionCheckOptions,
   type Fence,

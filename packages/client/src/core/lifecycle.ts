@@ -1,8 +1,8 @@
-import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
-import type { LeaseRecord } from "../record.ts";
-import { type Clock, type Deferred, deferred, pause, settles, sleep } from "../time/clock.ts";
-import { onAbort } from "../time/on-abort.ts";
-import { callBudgetMs } from "./requests.ts";
+import { type Clock, type Deferred, deferred, pause, settles, sleep } from "../base/clock.ts";
+import { ClientClosedError, CloseIncompleteError, type Leftover } from "../base/closing.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { onAbort } from "../base/on-abort.ts";
+import { callBudgetMs } from "../base/timed-call.ts";
 
 /** An item that a background write should remove; if the write fails, the item stays until it ends by itself. */
 export type Removal = Omit<Leftover, "error">;

@@ -1,4 +1,6 @@
-import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { isOpenTo, readRecord } from "../base/record.ts";
+import type { Item } from "../base/store.ts";
 import {
   type Cancellation,
   cancel,
@@ -10,7 +12,6 @@ import {
   take,
 } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 import type { Ending, LeaseForm, Prospect, Renewal } from "./form.ts";
 

@@ -1,9 +1,26 @@
-import type { WaitOrder } from "../options/options.ts";
-import type { LeaseRecord } from "../record.ts";
-import type { AcquireCall } from "./acquire.ts";
-import type { Attempt, Granted } from "./attempt.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import type { WaitOrder } from "../base/options.ts";
+import type { RetryStrategy } from "../base/retry.ts";
+import type { Attempt, Granted, LeaseTerms } from "./attempt.ts";
 import type { Core } from "./core.ts";
 import type { LeaseForm } from "./form.ts";
+
+/** How long to wait, and in what rhythm. */
+export interface WaitTerms {
+  readonly waitMs: number;
+  readonly retry: RetryStrategy;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** One call to acquire, validated. */
+export interface AcquireCall extends LeaseTerms, WaitTerms {
+  readonly heartbeatMs: number | undefined;
+  readonly lockAtLeastForMs: number;
+  /** The duration that the caller has named. A shared lease lasts at least this long from then on. @default - none */
+  readonly askedDurationMs?: number | undefined;
+  /** The order in which waiting callers get the lease. @default - none */
+  readonly order?: WaitOrder | undefined;
+}
 
 /** The order in which waiting callers get a lease. */
 export interface Order extends WaitOrder {

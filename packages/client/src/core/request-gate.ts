@@ -1,7 +1,7 @@
-import { LeaseServiceError } from "../errors/errors.ts";
-import type { Clock } from "../time/clock.ts";
-import { onAbort } from "../time/on-abort.ts";
-import { PriorityQueue } from "./priority-queue.ts";
+import type { Clock } from "../base/clock.ts";
+import { LeaseServiceError } from "../base/errors.ts";
+import { onAbort } from "../base/on-abort.ts";
+import { PriorityQueue } from "../base/priority-queue.ts";
 
 /**
  * By default the SDK has 50 connections, and further requests wait for one in the order in which they were sent. There

@@ -1,5 +1,5 @@
-import type { Item } from "../store.ts";
-import { type Clock, deferred, settles } from "../time/clock.ts";
+import { type Clock, deferred, settles } from "../base/clock.ts";
+import type { Item } from "../base/store.ts";
 import { LeaseMemory } from "./lease-memory.ts";
 
 /** What a waiter sends: a read, or a write that may win the lease. */

@@ -1,12 +1,35 @@
-import { InvalidOptionsError, LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
-import { type Clock, settles } from "../time/clock.ts";
-import type { LeaseTerms } from "./attempt.ts";
-import type { HeldLease, SharedTimes } from "./held-lease.ts";
-import { callBudgetMs } from "./requests.ts";
-import type { WaitTerms } from "./wait-loop.ts";
+import { type Clock, settles } from "../base/clock.ts";
+import { InvalidOptionsError, LeaseUnavailableError, SlotMismatchError } from "../base/errors.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { callBudgetMs } from "../base/timed-call.ts";
+
+/** What a caller that shares a lease asks for. */
+export interface SharedTimes {
+  /** How long the lease has to last from now on. @default - as long as it does */
+  readonly askedDurationMs?: number | undefined;
+  /** @default 0 */
+  readonly lockAtLeastForMs?: number;
+}
+
+/** A lease that the calls of one owner may share. */
+export interface Shareable {
+  readonly record: LeaseRecord;
+  readonly slot: string | undefined;
+  /** How much longer it protects its holder, in milliseconds; 0 once it does not. */
+  remainingMs(): number;
+  /** Adds a handle. The lease ends with the last one. */
+  retain(): void;
+  suit(times: SharedTimes): Promise<void>;
+  release(completed: boolean): Promise<unknown>;
+  onEnd(listener: () => void): void;
+}
 
 /** The lease that an owner wants, and the slot that it stands for. */
-interface Wish extends Pick<LeaseTerms, "key" | "sortKey" | "owner" | "slot">, SharedTimes {
+interface Wish extends SharedTimes {
+  readonly key: string;
+  readonly sortKey: string;
+  readonly owner: string;
+  readonly slot: string | undefined;
   /** JSON text. @default - any */
   readonly data?: string | undefined;
   /** What the owner's leases of one item must have in common to be shared. */
@@ -14,20 +37,27 @@ interface Wish extends Pick<LeaseTerms, "key" | "sortKey" | "owner" | "slot">, S
 }
 
 /** How long a caller waits for another call of its own owner. */
-export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
+export interface SiblingWait {
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** Shares an owner's lease in this client with further calls of the same owner, without a request. */
 export class Sharing {
   readonly #clock: Clock;
   /** An owner's lease, or the call that is acquiring it. */
-  readonly #entries = new Map<string, HeldLease | Promise<unknown>>();
+  readonly #entries = new Map<string, Shareable | Promise<unknown>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Returns the owner's live lease with one more handle, or acquires a new one. Concurrent callers share one. */
-  async share(wish: Wish, patience: SiblingWait, win: () => Promise<HeldLease>): Promise<HeldLease> {
+  async share<Lease extends Shareable>(
+    wish: Wish,
+    patience: SiblingWait,
+    win: () => Promise<Lease>,
+  ): Promise<Lease> {
     const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
     if (lease === undefined) throw new Error("nothing was won");
     return lease;
@@ -43,11 +73,11 @@ export class Sharing {
    * with InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
    * renewal for a longer duration. After a rejection nothing stays retained.
    */
-  async shareAll<W extends Wish>(
+  async shareAll<W extends Wish, Lease extends Shareable>(
     wishes: readonly W[],
     patience: SiblingWait,
-    win: (missing: readonly W[]) => Promise<readonly HeldLease[]>,
-  ): Promise<HeldLease[]> {
+    win: (missing: readonly W[]) => Promise<readonly Lease[]>,
+  ): Promise<Lease[]> {
     const startedAt = this.#clock.monotonic();
     for (;;) {
       const winning = wishes.filter((wish) => this.#entries.get(idOf(wish)) instanceof Promise);
@@ -58,9 +88,10 @@ export class Sharing {
       await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
     }
     // No await until the entries are set.
-    const held = new Map<W, HeldLease>();
+    const held = new Map<W, Lease>();
     for (const wish of wishes) {
-      const lease = this.#liveLease(wish);
+      // All leases of one client are of one class.
+      const lease = this.#liveLease(wish) as Lease | undefined;
       if (lease !== undefined) held.set(wish, lease);
     }
     const shared = [...held];
@@ -93,7 +124,7 @@ export class Sharing {
     return wishes.flatMap((wish) => held.get(wish) ?? []);
   }
 
-  #liveLease(wish: Wish): HeldLease | undefined {
+  #liveLease(wish: Wish): Shareable | undefined {
     const lease = this.#entries.get(idOf(wish));
     if (lease === undefined || lease instanceof Promise) return undefined;
     if (lease.remainingMs() <= 0) return undefined;
@@ -109,7 +140,7 @@ export class Sharing {
     return lease;
   }
 
-  #keep(id: string, lease: HeldLease): void {
+  #keep(id: string, lease: Shareable): void {
     this.#entries.set(id, lease);
     lease.onEnd(() => {
       if (this.#entries.get(id) === lease) this.#entries.delete(id);

@@ -1,10 +1,10 @@
-import { isOperational } from "../errors/operational.ts";
-import type { Renewals } from "../options/options.ts";
-import { mostUpdatesTogether } from "../store.ts";
+import { isOperational } from "../base/operational.ts";
+import type { Renewals } from "../base/options.ts";
+import { PriorityQueue } from "../base/priority-queue.ts";
+import { mostUpdatesTogether } from "../base/store.ts";
 import type { Core } from "./core.ts";
 import { firstBeatMs, type Keeper, nextBeatMs, retryBeatMs } from "./heartbeat.ts";
 import type { HeldLease } from "./held-lease.ts";
-import { PriorityQueue } from "./priority-queue.ts";
 import { UpdateBatch } from "./update-batch.ts";
 
 /** A beat that is due within this share of its interval is sent together with a beat that is due now. */

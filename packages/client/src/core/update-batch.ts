@@ -1,10 +1,10 @@
-import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import { type Deferred, deferred } from "../base/clock.ts";
+import { LeaseError, LeaseServiceError } from "../base/errors.ts";
+import { onAbort } from "../base/on-abort.ts";
+import type { UpdateRequest, UpdateResult } from "../base/store.ts";
+import type { TimedCall } from "../base/timed-call.ts";
 import type { Write } from "../statements/statement.ts";
-import type { UpdateRequest, UpdateResult } from "../store.ts";
-import { type Deferred, deferred } from "../time/clock.ts";
-import { onAbort } from "../time/on-abort.ts";
 import type { Core } from "./core.ts";
-import type { TimedCall } from "./requests.ts";
 
 interface BatchEntry {
   readonly request: UpdateRequest;

@@ -1,25 +1,18 @@
-import type { LeaseUnavailableError } from "../errors/errors.ts";
-import { passing, unlessPassing } from "../errors/operational.ts";
-import type { LeaseRecord } from "../record.ts";
-import { leaseItemKey } from "../schema.ts";
-import type { Item } from "../store.ts";
-import { type Clock, sleep } from "../time/clock.ts";
-import { type RetryStrategy, retryPauses } from "../time/retry.ts";
-import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import { type Clock, sleep } from "../base/clock.ts";
+import type { LeaseUnavailableError } from "../base/errors.ts";
+import type { LeaseRecord } from "../base/lease-record.ts";
+import { passing, unlessPassing } from "../base/operational.ts";
+import { retryPauses } from "../base/retry.ts";
+import { leaseItemKey } from "../base/schema.ts";
+import type { Item } from "../base/store.ts";
+import { callBudgetMs, shortestBudgetMs } from "../base/timed-call.ts";
+import { WakeableSleep } from "../base/wakeable-sleep.ts";
 import type { Attempt, Granted, LeaseTerms, Refused } from "./attempt.ts";
 import type { Core } from "./core.ts";
 import { type LeaseForm, type Prospect, refusalOf } from "./form.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
-import type { Order } from "./order.ts";
-import { callBudgetMs, shortestBudgetMs } from "./requests.ts";
+import type { Order, WaitTerms } from "./order.ts";
 import { type SharedLooks, sharedLooks } from "./shared-looks.ts";
-
-/** How long to wait, and in what rhythm. */
-export interface WaitTerms {
-  readonly waitMs: number;
-  readonly retry: RetryStrategy;
-  readonly signal: AbortSignal | undefined;
-}
 
 /** One caller's time for its wait, on the monotonic clock. */
 export class WaitBudget {

@@ -21,8 +21,8 @@
  * A holder proves itself by its token and its fencing token. The token alone is not enough: a late copy of its acquire may
  * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
  */
-import type { LeaseEnd } from "../record.ts";
-import { cooldownToken, isCooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
+import type { LeaseEnd } from "../base/lease-record.ts";
+import { cooldownToken, isCooldownToken, leaseItemKey, timeToLive } from "../base/schema.ts";
 import { type Part, type Statement, say, type Values, Write } from "./statement.ts";
 
 /** Which lease a write is about. */

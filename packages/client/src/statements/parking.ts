@@ -2,8 +2,8 @@
  * The writes of workflows and durable functions that wait for a lock or hold it while they call others: each waiter and
  * each mark is an item of its own under the lock's key.
  */
-import { callSortKey, type ItemKey, leaseItemKey, timeToLive, waiterSortKeyPrefix } from "../schema.ts";
-import type { Item, UpdateRequest } from "../store.ts";
+import { callSortKey, type ItemKey, leaseItemKey, timeToLive, waiterSortKeyPrefix } from "../base/schema.ts";
+import type { Item, UpdateRequest } from "../base/store.ts";
 import { held, type LeaseAddress } from "./lock.ts";
 import { namesIn, type Part, type Statement, say, Write } from "./statement.ts";
 

@@ -1,5 +1,5 @@
 /** What reads say to DynamoDB, and the condition of the user's own writes. */
-import type { ScanRequest, UpdateRequest } from "../store.ts";
+import type { ScanRequest, UpdateRequest } from "../base/store.ts";
 import { namesIn } from "./statement.ts";
 
 const recordProjection =

@@ -8,8 +8,8 @@
  *
  * Text is only ever joined. A write that is to say something else is another row of parts.
  */
-import type { ItemKey } from "../schema.ts";
-import type { TransactionEntry, UpdateRequest } from "../store.ts";
+import type { ItemKey } from "../base/schema.ts";
+import type { TransactionEntry, UpdateRequest } from "../base/store.ts";
 
 /** One idea of a statement. What several parts set, remove and insist on stands side by side. */
 export interface Part {

@@ -1,0 +1,177 @@
+/**
+ * For Leasehold's own packages alone: the parts that primitives, constructs and the durable lease are built from.
+ * Nothing here is promised from one version to the next, so those packages require exactly their own version of the
+ * client. It loads no AWS SDK.
+ */
+
+export { traceNow } from "../admin/audit-entry.ts";
+export { historyItemOf } from "../admin/history.ts";
+export { KeyDetailsReader } from "../admin/key-details.ts";
+export { type LeaseChange, leaseChanges, snapshotOf } from "../admin/lease-changes.ts";
+export { requestRevocation } from "../admin/statements.ts";
+export { isAbortOf, untilAborted } from "../base/aborted.ts";
+export { type BackoffOptions, backoffMs } from "../base/backoff.ts";
+export { brandClass } from "../base/brand.ts";
+export {
+  type AcquisitionTerms,
+  checkAcquireOptions,
+  checkDue,
+  checkHeartbeat,
+} from "../base/check-options.ts";
+export {
+  aFunction,
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkOptions,
+  checkSignal,
+  checkText,
+  checkWork,
+  countTo,
+  duration,
+  isFunction,
+  label,
+  listeners,
+  oneOf,
+  type Rule,
+  type Rules,
+  readable,
+  rule,
+  text,
+  trueOrFalse,
+  unchecked,
+  withMethods,
+} from "../base/check-values.ts";
+export { deferred, settles, sleep, systemClock } from "../base/clock.ts";
+export { CloseIncompleteError } from "../base/closing.ts";
+export {
+  InvalidOptionsError,
+  LeaseAbortedError,
+  LeaseError,
+  LeaseItemError,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+  SlotNotDueError,
+} from "../base/errors.ts";
+export { leaseEventTypes } from "../base/events.ts";
+export { checkHandle } from "../base/handle.ts";
+export {
+  isWhole,
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  parsedJson,
+  sortKeyOf,
+  textIn,
+  timeIn,
+  unlessUnreadable,
+  wholeIn,
+} from "../base/item-values.ts";
+export type { LeaseEnd } from "../base/lease-record.ts";
+export { onAbort } from "../base/on-abort.ts";
+export { ifOperational, isOperational, longestChain, mayPass, unlessPassing } from "../base/operational.ts";
+export { pagesOf } from "../base/pages.ts";
+export {
+  lastDoneSlot,
+  lastHolderIn,
+  lastReleasedToken,
+  readRecord,
+  wasReleasedByHolder,
+} from "../base/record.ts";
+export { retryPauses, wakeSpreadMs } from "../base/retry.ts";
+export {
+  attributeNames,
+  historySortKeyPrefix,
+  type ItemKey,
+  leaseItemKey,
+  leaseSortKey,
+  limits,
+  timeToLive,
+  utf8Bytes,
+  waiterSortKeyPrefix,
+} from "../base/schema.ts";
+export {
+  acquireLease,
+  announceGrant,
+} from "../core/acquire.ts";
+export { Attempt, type Granted, type Refused } from "../core/attempt.ts";
+export { LeaseClient } from "../core/client.ts";
+export { type Core, coreOf, unreadableIn } from "../core/core.ts";
+export type { Belief } from "../core/deadline.ts";
+export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
+export type { Ended, Ending, Prospect, Renewal } from "../core/form.ts";
+export { HeldLease, type HeldLeaseTerms, keepAlive } from "../core/held-lease.ts";
+export { Lease } from "../core/lease.ts";
+export { pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
+export { LockForm } from "../core/lock-form.ts";
+export type { AcquireCall } from "../core/order.ts";
+export { query, request, scan, transact } from "../core/requests.ts";
+export { acquireChannel } from "../core/tracing.ts";
+export { HeldSeat, keptShare, renewSeatUnlessRevoked } from "../primitives/seats/held-seat.ts";
+export { seatCounters, seatLimits, seatSortKeys } from "../primitives/seats/schema.ts";
+export {
+  fencePrefix,
+  isPauseAlone,
+  ownerAttribute,
+  revocationPrefix,
+  type SeatRecord,
+  seatFlags,
+  seatText,
+  textPrefix,
+  versionDigits,
+} from "../primitives/seats/seat.ts";
+export { SeatForm } from "../primitives/seats/seat-form.ts";
+export { clearSeats } from "../primitives/seats/seat-writes.ts";
+export { permitLimits } from "../primitives/seats/semaphore.ts";
+export {
+  acquire,
+  asJudged,
+  type Cancellation,
+  type Cooldown,
+  cancel,
+  endKept,
+  endText,
+  free,
+  type Grant,
+  type Judged,
+  judgedValues,
+  type LeaseAddress,
+  type LockEnding,
+  letGo,
+  mine,
+  mineByToken,
+  mineOrFree,
+  noHolder,
+  notGrantedSince,
+  noWishes,
+  proofValues,
+  release,
+  renew,
+  renewUnlessRevoked,
+  revokeToken,
+  slotDone,
+  take,
+  takeOver,
+  tokenRevoked,
+} from "../statements/lock.ts";
+export {
+  endCalls,
+  heldBySomebody,
+  markCalls,
+  park,
+  parkCallback,
+  removeWaiter,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "../statements/parking.ts";
+export { everyItem, recordOnly } from "../statements/queries.ts";
+export { namesIn, type Part, type Statement, say, type Values, Write } from "../statements/statement.ts";
+export { fromAttributeValues, toAttributeValues } from "../stores/sdk/attribute-values.ts";
+export { rejectionFor } from "../stores/sdk/errors.ts";

@@ -1,0 +1,11 @@
+export { LeaseUpgradeError } from "../primitives/seats/read-write-errors.ts";
+export {
+  mostReaders,
+  type ReadOptions,
+  ReadWriteLock,
+  type ReadWriteOptions,
+  type ReadWriteState,
+  type TryReadOptions,
+  type TryWriteOptions,
+  type WriteOptions,
+} from "../primitives/seats/read-write-lock.ts";

@@ -1,9 +1,0 @@
-export {
-  type DrainOptions,
-  mostPermits,
-  type PermitOptions,
-  Semaphore,
-  type SemaphoreOptions,
-  type SemaphoreState,
-  type TryPermitOptions,
-} from "./semaphore.ts";

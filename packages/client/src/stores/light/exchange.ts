@@ -1,0 +1,91 @@
+import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import https, { type AgentOptions } from "node:https";
+import type { TLSSocket } from "node:tls";
+import { aborted, onAbort } from "../../base/on-abort.ts";
+
+/** Sends requests by HTTP or by HTTPS. */
+export type SendRequest = (options: RequestOptions) => ClientRequest;
+
+/** The part of node:http or node:https that is used here. */
+interface HttpModule {
+  readonly request: SendRequest;
+  readonly Agent: new (options: AgentOptions) => Agent;
+}
+
+/** An answer, read to its end. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** Every answer of DynamoDB is shorter. */
+const mostCharacters = 16 * 1024 * 1024;
+
+/** Returns Node's module for a URL's protocol. */
+export async function httpModule(protocol: string): Promise<HttpModule> {
+  if (protocol === "https:") return https;
+  // An `import` also loads all of undici, because the module exports its WebSocket: 40 ms. Node 22.3 is the first
+  // version with another way.
+  return process.getBuiltinModule?.("node:http") ?? (await import("node:http"));
+}
+
+/**
+ * Sends one request and reads its answer. Rejects without a complete answer: the connection fails, or is silent for
+ * `timeout` milliseconds, or the signal aborts, or the answer has no end. The error's `$wasSent` says whether there was
+ * a connection: without one, no byte of the request has left.
+ */
+export function exchange(
+  send: SendRequest,
+  options: RequestOptions,
+  body: string,
+  signal?: AbortSignal,
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    let wasSent = false;
+    const refuse = (error: Error): void => reject(Object.assign(error, { $wasSent: wasSent }));
+    if (signal?.aborted) {
+      refuse(aborted());
+      return;
+    }
+    const request = send(options);
+    request.on("socket", (socket) => {
+      const stands = (): void => {
+        wasSent = true;
+      };
+      if (request.reusedSocket) stands();
+      else socket.once((socket as TLSSocket).encrypted ? "secureConnect" : "connect", stands);
+    });
+    const end = (settle: () => void): void => {
+      ignore();
+      settle();
+    };
+    const fail = (error: Error): void => {
+      end(() => refuse(error));
+      request.destroy();
+    };
+    request.on("error", fail);
+    request.on("timeout", () => fail(unanswered(`no answer within ${options.timeout} ms`)));
+    request.on("response", (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+        if (text.length > mostCharacters)
+          fail(unanswered(`an answer of more than ${mostCharacters} characters`));
+      });
+      // The connection has ended before its answer.
+      response.on("error", fail);
+      response.on("end", () => {
+        const { statusCode = 0, headers } = response;
+        end(() => resolve({ status: statusCode, headers, body: text }));
+      });
+    });
+    const ignore = onAbort(signal, () => fail(aborted()));
+    request.end(body);
+  });
+}
+
+/** The error of an attempt without a readable answer; another attempt may get one. */
+export function unanswered(message: string): Error {
+  return Object.assign(new Error(message), { name: "UnansweredError" });
+}
