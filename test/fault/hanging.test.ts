@@ -6,6 +6,7 @@ import {
   LeaseServiceError,
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { afterAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { makeEnginePlace } from "../support/engine-place.ts";
@@ -107,7 +108,7 @@ test("a heartbeat whose batch hangs renews all the same", async () => {
   const onEvent = ({ type }: LeaseEvent): void => {
     if (type === "renewed") renewed += 1;
   };
-  const beater = table.client({ dynamodb: patient, onEvent });
+  const beater = table.client({ renewals: together(), dynamodb: patient, onEvent });
   proxy.next(op("BatchExecuteStatement"), hang());
   const leases = await table.leasesDueTogether(beater, [`${key}/0`, `${key}/1`], 200, 8_000);
   await eventually(() => expect(renewed).toBeGreaterThanOrEqual(4));
@@ -120,6 +121,7 @@ test("a heartbeat whose batch hangs renews all the same", async () => {
 test("the release of one lease leaves the others in their batch, though it hangs for a while", async () => {
   const renewed: string[] = [];
   const beater = table.client({
+    renewals: together(),
     dynamodb: patient,
     onEvent: (event) => {
       if (event.type === "renewed") renewed.push(event.key);
@@ -188,7 +190,7 @@ test("a release cuts off a renewal that hangs after a second, and frees the lock
 });
 
 test("a release in the midst of a batch that hangs frees its lock and costs no other lease", async () => {
-  const beater = table.client({ dynamodb: patient });
+  const beater = table.client({ renewals: together(), dynamodb: patient });
   // Its answer tells the time: until then, an adopted lease is held once a renewal is confirmed.
   await beater.inspect(key);
   proxy.next(op("BatchExecuteStatement"), hang());

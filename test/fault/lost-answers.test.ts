@@ -1,4 +1,5 @@
 import type { LeaseEvent } from "@leasehold/client";
+import { together } from "@leasehold/client/together";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { eventually, patienceMs } from "../support/patience.ts";
@@ -110,7 +111,7 @@ describe("an answer is lost after the write has landed, and the SDK asks again",
     ["for good", once],
   ] as const)("a heartbeat's batch whose answer is lost, %s, costs no lease", async ([, dynamodb]) => {
     const events: LeaseEvent[] = [];
-    const beater = table.client({ dynamodb, onEvent: (event) => events.push(event) });
+    const beater = table.client({ renewals: together(), dynamodb, onEvent: (event) => events.push(event) });
     // Its answer tells the time: until then, an adopted lease is held once a renewal is confirmed.
     await beater.inspect(key);
     proxy.next(op("BatchExecuteStatement"), loseAnswer());

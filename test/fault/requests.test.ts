@@ -1,4 +1,5 @@
 import type { LeaseEvent } from "@leasehold/client";
+import { together } from "@leasehold/client/together";
 import { availableEngines, startEngine } from "@leasehold/engine";
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
@@ -139,7 +140,7 @@ describe("heartbeats counted on the wire", () => {
     const onEvent = ({ type }: LeaseEvent): void => {
       if (type === "renewed") renewed += 1;
     };
-    const beater = ownTable.client({ dynamodb: ownClient, onEvent });
+    const beater = ownTable.client({ renewals: together(), dynamodb: ownClient, onEvent });
     const leases = await ownTable.leasesDueTogether(beater, keysUnder("together", 10), 200);
 
     // A new engine's first answer to a batch can take longer than a renewal waits.
@@ -163,7 +164,12 @@ describe("heartbeats counted on the wire", () => {
     const events: LeaseEvent[] = [];
     let laterMs = 0;
     const clock = bentClock({ monotonicMs: () => laterMs });
-    const beater = table.client({ dynamodb, clock, onEvent: (event) => events.push(event) });
+    const beater = table.client({
+      renewals: together(),
+      dynamodb,
+      clock,
+      onEvent: (event) => events.push(event),
+    });
     const leases = await table.leasesDueTogether(beater, keysUnder(key, 10), 200, 600_000);
     const renewals = (): LeaseEvent[] => events.filter(({ type }) => type === "renewed");
     await eventually(() => expect(renewals().length).toBeGreaterThanOrEqual(20));
@@ -186,6 +192,7 @@ describe("heartbeats counted on the wire", () => {
     const lost: string[] = [];
     const renewed = new Set<string>();
     const beater = table.client({
+      renewals: together(),
       dynamodb,
       onEvent: (event) => {
         if (event.type === "renewed") renewed.add(event.key);

@@ -1,4 +1,5 @@
 import type { LeaseEvent } from "@leasehold/client";
+import { together } from "@leasehold/client/together";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { eventually, patienceMs } from "../support/patience.ts";
 import { anyRequest, op, startProxy } from "../support/proxy.ts";
@@ -75,7 +76,11 @@ describe.each([
 
   test("a heartbeat survives a burst that is shorter than the lease", async () => {
     const events: LeaseEvent[] = [];
-    const beater = table.client({ dynamodb: once, onEvent: (event) => events.push(event) });
+    const beater = table.client({
+      renewals: together(),
+      dynamodb: once,
+      onEvent: (event) => events.push(event),
+    });
     const lease = await beater.acquire(key, { leaseDurationMs: 8_000, heartbeat: 200 });
     proxy.reset();
     proxy.next(write, failWith(name, status), 2);
@@ -87,7 +92,11 @@ describe.each([
 
   test("heartbeats that travel together survive a burst that is shorter than the lease", async () => {
     const events: LeaseEvent[] = [];
-    const beater = table.client({ dynamodb: once, onEvent: (event) => events.push(event) });
+    const beater = table.client({
+      renewals: together(),
+      dynamodb: once,
+      onEvent: (event) => events.push(event),
+    });
     proxy.next(anyRequest, failWith(name, status), 2);
     const leases = await table.leasesDueTogether(beater, [`${key}/0`, `${key}/1`], 200, 8_000);
     await eventually(() => expect(events.filter(({ type }) => type === "renewed").length).toBeGreaterThan(3));
@@ -99,6 +108,7 @@ describe.each([
 test("leases whose statements are throttled in a batch are tried again after a pause, not by single writes at once", async () => {
   const renewed: string[] = [];
   const beater = table.client({
+    renewals: together(),
     dynamodb: once,
     onEvent: (event) => {
       if (event.type === "renewed") renewed.push(event.key);
