@@ -61,14 +61,19 @@ describe.each([
     expect((await client.acquire(key)).held).toBe(true);
   });
 
+  // The SDK repeats at random times, so one of its attempts may be without an answer when the time is over.
   test.for([
-    ["the SDK repeats its requests", client],
-    ["the SDK does not repeat its requests", strict],
-  ] as const)("an acquire that waits says so when its time is over, where %s", async ([, waiter]) => {
+    ["the SDK repeats its requests", client, [code, "LEASE_NO_ANSWER"]],
+    ["the SDK does not repeat its requests", strict, [code]],
+  ] as const)("an acquire that waits says so when its time is over, where %s", async ([, waiter, codes]) => {
     proxy.always(anyRequest, failWith(name, status));
     const start = performance.now();
     const waiting = waiter.acquire(key, { waitMs: 500 });
-    await expect(waiting).rejects.toMatchObject({ name: "LeaseServiceError", code, retryable: true });
+    await expect(waiting).rejects.toMatchObject({
+      name: "LeaseServiceError",
+      code: expect.toBeOneOf(codes),
+      retryable: true,
+    });
     const tookMs = performance.now() - start;
     expect(tookMs).toBeGreaterThanOrEqual(499);
     expect(tookMs).toBeLessThan(patienceMs / 4);
