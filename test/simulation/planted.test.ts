@@ -50,7 +50,7 @@ afterEach(() => {
     "core/form.ts",
     "core/expiry-detector.ts",
     "core/held-lease.ts",
-    "time/service-clock.ts",
+    "base/service-clock.ts",
   ]) {
     vi.doUnmock(`${source}/${path}`);
   }
@@ -101,7 +101,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("a holder that no answer has told the time, and that believes in its expiry", async () => {
     const subject = await plant<typeof ServiceClockModule>(
-      `${source}/time/service-clock.ts`,
+      `${source}/base/service-clock.ts`,
       ({ ServiceClock }) => ({
         ServiceClock: class extends ServiceClock {
           override get isUntold(): boolean {
@@ -120,7 +120,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("a taker that believes the latest of two answers that contradict each other", async () => {
     const subject = await plant<typeof ServiceClockModule>(
-      `${source}/time/service-clock.ts`,
+      `${source}/base/service-clock.ts`,
       ({ ServiceClock }) => ({
         ServiceClock: class extends ServiceClock {
           #newest: number | undefined;
@@ -213,7 +213,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("an expiry that is judged by the caller's wall clock", async () => {
     const subject = await plant<typeof ServiceClockModule>(
-      `${source}/time/service-clock.ts`,
+      `${source}/base/service-clock.ts`,
       ({ ServiceClock }) => ({
         ServiceClock: class extends ServiceClock {
           override earliest(): number | undefined {
@@ -228,7 +228,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("a holder that believes in an expiry of its own wall clock", async () => {
     const subject = await plant<typeof ServiceClockModule>(
-      `${source}/time/service-clock.ts`,
+      `${source}/base/service-clock.ts`,
       ({ ServiceClock }) => ({
         ServiceClock: class extends ServiceClock {
           override checkExpiry(_expiresAt: number, _since: Moment, leaseDurationMs: number): ExpiryCheck {
@@ -243,7 +243,7 @@ describe("the simulation catches", { tags: ["long"] }, () => {
 
   it("an upper bound of the service's time that outlives a suspension", async () => {
     const subject = await plant<typeof ServiceClockModule>(
-      `${source}/time/service-clock.ts`,
+      `${source}/base/service-clock.ts`,
       ({ ServiceClock }) => ({
         ServiceClock: class extends ServiceClock {
           #ahead: number | undefined;
