@@ -3,7 +3,7 @@ import type { LeaseRecord } from "../base/lease-record.ts";
 import { Attempt, type Granted } from "./attempt.ts";
 import type { Core } from "./core.ts";
 import type { HeldForm, LeaseForm } from "./form.ts";
-import { HeldLease, type HeldLeaseTerms, keepAlive } from "./held-lease.ts";
+import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import { LockForm } from "./lock-form.ts";
 import type { AcquireCall, Order } from "./order.ts";
 import { isTraced, traced } from "./tracing.ts";
@@ -34,7 +34,8 @@ export async function acquireLease(
         ? await sharing.share({ ...own, shareKey: form.shareKey }, own, () => win(core, own, form))
         : await win(core, own, form);
     lifecycle.throwIfClosed();
-    return keepAlive(lease, own.heartbeatMs);
+    lease.keepAlive(own.heartbeatMs);
+    return lease;
   } finally {
     open.end();
   }
@@ -106,7 +107,8 @@ export function adoptLease(
   const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
   const lease = new HeldLease(core, form, terms, belief);
   if (belief !== undefined || heartbeatMs !== undefined) lease.list();
-  return keepAlive(lease, heartbeatMs);
+  lease.keepAlive(heartbeatMs);
+  return lease;
 }
 
 /** Publishes an event, unless its lease's form keeps it to itself. */

@@ -97,7 +97,6 @@ export class Attempt {
     known?: Prospect,
   ): Promise<Granted | Refused> {
     const core = this.#core;
-    // Taken before the first request is sent: the lease counts from then.
     const entered = core.gate.enter(withinMs, signal);
     const waitedMs = typeof entered === "number" ? entered : await entered;
     let failure: unknown;

@@ -109,10 +109,8 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
   readonly slot: string | undefined;
   /** The handles that have not been released; several when an owner shares the lease reentrantly. */
   handles: readonly object[] = [];
-  /** The interval of its heartbeat; the shortest that a handle has asked for. Infinite without a heartbeat. */
-  renewEveryMs: number = Number.POSITIVE_INFINITY;
-  /** Ends the heartbeat: the lease ends by itself unless it is released. */
-  stopRenewing: (() => void) | undefined;
+  #renewEveryMs: number = Number.POSITIVE_INFINITY;
+  #stopRenewing: (() => void) | undefined;
   #record: LeaseRecord;
   /** The version of the last renewal; the table may not have it yet. */
   #version: number;
@@ -198,6 +196,25 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
   /** Lists it among the leases that the client holds, and that closing the client releases. */
   list(): void {
     if (this.form.isListed ?? true) this.core.lifecycle.hold(this);
+  }
+
+  /** The interval of its heartbeat; the shortest that a handle has asked for. Infinite without a heartbeat. */
+  get renewEveryMs(): number {
+    return this.#renewEveryMs;
+  }
+
+  /**
+   * Renews it in the background if an interval is given, until it ends or the returned function is called. A shared lease
+   * may be shorter than its caller asked.
+   */
+  keepAlive(heartbeatMs: number | undefined): () => void {
+    if (heartbeatMs !== undefined && this.lost === undefined) {
+      const durationMs = this.#leaseDurationMs;
+      const wantedMs = heartbeatMs < durationMs / 2 ? heartbeatMs : durationMs / 3;
+      this.#renewEveryMs = Math.min(this.#renewEveryMs, wantedMs);
+      this.#stopRenewing ??= this.core.keeper.keep(this);
+    }
+    return this.#stopRenewing ?? (() => undefined);
   }
 
   /** Adds a handle that shares the lease. The lease ends with the last handle. */
@@ -525,14 +542,4 @@ function clocksMoved(key: string): LeaseServiceError {
     "LEASE_NO_ANSWER",
     `this machine's clocks moved apart while the lock ${quoted(key)} was renewed, each time: renew it again`,
   );
-}
-
-/** Renews a lease in the background if an interval is given. A shared lease may be shorter than its caller asked. */
-export function keepAlive(lease: HeldLease, heartbeatMs: number | undefined): HeldLease {
-  if (heartbeatMs === undefined || lease.lost !== undefined) return lease;
-  const { leaseDurationMs, renewEveryMs } = lease;
-  const wantedMs = heartbeatMs < leaseDurationMs / 2 ? heartbeatMs : leaseDurationMs / 3;
-  lease.renewEveryMs = Math.min(renewEveryMs, wantedMs);
-  lease.stopRenewing ??= lease.core.keeper.keep(lease);
-  return lease;
 }

@@ -14,7 +14,7 @@ import {
   leaseConditionCheck,
 } from "./fencing.ts";
 import type { Ended } from "./form.ts";
-import { type HeldLease, keepAlive } from "./held-lease.ts";
+import type { HeldLease } from "./held-lease.ts";
 import type { Held } from "./lifecycle.ts";
 
 const conditionCheckRules: Rules<ConditionCheckOptions> = { format: oneOf("native", "attributeValue") };
@@ -263,8 +263,7 @@ export class Lease implements AsyncDisposable {
 
   /** @internal Renews it in the background, until it ends or the returned function is called. */
   keepAlive(intervalMs: number): () => void {
-    const { stopRenewing } = keepAlive(this.#lease, intervalMs);
-    return stopRenewing ?? (() => undefined);
+    return this.#lease.keepAlive(intervalMs);
   }
 
   /** @internal Publishes that the slot's work is done and could not be recorded. */

@@ -33,7 +33,7 @@ interface Wish extends SharedTimes {
   /** JSON text. @default - any */
   readonly data?: string | undefined;
   /** What the owner's leases of one item must have in common to be shared. */
-  readonly shareKey?: string | false | undefined;
+  readonly shareKey?: string | undefined;
 }
 
 /** How long a caller waits for another call of its own owner. */

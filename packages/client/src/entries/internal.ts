@@ -106,7 +106,7 @@ export { type Core, coreOf, unreadableIn } from "../core/core.ts";
 export type { Belief } from "../core/deadline.ts";
 export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
 export type { Ended, Ending, Prospect, Renewal } from "../core/form.ts";
-export { HeldLease, type HeldLeaseTerms, keepAlive } from "../core/held-lease.ts";
+export { HeldLease, type HeldLeaseTerms } from "../core/held-lease.ts";
 export { Lease } from "../core/lease.ts";
 export { pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
 export { LockForm } from "../core/lock-form.ts";

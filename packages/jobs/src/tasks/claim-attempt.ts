@@ -4,7 +4,6 @@ import {
   announceGrant,
   type Granted,
   HeldLease,
-  keepAlive,
   lastReleasedToken,
   type Refused,
   sortKeyOf,
@@ -78,7 +77,7 @@ export class ClaimAttempt {
     const { record, belief, item = {} } = granted;
     const form = this.#form;
     const claim = new HeldLease(core, form, { record, leaseDurationMs: terms.leaseDurationMs }, belief);
-    keepAlive(claim, terms.heartbeatMs);
+    claim.keepAlive(terms.heartbeatMs);
     announceGrant(core, form, granted, core.clock.monotonic() - startedAt);
     return new Task(context, claim, form, item);
   }

@@ -8,7 +8,7 @@ import { leaseSortKey, limits, utf8Bytes } from "../../base/schema.ts";
 import { begin, contentionOf } from "../../core/acquire.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
-import { type HeldLease, keepAlive } from "../../core/held-lease.ts";
+import type { HeldLease } from "../../core/held-lease.ts";
 import { whileOpen } from "../../core/lifecycle.ts";
 import { LockForm } from "../../core/lock-form.ts";
 import { isTraced, traced } from "../../core/tracing.ts";
@@ -98,7 +98,7 @@ async function acquireThese(
   const held = terms.reentrant
     ? await core.sharing.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
-  for (const lease of held) keepAlive(lease, terms.heartbeatMs);
+  for (const lease of held) lease.keepAlive(terms.heartbeatMs);
   const group = new LeaseGroup(held as [HeldLease, ...HeldLease[]], won[0]);
   core.lifecycle.throwIfClosed();
   if (group.held) return group;
