@@ -10,9 +10,10 @@ export const workFolder = join(root, "node_modules/.cache/leasehold-mutation");
 /** The protocol's words first, then what reads and writes with them, then the primitives. */
 const mutated = [
   "packages/client/src/statements/*.ts",
-  "packages/client/src/{record,admin/lease-admin}.ts",
-  "packages/client/src/{store,time,core,seats}/*.ts",
-  "packages/client/src/{fair,semaphore,read-write,group,leader,single-flight}/*.ts",
+  "packages/client/src/base/{record,item-values,handle,clock,service-clock,retry,timed-call,priority-queue}.ts",
+  "packages/client/src/core/*.ts",
+  "packages/client/src/admin/lease-admin.ts",
+  "packages/client/src/primitives/*/*.ts",
   "packages/jobs/src/{runs,tasks}/*.ts",
 ];
 
