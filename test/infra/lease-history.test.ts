@@ -13,7 +13,7 @@ import type { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { describe, expect, test } from "vitest";
 import { historyHandlerBundle } from "../../packages/cdk/src/table/history-handler-bundle.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
-import { toAttributeValues } from "../../packages/client/src/stores/sdk/attribute-values.ts";
+import { toAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { compileFilters, type Filter } from "../../tools/local/src/streams/filter.ts";
 
 const env = { account: "111122223333", region: "eu-west-1" };

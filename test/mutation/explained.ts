@@ -257,15 +257,15 @@ export const explained: readonly Explained[] = [
     mutants: [
       'packages/client/src/primitives/group/acquire-all.ts: return await untilAborted(wanted[0] ?? "", signal, () =>: "" ⇒ "Stryker was here!"',
       "packages/client/src/primitives/group/group-acquisition.ts: if (record === undefined) return undefined;: record === undefined ⇒ false",
-      'packages/client/src/primitives/group/group-claim.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
-      "packages/client/src/primitives/group/group-claim.ts: if (first !== undefined) lifecycle.remove(first, taken, passed);: first !== undefined ⇒ true",
-      "packages/client/src/primitives/group/group-claim.ts: if (first === undefined) return;: first === undefined ⇒ false",
+      'packages/client/src/primitives/group/group-acquisition.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
+      "packages/client/src/primitives/group/group-acquisition.ts: if (first !== undefined) lifecycle.remove(first, taken, passed);: first !== undefined ⇒ true",
+      "packages/client/src/primitives/group/group-acquisition.ts: if (first === undefined) return;: first === undefined ⇒ false",
     ],
   },
   {
     why: "The compiler asks for it, and it is always so: a write that was applied and asked for its item shows it, and what failed was thrown before.",
     mutants: [
-      "packages/client/src/primitives/group/group-claim.ts: return Number(item?.[attributeNames.fence]) >= this.#leastFence;: item?.[attributeNames.fence] ⇒ item[attributeNames.fence]",
+      "packages/client/src/primitives/group/group-acquisition.ts: return Number(item?.[attributeNames.fence]) >= this.#leastFence;: item?.[attributeNames.fence] ⇒ item[attributeNames.fence]",
       'packages/client/src/primitives/group/lease-group.ts: return results.every((result) => result.status === "fulfilled" && result.value);: result.status === "fulfilled" ⇒ true',
     ],
   },
@@ -277,17 +277,17 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it: an entry is never undefined, and so has a text.",
     mutants: [
-      'packages/client/src/primitives/single-flight/table-cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/single-flight/cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
     ],
   },
   {
     why: "The compiler asks for it: what is no text is a number or missing, and is no entry when it is read as JSON.",
     mutants: [
-      'packages/client/src/primitives/single-flight/table-cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
+      'packages/client/src/primitives/single-flight/cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
     ],
   },
   {
     why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
-    mutants: ["packages/client/src/primitives/single-flight/with-timeout.ts: ignore();: ignore(); ⇒ ;"],
+    mutants: ["packages/client/src/primitives/single-flight/holder-watch.ts: ignore();: ignore(); ⇒ ;"],
   },
 ];

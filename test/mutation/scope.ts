@@ -45,7 +45,7 @@ function linesOf(files: readonly string[]): number {
 
 /** Tests of other packages use the client, too; they would repeat at length what its own tests say. */
 const ofOtherParts =
-  /\/(acceptance|bench|conformance|fuzz|no-secrets|scale|supply-chain|threats|torture|assembly|cli|cloudwatch|cron|demo|docs|durable|entries|errors-page|event-rules|examples|functions|grants|intrinsics|keeper|leased-|light-|links|locked-|map|middy|mutation|observability|opentelemetry|publishing|redrive|requests-page|schedules|state-machines|types|workflow|fair-bundle|bundle-|catches|clones|error-copies)[^/]*$/;
+  /\/(acceptance|bench|conformance|fuzz|no-secrets|old-sdk|scale|supply-chain|threats|torture|assembly|cli|cloudwatch|cron|demo|docs|durable|entries|errors-page|event-rules|examples|functions|grants|intrinsics|keeper|leased-|light-|links|locked-|map|middy|mutation|observability|opentelemetry|publishing|redrive|requests-page|schedules|state-machines|types|workflow|fair-bundle|bundle-|catches|clones|error-copies)[^/]*$/;
 
 /** The tests that have to see a mutant: without an engine, short, and a few worlds of each simulation. */
 export function testFiles(): string[] {

@@ -60,7 +60,7 @@ describe("the keys of acceptance", () => {
   test("are told from a batch's statements, whatever their values begin with", async () => {
     const { dynamodb, sent } = recording();
     keepToKeySpace(dynamodb);
-    const { toStatement } = await import("../../packages/client/src/stores/sdk/partiql.ts");
+    const { toStatement } = await import("../../packages/client/src/stores/sdk/encoding.ts");
     const { BatchExecuteStatementCommand } = await import("@aws-sdk/client-dynamodb");
     const statement = (pk: string) =>
       toStatement("leases", {

@@ -10,9 +10,9 @@ import {
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
-import { isDocumentClient } from "../../packages/client/src/stores/sdk/document-client.ts";
+import { isDocumentClient } from "../../packages/client/src/stores/sdk/client.ts";
+import { toStatement } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { rejectionFor } from "../../packages/client/src/stores/sdk/errors.ts";
-import { toStatement } from "../../packages/client/src/stores/sdk/partiql.ts";
 import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 

@@ -8,7 +8,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { coreOf } from "../../packages/client/src/core/core.ts";
 import { CheckInCaller } from "../../packages/client/src/primitives/fair/check-ins.ts";
 import { Queue, unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
-import { seatLimits } from "../../packages/client/src/primitives/seats/schema.ts";
+import { seatLimits } from "../../packages/client/src/primitives/seats/seat.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

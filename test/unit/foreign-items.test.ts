@@ -27,7 +27,7 @@ import {
   queueAttributeNames,
   ticketsIn,
 } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
-import { fromAttributeValues } from "../../packages/client/src/stores/sdk/attribute-values.ts";
+import { fromAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";

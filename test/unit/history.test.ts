@@ -11,7 +11,7 @@ import type { AttributeValue, DynamoDBRecord } from "aws-lambda";
 import { beforeEach, describe, expect, it } from "vitest";
 import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
-import { toAttributeValues } from "../../packages/client/src/stores/sdk/attribute-values.ts";
+import { toAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { adminOf } from "../support/admin.ts";
 import { put } from "../support/foreign-items.ts";
 import { setting } from "../support/recomposed.ts";

@@ -8,8 +8,12 @@ import type { Item } from "../../packages/client/src/base/store.ts";
 import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
 import type { Prospect } from "../../packages/client/src/core/form.ts";
 import { readRule } from "../../packages/client/src/primitives/seats/read-write-lock.ts";
-import { seatLimits } from "../../packages/client/src/primitives/seats/schema.ts";
-import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/primitives/seats/seat.ts";
+import {
+  type SeatRecord,
+  seatLimits,
+  seatOf,
+  seatsIn,
+} from "../../packages/client/src/primitives/seats/seat.ts";
 import {
   SeatForm,
   type SeatLimits,

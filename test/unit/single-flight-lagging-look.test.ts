@@ -4,7 +4,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { expect, test } from "vitest";
 import { type CacheEntry, SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
-import { flightSortKey } from "../../packages/client/src/primitives/single-flight/schema.ts";
+import { flightSortKey } from "../../packages/client/src/primitives/single-flight/entry.ts";
 import { controlled } from "../support/computations.ts";
 
 /** A table whose reads show how it was before the last changes, unless they are consistent. */

@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { backoffMs } from "../../packages/client/src/base/backoff.ts";
+import { backoffMs } from "../../packages/client/src/base/retry.ts";
 import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { Random } from "../simulation/random.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

@@ -1,10 +1,9 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { settles, sleep, systemClock } from "../../packages/client/src/base/clock.ts";
-import { onAbort } from "../../packages/client/src/base/on-abort.ts";
+import { onAbort } from "../../packages/client/src/base/abort.ts";
+import { settles, sleep, systemClock, WakeableSleep } from "../../packages/client/src/base/clock.ts";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
-import { WakeableSleep } from "../../packages/client/src/base/wakeable-sleep.ts";
 import { ManualClock } from "../../packages/client/src/entries/testing.ts";
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, "abort").length;

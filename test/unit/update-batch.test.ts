@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import { type CallBudget, TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import { RequestGate } from "../../packages/client/src/core/request-gate.ts";
-import { UpdateBatch } from "../../packages/client/src/core/update-batch.ts";
+import { UpdateBatch } from "../../packages/client/src/core/together.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
 import { setting } from "../support/recomposed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

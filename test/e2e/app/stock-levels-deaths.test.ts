@@ -10,7 +10,7 @@ import {
   freshForVariable,
   movementsPartition,
 } from "../../../functions/resource-cache/schema.ts";
-import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/schema.ts";
+import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/entry.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Matcher } from "../../support/proxy.ts";
 import { errorIn, type HeldRequest, hold } from "../../support/proxy-behaviours.ts";

@@ -1,4 +1,4 @@
-import { GroupClaim } from "../../../packages/client/src/primitives/group/group-claim.ts";
+import { GroupClaim } from "../../../packages/client/src/primitives/group/group-acquisition.ts";
 import { Network } from "../../simulation/network.ts";
 import { Contest, type GroupStep, group as simulated } from "../../simulation/primitives/group.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../simulation/simulation.ts";

@@ -2,9 +2,8 @@
 import { type Item, LeaseItemError, LeaseServiceError } from "@leasehold/client";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
 import { QueueWaiter } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
-import { HeldSeat } from "../../../packages/client/src/primitives/seats/held-seat.ts";
-import { seatCounters } from "../../../packages/client/src/primitives/seats/schema.ts";
-import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
+import { seatCounters } from "../../../packages/client/src/primitives/seats/seat.ts";
+import { HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import {
   mistakes,

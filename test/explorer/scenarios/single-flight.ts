@@ -1,6 +1,6 @@
 import { CacheAccess } from "../../../packages/client/src/primitives/single-flight/cache-access.ts";
 import { Callers } from "../../../packages/client/src/primitives/single-flight/callers.ts";
-import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/schema.ts";
+import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/entry.ts";
 import { Network } from "../../simulation/network.ts";
 import {
   type FlightStep,

@@ -5,12 +5,12 @@
 
 import { checkKey, checkOptions, countTo, duration, type Rules, trueOrFalse } from "../base/check-values.ts";
 import { parsedJson } from "../base/item-values.ts";
-import { pagesOf } from "../base/pages.ts";
 import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
+import { pagesOf } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
 import { query } from "../core/requests.ts";
-import { timesSince, under } from "./audit-trail.ts";
+import { timesSince, under } from "./audit.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 
 /** Options of {@link LeaseOperator.history}. */

@@ -15,15 +15,14 @@ import {
 import { type LeaseItemError, quoted } from "../base/errors.ts";
 import { unlessUnreadable } from "../base/item-values.ts";
 import type { LastHolder, LeaseRecord } from "../base/lease-record.ts";
-import { pagesOf } from "../base/pages.ts";
 import { lastDoneSlot, lastHolderIn, wasBroken } from "../base/record.ts";
 import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
 import type { Item, ScanPage, UpdateResult } from "../base/store.ts";
+import { pagesOf } from "../base/store.ts";
 import type { LeaseClient } from "../core/client.ts";
 import { type Core, coreOf, unreadableIn } from "../core/core.ts";
 import { query, scan } from "../core/requests.ts";
-import { isSeatSortKey } from "../primitives/seats/schema.ts";
-import { seatOf } from "../primitives/seats/seat.ts";
+import { isSeatSortKey, seatOf } from "../primitives/seats/seat.ts";
 import { askSeatToStop, breakSeat } from "../primitives/seats/seat-writes.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
 import { leasesIn, recordsIn } from "./looks.ts";

@@ -1,26 +1,30 @@
 import { checkKey, checkOptions, duration, label, type Rules, text } from "../base/check-values.ts";
-import type { LeaseRecord } from "../base/lease-record.ts";
-import type { LeaseStateOptions } from "../base/lease-state.ts";
+import type { LeaseRecord, LeaseStateOptions } from "../base/lease-record.ts";
 import { lastHolderIn } from "../base/record.ts";
 import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
 import type { LeaseClient } from "../core/client.ts";
 import type { Core } from "../core/core.ts";
 import { coreOf } from "../core/core.ts";
-import { isSeatSortKey } from "../primitives/seats/schema.ts";
 import type { SeatRecord } from "../primitives/seats/seat.ts";
+import { isSeatSortKey } from "../primitives/seats/seat.ts";
 import { askSeatToStop, breakSeat } from "../primitives/seats/seat-writes.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
-import { type AuditEntry, type OperatorAction, usualAuditRetentionMs } from "./audit-entry.ts";
-import { type AuditOptions, auditTrail } from "./audit-trail.ts";
+import {
+  type AuditEntry,
+  type AuditOptions,
+  auditTrail,
+  type OperatorAction,
+  TracedWrite,
+  usualAuditRetentionMs,
+} from "./audit.ts";
 import { type HistoryOptions, historyOf } from "./history.ts";
 import { detailsOf, type KeyDetails } from "./key-details.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 import { leasesIn } from "./looks.ts";
 import { checkPause, type OperatorResult, PauseAttempt, type PauseOptions, resume } from "./pause.ts";
 import { breakLease, requestRevocation } from "./statements.ts";
-import { TracedWrite } from "./traced-write.ts";
 
 /** Options of a {@link LeaseOperator}. */
 export interface LeaseOperatorOptions {

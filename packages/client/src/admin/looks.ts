@@ -4,8 +4,7 @@ import type { LeaseRecord } from "../base/lease-record.ts";
 import { readRecord } from "../base/record.ts";
 import { attributeNames } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
-import { isSeatSortKey } from "../primitives/seats/schema.ts";
-import { isPauseAlone, seatsIn } from "../primitives/seats/seat.ts";
+import { isPauseAlone, isSeatSortKey, seatsIn } from "../primitives/seats/seat.ts";
 
 /**
  * Returns the leases of an item: one, or every seat of an item of seats. For seats that exist only for a pause it

@@ -8,11 +8,16 @@
  */
 
 import { optionalTextIn } from "../base/item-values.ts";
-import type { LeaseRecord } from "../base/lease-record.ts";
+import type { LeaseRecord, Seat } from "../base/lease-record.ts";
 import { attributeNames, leaseSortKey, timeToLive } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
-import { type Seat, seatLimits, seatSortKeys } from "../primitives/seats/schema.ts";
-import { isPauseAlone, type SeatRecord, seatText } from "../primitives/seats/seat.ts";
+import {
+  isPauseAlone,
+  type SeatRecord,
+  seatLimits,
+  seatSortKeys,
+  seatText,
+} from "../primitives/seats/seat.ts";
 import { count, removeSeat, takeSeat } from "../primitives/seats/seat-writes.ts";
 import { release, take } from "../statements/lock.ts";
 import type { Part, Write } from "../statements/statement.ts";

@@ -1,9 +1,9 @@
-import { untilAborted } from "../base/aborted.ts";
+import { untilAborted } from "../base/abort.ts";
 import { checkOptions, checkSignal, duration, type Rules, text } from "../base/check-values.ts";
 import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../base/errors.ts";
 import { optionalWholeIn, unlessUnreadable } from "../base/item-values.ts";
 import type { LastHolder, LeaseRecord } from "../base/lease-record.ts";
-import { leaseState } from "../base/lease-state.ts";
+import { leaseState } from "../base/lease-record.ts";
 import { isOperational } from "../base/operational.ts";
 import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
 import type { Item, TransactionResult } from "../base/store.ts";
@@ -14,13 +14,11 @@ import { unreadableIn } from "../core/core.ts";
 import { LockForm } from "../core/lock-form.ts";
 import { query } from "../core/requests.ts";
 import { RetryLoop } from "../core/wait-loop.ts";
-import { isSeatSortKey } from "../primitives/seats/schema.ts";
-import { seatsIn } from "../primitives/seats/seat.ts";
-import type { AuditEntry } from "./audit-entry.ts";
-import { under } from "./audit-trail.ts";
+import { isSeatSortKey, seatsIn } from "../primitives/seats/seat.ts";
+import type { AuditEntry } from "./audit.ts";
+import { TracedWrite, under } from "./audit.ts";
 import { leasesIn } from "./looks.ts";
 import { close, closedSortKeys, endPauses, type SeenItems } from "./pause-writes.ts";
-import { TracedWrite } from "./traced-write.ts";
 
 /** Options of {@link LeaseOperator.pause}. */
 export interface PauseOptions {

@@ -8,7 +8,7 @@
  */
 import { historySortKeyPrefix, isCooldownToken, leaseItemKey, leaseSortKey } from "../base/schema.ts";
 import type { QueryRequest, ScanRequest } from "../base/store.ts";
-import { seatSortKeys } from "../primitives/seats/schema.ts";
+import { seatSortKeys } from "../primitives/seats/seat.ts";
 import {
   endText,
   type LeaseAddress,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { uptime } from "node:os";
-import { onAbort } from "./on-abort.ts";
+import { onAbort } from "./abort.ts";
 
 /**
  * Time as the lock sees it: a wall clock, a monotonic clock and timers.
@@ -144,4 +144,30 @@ export function deferred<T>(): Deferred<T> {
   const ends = {} as { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void };
   ends.promise = new Promise<T>((resolve, reject) => Object.assign(ends, { resolve, reject }));
   return ends;
+}
+
+/** A sleep that can be ended early. */
+export class WakeableSleep {
+  readonly #clock: Clock;
+  #wake: () => void = () => undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Ends the sleep under way, if there is one. */
+  wake(): void {
+    this.#wake();
+  }
+
+  /** Sleeps; returns whether it was woken. Rejects with the signal's reason as soon as it aborts. */
+  async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    const ignore = onAbort(signal, this.#wake);
+    await pause(this.#clock, delayMs, woken.signal);
+    ignore();
+    signal?.throwIfAborted();
+    return woken.signal.aborted;
+  }
 }

@@ -136,3 +136,16 @@ export interface LeaseStore {
   /** One page of all items that pass a filter. */
   scan(request: ScanRequest, options: CallOptions): Promise<ScanPage>;
 }
+
+/** Reads a walk page by page, from its beginning or from behind an item. */
+export async function* pagesOf(
+  read: (from: { readonly after?: ItemKey }) => Promise<ScanPage>,
+  after?: ItemKey,
+): AsyncGenerator<ScanPage, void, undefined> {
+  for (let from = after && { after }; ; ) {
+    const page = await read(from ?? {});
+    yield page;
+    if (page.next === undefined) return;
+    from = { after: page.next };
+  }
+}

@@ -1,6 +1,6 @@
+import { onAbort } from "./abort.ts";
 import type { Moment } from "./clock.ts";
 import { LeaseServiceError } from "./errors.ts";
-import { onAbort } from "./on-abort.ts";
 import type { ServiceClock, ServiceTime } from "./service-clock.ts";
 import type { CallOptions } from "./store.ts";
 

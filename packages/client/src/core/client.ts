@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { nameAbort } from "../base/aborted.ts";
+import { nameAbort } from "../base/abort.ts";
 import { brandClass } from "../base/brand.ts";
 import { checkAcquireOptions, checkClientOptions, checkDue, checkHeartbeat } from "../base/check-options.ts";
 import {
@@ -12,7 +12,6 @@ import {
   checkWork,
 } from "../base/check-values.ts";
 import { type Clock, type Randomness, systemClock, systemRandomness } from "../base/clock.ts";
-import { ClientClosedError, CloseIncompleteError } from "../base/closing.ts";
 import { DefaultOwner } from "../base/default-owner.ts";
 import {
   InvalidOptionsError,
@@ -33,10 +32,11 @@ import type {
 import { lastDoneSlot, readRecord } from "../base/record.ts";
 import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
 import type { Item, LeaseStore } from "../base/store.ts";
-import { isDocumentClient } from "../stores/sdk/document-client.ts";
+import { isDocumentClient } from "../stores/sdk/client.ts";
 import { acquireLease, adoptLease } from "./acquire.ts";
 import { Core, showCore } from "./core.ts";
 import { handleOf, Lease, runUnder } from "./lease.ts";
+import { ClientClosedError, CloseIncompleteError } from "./lifecycle.ts";
 import { LockForm } from "./lock-form.ts";
 import type { AcquireCall } from "./order.ts";
 

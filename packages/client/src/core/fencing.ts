@@ -1,7 +1,7 @@
 import type { Item } from "../base/store.ts";
 import { noLaterHolder } from "../statements/queries.ts";
 import type { Write } from "../statements/statement.ts";
-import { toAttributeValues } from "../stores/sdk/attribute-values.ts";
+import { toAttributeValues } from "../stores/sdk/encoding.ts";
 
 /**
  * The form in which DynamoDB commands take values.

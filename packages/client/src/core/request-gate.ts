@@ -1,6 +1,6 @@
+import { onAbort } from "../base/abort.ts";
 import type { Clock } from "../base/clock.ts";
 import { LeaseServiceError } from "../base/errors.ts";
-import { onAbort } from "../base/on-abort.ts";
 import { PriorityQueue } from "../base/priority-queue.ts";
 
 /**

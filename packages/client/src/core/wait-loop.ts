@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "../base/clock.ts";
+import { type Clock, sleep, WakeableSleep } from "../base/clock.ts";
 import type { LeaseUnavailableError } from "../base/errors.ts";
 import type { LeaseRecord } from "../base/lease-record.ts";
 import { passing, unlessPassing } from "../base/operational.ts";
@@ -6,7 +6,6 @@ import { retryPauses } from "../base/retry.ts";
 import { leaseItemKey } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
 import { callBudgetMs, shortestBudgetMs } from "../base/timed-call.ts";
-import { WakeableSleep } from "../base/wakeable-sleep.ts";
 import type { Attempt, Granted, LeaseTerms, Refused } from "./attempt.ts";
 import type { Core } from "./core.ts";
 import { type LeaseForm, type Prospect, refusalOf } from "./form.ts";

@@ -1,5 +1,4 @@
-export type { AuditEntry, OperatorAction } from "../admin/audit-entry.ts";
-export type { AuditOptions } from "../admin/audit-trail.ts";
+export type { AuditEntry, AuditOptions, OperatorAction } from "../admin/audit.ts";
 export type { HistoryOptions } from "../admin/history.ts";
 export type { DescribedLease, DescribedSeats, DescribedTicket, KeyDetails } from "../admin/key-details.ts";
 export {
@@ -29,4 +28,4 @@ export {
 } from "../admin/lease-operator.ts";
 export type { NotPaused, OperatorResult, PauseLeaves, PauseOptions } from "../admin/pause.ts";
 export type { LastHolder, Pause } from "../base/lease-record.ts";
-export { type LeaseState, type LeaseStateOptions, leaseState, renewedAt } from "../base/lease-state.ts";
+export { type LeaseState, type LeaseStateOptions, leaseState, renewedAt } from "../base/lease-record.ts";

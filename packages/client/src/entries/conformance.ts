@@ -1,7 +1,10 @@
 export type { ConformanceCheck, ConformanceGroup, ConformanceOptions } from "../checks/conformance/check.ts";
 export { conformanceChecks } from "../checks/conformance/checks.ts";
-export type { ConformanceMeasurements } from "../checks/conformance/measurements.ts";
-export type { ClockOffset, ConformanceCost } from "../checks/conformance/metered-store.ts";
+export type {
+  ClockOffset,
+  ConformanceCost,
+  ConformanceMeasurements,
+} from "../checks/conformance/measurements.ts";
 export {
   type ConformanceReport,
   type ConformanceResult,

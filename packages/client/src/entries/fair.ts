@@ -1,4 +1,3 @@
-export { QueueFullError } from "../primitives/fair/errors.ts";
 export { type FairOptions, fair } from "../primitives/fair/fair.ts";
 export {
   type CheckIn,
@@ -8,5 +7,5 @@ export {
   type FairLockOptions,
   type FairLockState,
 } from "../primitives/fair/fair-lock.ts";
-export type { WaitingCaller } from "../primitives/fair/queue-ticket.ts";
+export { QueueFullError, type WaitingCaller } from "../primitives/fair/queue-ticket.ts";
 export type { QueuePosition } from "../primitives/fair/queue-waiter.ts";

@@ -1,3 +1,7 @@
-export { acquireAll, type GroupOptions } from "../primitives/group/acquire-all.ts";
-export { GroupUnavailableError, type HeldKey } from "../primitives/group/errors.ts";
+export {
+  acquireAll,
+  type GroupOptions,
+  GroupUnavailableError,
+  type HeldKey,
+} from "../primitives/group/acquire-all.ts";
 export { LeaseGroup } from "../primitives/group/lease-group.ts";

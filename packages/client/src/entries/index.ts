@@ -1,6 +1,5 @@
 export { brandClass } from "../base/brand.ts";
 export { type Clock, type Randomness, systemClock } from "../base/clock.ts";
-export { ClientClosedError, CloseIncompleteError, type Leftover } from "../base/closing.ts";
 export {
   InvalidOptionsError,
   LeaseAbortedError,
@@ -33,8 +32,7 @@ export type {
   UnreadableEvent,
 } from "../base/events.ts";
 export type { LeaseHandle } from "../base/handle.ts";
-export type { LeaseRecord, Pause, Seat, SeatKind } from "../base/lease-record.ts";
-export type { LeaseState } from "../base/lease-state.ts";
+export type { LeaseRecord, LeaseState, Pause, Seat, SeatKind } from "../base/lease-record.ts";
 export type {
   AcquireOptions,
   CloseOptions,
@@ -61,6 +59,7 @@ export type {
   UpdateRequest,
   UpdateResult,
 } from "../base/store.ts";
+export type { AcquireTrace } from "../core/acquire.ts";
 export type {
   CommandValues,
   ConditionCheckOptions,
@@ -70,7 +69,7 @@ export type {
   ValueFormat,
 } from "../core/fencing.ts";
 export { Lease } from "../core/lease.ts";
-export type { AcquireTrace } from "../core/tracing.ts";
+export { ClientClosedError, CloseIncompleteError, type Leftover } from "../core/lifecycle.ts";
 export { LeaseConfigurationError, LeaseTableError } from "../stores/sdk/errors.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "../stores/sdk/table.ts";
 export { LeaseClient } from "./lease-client.ts";

@@ -4,13 +4,12 @@
  * client. It loads no AWS SDK.
  */
 
-export { traceNow } from "../admin/audit-entry.ts";
+export { traceNow } from "../admin/audit.ts";
 export { historyItemOf } from "../admin/history.ts";
 export { KeyDetailsReader } from "../admin/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "../admin/lease-changes.ts";
 export { requestRevocation } from "../admin/statements.ts";
-export { isAbortOf, untilAborted } from "../base/aborted.ts";
-export { type BackoffOptions, backoffMs } from "../base/backoff.ts";
+export { isAbortOf, onAbort, untilAborted } from "../base/abort.ts";
 export { brandClass } from "../base/brand.ts";
 export {
   type AcquisitionTerms,
@@ -45,7 +44,6 @@ export {
   withMethods,
 } from "../base/check-values.ts";
 export { deferred, settles, sleep, systemClock } from "../base/clock.ts";
-export { CloseIncompleteError } from "../base/closing.ts";
 export {
   InvalidOptionsError,
   LeaseAbortedError,
@@ -74,9 +72,7 @@ export {
   wholeIn,
 } from "../base/item-values.ts";
 export type { LeaseEnd } from "../base/lease-record.ts";
-export { onAbort } from "../base/on-abort.ts";
 export { ifOperational, isOperational, longestChain, mayPass, unlessPassing } from "../base/operational.ts";
-export { pagesOf } from "../base/pages.ts";
 export {
   lastDoneSlot,
   lastHolderIn,
@@ -84,7 +80,7 @@ export {
   readRecord,
   wasReleasedByHolder,
 } from "../base/record.ts";
-export { retryPauses, wakeSpreadMs } from "../base/retry.ts";
+export { type BackoffOptions, backoffMs, retryPauses, wakeSpreadMs } from "../base/retry.ts";
 export {
   attributeNames,
   historySortKeyPrefix,
@@ -96,10 +92,8 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "../base/schema.ts";
-export {
-  acquireLease,
-  announceGrant,
-} from "../core/acquire.ts";
+export { pagesOf } from "../base/store.ts";
+export { acquireChannel, acquireLease, announceGrant } from "../core/acquire.ts";
 export { Attempt, type Granted, type Refused } from "../core/attempt.ts";
 export { LeaseClient } from "../core/client.ts";
 export { type Core, coreOf, unreadableIn } from "../core/core.ts";
@@ -108,25 +102,25 @@ export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
 export type { Ended, Ending, Prospect, Renewal } from "../core/form.ts";
 export { HeldLease, type HeldLeaseTerms } from "../core/held-lease.ts";
 export { Lease } from "../core/lease.ts";
-export { pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
+export { CloseIncompleteError, pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
 export { LockForm } from "../core/lock-form.ts";
 export type { AcquireCall } from "../core/order.ts";
 export { query, request, scan, transact } from "../core/requests.ts";
-export { acquireChannel } from "../core/tracing.ts";
-export { HeldSeat, keptShare, renewSeatUnlessRevoked } from "../primitives/seats/held-seat.ts";
-export { seatCounters, seatLimits, seatSortKeys } from "../primitives/seats/schema.ts";
 export {
   fencePrefix,
   isPauseAlone,
   ownerAttribute,
   revocationPrefix,
   type SeatRecord,
+  seatCounters,
   seatFlags,
+  seatLimits,
+  seatSortKeys,
   seatText,
   textPrefix,
   versionDigits,
 } from "../primitives/seats/seat.ts";
-export { SeatForm } from "../primitives/seats/seat-form.ts";
+export { HeldSeat, keptShare, renewSeatUnlessRevoked, SeatForm } from "../primitives/seats/seat-form.ts";
 export { clearSeats } from "../primitives/seats/seat-writes.ts";
 export { permitLimits } from "../primitives/seats/semaphore.ts";
 export {
@@ -173,5 +167,5 @@ export {
 } from "../statements/parking.ts";
 export { everyItem, recordOnly } from "../statements/queries.ts";
 export { namesIn, type Part, type Statement, say, type Values, Write } from "../statements/statement.ts";
-export { fromAttributeValues, toAttributeValues } from "../stores/sdk/attribute-values.ts";
+export { fromAttributeValues, toAttributeValues } from "../stores/sdk/encoding.ts";
 export { rejectionFor } from "../stores/sdk/errors.ts";

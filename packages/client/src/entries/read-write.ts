@@ -1,5 +1,5 @@
-export { LeaseUpgradeError } from "../primitives/seats/read-write-errors.ts";
 export {
+  LeaseUpgradeError,
   mostReaders,
   type ReadOptions,
   ReadWriteLock,

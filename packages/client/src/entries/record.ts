@@ -1,4 +1,4 @@
 export { LeaseItemError } from "../base/errors.ts";
 export * from "../base/lease-record.ts";
-export { type LeaseState, leaseState, renewedAt } from "../base/lease-state.ts";
+export { type LeaseState, leaseState, renewedAt } from "../base/lease-record.ts";
 export * from "../base/record.ts";

@@ -1,4 +1,5 @@
 export type { ResultCache } from "../primitives/single-flight/cache.ts";
+export { TableCache } from "../primitives/single-flight/cache.ts";
 export type { CachedFailure, CacheEntry } from "../primitives/single-flight/entry.ts";
 export {
   CachedFailureError,
@@ -21,4 +22,3 @@ export type {
   SingleFlightOptions,
 } from "../primitives/single-flight/options.ts";
 export { SingleFlight, type SourcedValue } from "../primitives/single-flight/single-flight.ts";
-export { TableCache } from "../primitives/single-flight/table-cache.ts";

@@ -1,10 +1,19 @@
 /** The measurements of a store besides its conformance: latency, the throughput of one item, the largest batch. */
-
 import { systemClock } from "../../base/clock.ts";
 import { LeaseError } from "../../base/errors.ts";
-import { mostUpdatesTogether } from "../../base/store.ts";
+import { utf8Bytes } from "../../base/schema.ts";
+import {
+  type CallOptions,
+  type GetRequest,
+  type Item,
+  type LeaseStore,
+  mostUpdatesTogether,
+  type QueryRequest,
+  type ScanRequest,
+  type TransactionEntry,
+  type UpdateRequest,
+} from "../../base/store.ts";
 import { always, type CheckTable } from "./check.ts";
-import type { ClockOffset } from "./metered-store.ts";
 import { type ItemWrite, render } from "./write.ts";
 
 const writesInTurn = 100;
@@ -65,4 +74,139 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAt = systemClock.monotonic();
   await work();
   return systemClock.monotonic() - startedAt;
+}
+
+const bytesPerWriteUnit = 1_024;
+const bytesPerReadUnit = 4_096;
+const bytesOfNumber = 8;
+
+/** The calls of a store, and their approximate cost in DynamoDB's capacity units. */
+export interface ConformanceCost {
+  /** Calls of the store. Many writes in one call can be several requests. */
+  readonly calls: number;
+  /** Write capacity units: those of refused writes too. */
+  readonly writeUnits: number;
+  /** Read capacity units, without what a filter leaves out. */
+  readonly readUnits: number;
+}
+
+/** Bounds of how far the service's clock is ahead of this machine's, in milliseconds. */
+export interface ClockOffset {
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
+
+/** A store that counts its requests, estimates their cost, and notes the time in answers. */
+export class MeteredStore implements LeaseStore {
+  readonly tableName: string;
+  readonly isLocal: boolean;
+  readonly #store: LeaseStore;
+  /** The largest size of each item in bytes: DynamoDB counts a write by the larger of both states. */
+  readonly #bytes = new Map<string, number>();
+  #cost: ConformanceCost = { calls: 0, writeUnits: 0, readUnits: 0 };
+  #offset: ClockOffset | undefined;
+
+  constructor(store: LeaseStore) {
+    this.tableName = store.tableName;
+    this.isLocal = store.isLocal ?? false;
+    this.#store = store;
+  }
+
+  /** The requests so far. */
+  get cost(): ConformanceCost {
+    return this.#cost;
+  }
+
+  /** The service's time by the answers; undefined if they told no time. */
+  get clockOffset(): ClockOffset | undefined {
+    return this.#offset;
+  }
+
+  update(request: UpdateRequest, call: CallOptions): ReturnType<LeaseStore["update"]> {
+    this.#count({ writeUnits: this.#writeUnits(request) });
+    return this.#store.update(request, this.#timed(call));
+  }
+
+  updateMany(requests: readonly UpdateRequest[], call: CallOptions): ReturnType<LeaseStore["updateMany"]> {
+    this.#count({ writeUnits: sum(requests.map((request) => this.#writeUnits(request))) });
+    return this.#store.updateMany(requests, this.#timed(call));
+  }
+
+  transact(entries: readonly TransactionEntry[], call: CallOptions): ReturnType<LeaseStore["transact"]> {
+    this.#count({ writeUnits: 2 * sum(entries.map((entry) => this.#writeUnits(entry))) });
+    return this.#store.transact(entries, this.#timed(call));
+  }
+
+  async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    const item = await this.#store.get(request, this.#timed(call));
+    this.#count({ readUnits: readUnits(item === undefined ? [] : [item], request.consistent) });
+    return item;
+  }
+
+  async query(request: QueryRequest, call: CallOptions): ReturnType<LeaseStore["query"]> {
+    const page = await this.#store.query(request, this.#timed(call));
+    this.#count({ readUnits: readUnits(page.items, request.consistent) });
+    return page;
+  }
+
+  async scan(request: ScanRequest, call: CallOptions): ReturnType<LeaseStore["scan"]> {
+    const page = await this.#store.scan(request, this.#timed(call));
+    this.#count({ readUnits: readUnits(page.items, false) });
+    return page;
+  }
+
+  #count({ writeUnits = 0, readUnits: read = 0 }: Partial<ConformanceCost>): void {
+    const { calls, ...units } = this.#cost;
+    this.#cost = {
+      calls: calls + 1,
+      writeUnits: units.writeUnits + writeUnits,
+      readUnits: units.readUnits + read,
+    };
+  }
+
+  #writeUnits({ key, values }: Pick<UpdateRequest, "key" | "values">): number {
+    const id = JSON.stringify([key.pk, key.sk]);
+    const bytes = Math.max(this.#bytes.get(id) ?? 0, bytesOf({ ...values, ...key }));
+    this.#bytes.set(id, bytes);
+    return Math.ceil(bytes / bytesPerWriteUnit);
+  }
+
+  /** Every answer narrows the bounds. If the bounds cross, the service's clocks differ: then the last answer counts. */
+  #timed(call: CallOptions): CallOptions {
+    return {
+      signal: call.signal,
+      isCurrent: call.isCurrent,
+      timed: () => {
+        const answered = call.timed?.();
+        const sentAt = systemClock.now();
+        return (time) => {
+          answered?.(time);
+          if (time === undefined) return;
+          const newest = { leastMs: time.earliest - systemClock.now(), mostMs: time.latest - sentAt };
+          const known = this.#offset ?? newest;
+          const both = {
+            leastMs: Math.max(known.leastMs, newest.leastMs),
+            mostMs: Math.min(known.mostMs, newest.mostMs),
+          };
+          this.#offset = both.leastMs > both.mostMs ? newest : both;
+        };
+      },
+    };
+  }
+}
+
+function readUnits(items: readonly Item[], isConsistent: boolean): number {
+  const units = Math.max(1, Math.ceil(sum(items.map(bytesOf)) / bytesPerReadUnit));
+  return isConsistent ? units : units / 2;
+}
+
+function bytesOf(item: Item): number {
+  const bytes = Object.entries(item).map(
+    ([name, value]) => utf8Bytes(name) + (typeof value === "string" ? utf8Bytes(value) : bytesOfNumber),
+  );
+  return sum(bytes);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -15,8 +15,7 @@ import type { ItemKey } from "../../base/schema.ts";
 import type { LeaseStore } from "../../base/store.ts";
 import { type ConformanceCheck, defaultKeyPrefix, withTable } from "./check.ts";
 import { conformanceChecks } from "./checks.ts";
-import { type ConformanceMeasurements, measure } from "./measurements.ts";
-import { type ConformanceCost, MeteredStore } from "./metered-store.ts";
+import { type ConformanceCost, type ConformanceMeasurements, MeteredStore, measure } from "./measurements.ts";
 
 /** The result of one check. */
 export interface ConformanceResult extends Pick<ConformanceCheck, "group" | "name"> {

@@ -4,6 +4,8 @@
  * ticket counts as no ticket, or as an expired one.
  */
 
+import { brandClass } from "../../base/brand.ts";
+import { LeaseError, quoted } from "../../base/errors.ts";
 import { isWhole } from "../../base/item-values.ts";
 import type { Item } from "../../base/store.ts";
 import type { HoldEstimate } from "../../core/hold-estimate.ts";
@@ -152,4 +154,24 @@ export function holdNoteIn(item: Item | undefined): HoldNote | undefined {
   const isKnown = isWhole(typicalMs) && isWhole(spreadMs) && isWhole(fencingToken);
   if (!isKnown || !(endedAt === undefined || isWhole(endedAt))) return undefined;
   return { typicalMs, spreadMs, fencingToken, endedAt };
+}
+
+/** The line is full. Nothing is held, and the caller has no ticket. */
+export class QueueFullError extends LeaseError {
+  static {
+    brandClass(QueueFullError, "QueueFullError");
+  }
+  declare readonly key: string;
+  /** How many callers wait. */
+  declare readonly waiting: number;
+  /** How many callers may wait. */
+  declare readonly maxWaiters: number;
+
+  constructor(key: string, waiting: number, maxWaiters: number) {
+    super(
+      "LEASE_QUEUE_FULL",
+      `${waiting} wait for the lock ${quoted(key)} already, and ${maxWaiters} may: try again later, or raise maxWaiters`,
+      { key, waiting, maxWaiters },
+    );
+  }
 }

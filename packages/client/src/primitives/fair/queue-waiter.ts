@@ -1,4 +1,5 @@
 import { checkSize } from "../../base/check-values.ts";
+import { WakeableSleep } from "../../base/clock.ts";
 import type { LeaseServiceError, LeaseUnavailableError } from "../../base/errors.ts";
 import { unlessUnreadable } from "../../base/item-values.ts";
 import type { LeaseRecord } from "../../base/lease-record.ts";
@@ -6,7 +7,6 @@ import { passing } from "../../base/operational.ts";
 import { utf8Bytes } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import { type CallBudget, callBudgetMs } from "../../base/timed-call.ts";
-import { WakeableSleep } from "../../base/wakeable-sleep.ts";
 import { type Attempt, type Granted, inBackground } from "../../core/attempt.ts";
 import type { Core } from "../../core/core.ts";
 import { unreadableIn } from "../../core/core.ts";

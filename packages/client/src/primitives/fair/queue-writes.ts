@@ -17,10 +17,10 @@ import { attributeNames, type ItemKey, leaseItemKey, timeToLive } from "../../ba
 import type { Item } from "../../base/store.ts";
 import { notGrantedSince } from "../../statements/lock.ts";
 import { type Names, type Part, say, times, Write } from "../../statements/statement.ts";
-import { QueueFullError } from "./errors.ts";
 import {
   type NewTicket,
   numberPrefix,
+  QueueFullError,
   type QueueSnapshot,
   type QueueTicket,
   queueLimits,

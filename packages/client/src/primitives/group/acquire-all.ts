@@ -1,20 +1,143 @@
-import { untilAborted } from "../../base/aborted.ts";
+import { untilAborted } from "../../base/abort.ts";
+import { brandClass } from "../../base/brand.ts";
 import { type AcquisitionTerms, checkAcquireOptions, slotlessOptionNames } from "../../base/check-options.ts";
 import { check, checkData, checkKey, checkKnown, readable } from "../../base/check-values.ts";
-import { InvalidOptionsError } from "../../base/errors.ts";
+import { InvalidOptionsError, LeaseUnavailableError, type RefusalDetails } from "../../base/errors.ts";
+import type { LeaseRecord } from "../../base/lease-record.ts";
 import { ifOperational } from "../../base/operational.ts";
 import type { WaitOptions } from "../../base/options.ts";
-import { leaseSortKey, limits, utf8Bytes } from "../../base/schema.ts";
-import { begin, contentionOf } from "../../core/acquire.ts";
+import { readRecord } from "../../base/record.ts";
+import { leaseItemKey, leaseSortKey, limits, utf8Bytes } from "../../base/schema.ts";
+import { begin, contentionOf, isTraced, traced } from "../../core/acquire.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
 import type { HeldLease } from "../../core/held-lease.ts";
 import { whileOpen } from "../../core/lifecycle.ts";
 import { LockForm } from "../../core/lock-form.ts";
-import { isTraced, traced } from "../../core/tracing.ts";
-import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
-import { GroupWait } from "./group-wait.ts";
+import type { WaitTerms } from "../../core/order.ts";
+import { type Blocked, WaitLoop } from "../../core/wait-loop.ts";
+import { type Blocker, GroupAcquisition, type GroupGranted, type GroupRefused } from "./group-acquisition.ts";
 import { LeaseGroup } from "./lease-group.ts";
+
+/** One lock of a group that another caller holds. */
+export interface HeldKey {
+  readonly key: string;
+  /** The holder's owner label, or that of the last holder during a cooldown. */
+  readonly holder: string;
+  /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
+  readonly expiresAt: number;
+  /** Whether the lock has no holder: it was released early, and is in its cooldown (`lockAtLeastForMs`). */
+  readonly inCooldown: boolean;
+}
+
+/**
+ * Other callers hold some of the locks, and the time to wait for them is over. None of the locks is held by this
+ * call.
+ *
+ * Its code is LEASE_UNAVAILABLE. `key`, `holder` and `expiresAt` are those of the first lock in `held`.
+ */
+export class GroupUnavailableError extends LeaseUnavailableError {
+  static {
+    brandClass(GroupUnavailableError, "GroupUnavailableError");
+  }
+  /** All locks that were asked for. */
+  readonly keys: readonly string[];
+  /**
+   * The locks that other callers hold, in the order of `keys`. Empty when they were released at the moment of giving
+   * up.
+   */
+  readonly held: readonly HeldKey[];
+
+  constructor(
+    keys: readonly string[],
+    held: readonly HeldKey[],
+    retryAfterMs: number,
+    details?: RefusalDetails,
+  ) {
+    const [first] = held;
+    super(first?.key ?? keys[0] ?? "", first && { ...first, owner: first.holder }, retryAfterMs, details);
+    this.keys = keys;
+    this.held = held;
+    const others = held.length - 1;
+    if (others > 0) {
+      this.message = `${held.length} of the ${keys.length} locks are not to be had; ${this.message}`;
+    }
+  }
+}
+
+/** A held lock, and when it could be taken if nothing changes, on the monotonic clock. */
+interface BlockedLock {
+  readonly record: LeaseRecord;
+  readonly claimableAt: number;
+}
+
+/** The held locks; the first one is read first. */
+interface BlockedGroup extends Blocked {
+  readonly locks: readonly BlockedLock[];
+}
+
+/**
+ * One caller's wait for several locks, of which it holds none meanwhile.
+ *
+ * A look reads one held lock. The read may lag, and costs a fraction of a refused transaction. The next lock is read
+ * only when that one is free.
+ */
+export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
+  readonly #keys: readonly string[];
+  readonly #terms: WaitTerms;
+
+  constructor(core: Core, keys: readonly string[], terms: WaitTerms) {
+    super(core, terms);
+    this.#keys = keys;
+    this.#terms = terms;
+  }
+
+  protected blockedBy({ blockers }: GroupRefused): BlockedGroup {
+    return blockedBy(blockers.map((blocker) => this.#asOfNow(blocker)));
+  }
+
+  protected async look(
+    { token }: GroupAcquisition,
+    { locks }: BlockedGroup,
+    withinMs: number,
+  ): Promise<BlockedGroup> {
+    const { core } = this;
+    const { clock, detector } = core;
+    const { signal } = this.#terms;
+    let left = locks;
+    for (const lock of locks) {
+      if (clock.monotonic() >= lock.claimableAt) continue;
+      const { key, sortKey } = lock.record;
+      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+      const record = readRecord(await core.get(request, { withinMs, signal }));
+      left = left.filter((other) => other !== lock);
+      // The next attempt also recognises an own transaction that landed late.
+      if (record === undefined || record.token === token) continue;
+      const seen = this.#asOfNow({ record, claimableInMs: detector.judge(record).claimableInMs });
+      left = [seen, ...left];
+      if (clock.monotonic() < seen.claimableAt) break;
+    }
+    return blockedBy(left);
+  }
+
+  protected unavailable({ blockers, claimableAt }: BlockedGroup): GroupUnavailableError {
+    const held = blockers
+      .map(({ key, owner, expiresAt, inCooldown }) => ({ key, holder: owner, expiresAt, inCooldown }))
+      .sort((one, other) => this.#keys.indexOf(one.key) - this.#keys.indexOf(other.key));
+    const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.core.clock.monotonic()));
+    return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
+  }
+
+  #asOfNow({ record, claimableInMs }: Blocker): BlockedLock {
+    return { record, claimableAt: this.core.clock.monotonic() + claimableInMs };
+  }
+}
+
+/** All of them can be taken when the last one can; at once when none is held. */
+function blockedBy(locks: readonly BlockedLock[]): BlockedGroup {
+  const claimableAt = Math.max(Number.NEGATIVE_INFINITY, ...locks.map((lock) => lock.claimableAt));
+  return { blockers: locks.map(({ record }) => record), claimableAt, locks };
+}
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;

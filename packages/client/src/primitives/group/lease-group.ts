@@ -1,12 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import { onAbort } from "../../base/abort.ts";
 import { LeaseLostError } from "../../base/errors.ts";
-import { onAbort } from "../../base/on-abort.ts";
 import { ifOperational, isOperational } from "../../base/operational.ts";
 import type { ConditionCheckOptions, LeaseConditionCheck } from "../../core/fencing.ts";
 import type { HeldLease } from "../../core/held-lease.ts";
 import { Lease } from "../../core/lease.ts";
-import { UpdateBatch } from "../../core/update-batch.ts";
+import { UpdateBatch } from "../../core/together.ts";
 
 /**
  * Several locks that were acquired together, as one.

@@ -1,9 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { isAbortOf, untilAborted } from "../../base/aborted.ts";
+import { isAbortOf, onAbort, untilAborted } from "../../base/abort.ts";
 import { check, checkKey, checkOptions, checkSignal, type Rules } from "../../base/check-values.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../../base/errors.ts";
-import { onAbort } from "../../base/on-abort.ts";
 import { ifOperational, passing } from "../../base/operational.ts";
 import { retryPauses } from "../../base/retry.ts";
 import type { LeaseClient } from "../../core/client.ts";

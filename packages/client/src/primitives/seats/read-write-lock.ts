@@ -1,16 +1,44 @@
-import { slotlessOptionNames } from "../../base/check-options.ts";
+import { brandClass } from "../../base/brand.ts";
+import { checkHeartbeat, slotlessOptionNames } from "../../base/check-options.ts";
 import { checkKnown, checkWork } from "../../base/check-values.ts";
+import { LeaseError, quoted } from "../../base/errors.ts";
+import type { LeaseEvent } from "../../base/events.ts";
 import type { LeaseHandle } from "../../base/handle.ts";
-import type { LeaseRecord } from "../../base/lease-record.ts";
+import type { LeaseRecord, SeatKind } from "../../base/lease-record.ts";
 import type { HoldOptions, WaitOptions, WaitOrder } from "../../base/options.ts";
+import { acquireLease } from "../../core/acquire.ts";
+import { inBackground } from "../../core/attempt.ts";
 import type { LeaseClient } from "../../core/client.ts";
-import type { Lease } from "../../core/lease.ts";
-import { runUnder } from "../../core/lease.ts";
-import { LeaseUpgradeError } from "./read-write-errors.ts";
-import { type SeatKind, seatLimits, seatSortKeys } from "./schema.ts";
-import type { SeatLimits } from "./seat-form.ts";
+import type { Core } from "../../core/core.ts";
+import type { HeldLease } from "../../core/held-lease.ts";
+import { type Lease, runUnder } from "../../core/lease.ts";
+import type { Order } from "../../core/order.ts";
+import { unordered } from "../../core/wait-loop.ts";
+import { seatLimits, seatSortKeys } from "./seat.ts";
+import type { SeatForm, SeatLimits } from "./seat-form.ts";
 import { orUndefined, SeatItem, type SeatRule } from "./seat-item.ts";
-import { writerFirst } from "./write-intent.ts";
+
+/**
+ * An owner that holds a read lock has asked for the write lock, and would wait for itself. Nothing was sent.
+ *
+ * Release the read lock first. When the write lock is held, read again.
+ */
+export class LeaseUpgradeError extends LeaseError {
+  static {
+    brandClass(LeaseUpgradeError, "LeaseUpgradeError");
+  }
+  declare readonly key: string;
+  declare readonly owner: string;
+
+  constructor(key: string, owner: string) {
+    super(
+      "LEASE_UPGRADE",
+      `${quoted(owner)} holds a read lock of ${quoted(key)}, and its write lock would wait for it: ` +
+        "release the read lock first",
+      { key, owner },
+    );
+  }
+}
 
 /** The most readers at a time. */
 export const mostReaders: number = seatLimits.mostSeats;
@@ -190,4 +218,59 @@ export class ReadWriteLock {
     if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, call.owner);
     return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writeOrder : undefined);
   }
+}
+
+/** A writer that dies while it waits keeps new readers out for at most this time, and the allowance for skew. */
+const intentLeaseMs = 10_000;
+
+/**
+ * The wait of a writer without an order: when it meets a holder, it takes an intent, which keeps new readers out.
+ *
+ * So it waits only for earlier readers, and later readers cannot starve it. Only that depends on the intent; a writer
+ * is alone because of its own seat's limits.
+ */
+export function writerFirst({ times }: Core, seat: SeatForm): Order {
+  // Nobody holds the lock by an intent: it is no event, and no trace.
+  const intent = Object.assign(seat, { mutes: ({ type }: LeaseEvent) => type !== "error" });
+  const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
+  const heartbeatMs = checkHeartbeat(true, leaseDurationMs);
+  const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
+  const plain = { ...terms, reentrant: false, resumes: false };
+  return {
+    begin: (core, form, call) => ({
+      form,
+      grant: async (attempt, onContended) => {
+        const { key, sortKey, owner } = call;
+        const failed = inBackground(core, { key, sortKey, owner, operation: "renew" });
+        const over = new AbortController();
+        const wanted = { ...call, ...plain, signal: over.signal };
+        let held: HeldLease | undefined;
+        // In the background: the writer does not depend on it.
+        const take = async (): Promise<void> => {
+          const before = held;
+          held = await acquireLease(core, wanted, intent, false);
+          // The intent has ended here, but an unanswered renewal may have prolonged it in the table.
+          before?.letGo();
+          if (over.signal.aborted) held.letGo();
+          // A process that was frozen for longer than the lease has lost it.
+          else held.onEnd(begin);
+        };
+        const begin = (): void => {
+          take().catch(failed);
+        };
+        let hasBegun = false;
+        const meet = (blocker: LeaseRecord): void => {
+          onContended(blocker);
+          if (!hasBegun) begin();
+          hasBegun = true;
+        };
+        try {
+          return await unordered.begin(core, form, call).grant(attempt, meet);
+        } finally {
+          over.abort();
+          held?.letGo();
+        }
+      },
+    }),
+  };
 }

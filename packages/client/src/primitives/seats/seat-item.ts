@@ -1,4 +1,4 @@
-import { untilAborted } from "../../base/aborted.ts";
+import { untilAborted } from "../../base/abort.ts";
 import {
   type AcquisitionTerms,
   checkAcquireOptions,
@@ -21,6 +21,7 @@ import {
 import { LeaseUnavailableError } from "../../base/errors.ts";
 import { checkHandle, checkMembers, type LeaseHandle, type SeatHandle } from "../../base/handle.ts";
 import { isWhole } from "../../base/item-values.ts";
+import type { SeatKind } from "../../base/lease-record.ts";
 import type { HoldOptions, WaitOptions, WaitOrder } from "../../base/options.ts";
 import { leaseItemKey } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
@@ -31,10 +32,8 @@ import { type Core, coreOf } from "../../core/core.ts";
 import { Lease } from "../../core/lease.ts";
 import { whileOpen } from "../../core/lifecycle.ts";
 import { RetryLoop } from "../../core/wait-loop.ts";
-import { HeldSeat } from "./held-seat.ts";
-import { type SeatKind, seatCounters, seatLimits } from "./schema.ts";
-import { type SeatRecord, seatsIn } from "./seat.ts";
-import { SeatForm, type SeatTerms } from "./seat-form.ts";
+import { type SeatRecord, seatCounters, seatLimits, seatsIn } from "./seat.ts";
+import { HeldSeat, SeatForm, type SeatTerms } from "./seat-form.ts";
 
 /** A caller that asks for no seat of its own. */
 const nobody = { owner: "", resumes: false, reentrant: false } as const;

@@ -5,6 +5,8 @@
  * `#Seat` is a seat's text, `#SeatFence` its number, `#Wish` the wish that it ends, and `#Mark` says that a reentrant owner
  * has one; of seats that are passed, `#S1`, `#F1`, `#R1` and `#O1`.
  */
+
+import type { Seat, SeatKind } from "../../base/lease-record.ts";
 import { cooldownToken, leaseItemKey } from "../../base/schema.ts";
 import { type LeaseAddress, notRevoked, type Proof, tokenRevoked } from "../../statements/lock.ts";
 import {
@@ -16,12 +18,12 @@ import {
   type Values,
   Write,
 } from "../../statements/statement.ts";
-import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 import {
   fencePrefix,
   ownerAttribute,
   revocationPrefix,
   type SeatRecord,
+  seatCounters,
   seatText,
   takenBy,
   textPrefix,

@@ -8,8 +8,7 @@ import type { LeaseClient } from "../../core/client.ts";
 import type { Lease } from "../../core/lease.ts";
 import { runUnder } from "../../core/lease.ts";
 import { unordered } from "../../core/wait-loop.ts";
-import { seatLimits, seatSortKeys } from "./schema.ts";
-import { takenBy } from "./seat.ts";
+import { seatLimits, seatSortKeys, takenBy } from "./seat.ts";
 import { orUndefined, SeatItem, type SeatRule } from "./seat-item.ts";
 
 /** The most permits that a semaphore can have. */

@@ -5,10 +5,13 @@ import { readRecord } from "../../base/record.ts";
 import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import { callBudgetMs } from "../../base/timed-call.ts";
 import type { Core } from "../../core/core.ts";
+import { type Timeout, withTimeout } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";
+import { type ResultAndHolder, TableCache } from "./cache.ts";
 import {
   type CacheEntry,
   fencingTokenIn,
+  flightSortKey,
   hasEarlierValue,
   invalidationMark,
   readEntry,
@@ -17,9 +20,6 @@ import {
 } from "./entry.ts";
 import { CacheUnreadableError, CacheUnwritableError } from "./errors.ts";
 import type { CacheFailedEvent } from "./events.ts";
-import { flightSortKey } from "./schema.ts";
-import { type ResultAndHolder, TableCache } from "./table-cache.ts";
-import { type Timeout, withTimeout } from "./with-timeout.ts";
 
 /** Protects a call from the user's cache: a cache may throw, hang, or hold entries of another program. */
 export class CacheAccess {

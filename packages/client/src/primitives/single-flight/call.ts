@@ -1,20 +1,26 @@
+import { onAbort } from "../../base/abort.ts";
 import { check } from "../../base/check-values.ts";
 import { LeaseUnavailableError } from "../../base/errors.ts";
-import { onAbort } from "../../base/on-abort.ts";
 import { isOperational } from "../../base/operational.ts";
 import { acquireAt } from "../../core/client.ts";
 import type { Core } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
-import { type AttemptTerms, attempted } from "./attempts.ts";
+import { type AttemptTerms, attempted, withTimeout } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
-import { type CacheEntry, failureEntry, isFresh, resultEntry, type Stale, staleIn } from "./entry.ts";
+import {
+  type CacheEntry,
+  failureEntry,
+  flightSortKey,
+  isFresh,
+  resultEntry,
+  type Stale,
+  staleIn,
+} from "./entry.ts";
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
 import type { CallerTerms, ComputeContext, FlightTerms } from "./options.ts";
-import { flightSortKey } from "./schema.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 /** What every shared call of one SingleFlight works with. */
 export interface FlightContext {

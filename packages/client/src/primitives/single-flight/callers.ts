@@ -1,6 +1,6 @@
+import { onAbort } from "../../base/abort.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { LeaseUnavailableError } from "../../base/errors.ts";
-import { onAbort } from "../../base/on-abort.ts";
 import type { ValueSource } from "./events.ts";
 import type { CallerTerms } from "./options.ts";
 

@@ -4,10 +4,10 @@ import type { LeaseRecord } from "../../base/lease-record.ts";
 import { unlessPassing } from "../../base/operational.ts";
 import { type RetryStrategy, retryPauses } from "../../base/retry.ts";
 import type { Core } from "../../core/core.ts";
+import type { ResultAndHolder } from "./cache.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import type { CacheEntry } from "./entry.ts";
 import { CacheUnreadableError } from "./errors.ts";
-import type { ResultAndHolder } from "./table-cache.ts";
 
 /**
  * Waits for another process's computation, with looks that write nothing.

@@ -1,4 +1,3 @@
-import type { BackoffOptions } from "../../base/backoff.ts";
 import { type ClientTimes, checkAcquireOptions, checkRetry } from "../../base/check-options.ts";
 import {
   aFunction,
@@ -16,7 +15,7 @@ import {
   unchecked,
 } from "../../base/check-values.ts";
 import { longestTimerMs } from "../../base/clock.ts";
-import type { RetryStrategy } from "../../base/retry.ts";
+import type { BackoffOptions, RetryStrategy } from "../../base/retry.ts";
 import type { Lease } from "../../core/lease.ts";
 import type { AttemptTerms } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";

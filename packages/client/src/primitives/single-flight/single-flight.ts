@@ -1,7 +1,8 @@
-import { untilAborted } from "../../base/aborted.ts";
+import { untilAborted } from "../../base/abort.ts";
 import { checkKey } from "../../base/check-values.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { coreOf } from "../../core/core.ts";
+import { TableCache } from "./cache.ts";
 import { CacheAccess } from "./cache-access.ts";
 import { type CallPlan, type Compute, FlightCall, type FlightContext } from "./call.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
@@ -12,7 +13,6 @@ import {
   type GetOrComputeOptions,
   type SingleFlightOptions,
 } from "./options.ts";
-import { TableCache } from "./table-cache.ts";
 
 /** A value, and where it came from. */
 export interface SourcedValue<Value> {

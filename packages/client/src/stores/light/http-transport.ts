@@ -1,15 +1,22 @@
 import type { Agent, RequestOptions } from "node:http";
+import { unlessAborted } from "../../base/abort.ts";
 import { type Clock, pause, type Randomness } from "../../base/clock.ts";
-import { unlessAborted } from "../../base/on-abort.ts";
 import type { DynamoDBSender } from "../../base/options.ts";
 import { isConflict, isThrottling } from "../sdk/errors.ts";
 import { type CallAttempts, type Operations, type Transport, timeRefusals } from "../sdk/transport.ts";
-import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
 import type { CredentialsCache } from "./credentials.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
+import {
+  exchange,
+  foreignAnswer,
+  httpModule,
+  readAnswer,
+  type SendRequest,
+  serviceError,
+  unanswered,
+} from "./exchange.ts";
+import type { SigningTime } from "./signing.ts";
 import { type Destination, loadSign, type Sign, type Signer, signedHeaders } from "./signing.ts";
-import type { SigningTime } from "./signing-time.ts";
 
 /** The parts of a transport. */
 export interface HttpTransportParts {

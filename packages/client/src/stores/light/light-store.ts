@@ -7,7 +7,7 @@ import { TableStore } from "../sdk/table-store.ts";
 import { CredentialsCache, environmentCredentials, type LightCredentials } from "./credentials.ts";
 import { endpointUrl, isRegion, regionIn, resolveEndpoint, withoutUser } from "./endpoint.ts";
 import { HttpTransport } from "./http-transport.ts";
-import { SigningTime } from "./signing-time.ts";
+import { SigningTime } from "./signing.ts";
 
 /** Options of {@link lightStore}. */
 export interface LightStoreOptions {

@@ -1,7 +1,10 @@
-import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
+import crypto, { createHmac, createSecretKey, type KeyObject } from "node:crypto";
+import querystring from "node:querystring";
+import url from "node:url";
 import type aws4 from "aws4";
+import type { Clock } from "../../base/clock.ts";
 import { InvalidOptionsError } from "../../base/errors.ts";
-import { withBuiltinRequire } from "./builtin-require.ts";
+import { parseHttpDate } from "../sdk/transport.ts";
 
 /** The credentials of a signature. */
 export interface Signer {
@@ -108,4 +111,47 @@ export function signedHeaders(
     ...(sessionToken === undefined ? {} : { "X-Amz-Security-Token": sessionToken }),
   };
   return sign({ service: "dynamodb", region, host, method: "POST", path, headers, body }, signer);
+}
+
+/** A harmless difference from the service's time: DynamoDB accepts signatures within five minutes. */
+const harmlessMs = 60_000;
+
+/**
+ * The time that requests are signed for: the wall clock's, corrected if the Date of an answer shows that it is wrong.
+ */
+export class SigningTime {
+  readonly #clock: Clock;
+  /** How far the service is ahead of the wall clock. */
+  offsetMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  readonly now = (): number => this.#clock.now() + this.offsetMs;
+
+  /** Takes note of the Date header of an answer. */
+  note(date: string | undefined): void {
+    const aheadMs = (parseHttpDate(date) ?? this.now()) - this.now();
+    if (Math.abs(aheadMs) > harmlessMs) this.offsetMs += aheadMs;
+  }
+}
+
+const modules: Readonly<Record<string, unknown>> = { crypto, querystring, url };
+
+/**
+ * Loads aws4 with a global `require` for the Node modules that it needs. aws4 is CommonJS. In a bundle that is an ES
+ * module, nothing else would provide `require`, and aws4 would throw while it is loaded.
+ */
+export async function withBuiltinRequire<T>(load: () => Promise<T>): Promise<T> {
+  // The code that has called sees no `require`: in a bundle, aws4 is loaded between two turns of its own.
+  await undefined;
+  const scope = globalThis as { require?: (name: string) => unknown };
+  if (scope.require !== undefined) return await load();
+  scope.require = (name) => modules[name];
+  try {
+    return await load();
+  } finally {
+    delete scope.require;
+  }
 }

@@ -6,8 +6,8 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
+import { unlessAborted } from "../../base/abort.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
-import { unlessAborted } from "../../base/on-abort.ts";
 import type { DynamoDBSender } from "../../base/options.ts";
 import { createDynamoDBClient, tooOldSdk } from "./client.ts";
 import { isConflict } from "./errors.ts";

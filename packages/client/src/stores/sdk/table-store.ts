@@ -1,6 +1,5 @@
 import type { AttributeValue, ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
-import type { Clock } from "../../base/clock.ts";
-import { systemRandomness } from "../../base/clock.ts";
+import { type Clock, systemRandomness } from "../../base/clock.ts";
 import type { LeaseError } from "../../base/errors.ts";
 import { isMistake } from "../../base/operational.ts";
 import type { ItemKey } from "../../base/schema.ts";
@@ -18,12 +17,53 @@ import {
   type UpdateRequest,
   type UpdateResult,
 } from "../../base/store.ts";
-import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
-import { BatchPause } from "./batch-pause.ts";
+import {
+  expressionValues,
+  fromAttributeValues,
+  refusalsOf,
+  toAttributeValues,
+  toStatement,
+  toTransactItem,
+} from "./encoding.ts";
 import { isBatchRefusal, rejectionFor, statementError, toItemError } from "./errors.ts";
-import { toStatement } from "./partiql.ts";
-import { refusalsOf, toTransactItem } from "./transactions.ts";
 import { CallAttempts, type Operations, type Transport } from "./transport.ts";
+
+const firstPauseMs = 60_000;
+const longestPauseMs = 60 * 60_000;
+
+/**
+ * A pause in sending batches, because the service or a policy has just refused one.
+ *
+ * Policies and credentials change, and a refusal may be temporary. So a batch is tried again after a pause that doubles
+ * with each refusal, from a minute up to an hour.
+ */
+export class BatchPause {
+  readonly #clock: Clock;
+  /** On the monotonic clock. */
+  #until = Number.NEGATIVE_INFINITY;
+  #nextMs = firstPauseMs;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get isOn(): boolean {
+    return this.#clock.monotonic() < this.#until;
+  }
+
+  /** A batch has been refused. The results of concurrent batches show nothing new. */
+  begin(): void {
+    if (this.isOn) return;
+    this.#until = this.#clock.monotonic() + this.#nextMs;
+    this.#nextMs = Math.min(this.#nextMs * 2, longestPauseMs);
+  }
+
+  /** A batch has been served. */
+  end(): void {
+    this.#until = Number.NEGATIVE_INFINITY;
+    this.#nextMs = firstPauseMs;
+  }
+}
 
 /** Keeps leases in a DynamoDB table, over any transport. */
 export class TableStore implements LeaseStore {

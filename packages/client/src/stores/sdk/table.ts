@@ -15,8 +15,7 @@ import { attributeNames } from "../../base/schema.ts";
 import { ServiceClock } from "../../base/service-clock.ts";
 import { TimedCall } from "../../base/timed-call.ts";
 import { createDynamoDBClient } from "./client.ts";
-import { LeaseTableError, rejectionFor } from "./errors.ts";
-import { locationOf } from "./location.ts";
+import { LeaseTableError, locationOf, rejectionFor } from "./errors.ts";
 
 /** Options of {@link createLeaseTable}. */
 export interface CreateLeaseTableOptions {

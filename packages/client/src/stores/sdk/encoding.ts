@@ -1,0 +1,103 @@
+import type {
+  AttributeValue,
+  BatchStatementRequest,
+  TransactionCanceledException,
+  TransactWriteItem,
+} from "@aws-sdk/client-dynamodb";
+import { attributeNames, type ItemKey } from "../../base/schema.ts";
+import type { Item, TransactionEntry, TransactionResult, UpdateRequest } from "../../base/store.ts";
+
+/** One value in DynamoDB's own form; a lease table holds no other kinds. */
+export type PlainAttributeValue = { readonly S: string } | { readonly N: string };
+
+/** Writes one plain value in DynamoDB's own form. */
+export function toAttributeValue(value: string | number): PlainAttributeValue {
+  return typeof value === "string" ? { S: value } : { N: String(value) };
+}
+
+/** Writes plain values in DynamoDB's own form. */
+export function toAttributeValues(values: Item | ItemKey): Record<string, PlainAttributeValue> {
+  const attributes: Record<string, PlainAttributeValue> = {};
+  for (const name in values) attributes[name] = toAttributeValue((values as Item)[name] as string | number);
+  return attributes;
+}
+
+/** The values that an expression refers to; undefined for none, because DynamoDB refuses an empty map. */
+export function expressionValues(values: Item): Record<string, PlainAttributeValue> | undefined {
+  return Object.keys(values).length === 0 ? undefined : toAttributeValues(values);
+}
+
+/**
+ * Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds.
+ *
+ * A value of another kind, which another program or a person has written, becomes NaN. So it counts as present, as in a
+ * condition on the item, and every reader refuses it.
+ */
+export function fromAttributeValues(
+  attributes: Record<string, AttributeValue> | undefined,
+): Item | undefined {
+  if (attributes === undefined) return undefined;
+  const item: Record<string, string | number> = {};
+  for (const name in attributes) {
+    const { S: text, N: digits } = attributes[name] as { readonly S?: string; readonly N?: string };
+    item[name] = text ?? Number(digits);
+  }
+  return item;
+}
+
+/**
+ * Writes a conditional update as a PartiQL statement, so that one BatchExecuteStatement can carry several.
+ *
+ * It supports updates that only SET plain values: both languages use the same words there, and differ only in the
+ * spelling of names, values and commas.
+ */
+export function toStatement(tableName: string, request: UpdateRequest): BatchStatementRequest {
+  const parameters: Item[string][] = [];
+  const bind = (value: Item[string]): string => {
+    parameters.push(value);
+    return "?";
+  };
+  const spell = (expression: string): string =>
+    expression.replaceAll(/[#:]\w+/g, (placeholder) => {
+      if (placeholder.startsWith("#")) return `"${request.names[placeholder]}"`;
+      return bind(request.values[placeholder] as Item[string]);
+    });
+
+  const assignments = spell(request.update).replaceAll(", ", " SET ");
+  const { partitionKey, sortKey } = attributeNames;
+  const key = `"${partitionKey}" = ${bind(request.key.pk)} AND "${sortKey}" = ${bind(request.key.sk)}`;
+  const statement = `UPDATE "${tableName}" ${assignments} WHERE ${key} AND ${spell(request.condition)} RETURNING ALL NEW *`;
+  return {
+    Statement: statement,
+    Parameters: parameters.map(toAttributeValue),
+  };
+}
+
+/** Converts an entry to DynamoDB's form; a refusal brings the item that refused. */
+export function toTransactItem(tableName: string, entry: TransactionEntry): TransactWriteItem {
+  const { key, condition, names, values, action } = entry;
+  const common = {
+    TableName: tableName,
+    Key: toAttributeValues(key),
+    ConditionExpression: condition,
+    ExpressionAttributeNames: names,
+    ExpressionAttributeValues: expressionValues(values),
+    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+  } as const;
+  if (action === "check") return { ConditionCheck: common };
+  if (action === "delete") return { Delete: common };
+  return { Update: { ...common, UpdateExpression: action.update } };
+}
+
+/**
+ * Reads why a transaction was cancelled: the refused entries, and the items that refused them.
+ *
+ * Returns undefined if no condition refused it: it met another write of the same item, or the service's limits.
+ */
+export function refusalsOf(error: unknown): TransactionResult["refusals"] | undefined {
+  const { name, CancellationReasons: reasons = [] } = error as TransactionCanceledException;
+  if (name !== "TransactionCanceledException") return undefined;
+  const isRefused = (code: string | undefined): boolean => code === "ConditionalCheckFailed";
+  if (!reasons.some(({ Code }) => isRefused(Code))) return undefined;
+  return reasons.map(({ Code, Item }) => (isRefused(Code) ? { item: fromAttributeValues(Item) } : undefined));
+}
