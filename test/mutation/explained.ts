@@ -119,7 +119,7 @@ export const explained: readonly Explained[] = [
   {
     why: "Who asks counts only where it may come back to its own lease, and a check-in never does: undefined counts as false.",
     mutants: [
-      "packages/client/src/primitives/fair/check-ins.ts: this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
+      "packages/client/src/primitives/fair/check-ins.ts: this.#availability = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
     ],
   },
   {

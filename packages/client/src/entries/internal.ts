@@ -99,7 +99,7 @@ export { LeaseClient } from "../core/client.ts";
 export { type Core, coreOf, unreadableIn } from "../core/core.ts";
 export type { Belief } from "../core/deadline.ts";
 export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
-export type { Ended, Ending, Prospect, Renewal } from "../core/form.ts";
+export type { Availability, Ended, Ending, Renewal } from "../core/form.ts";
 export { HeldLease, type HeldLeaseTerms } from "../core/held-lease.ts";
 export { Lease } from "../core/lease.ts";
 export { CloseIncompleteError, pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
