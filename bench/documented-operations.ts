@@ -320,7 +320,7 @@ const pages: readonly (readonly [of: string, page: string, operations: readonly 
   ["Single flight", "docs/primitives/single-flight.md", [...singleFlight, ...contendedSingleFlight]],
   ["Job runs", "docs/primitives/job-runs.md", [...jobRuns, ...contendedJobRuns]],
   ["Tasks", "docs/primitives/tasks.md", [...tasks, ...contendedTasks]],
-  ["Operators", "docs/decisions/0028-operators.md", operators],
+  ["Operators", "docs/decisions/operators.md", operators],
 ];
 
 /** The operations whose requests are promised, in the order of the documentation. */

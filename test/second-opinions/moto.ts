@@ -1,6 +1,6 @@
 /**
  * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
- * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
+ * launcher, a second JSONata. What moto cannot do is in docs/decisions/evidence.md.
  */
 import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
