@@ -12,7 +12,7 @@ export interface Bundle {
   readonly ownBytes: ReadonlyMap<string, number>;
 }
 
-/** What one part of the packages costs a bundle. */
+/** What one folder of a package costs a bundle. */
 export interface PartCost {
   readonly part: string;
   readonly bytes: number;
@@ -64,37 +64,13 @@ function ownBytesOf({ outputs }: Metafile): Map<string, number> {
   );
 }
 
-/** A file counts for the first part that its path matches. */
-const parts: readonly (readonly [part: string, path: RegExp])[] = [
-  ["client: protocol and time", /client\/src\/(protocol|time)\/|client\/src\/retry/],
-  ["client: the light store", /client\/src\/light\//],
-  ["client: DynamoDB and its errors", /client\/src\/(dynamodb\/|attribute-values)/],
-  ["client: expressions, schema, records", /client\/src\/(expressions|schema|record)/],
-  ["client: fairness", /client\/src\/fair\//],
-  ["client: LeaseClient and Lease", /client\/src\/(client|lease|owner|oversight)/],
-  ["client: checks of options", /client\/src\/(options-check|validation)/],
-  ["client: errors", /client\/src\/errors/],
-  ["client: events, metrics, environment", /client\/src\/(events|metrics|environment)/],
-  ["client: fencing and handles", /client\/src\/(fencing|handle)/],
-  [
-    "middy: entrance, hold, signal",
-    /middy\/src\/(guard|attempts|entrance|hold|completion|heartbeat|signal|shutdown|streams)/,
-  ],
-  ["middy: checks of options and events", /middy\/src\/(options|settings|invocation|trigger)/],
-  ["middy: hooks", /middy\/src\//],
-  ["aws4", /node_modules\/aws4\//],
-  ["the rest", /./],
-];
-
-/** Sums up what a bundle holds of this repository by its parts. */
+/** Sums up what a bundle holds of this repository by package and folder, the largest first. */
 export function partsOf({ ownBytes }: Bundle): PartCost[] {
   const costs = new Map<string, number>();
   for (const [path, bytes] of ownBytes) {
-    const part = parts.find(([, pattern]) => pattern.test(path))?.[0] ?? "";
+    const [, name, folder] = /^packages\/([^/]+)\/src\/(?:(.+)\/)?/.exec(path) ?? [path, "aws4"];
+    const part = folder === undefined ? String(name) : `${name}: ${folder}`;
     costs.set(part, (costs.get(part) ?? 0) + bytes);
   }
-  return parts.flatMap(([part]) => {
-    const bytes = costs.get(part) ?? 0;
-    return bytes === 0 ? [] : [{ part, bytes }];
-  });
+  return [...costs].map(([part, bytes]) => ({ part, bytes })).sort((one, other) => other.bytes - one.bytes);
 }
