@@ -7,8 +7,8 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { archivesIn, packAll } from "../../packaging/pack.ts";
-import { repositoryFolder } from "../../packaging/prepare.ts";
+import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
+import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";

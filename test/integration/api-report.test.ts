@@ -1,9 +1,9 @@
-// What users can import is kept in api/, so that a change of it is seen in a review: npm run api renews the reports.
+// What users can import is kept in tools/packaging/api, so that a change of it is seen in a review: npm run api renews the reports.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { apiReports, reportFolder } from "../../packaging/api-report.ts";
-import { build } from "../../packaging/pack.ts";
+import { apiReports, reportFolder } from "../../tools/packaging/api-report.ts";
+import { build } from "../../tools/packaging/pack.ts";
 
 const folder = join(import.meta.dirname, "../..", reportFolder);
 // A new clone has built nothing yet.

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { measuredCommit } from "../../bench/stamp.ts";
+import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { judgeAtLoad } from "./at-load.ts";
 import { type Mutant, mutate } from "./mutants.ts";
 import { type Judging, type Note, planFile, sourcesFile } from "./plan.ts";

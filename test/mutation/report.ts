@@ -1,7 +1,7 @@
 /** What came of all mutants: on the screen, and as the tables of docs/mutation.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withMeasured } from "../../bench/stamp.ts";
+import { withMeasured } from "../../tools/bench/stamp.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
 import { root, shareOfCode } from "./scope.ts";

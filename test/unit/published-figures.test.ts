@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { command as comparison } from "../../bench/peers/page.ts";
-import { changedSince, measuredIn, withMeasured } from "../../bench/stamp.ts";
-import { readRuns } from "../../torture/report.ts";
+import { command as comparison } from "../../tools/bench/peers/page.ts";
+import { changedSince, measuredIn, withMeasured } from "../../tools/bench/stamp.ts";
+import { readRuns } from "../torture/report.ts";
 
 /** What the figures are about. */
 const protocol = ["packages/client/src", "packages/jobs/src"];

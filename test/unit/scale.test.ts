@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { generatedIn } from "../../bench/costs/markdown.ts";
-import { LimitedTable, roundTripMs } from "../../bench/scale/limited-table.ts";
-import { compare, type Figure, figures } from "../../bench/scale/paper.ts";
-import { scaleReport } from "../../bench/scale/report.ts";
-import { keepPermits } from "../../bench/scale/scenarios.ts";
+import { generatedIn } from "../../tools/bench/costs/markdown.ts";
+import { LimitedTable, roundTripMs } from "../../tools/bench/scale/limited-table.ts";
+import { compare, type Figure, figures } from "../../tools/bench/scale/paper.ts";
+import { scaleReport } from "../../tools/bench/scale/report.ts";
+import { keepPermits } from "../../tools/bench/scale/scenarios.ts";
 import { Random } from "../simulation/random.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/scale.md"), "utf8");
