@@ -8,9 +8,10 @@ export type Subject =
   /** This repository's app, on this machine. */
   | { readonly stackName: undefined };
 
-export const usage = `npm run acceptance                                             checks the app of this repository on this machine
-DYNAMODB_ENDPOINT=aws npm run acceptance -- --stack Leasehold  checks a stack on AWS, in the region and with the
-                                                               credentials that the SDK finds (AWS_REGION, AWS_PROFILE)`;
+export const usage = `npm run evidence -- acceptance                    checks the app of this repository on this machine
+DYNAMODB_ENDPOINT=aws npm run evidence -- acceptance --stack Leasehold
+                                                  checks a stack on AWS, in the region and with the credentials
+                                                  that the SDK finds (AWS_REGION, AWS_PROFILE)`;
 
 /** Reads the command line. Throws AcceptanceProblem with code USAGE. */
 export function readArguments(args: readonly string[], env: NodeJS.ProcessEnv): Subject {

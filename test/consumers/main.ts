@@ -2,7 +2,7 @@
  * Strangers' projects: each is made outside the repository, installs the packed archives, and does with them what its
  * owner would. It needs the network, for what the projects install beside them.
  *
- *     npm run test:consumers [-- newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
+ *     npm run evidence -- consumers [newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -2,7 +2,7 @@ import { parseArgs, styleText } from "node:util";
 import { cases, conditions, type Mistake, mistakes, spare } from "./cases.ts";
 import { walk } from "./walk.ts";
 
-const usage = `npm run model -- [--mistakes]
+const usage = `npm run evidence -- model [--mistakes]
 
   Walks through every state of the model's cases, and does every write with the real expressions too.
   --mistakes   plants each mistake in turn, and drops each condition; one of the cases must show it`;

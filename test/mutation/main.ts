@@ -10,7 +10,7 @@ import { type Result, tell, writePage } from "./report.ts";
 import { root, testFiles, workFolder } from "./scope.ts";
 import { play } from "./tests.ts";
 
-const usage = `npm run mutation -- [--only PATH]... [--fresh]
+const usage = `npm run evidence -- mutation [--only PATH]... [--fresh]
 
   --only PATH   mutants of the sources whose path contains this, alone; docs/mutation.md stays as it is
   --fresh       forgets what earlier runs have seen

@@ -62,7 +62,7 @@ export function writePage(mutants: readonly Mutant[], results: Results, commit: 
     ...explanations(mutants, results),
   ];
   const text = readFileSync(page, "utf8");
-  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run mutation", commit));
+  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run evidence -- mutation", commit));
 }
 
 /** What part of the code the figures are about. */

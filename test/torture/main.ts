@@ -1,4 +1,4 @@
-/** `npm run torture`: tortures the packed packages for a while, and tells what happened. */
+/** `npm run evidence -- torture`: tortures the packed packages for a while, and tells what happened. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { hasGo, judgeByPorcupine } from "./porcupine.ts";
 import { figuresOf, record, runTables } from "./report.ts";
 import { torture } from "./run.ts";
 
-const usage = `npm run torture -- [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
+const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
 
   --minutes N        how long the processes are tortured; at least 0.25, at most 60; default: 1
   --seed N           decides faults, kills, freezes and clocks; default: from the time of day
@@ -99,7 +99,7 @@ async function main(): Promise<number> {
       plant: values.plant,
     });
     const again = given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${value}`]));
-    console.log(`again: npm run torture -- ${again.join(" ")}`);
+    console.log(`again: npm run evidence -- torture ${again.join(" ")}`);
     return 1;
   } finally {
     await project.remove();

@@ -164,7 +164,7 @@ export async function readRuns(): Promise<readonly RunFigures[]> {
 export function pageWith(page: string, runs: readonly RunFigures[]): string {
   const unique = (of: (run: RunFigures) => string): string => [...new Set(runs.map(of))].join(", ");
   const about = `Runs of ${unique(({ date }) => date)}, on ${unique(({ engine }) => engine)}:`;
-  return withGenerated(page, `${about}\n\n${runTables(runs).trim()}`, "npm run torture");
+  return withGenerated(page, `${about}\n\n${runTables(runs).trim()}`, "npm run evidence -- torture");
 }
 
 /** Adds a run to those that are reported, and writes the page anew. */

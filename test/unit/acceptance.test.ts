@@ -143,7 +143,7 @@ describe("the command line", () => {
   ])("%j with %j is refused, and says how it is used", (args, env, message) => {
     const read = () => readArguments(args, env);
     expect(read).toThrow(message);
-    expect(read).toThrow(/npm run acceptance -- --stack/);
+    expect(read).toThrow(/npm run evidence -- acceptance --stack/);
     expect(read).toThrow(expect.objectContaining({ code: "USAGE" }));
   });
 });

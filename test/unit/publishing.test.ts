@@ -159,7 +159,9 @@ describe("the release", () => {
     expect(commands).toMatch(/"\$SUMS" \| sha256sum --check --strict\n(.|\n)*npm publish/);
     expect(commands).toMatch(/npm publish "\.\/tarballs\/\$archive" --ignore-scripts --provenance/);
     const tested = jobs.test?.steps.map(({ run = "" }) => run) ?? [];
-    expect(tested.indexOf("npm run pack")).toBeLessThan(tested.indexOf("npm run publish:check -- tarballs"));
+    expect(tested.indexOf("npm run release -- pack")).toBeLessThan(
+      tested.indexOf("npm run release -- publish-check tarballs"),
+    );
   });
 });
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { generatedIn } from "../../tools/bench/costs/markdown.ts";
 import { requestsReport } from "../../tools/bench/costs/requests-report.ts";
 
-test("docs/requests.md promises what is counted: else run npm run costs", () => {
+test("docs/requests.md promises what is counted: else run npm run bench -- costs", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/requests.md"), "utf8");
   expect(generatedIn(page)).toBe(requestsReport());
 });

@@ -152,9 +152,9 @@ describe("docs/scale.md calculates from the figures of other pages:", () => {
 
 // A minute and a half of computing on an idle core.
 const long = { tags: ["long"], timeout: 900_000 };
-it("docs/scale.md has the simulation's figures: else run npm run scale", long, async () => {
+it("docs/scale.md has the simulation's figures: else run npm run bench -- scale", long, async () => {
   const compared = [];
   for (const figure of figures) compared.push(await compare(figure));
   expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
-  expect(generatedIn(page, "npm run scale")).toBe(scaleReport(compared));
+  expect(generatedIn(page, "npm run bench -- scale")).toBe(scaleReport(compared));
 });

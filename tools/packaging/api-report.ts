@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type TypeScript from "../../test/oldest-typescript/node_modules/typescript/lib/typescript.js";
 import { declarationsIn, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
+import { build } from "./pack.ts";
 import { publishedPackages, repositoryFolder } from "./prepare.ts";
 
 /** TypeScript 7 has no interface for programs; the oldest compiler that the declarations support has one. */
@@ -31,8 +32,9 @@ export async function apiReports(): Promise<ReadonlyMap<string, string>> {
   return reports;
 }
 
-/** Writes the reports, and removes those of packages that are no more. */
+/** Builds the packages, writes the reports, and removes those of packages that are no more. */
 export async function writeApiReports(): Promise<void> {
+  await build();
   const folder = join(repositoryFolder, reportFolder);
   await mkdir(folder, { recursive: true });
   const reports = await apiReports();
@@ -67,7 +69,7 @@ function reportOf(folder: string, { name, exports }: Manifest): string {
   });
   const reached = printer.reachedFrom(own).map((symbol) => printer.print(symbol.name, symbol));
   if (reached.length > 0) sections.push(section("Not exported, and named by what is", reached));
-  const head = `# ${name}\n\nWhat can be imported, from the built declarations. Made by \`npm run api\`; do not edit.\n`;
+  const head = `# ${name}\n\nWhat can be imported, from the built declarations. Made by \`npm run generate -- api\`; do not edit.\n`;
   return `${head}\n${sections.join("\n")}`;
 }
 

@@ -8,7 +8,7 @@ import { costReport } from "../../../tools/bench/costs/report.ts";
 import { sharedAssembly } from "../../support/assembly.ts";
 import { leaseholdTemplate } from "../../support/cloudformation-app.ts";
 
-test("docs/costs.md says what the code costs: else run npm run costs", async () => {
+test("docs/costs.md says what the code costs: else run npm run bench -- costs", async () => {
   const engine = inject("engine") as Parameters<typeof countFirings>[1];
   const assembly = await sharedAssembly();
   const resting = await appAtRest(leaseholdTemplate().json, (functions) =>

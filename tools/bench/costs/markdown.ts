@@ -1,6 +1,6 @@
 /** Pages with a generated part: its tables, and where it begins and ends. */
 
-const costs = "npm run costs";
+const costs = "npm run bench -- costs";
 const marks = (command: string): readonly [begin: string, end: string] => [
   `<!-- ${command}: begin -->`,
   `<!-- ${command}: end -->`,

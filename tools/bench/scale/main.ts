@@ -1,4 +1,4 @@
-/** Simulates every figure of docs/scale.md, prints them, and writes the page's table anew: `npm run scale`. */
+/** Simulates every figure of docs/scale.md, prints them, and writes the page's table anew: `npm run bench -- scale`. */
 import { readFile, writeFile } from "node:fs/promises";
 import { withGenerated } from "../costs/markdown.ts";
 import { type Compared, compare, figures } from "./paper.ts";
@@ -14,5 +14,8 @@ for (const figure of figures) {
   compared.push(result);
 }
 const page = new URL("../../../docs/scale.md", import.meta.url);
-await writeFile(page, withGenerated(await readFile(page, "utf8"), scaleReport(compared), "npm run scale"));
+await writeFile(
+  page,
+  withGenerated(await readFile(page, "utf8"), scaleReport(compared), "npm run bench -- scale"),
+);
 console.log("docs/scale.md is written.");
