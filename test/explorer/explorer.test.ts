@@ -4,7 +4,7 @@ import { scenarios } from "./scenarios/index.ts";
 
 /** Longer than any of them takes; a machine that is busy may need it. */
 const longest = 900_000;
-/** Every course of more would be too much for a test: `npm run explore` plays them. */
+/** Every course of more would be too much for a test: `npm run evidence -- explore` plays them. */
 const mostSeconds = 3;
 
 async function expectToHold(name: string, faults: number): Promise<void> {

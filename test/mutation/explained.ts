@@ -1,4 +1,4 @@
-/** The mutants that no test can see, or should, and why. Each is named as `npm run mutation` names it. */
+/** The mutants that no test can see, or should, and why. Each is named as `npm run evidence -- mutation` names it. */
 
 export interface Explained {
   readonly why: string;

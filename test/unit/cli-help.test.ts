@@ -8,7 +8,7 @@ import { texts } from "../../packages/cli/src/errors/texts.ts";
 import { leasehold } from "../support/command-line.ts";
 
 describe("leasehold help", () => {
-  it("has the texts of docs/errors.md: after a change there, npm run error-texts", () => {
+  it("has the texts of docs/errors.md: after a change there, npm run generate -- error-texts", () => {
     const page = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
     expect(texts).toEqual(errorTexts(page));
     expect(Object.keys(texts).length).toBeGreaterThan(25);

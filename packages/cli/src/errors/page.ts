@@ -1,4 +1,5 @@
-// The sections of docs/errors.md as text for a terminal. `npm run error-texts` writes them to texts.ts; a test compares.
+// The sections of docs/errors.md as text for a terminal. `npm run generate -- error-texts` writes them to texts.ts; a
+// test compares.
 
 import { docsAddress } from "../docs.ts";
 

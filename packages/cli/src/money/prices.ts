@@ -1,4 +1,4 @@
-// DynamoDB's on-demand prices for requests: the same numbers as in bench/costs/prices.ts, which a test compares.
+// DynamoDB's on-demand prices for requests: the same numbers as in tools/bench/costs/prices.ts, which a test compares.
 
 /** Prices in US dollars, and where and when they were read. */
 export const prices = {
