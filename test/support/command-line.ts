@@ -1,7 +1,6 @@
 import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
-import type { Clock } from "@leasehold/client";
-import { type LeaseStore, systemClock } from "@leasehold/client";
+import { type Clock, type LeaseStore, systemClock } from "@leasehold/client";
 import { wrongRecords } from "./json-records.ts";
 
 /** What a call of the command line printed, and its exit code. */

@@ -1,5 +1,4 @@
-import type { LeaseChange } from "@leasehold/client/admin";
-import { LeaseOperator } from "@leasehold/client/admin";
+import { type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
 import { historyItemOf } from "@leasehold/client/internal";
 import { describe, expect, it } from "vitest";
 import { type LockTable, lockTable, tooWide } from "../support/lock-table.ts";

@@ -12,8 +12,7 @@ const preamble = `
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger } from "@leasehold/cdk";
-import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
+import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger, alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
 import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { conformanceChecks, runConformance } from "@leasehold/client/conformance";
 import { environmentNames } from "@leasehold/client/environment";

@@ -1,7 +1,6 @@
 /** What a client remembers of leases stays bounded, and never forgets what is in use. */
 import { describe, expect, it } from "vitest";
-import type { Core } from "../../packages/client/src/core/core.ts";
-import { LeaseMemory } from "../../packages/client/src/core/core.ts";
+import { type Core, LeaseMemory } from "../../packages/client/src/core/core.ts";
 
 const client = {} as Core;
 

@@ -1,8 +1,7 @@
 import { Election, type LeaderStep, leader as simulated } from "../../simulation/primitives/leader.ts";
 import type { Mistake, Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import type { Wait } from "../scenario.ts";
-import { dateFaults, scenario } from "../scenario.ts";
+import { dateFaults, scenario, type Wait } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const lead = (process: number): LeaderStep => ({ kind: "lead", process });

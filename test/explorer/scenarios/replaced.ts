@@ -1,7 +1,6 @@
 /** Invocations of a function of which each newer trigger replaces the older one. */
 import { type LeaseClient, LeaseError, LeaseUnavailableError } from "@leasehold/client";
-import type { Lock } from "@leasehold/middy";
-import { leased } from "@leasehold/middy";
+import { type Lock, leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { Core } from "../../../packages/client/src/core/core.ts";
 import { Cluster, type Running } from "../../simulation/cluster.ts";

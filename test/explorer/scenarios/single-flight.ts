@@ -9,8 +9,7 @@ import {
 } from "../../simulation/primitives/single-flight.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import type { Wait } from "../scenario.ts";
-import { dateFaults, scenario } from "../scenario.ts";
+import { dateFaults, scenario, type Wait } from "../scenario.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const key = "x";

@@ -6,8 +6,7 @@ import { type Mistake, type Planted, replacing, withoutTests } from "../../simul
 import type { World } from "../../simulation/world.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import { insistingOn } from "../../support/recomposed.ts";
-import type { Wait } from "../scenario.ts";
-import { dateFaults, scenario } from "../scenario.ts";
+import { dateFaults, scenario, type Wait } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const add = (process: number, maxAttempts: number, delayMs = 0): TaskStep => ({

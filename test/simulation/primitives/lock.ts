@@ -1,5 +1,4 @@
-import type { LeaseHandle } from "@leasehold/client";
-import { LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseClient, type LeaseHandle, LeaseServiceError } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { Host } from "../host.ts";
 import { calmWeather, longestDelayMs, roughWeather, type Surroundings, type Tamper } from "../network.ts";

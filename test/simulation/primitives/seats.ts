@@ -16,8 +16,7 @@ import { ReadWriteLock } from "../../../packages/client/src/entries/read-write.t
 import { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
 import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitives/seats/seat.ts";
-import type { HeldSeat } from "../../../packages/client/src/primitives/seats/seat-form.ts";
-import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
+import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";

@@ -2,8 +2,11 @@ import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehol
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { type ComputeContext, SingleFlight } from "../../../packages/client/src/entries/single-flight.ts";
-import type { CacheEntry } from "../../../packages/client/src/primitives/single-flight/entry.ts";
-import { cacheSortKey, flightSortKey } from "../../../packages/client/src/primitives/single-flight/entry.ts";
+import {
+  type CacheEntry,
+  cacheSortKey,
+  flightSortKey,
+} from "../../../packages/client/src/primitives/single-flight/entry.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running, wallErrorMs } from "../cluster.ts";
 import type { Tamper } from "../network.ts";

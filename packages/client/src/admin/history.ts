@@ -6,10 +6,8 @@
 import { checkKey, checkOptions, countTo, duration, type Rules, trueOrFalse } from "../base/check-values.ts";
 import { parsedJson } from "../base/item-values.ts";
 import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../base/schema.ts";
-import type { Item } from "../base/store.ts";
-import { pagesOf } from "../base/store.ts";
-import type { Core } from "../core/core.ts";
-import { query } from "../core/core.ts";
+import { type Item, pagesOf } from "../base/store.ts";
+import { type Core, query } from "../core/core.ts";
 import { timesSince, under } from "./audit.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 

@@ -1,12 +1,15 @@
 import { checkKey } from "../base/check-values.ts";
 import type { LeaseItemError } from "../base/errors.ts";
-import type { LeaseRecord, SeatKind } from "../base/lease-record.ts";
-import { type LeaseState, type LeaseStateOptions, leaseState } from "../base/lease-record.ts";
+import {
+  type LeaseRecord,
+  type LeaseState,
+  type LeaseStateOptions,
+  leaseState,
+  type SeatKind,
+} from "../base/lease-record.ts";
 import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../base/schema.ts";
-import type { Item } from "../base/store.ts";
-import { pagesOf } from "../base/store.ts";
-import type { Core } from "../core/core.ts";
-import { query, unreadableIn } from "../core/core.ts";
+import { type Item, pagesOf } from "../base/store.ts";
+import { type Core, query, unreadableIn } from "../core/core.ts";
 import { estimatedWaitMs } from "../primitives/fair/queue-estimate.ts";
 import { holdNoteIn, ticketsIn } from "../primitives/fair/queue-ticket.ts";
 import { isPauseAlone, isSeatSortKey, permitsOfAttribute, takenBy } from "../primitives/seats/seat.ts";

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { itemKeyOf, sortKeyOf } from "../../base/item-values.ts";
 import type { ItemKey } from "../../base/schema.ts";
-import type { Item, QueryRequest, ScanPage } from "../../base/store.ts";
-import { pagesOf } from "../../base/store.ts";
+import { type Item, pagesOf, type QueryRequest, type ScanPage } from "../../base/store.ts";
 import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 
 /** Sort keys in the order of their bytes in UTF-8. JavaScript compares 🔒 as less than the private letter before it. */

@@ -6,8 +6,7 @@ import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../.
 import { ifOperational, passing } from "../../base/operational.ts";
 import { retryPauses } from "../../base/retry.ts";
 import type { LeaseClient } from "../../core/client.ts";
-import type { Core } from "../../core/core.ts";
-import { coreOf } from "../../core/core.ts";
+import { type Core, coreOf } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
 import { sleepWhileOpen } from "../../core/lifecycle.ts";
 import {

@@ -6,8 +6,7 @@ import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import { callBudgetMs } from "../../base/timed-call.ts";
 import type { Core } from "../../core/core.ts";
 import { type Timeout, withTimeout } from "./attempts.ts";
-import type { ResultCache } from "./cache.ts";
-import { type ResultAndHolder, TableCache } from "./cache.ts";
+import { type ResultAndHolder, type ResultCache, TableCache } from "./cache.ts";
 import {
   type CacheEntry,
   fencingTokenIn,

@@ -15,8 +15,14 @@ import {
   serviceError,
   unanswered,
 } from "./exchange.ts";
-import type { SigningTime } from "./signing.ts";
-import { type Destination, loadSign, type Sign, type Signer, signedHeaders } from "./signing.ts";
+import {
+  type Destination,
+  loadSign,
+  type Sign,
+  type Signer,
+  type SigningTime,
+  signedHeaders,
+} from "./signing.ts";
 
 /** The parts of a transport. */
 export interface HttpTransportParts {

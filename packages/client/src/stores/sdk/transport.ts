@@ -19,8 +19,7 @@ import type {
 import type { DynamoDBSender } from "../../base/options.ts";
 import type { ServiceTime } from "../../base/service-clock.ts";
 import type { CallOptions } from "../../base/store.ts";
-import type { Attempts } from "./errors.ts";
-import { fateOf } from "./errors.ts";
+import { type Attempts, fateOf } from "./errors.ts";
 
 /** The operations of DynamoDB's API that a lease table needs, with their input and output. */
 export interface Operations {
