@@ -56,12 +56,12 @@ describe("the map", () => {
       return name !== undefined && !new RegExp(`\\b${name}\\b`).test(readFileSync(file, "utf8"));
     });
     expect(wrong).toEqual([]);
-    expect(links.length).toBeGreaterThan(60);
+    expect(links.length).toBeGreaterThan(50);
   });
 
   it("names files and folders that exist", () => {
     expect(codePaths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
-    expect(codePaths.length).toBeGreaterThan(30);
+    expect(codePaths.length).toBeGreaterThan(20);
   });
 
   it("shows in its picture what is there: files, folders and exported names", () => {
