@@ -10,8 +10,7 @@ import {
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
-import { isDocumentClient } from "../../packages/client/src/stores/sdk/client.ts";
-import { toStatement } from "../../packages/client/src/stores/sdk/encoding.ts";
+import { isDocumentClient, toStatement } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { rejectionFor } from "../../packages/client/src/stores/sdk/errors.ts";
 import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";

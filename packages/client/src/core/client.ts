@@ -32,7 +32,7 @@ import type {
 import { lastDoneSlot, readRecord } from "../base/record.ts";
 import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
 import type { Item, LeaseStore } from "../base/store.ts";
-import { isDocumentClient } from "../stores/sdk/client.ts";
+import { isDocumentClient } from "../stores/sdk/encoding.ts";
 import { acquireLease, adoptLease } from "./acquire.ts";
 import { Core, showCore } from "./core.ts";
 import { handleOf, Lease, runUnder } from "./lease.ts";

@@ -1,7 +1,6 @@
 import { createHash, createHmac, createSecretKey, type Hash, type Hmac, type KeyObject } from "node:crypto";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { InvalidOptionsError } from "../../base/errors.ts";
-import type { DynamoDBSender } from "../../base/options.ts";
 
 /**
  * Creates the client for users who do not bring their own.
@@ -29,13 +28,6 @@ export function tooOldSdk(): InvalidOptionsError {
     finding: "is too old",
     advice,
   });
-}
-
-/** Whether the commands of a user's client take plain values. */
-export function isDocumentClient(dynamodb: DynamoDBSender): boolean {
-  // Only the document client's class has a static method that makes it from another client. It also marks that client's
-  // config.
-  return typeof (dynamodb.constructor as Partial<{ from: unknown }>).from === "function";
 }
 
 /** Texts and bytes, as the SDK's signer gives them. */

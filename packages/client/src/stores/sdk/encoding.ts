@@ -4,6 +4,7 @@ import type {
   TransactionCanceledException,
   TransactWriteItem,
 } from "@aws-sdk/client-dynamodb";
+import type { DynamoDBSender } from "../../base/options.ts";
 import { attributeNames, type ItemKey } from "../../base/schema.ts";
 import type { Item, TransactionEntry, TransactionResult, UpdateRequest } from "../../base/store.ts";
 
@@ -100,4 +101,11 @@ export function refusalsOf(error: unknown): TransactionResult["refusals"] | unde
   const isRefused = (code: string | undefined): boolean => code === "ConditionalCheckFailed";
   if (!reasons.some(({ Code }) => isRefused(Code))) return undefined;
   return reasons.map(({ Code, Item }) => (isRefused(Code) ? { item: fromAttributeValues(Item) } : undefined));
+}
+
+/** Whether the commands of a user's client take plain values. */
+export function isDocumentClient(dynamodb: DynamoDBSender): boolean {
+  // Only the document client's class has a static method that makes it from another client. It also marks that client's
+  // config.
+  return typeof (dynamodb.constructor as Partial<{ from: unknown }>).from === "function";
 }
