@@ -37,6 +37,14 @@ describe("leasehold help", () => {
     expect((await leasehold(["help", "lss"])).code).toBe(64);
   });
 
+  it("has the flags of every command once, in the list of commands", async () => {
+    const flag = /^ +--read-only +refuse every command that writes/m;
+    expect((await leasehold(["--help"])).stdout).toMatch(flag);
+    const { stdout } = await leasehold(["ls", "--help"]);
+    expect(stdout).not.toMatch(flag);
+    expect(stdout).toContain("leasehold --help has the flags of every command.");
+  });
+
   it("names the second words of a command that needs one", async () => {
     const { code, stderr } = await leasehold(["table"]);
     expect([code, stderr]).toEqual([

@@ -4,7 +4,7 @@ import type { Command } from "./command.ts";
 import { type CommandEntry, commands, groups } from "./commands/index.ts";
 import { type Flags, globalFlags } from "./flags.ts";
 
-/** The list of commands. */
+/** The list of commands, and the flags of all of them. */
 export function overview(): string[] {
   const width = Math.max(...Object.keys(commands).map(({ length }) => length));
   const listed = Object.entries(groups).flatMap(([group, title]) => {
@@ -17,6 +17,9 @@ export function overview(): string[] {
     "",
     "Usage: leasehold COMMAND [flags]",
     ...listed,
+    "",
+    "Flags of every command",
+    ...flagLines(globalFlags),
     "",
     "leasehold COMMAND --help tells more of each. Exit codes: 0 done, 1 nothing there, 64 usage, 69 DynamoDB fails,",
     "75 held by another, 76 lost, 77 denied, 78 configuration, 80 slot done, else the child's own.",
@@ -36,14 +39,8 @@ export function helpOf(name: string, { summary }: CommandEntry, command: Command
     ...(details === undefined ? [] : ["", ...details.trim().split("\n")]),
     ...(Object.keys(flags).length === 0 ? [] : ["", "Flags", ...flagLines(flags)]),
     "",
-    "Flags of every command",
-    ...flagLines(withoutOwn(globalFlags, flags)),
+    "leasehold --help has the flags of every command.",
   ];
-}
-
-/** In a command with its own flag of that name, the flag has another meaning. */
-function withoutOwn(all: Flags, own: Flags): Flags {
-  return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(own, name)));
 }
 
 function flagLines(flags: Flags): string[] {

@@ -20,7 +20,7 @@ commands find it. Needs CreateTable, TagResource, DescribeTable, DescribeTimeToL
 UpdateContinuousBackups. In production, deletion protection and point-in-time recovery are worth their price.
 
   leasehold table create leases --deletion-protection --pitr
-  leasehold table cfn leases          # the same for CloudFormation; also sam, terraform, cdk`,
+  leasehold table cfn leases          # the same for CloudFormation; also terraform, cdk`,
   writes: true,
   operands: [0, 1],
   flags: {

@@ -6,7 +6,6 @@ import { newTableName } from "../table/table-flags.ts";
 
 const languages: Readonly<Record<DefinitionKind, string>> = {
   cfn: "CloudFormation",
-  sam: "AWS SAM",
   terraform: "Terraform",
   cdk: "the AWS CDK",
 };

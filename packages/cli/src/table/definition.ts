@@ -1,5 +1,4 @@
-// The definition of a lease table: as a request to DynamoDB, and as text for CloudFormation, SAM, Terraform and the
-// CDK.
+// The definition of a lease table: as a request to DynamoDB, and as text for CloudFormation, Terraform and the CDK.
 
 import type { CreateTableCommandInput } from "@aws-sdk/client-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
@@ -46,37 +45,17 @@ export function createTableInput(
 }
 
 /** Kinds of definitions that can be printed, by the words that name them. */
-export const definitionKinds = ["cfn", "sam", "terraform", "cdk"] as const;
+export const definitionKinds = ["cfn", "terraform", "cdk"] as const;
 export type DefinitionKind = (typeof definitionKinds)[number];
 
 /** The definition of a table as text. */
 export function definitionText(kind: DefinitionKind, settings: TableSettings): string {
-  return { cfn, sam, terraform, cdk }[kind](settings);
+  return { cfn, terraform, cdk }[kind](settings);
 }
 
-function cfn(settings: TableSettings): string {
-  return `Resources:\n${tableResource(settings)}Outputs:\n  LeaseTableName:\n    Value: !Ref LeaseTable\n`;
-}
-
-function sam(settings: TableSettings): string {
-  // AWS::Serverless::SimpleTable has no sort key.
-  return `Transform: AWS::Serverless-2016-10-31
-Globals:
-  Function:
-    Environment:
-      Variables:
-        LEASEHOLD_TABLE_NAME: !Ref LeaseTable
-Resources:
-${tableResource(settings)}`;
-}
-
-function tableResource({
-  tableName,
-  stream,
-  pointInTimeRecovery,
-  deletionProtection,
-}: TableSettings): string {
-  return `  LeaseTable:
+function cfn({ tableName, stream, pointInTimeRecovery, deletionProtection }: TableSettings): string {
+  return `Resources:
+  LeaseTable:
     Type: AWS::DynamoDB::Table
     DeletionPolicy: Retain
     UpdateReplacePolicy: Retain
@@ -102,6 +81,9 @@ function tableResource({
 ${stream ? "      StreamSpecification:\n        StreamViewType: NEW_AND_OLD_IMAGES\n" : ""}      Tags:
         - Key: ${tableTag.Key}
           Value: "${tableTag.Value}"
+Outputs:
+  LeaseTableName:
+    Value: !Ref LeaseTable
 `;
 }
 

@@ -2,14 +2,7 @@
 // affect programs that read it. A removed field, or a new meaning, makes a new version.
 
 interface Shape {
-  readonly type?:
-    | "string"
-    | "number"
-    | "integer"
-    | "boolean"
-    | "object"
-    | "array"
-    | readonly ["string", "null"];
+  readonly type?: "string" | "number" | "integer" | "boolean" | "object" | "array";
   readonly description?: string;
   readonly items?: Shape;
   readonly properties?: Fields;
@@ -106,20 +99,6 @@ const finding = nested({ check: text, result: text, text }, { fix: text, docs: t
 /** Every kind of record, by its name. */
 export const recordKinds = {
   lock: { version: 1, description: "a key, as one primitive uses it: ls", ...row },
-  event: {
-    version: 1,
-    description: "something that has happened between two looks: watch",
-    required: {
-      event: text,
-      key: text,
-      sortKey: text,
-      at: time,
-      owner: text,
-      fencingToken: whole,
-      acquiredAt: time,
-    },
-    optional: { heldForMs: milliseconds, successor: text, reason: text },
-  },
   key: {
     version: 1,
     description: "everything about a key: get",
@@ -146,12 +125,6 @@ export const recordKinds = {
     version: 1,
     description: "what an operator has done: audit, stop, break, pause, resume",
     ...audit,
-  },
-  leader: {
-    version: 1,
-    description: "who leads; owner is null where nobody does: leader",
-    required: { key: text, at: time, owner: { type: ["string", "null"] } },
-    optional: { fencingToken: whole, since: time, data: anything },
   },
   handle: {
     version: 1,

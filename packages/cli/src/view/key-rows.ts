@@ -1,5 +1,5 @@
-// The rows of a list of locks: one for each key and primitive. The list of the command line, its full screen and the
-// console show the same rows.
+// The rows of a list of locks: one for each key and primitive. The command line and the console show
+// the same rows.
 
 import type {
   DescribedLease,

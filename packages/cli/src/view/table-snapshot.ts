@@ -2,7 +2,7 @@
 // uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
-import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/admin";
+import type { KeyDetails } from "@leasehold/client/admin";
 import {
   attributeNames,
   coreOf,
@@ -12,7 +12,6 @@ import {
   leaseItemKey,
   pagesOf,
   scan,
-  unlessUnreadable,
 } from "@leasehold/client/internal";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
@@ -23,10 +22,6 @@ export interface TableSnapshot {
   readonly readAt: number;
   /** In the order of the keys. */
   readonly keys: readonly KeyDetails[];
-  /** The last fencing token of each item, by the item's key; also of released locks. */
-  readonly fencingTokens: ReadonlyMap<string, number>;
-  /** The leases of each item, by the item's key, for the comparison with the next look. */
-  readonly leaseItems: ReadonlyMap<string, LeaseSnapshot>;
   /** Items in the place of a lease that are no leases of this package. */
   readonly unreadable: readonly Pick<LeaseItemError, "key" | "sortKey" | "message">[];
   readonly cost: ReadCost;
@@ -97,8 +92,6 @@ class SnapshotReader {
   readonly #prefix: string;
   readonly #clockSkewMs: number;
   readonly #keys = new Map<string, KeyReading>();
-  readonly #fencingTokens = new Map<string, number>();
-  readonly #leaseItems = new Map<string, LeaseSnapshot>();
   readonly #unreadable: LeaseItemError[] = [];
   #items = 0;
   #bytes = 0;
@@ -128,10 +121,6 @@ class SnapshotReader {
       throw new CommandError(message, exitCodes.configuration);
     }
     if (!key.startsWith(this.#prefix) || sortKey.startsWith(historySortKeyPrefix)) return;
-    const fencingToken = item[attributeNames.fence];
-    if (typeof fencingToken === "number") this.#fencingTokens.set(itemName(key, sortKey), fencingToken);
-    const seen = unlessUnreadable(() => snapshotOf(item), ignored);
-    if (seen !== undefined) this.#leaseItems.set(itemName(key, sortKey), seen);
     const reader =
       this.#keys.get(key)?.reader ?? new KeyDetailsReader(key, (error) => this.#unreadable.push(error));
     reader.read(item);
@@ -146,18 +135,8 @@ class SnapshotReader {
     return {
       readAt,
       keys: keys.sort((one, other) => (one.key < other.key ? -1 : 1)),
-      fencingTokens: this.#fencingTokens,
-      leaseItems: this.#leaseItems,
       unreadable: this.#unreadable.map(({ key, sortKey, message }) => ({ key, sortKey, message })),
       cost: this.cost,
     };
   }
-}
-
-/** The reader of the key has reported it. */
-function ignored(): void {}
-
-/** One name for each item of a table. */
-export function itemName(key: string, sortKey: string): string {
-  return JSON.stringify([key, sortKey]);
 }

@@ -8,7 +8,7 @@ import { shown } from "../../terminal/text.ts";
 import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../../view/read-cost.ts";
 
 /** The default pause between two looks at a table. */
-export const usualPollMs = 2_000;
+const usualPollMs = 2_000;
 
 /** The allowed cost of polling. */
 export const paceFlags = {
