@@ -1,9 +1,9 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ManualClock } from "@leasehold/client/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ClockWatch } from "../../packages/cli/src/doctor/clock-watch.ts";
-import { permissionFinding } from "../../packages/cli/src/doctor/permissions.ts";
+import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
+import { permissionFinding } from "../../packages/cli/src/table/permissions.ts";
 import { leasehold } from "../support/command-line.ts";
 import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { type Reaction, refuse, say } from "../support/scripted-server.ts";

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../packages/cli/src/commands/index.ts";
-import { errorTexts } from "../../packages/cli/src/errors/page.ts";
-import { texts } from "../../packages/cli/src/errors/texts.ts";
+import { texts } from "../../packages/cli/src/error-texts.ts";
+import { errorTexts } from "../../packaging/error-page.ts";
 import { leasehold } from "../support/command-line.ts";
 
 describe("leasehold help", () => {

@@ -17,8 +17,7 @@ import {
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
-import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
+import { AccountPrincipal, type Grant, type IGrantable, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
 import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seats.ts";
 import { commands } from "../../packages/cli/src/commands/index.ts";

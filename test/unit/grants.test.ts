@@ -12,7 +12,7 @@ import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { describe, expect, test, vi } from "vitest";
-import { policyFor } from "../../packages/cli/src/table/policies.ts";
+import { policyFor } from "../../packages/cli/src/commands/to-copy.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { type GrantName, methods, newWorld, type Prepare } from "../support/methods.ts";
 import { type Access, accessesOf, isPermitted, type PolicyStatement } from "../support/policy.ts";

@@ -2,7 +2,7 @@
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { UsageError } from "./exit-codes.ts";
-import { parseDuration } from "./terminal/durations.ts";
+import { parseDuration } from "./terminal/text.ts";
 
 /** One flag of a command. */
 export interface Flag<T> {

@@ -5,13 +5,19 @@ import { parseArgs } from "node:util";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command } from "./command.ts";
+import { helpOf, overview } from "./commands/help.ts";
 import { type CommandEntry, commands } from "./commands/index.ts";
-import { type Connection, connect, type OpenStore, openStore, ownCommand } from "./connection.ts";
-import { CommandError, exitCodeOf, exitCodes, messageOf, UsageError } from "./exit-codes.ts";
+import { type Connection, connect, DryRunEnd, type OpenStore, openStore, ownCommand } from "./connection.ts";
+import {
+  CommandError,
+  exitCodeOf,
+  exitCodeOfAbort,
+  exitCodes,
+  messageOf,
+  type SignalSource,
+  UsageError,
+} from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
-import { helpOf, overview } from "./help.ts";
-import { exitCodeOfAbort, type SignalSource } from "./interruption.ts";
-import { DryRunEnd } from "./request-log.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
 import { jsonText, shown } from "./terminal/text.ts";

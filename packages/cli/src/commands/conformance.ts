@@ -10,12 +10,9 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text } from "../flags.ts";
-import { prices } from "../money/prices.ts";
-import type { Finding } from "../table/findings.ts";
-import { findingLines } from "../table/findings.ts";
-import { durationText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
-import { dollarsText } from "../view/read-cost.ts";
+import { type Finding, findingLines } from "../table/findings.ts";
+import { durationText, shown } from "../terminal/text.ts";
+import { dollarsText, prices } from "../view/read-cost.ts";
 import { agreed } from "./shared/intervention.ts";
 
 const flags = {
@@ -29,7 +26,7 @@ const groupWidth = Math.max(...conformanceChecks.map(({ group }) => group.length
 /** Only --json shows longer reasons in full. */
 const longestReason = 300;
 
-export default command({
+export const conformance = command({
   usage: "conformance [flags]",
   details: `
 Looks whether a table does what leases need: each form of a condition, refusals with their item, transactions, order and
@@ -100,7 +97,7 @@ async function settingResults(
 ): Promise<readonly Result[]> {
   if (store.isLocal || call.global["dry-run"]) return [];
   const { askedTable, factsOf } = await import("../table/asked-table.ts");
-  const { settingFindings } = await import("../table/table-checks.ts");
+  const { settingFindings } = await import("../table/findings.ts");
   const asked = await askedTable(call, tableName);
   try {
     const findings = settingFindings(asked, await factsOf(asked));

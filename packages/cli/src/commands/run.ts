@@ -3,18 +3,9 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodes, messageOf } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
-import { durationText, timeText } from "../terminal/durations.ts";
-import { cut, shown } from "../terminal/text.ts";
-import { checkExecutable } from "../work/executable.ts";
-import {
-  acquireHold,
-  checkHoldFlags,
-  type Hold,
-  holdFlags,
-  leaseMsOf,
-  outerHold,
-} from "../work/hold-flags.ts";
-import { runChild } from "../work/run-child.ts";
+import { cut, durationText, shown, timeText } from "../terminal/text.ts";
+import { checkExecutable, runChild } from "../work/child.ts";
+import { acquireHold, checkHoldFlags, type Hold, holdFlags, leaseMsOf, outerHold } from "../work/hold.ts";
 import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
 
 const flags = {
@@ -28,7 +19,7 @@ type RunCall = Call<typeof flags>;
 
 const longestCommand = 200;
 
-export default command({
+export const run = command({
   usage: "run KEY [flags] -- CMD [ARG…]",
   details: `
 Acquires KEY, runs CMD, and releases KEY when CMD has ended: flock(1) for a fleet. CMD has the terminal, stdin, stdout and

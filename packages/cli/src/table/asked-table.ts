@@ -120,7 +120,7 @@ export async function factsOf(asked: AskedTable): Promise<TableFacts> {
 }
 
 /** Sends a request that engines and roles may refuse: a refusal is a finding, and does not end the command. */
-export async function learn<T>(
+async function learn<T>(
   asked: AskedTable,
   action: string,
   send: Parameters<typeof asked.ask<T>>[0],

@@ -1,5 +1,5 @@
-// One reading of a whole table: every key, with the content of its items. It does not depend on a terminal: the console
-// uses the same functions.
+// One reading of a whole table: every key, with the content of its items, by the service's time. It does not depend on a terminal:
+// the console uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
 import type { KeyDetails } from "@leasehold/client/admin";
@@ -14,7 +14,29 @@ import {
   scan,
 } from "@leasehold/client/internal";
 import { CommandError, exitCodes } from "../exit-codes.ts";
+import { durationText } from "../terminal/text.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
+
+/** The service's time in epoch milliseconds; before the first answer, the machine's own. */
+export function serviceNow(client: LeaseClient): number {
+  return coreOf(client).clock.now();
+}
+
+/** The least that this machine's clock is ahead of the service's; negative for behind, 0 if they may agree. */
+function machineAheadMs(client: LeaseClient): number {
+  const ahead = coreOf(client).clock.ahead();
+  if (ahead === undefined) return 0;
+  if (ahead.minMs > 0) return -ahead.minMs;
+  return ahead.maxMs < 0 ? -ahead.maxMs : 0;
+}
+
+/** A notice if this machine's clock is off by more than the allowance; otherwise undefined. */
+export function clockNotice(client: LeaseClient): string | undefined {
+  const aheadMs = machineAheadMs(client);
+  if (Math.abs(aheadMs) <= coreOf(client).times.clockSkewMs) return undefined;
+  const off = `${durationText(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead of" : "behind"}`;
+  return `this machine's clock is ${off} DynamoDB's; all times here are told by DynamoDB's`;
+}
 
 /** A table as one scan shows it. */
 export interface TableSnapshot {

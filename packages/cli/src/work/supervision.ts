@@ -4,8 +4,7 @@
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
 import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
-import { durationText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
+import { durationText, shown } from "../terminal/text.ts";
 import type { Child } from "./child.ts";
 
 /** The flags for the child's end. */
