@@ -26,7 +26,7 @@ export interface CallOptions {
 }
 
 /** Commands whose text or document has a form of its own, which no flag and no LEASEHOLD_OUTPUT changes. */
-const printsText = /^(help(?! errors \S)|completion|iam|schema|table (cfn|terraform|cdk))\b/;
+const printsText = /^(help(?! errors \S)|completion|schema|table (cfn|terraform|cdk|policy))\b/;
 const asksForHelp = (args: readonly string[]): boolean =>
   args.some((word) => /^(--help|-\w*h\w*)$/.test(word));
 

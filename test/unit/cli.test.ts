@@ -18,7 +18,7 @@ describe("the command line", () => {
     [["watch"], "watch is no command; leasehold --help lists them"],
     [
       ["table", "sam"],
-      "table needs a second word: table create, table show, table check, table set, table cfn, table terraform, table cdk",
+      "table needs a second word: table create, table show, table check, table set, table cfn, table terraform, table cdk, table policy",
     ],
     [["ls", "--tabel", "x"], "--tabel is no flag of this command: did you mean --table?; --help shows them"],
     [["ls", "--timeout", "30"], '--timeout is "30"; say 30s or 30ms'],

@@ -157,7 +157,7 @@ test("every method of the client and of each primitive is in one grant, or sends
 /** What a grant held to a prefix permits: by the CDK, and as the command line prints it. */
 const scoped: Readonly<Record<string, (name: GrantName, prefix: string) => readonly PolicyStatement[]>> = {
   "of the CDK": (name, prefix) => [granted(name, { keyPrefixes: [prefix] }) as unknown as PolicyStatement],
-  "of leasehold iam": (name, prefix) => {
+  "of leasehold table policy": (name, prefix) => {
     const kinds = {
       read: "read",
       operate: "operate",

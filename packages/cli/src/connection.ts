@@ -5,7 +5,7 @@
 import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
 import { onAbort } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
-import type { GlobalValues } from "./flags.ts";
+import { defined, type GlobalValues } from "./flags.ts";
 import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** A client on a table, and the known facts about its place. */
@@ -62,27 +62,19 @@ export async function placeOf(
   env: NodeJS.ProcessEnv,
   clock: Clock,
 ): Promise<TablePlace> {
-  const place = placeOfTable(global.table, global, env);
-  const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place));
-  return { ...place, tableName, clock };
-}
-
-function placeOfTable(
-  table: string | undefined,
-  global: GlobalValues,
-  env: NodeJS.ProcessEnv,
-): Omit<TablePlace, "tableName" | "clock"> {
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
   const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
   const endpoint = given === "aws" || given === "" ? undefined : given;
   const profile = global.profile ?? (env.AWS_PROFILE || undefined);
-  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(table ?? "")?.[1];
+  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(global.table ?? "")?.[1];
   const region =
     global.region ??
     regionOfTable ??
     (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined) ??
     (isLoopback(endpoint) && profile === undefined ? localRegion : undefined);
-  return { region, endpoint, profile, env };
+  const place = { region, endpoint, profile, env };
+  const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place));
+  return { ...place, tableName, clock };
 }
 
 /** How the user calls this program: with npx there may be no `leasehold` on the PATH. */
@@ -109,13 +101,8 @@ export async function openStore(place: TablePlace): Promise<LeaseStore> {
   );
   const isLocal = isLoopback(endpoint) && !hasKeys;
   if (profile === undefined && region !== undefined && (hasKeys || isContainer || isLocal)) {
-    return lightStore({
-      tableName,
-      region,
-      clock,
-      ...(endpoint === undefined ? {} : { endpoint }),
-      ...(isLocal ? { credentials: localCredentials } : {}),
-    });
+    const credentials = isLocal ? localCredentials : undefined;
+    return lightStore({ tableName, region, clock, ...defined({ endpoint, credentials }) });
   }
   const { storeByProfile } = await import("./sdk.ts");
   return await storeByProfile(place);
@@ -144,12 +131,7 @@ export async function connect(
   const closing = new AbortController();
   const limits = { timeoutMs: global.timeout, closed: closing.signal };
   const store = watched(await open(place), requests, { ...limits, printDryRun });
-  const client = new LightClient({
-    store,
-    owner: by,
-    clock,
-    ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
-  });
+  const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
   const { tableName, region, endpoint } = place;
   let keepsLeases = false;
   return {
@@ -255,7 +237,7 @@ function watched(
   };
   return {
     tableName: store.tableName,
-    ...(store.isLocal === undefined ? {} : { isLocal: store.isLocal }),
+    ...defined({ isLocal: store.isLocal }),
     async update(request, options) {
       write("update", request);
       return await within(options, (limited) => store.update(request, limited));

@@ -163,6 +163,11 @@ export const globalFlags = {
 
 export type GlobalValues = Values<typeof globalFlags>;
 
+/** These options without those that are undefined: an option that is left out has to be absent. */
+export function defined<T extends object>(options: T): { readonly [Name in keyof T]?: NonNullable<T[Name]> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
+}
+
 type ParsedText = string | boolean | (string | boolean)[] | undefined;
 
 /** The flags in the form that node:util needs. */

@@ -12,6 +12,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
+import { defined } from "./flags.ts";
 import { tableTag } from "./table/definition.ts";
 import { shown } from "./terminal/text.ts";
 
@@ -35,10 +36,7 @@ export function sdkClient({
 }: Omit<TablePlace, "tableName" | "clock">): DynamoDBClient {
   const isLocal = isLoopback(endpoint) && profile === undefined && !env.AWS_ACCESS_KEY_ID;
   return new DynamoDBClient({
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(profile === undefined ? {} : { profile }),
-    ...(isLocal ? { credentials: localCredentials } : {}),
+    ...defined({ region, endpoint, profile, credentials: isLocal ? localCredentials : undefined }),
   });
 }
 
@@ -84,7 +82,7 @@ export async function storeByProfile(place: TablePlace): Promise<LeaseStore> {
     region,
     clock: place.clock,
     credentials: () => client.config.credentials(),
-    ...(place.endpoint === undefined ? {} : { endpoint: place.endpoint }),
+    ...defined({ endpoint: place.endpoint }),
   });
 }
 
@@ -151,7 +149,7 @@ async function allTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal): Pr
   const names: string[] = [];
   let after: string | undefined;
   do {
-    const command = new ListTablesCommand(after === undefined ? {} : { ExclusiveStartTableName: after });
+    const command = new ListTablesCommand(defined({ ExclusiveStartTableName: after }));
     const page = await dynamodb.send(command, { abortSignal });
     names.push(...(page.TableNames ?? []));
     after = page.LastEvaluatedTableName;

@@ -15,9 +15,7 @@ import { durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
 import { agreed } from "./shared/intervention.ts";
 
-const flags = {
-  prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")'),
-};
+const flags = { prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")') };
 
 type ConformanceCall = Call<typeof flags>;
 
@@ -135,7 +133,7 @@ function withAdvice(error: unknown, prefix: string): unknown {
   const { code } = Object(error) as { readonly code?: unknown };
   const advice =
     code === "LEASE_ACCESS_DENIED"
-      ? `the checks write and read under "${shown(prefix)}": leasehold iam --primitives --prefix ${shown(prefix)} prints the policy`
+      ? `the checks write and read under "${shown(prefix)}": leasehold table policy primitives --prefix ${shown(prefix)} prints the policy`
       : code === "LEASE_TABLE_NOT_FOUND"
         ? "leasehold table create NAME makes one; leasehold dev makes one on this machine"
         : undefined;

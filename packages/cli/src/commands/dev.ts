@@ -5,7 +5,7 @@ import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
 import { localCredentials, localRegion, ownCommand } from "../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { choice, text, whole } from "../flags.ts";
+import { choice, defined, text, whole } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 import { checkExecutable, runChild } from "../work/child.ts";
 
@@ -157,8 +157,7 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
       // An endpoint in the environment is another DynamoDB.
       env: { ...env, DYNAMODB_ENDPOINT: undefined },
       signal,
-      ...(flags.data === undefined ? {} : { dataDir: flags.data }),
-      ...(flags.engine === undefined ? {} : { engine: flags.engine }),
+      ...defined({ dataDir: flags.data, engine: flags.engine }),
     });
     try {
       await makeTable(engine, tableName);

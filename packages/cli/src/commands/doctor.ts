@@ -6,11 +6,11 @@ import aws4 from "aws4";
 import { type Call, command } from "../command.ts";
 import { ownCommand } from "../connection.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
-import { yes } from "../flags.ts";
+import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, askedTable, factsOf, refusalIn, type TableFacts } from "../table/asked-table.ts";
 import { type Finding, reportFindings, settingFindings } from "../table/findings.ts";
-import { doctorKey, permissionFinding } from "../table/permissions.ts";
+import { doctorKey, permissionFindings } from "../table/permissions.ts";
 import { docsAddress, durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 
@@ -93,11 +93,7 @@ async function callerArn(
     headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: "application/json" },
     body: "Action=GetCallerIdentity&Version=2011-06-15",
   };
-  const credentials = {
-    accessKeyId,
-    secretAccessKey,
-    ...(sessionToken === undefined ? {} : { sessionToken }),
-  };
+  const credentials = { accessKeyId, secretAccessKey, ...defined({ sessionToken }) };
   const { headers = {} } = aws4.sign(request, credentials);
   const { Host: _, "Content-Length": __, ...sent } = headers as Record<string, string>;
   const answer = await fetch(url, { method: "POST", headers: sent, body: request.body, signal });
@@ -131,11 +127,7 @@ const largeBytes = 100 * 1024;
 const mostItems = 100_000;
 
 /** Acquires, renews and releases doctor's own key several times. */
-async function latencyFinding(
-  client: LeaseClient,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Finding> {
+async function latencyFinding(client: LeaseClient, clock: Clock, signal: AbortSignal): Promise<Finding> {
   const took: Record<"acquire" | "renew" | "release", number[]> = { acquire: [], renew: [], release: [] };
   const timed = async <T>(what: keyof typeof took, call: () => Promise<T>): Promise<T> => {
     const startedAt = clock.monotonic();
@@ -284,7 +276,7 @@ async function useFindings(
 ): Promise<readonly Finding[]> {
   const { global, clock, signal, flags } = call;
   const isReadOnly = global["read-only"] || global["dry-run"];
-  const permissions = await permissionFinding(asked, isReadOnly);
+  const permissions = await permissionFindings(asked, isReadOnly);
   const { client } = await call.connect(asked.tableName);
   const items = table.ItemCount ?? 0;
   const latency = isReadOnly

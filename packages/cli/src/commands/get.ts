@@ -47,9 +47,7 @@ have done, and command lines for what you can do. 1 consistent query for each me
 Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   writes: false,
   operands: [1, 1],
-  flags: {
-    place: text("SORTKEY", "only the lease at this sort key, where the key has several"),
-  },
+  flags: { place: text("SORTKEY", "only the lease at this sort key, where the key has several") },
   async run({ operands: [key = ""], flags: { place }, global, connect, printer, terminal, by }) {
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by });
@@ -270,11 +268,7 @@ function holdersSection(holders: readonly PastHolder[], options: ReportOptions):
       cell: ({ owner }) => owner,
       gives: true,
     },
-    {
-      title: "held for",
-      cell: ({ heldForMs }) => ageText(heldForMs),
-      align: "right",
-    },
+    { title: "held for", cell: ({ heldForMs }) => ageText(heldForMs), align: "right" },
     { title: "ended", cell: ({ ended }) => ended },
     { title: `at (${options.zone})`, cell: ({ endedAt }) => timeText(endedAt, options.zone), from: 70 },
   ];

@@ -4,7 +4,7 @@ import { LeaseAdmin } from "@leasehold/client/admin";
 import { coreOf, ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { yes } from "../flags.ts";
+import { defined, yes } from "../flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
@@ -196,7 +196,7 @@ Whether the lease of a handle is still held by it, by the table and the service'
     // Several leases share the item of a seat.
     const records =
       handle.seat === undefined
-        ? [await admin.inspect(key, sortKey === undefined ? {} : { sortKey })]
+        ? [await admin.inspect(key, defined({ sortKey }))]
         : await admin.inspectAll(key);
     const record = records.find((one) => one?.token === token && one.fencingToken === fencingToken);
     const { clock } = coreOf(client);

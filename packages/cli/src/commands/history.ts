@@ -1,7 +1,7 @@
 import type { AuditEntry, LeaseChange } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { choice, duration, text, whole, yes } from "../flags.ts";
+import { choice, defined, duration, text, whole, yes } from "../flags.ts";
 import type { Cell, Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { type HistoryEntry, historyEntries } from "../view/history.ts";
@@ -26,7 +26,7 @@ leasehold history nightly-report --since 2d`,
     const [key = ""] = operands;
     const { since: sinceMs, limit } = flags;
     const operator = operatorOn(await connect(), call);
-    const since = sinceMs === undefined ? {} : { sinceMs };
+    const since = defined({ sinceMs });
     const changes: LeaseChange[] = [];
     for await (const change of operator.history(key, since)) changes.push(change);
     const audit: AuditEntry[] = [];
@@ -111,12 +111,7 @@ it reads the whole table, a megabyte a request.`,
     const { prefix, since: sinceMs, by, action, limit } = flags;
     const isBy = by === undefined ? () => true : globTest(by);
     const entries: AuditEntry[] = [];
-    const options = {
-      ...(key === undefined ? {} : { key }),
-      ...(prefix === undefined ? {} : { prefix }),
-      ...(sinceMs === undefined ? {} : { sinceMs }),
-    };
-    for await (const entry of operatorOn(connection, call).audit(options)) {
+    for await (const entry of operatorOn(connection, call).audit(defined({ key, prefix, sinceMs }))) {
       if (isBy(entry.by) && (action === undefined || entry.action === action)) entries.push(entry);
     }
     entries.sort((one, other) => other.at - one.at);

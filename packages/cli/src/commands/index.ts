@@ -60,9 +60,9 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "table cfn": entry("table", "the table for CloudFormation", toCopy, "tableCfn"),
   "table terraform": entry("table", "the table for Terraform", toCopy, "tableTerraform"),
   "table cdk": entry("table", "the table for the AWS CDK", toCopy, "tableCdk"),
+  "table policy": entry("table", "policies of IAM for it", toCopy, "tablePolicy"),
   doctor: entry("table", "what is wrong with table, permissions, clock", doctor, "doctor"),
   conformance: entry("table", "whether a table does what leases need (WRITES)", conformance, "conformance"),
-  iam: entry("table", "policies to copy", toCopy, "iam"),
   cost: entry("table", "dollars a month", () => import("./cost.ts"), "cost"),
   dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts"), "dev"),
   completion: entry(

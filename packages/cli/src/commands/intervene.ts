@@ -7,7 +7,7 @@ import type {
 } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { duration, yes } from "../flags.ts";
+import { defined, duration, yes } from "../flags.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { endText, nextRenewalInMs, ownerOf, renewals, renewedAgoMs, stopForecast } from "../view/key-rows.ts";
 import { commandLine } from "../view/next-steps.ts";
@@ -56,7 +56,7 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
     terminal.say(text);
     await agreed(call, { question: isHeard ? "Ask it to stop?" : "Ask it to stop all the same?" });
     const { token, sortKey } = lease;
-    const reason = flags.reason === undefined ? {} : { reason: flags.reason };
+    const reason = defined({ reason: flags.reason });
     const result = doneTo(await operator.stop(key, { token, sortKey, ...reason }), key, connection.client);
     sayDone(call, result, "asked.");
     if (flags.wait === undefined) return exitCodes.done;
@@ -303,7 +303,7 @@ leasehold jobs backfill.`,
     terminal.say(shown(`${key} is paused by ${pause.by} for ${since}: "${pause.reason}".`));
     // Another operator may have a reason to keep it closed.
     if (pause.by !== by) await agreed(call, { question: "End the pause?" });
-    const reason = flags.reason === undefined ? {} : { reason: flags.reason };
+    const reason = defined({ reason: flags.reason });
     const result = doneTo(await operator.resume(key, { token, ...reason }), key, connection.client);
     sayDone(call, result, `resumed. ${shown(key)} is free.`);
     return exitCodes.done;

@@ -4,7 +4,7 @@ import type { JobRuns, MissedQuery, RunContext } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { duration, type GlobalValues, text, type Values, whole, yes } from "../flags.ts";
+import { defined, text, type Values, whole, yes } from "../flags.ts";
 import {
   jobRunsOf,
   limitFlags,
@@ -18,54 +18,55 @@ import {
 } from "../jobs/job-flags.ts";
 import { shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { checkExecutable, type EndingCall, endingBySignals, runChild } from "../work/child.ts";
-import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
+import { checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
 import { agreed } from "./shared/intervention.ts";
 
-/** The call of the command that runs a slot. */
-interface SlotCommand {
-  readonly commandLine: readonly string[];
-  readonly flags: Values<typeof childFlags>;
-  readonly leaseMs: number;
+const leaseMs = 30_000;
+
+/** How a slot is run. */
+const howFlags = {
+  invoke: text("FUNCTION", "the Lambda function that runs the job"),
+  ...childFlags,
+};
+
+type RunningCall = Pick<Call, "env" | "clock" | "terminal" | "child" | "global"> & {
+  readonly flags: Values<typeof howFlags>;
+};
+
+/** Refuses a call that does not say how, before anything is sent. */
+function checkHow({ flags, child, env }: RunningCall, isNeeded: boolean): void {
+  if (isNeeded && (flags.invoke === undefined) === (child === undefined)) {
+    throw new UsageError("give either --invoke FUNCTION, or -- CMD");
+  }
+  checkGrace(flags, { leaseMs, heartbeat: true });
+  if (child !== undefined) checkExecutable(child[0] ?? "", env);
 }
 
-/** The command has ended with another code than 0, which becomes the run's remark. */
-class SlotFailure extends Error {
-  override readonly name = "SlotFailure";
-  readonly exitCode: number;
-
+/** The command has ended with another code than 0. The message becomes the run's remark. */
+class SlotFailure extends CommandError {
   constructor(exitCode: number) {
-    super(`the command exited ${exitCode}`);
-    this.exitCode = exitCode;
+    super(`the command exited ${exitCode}`, exitCode);
   }
 }
 
 /** Rejects with a SlotFailure, and with a CommandError (126, 127). */
 async function runSlotCommand(
   running: EndingCall,
-  { env, clock, terminal }: Pick<Call, "env" | "clock" | "terminal">,
-  { commandLine, flags, leaseMs }: SlotCommand,
+  call: RunningCall,
   { job, slot, attempt, lease }: RunContext,
 ): Promise<void> {
-  const added = {
+  const variables = {
     LEASEHOLD_KEY: job,
     LEASEHOLD_SLOT: slot,
     LEASEHOLD_ATTEMPT: String(attempt),
     LEASEHOLD_TOKEN: lease.token,
     LEASEHOLD_FENCING_TOKEN: String(lease.fencingToken),
   };
-  const say = (line: string): void => terminal.complain(line);
-  const end = await runChild(running, { commandLine, env: { ...env, ...added }, fd: flags.fd }, (child) =>
-    superviseChild(child, { key: job, lease, leaseMs, flags, clock, say }),
-  );
+  const { child: commandLine = [], flags } = call;
+  const end = await runUnderLease(running, call, { commandLine, variables, key: job, lease, leaseMs, flags });
   if (end.code !== 0 || end.isTooLong) throw new SlotFailure(end.code);
 }
-
-/**
- * Calls the function with `{ "scheduledTime": slot }`, and waits for its end. Returns its error's text; undefined
- * without an error.
- */
-type InvokeSlot = (slot: string) => Promise<string | undefined>;
 
 /** The part of the AWS SDK that is used here. It is loaded only for --invoke, and need not be installed otherwise. */
 interface LambdaModule {
@@ -79,21 +80,19 @@ interface InvokeOutput {
 
 const packageName = "@aws-sdk/client-lambda";
 
-/** Rejects with a CommandError (78) if the package is not installed. */
-async function invoker(
-  functionName: string,
-  { region }: Pick<Connection, "region">,
-  { profile }: Pick<GlobalValues, "profile">,
-): Promise<InvokeSlot> {
+/**
+ * Returns a function that runs a slot by the job's Lambda function, and waits for its end: it resolves to the error's
+ * text, if there is one, and to the run's state. Rejects with a CommandError (78) if the package is not installed.
+ */
+async function invoker({ flags, global }: RunningCall, { region }: Connection, runs: JobRuns) {
   const { LambdaClient, InvokeCommand } = await loadLambda();
-  const client = new LambdaClient({
-    ...(region === undefined ? {} : { region }),
-    ...(profile === undefined ? {} : { profile }),
-  });
-  return async (slot) => {
+  const client = new LambdaClient(defined({ region, profile: global.profile }));
+  return async (slot: string) => {
     const Payload = Buffer.from(JSON.stringify({ scheduledTime: slot }));
-    const output = await client.send(new InvokeCommand({ FunctionName: functionName, Payload }));
-    return output.FunctionError === undefined ? undefined : errorIn(output.Payload);
+    const output = await client.send(new InvokeCommand({ FunctionName: flags.invoke, Payload }));
+    const failure = output.FunctionError === undefined ? undefined : errorIn(output.Payload);
+    const state = (await runs.get(slot))?.state ?? "not recorded";
+    return { failure, state, isDone: failure === undefined && state === "succeeded" };
   };
 }
 
@@ -138,9 +137,7 @@ a slot that has succeeded (80). 1 request.
     const slot = slotIn(given);
     const { client } = await connect();
     const runs = jobRunsOf(client, job, flags);
-    const run = await runs.get(slot);
-    const name = `${slotText(slot)} UTC of ${shown(job)}`;
-    terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);
+    const { name } = await sayRun(call, runs, slot);
     await agreed(call, { question: "Skip it?" });
     await runs.skip(slot, flags.reason, { by });
     terminal.say(`${name} is skipped.`);
@@ -148,7 +145,13 @@ a slot that has succeeded (80). 1 request.
   },
 });
 
-const leaseMs = 30_000;
+/** Says how a slot's run is. */
+async function sayRun({ terminal }: Pick<Call, "terminal">, runs: JobRuns, slot: string) {
+  const run = await runs.get(slot);
+  const name = `${slotText(slot)} UTC of ${shown(runs.job)}`;
+  terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);
+  return { run, name };
+}
 
 export const jobsRetry = command({
   usage: "jobs retry JOB SLOT [flags] (--invoke FUNCTION | -- CMD [ARG…])",
@@ -163,26 +166,19 @@ A slot that has used up its attempts needs a larger --max-attempts; one that has
   child: "optional",
   flags: {
     "max-attempts": whole("attempts that the slot may have now (default 3)", { least: 1, most: 1_000 }),
-    keep: duration("for how long runs are kept, as the job's code says (default 30d)"),
-    invoke: text("FUNCTION", "the Lambda function that runs the job"),
+    keep: limitFlags.keep,
     again: yes("also where it has succeeded or was skipped"),
     reason: text("TEXT", "with --again: why, the run's remark"),
-    ...childFlags,
+    ...howFlags,
   },
   async run(call) {
-    const { operands, flags, connect, terminal, child: commandLine, env } = call;
+    const { operands, flags, connect, terminal } = call;
     const [job = "", given = ""] = operands;
     const slot = slotIn(given);
-    if ((flags.invoke === undefined) === (commandLine === undefined)) {
-      throw new UsageError("give either --invoke FUNCTION, or -- CMD");
-    }
-    checkGrace(flags, { leaseMs, heartbeat: true });
-    if (commandLine !== undefined) checkExecutable(commandLine[0] ?? "", env);
+    checkHow(call, true);
     const connection = await connect();
     const runs = jobRunsOf(connection.client, job, flags);
-    const run = await runs.get(slot);
-    const name = `${slotText(slot)} UTC of ${shown(job)}`;
-    terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);
+    const { run, name } = await sayRun(call, runs, slot);
     const isDone = run?.state === "succeeded" || run?.state === "skipped";
     if (isDone && !flags.again) {
       throw new CommandError(`${name} is ${run.state}: --again runs it all the same`, exitCodes.slotDone);
@@ -199,20 +195,14 @@ A slot that has used up its attempts needs a larger --max-attempts; one that has
       throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
     }
     if (flags.invoke !== undefined) {
-      const invoke = await invoker(flags.invoke, connection, call.global);
-      const failure = await invoke(slot);
-      const state = (await runs.get(slot))?.state ?? "not recorded";
+      const { failure, state, isDone } = await (await invoker(call, connection, runs))(slot);
       terminal.say(`${name}: ${failure ?? "the function has ended"}; the run is ${state}.`);
-      return failure === undefined && state === "succeeded" ? exitCodes.done : exitCodes.nothing;
+      return isDone ? exitCodes.done : exitCodes.nothing;
     }
     const running = endingBySignals(call);
     try {
-      await runs.run(
-        slot,
-        (context) =>
-          runSlotCommand(running, call, { commandLine: commandLine ?? [], flags, leaseMs }, context),
-        { signal: running.signal },
-      );
+      const { signal } = running;
+      await runs.run(slot, (context) => runSlotCommand(running, call, context), { signal });
     } catch (error) {
       if (!(error instanceof SlotFailure)) throw error;
       terminal.say(`${name}: ${error.message}.`);
@@ -228,11 +218,10 @@ const usualLimit = 100;
 const flags = {
   ...scheduleFlags,
   ...rangeFlags,
-  invoke: text("FUNCTION", "the Lambda function that runs the job"),
   limit: whole(`at most so many slots (default ${usualLimit})`, { least: 1 }),
   "stop-on-failure": yes("run no later slot when one has failed"),
   ...limitFlags,
-  ...childFlags,
+  ...howFlags,
 };
 
 type BackfillCall = Call<typeof flags>;
@@ -249,15 +238,10 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
   child: "optional",
   flags,
   async run(call) {
-    const { operands, connect, terminal, child: commandLine, env, global } = call;
+    const { operands, connect, terminal, global } = call;
     const [job = ""] = operands;
     const { limit = usualLimit } = call.flags;
-    const isCommand = commandLine !== undefined;
-    if (!global["dry-run"] && (call.flags.invoke === undefined) !== isCommand) {
-      throw new UsageError("give either --invoke FUNCTION, or -- CMD");
-    }
-    checkGrace(call.flags, { leaseMs, heartbeat: true });
-    if (isCommand) checkExecutable(commandLine[0] ?? "", env);
+    checkHow(call, !global["dry-run"]);
     const connection = await connect();
     const schedule = await scheduleOf(connection.client, job, call.flags);
     const runs = jobRunsOf(connection.client, job, call.flags);
@@ -270,8 +254,8 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
     );
     if (global["dry-run"] || slots.length === 0) return exitCodes.done;
     await agreed(call, { question: "Run them?" });
-    return isCommand
-      ? await byCommand(call, runs, { ...query, limit }, commandLine)
+    return call.child !== undefined
+      ? await byCommand(call, runs, { ...query, limit })
       : await byFunction(call, connection, runs, slots);
   },
 });
@@ -291,7 +275,6 @@ async function byCommand(
   call: BackfillCall,
   runs: JobRuns,
   query: MissedQuery & { readonly limit: number },
-  commandLine: readonly string[],
 ): Promise<number> {
   const { terminal } = call;
   const running = endingBySignals(call);
@@ -299,7 +282,7 @@ async function byCommand(
     { ...query, stopOnFailure: call.flags["stop-on-failure"], signal: running.signal },
     async (context) => {
       terminal.say(`leasehold: running ${slotText(context.slot)} UTC`);
-      await runSlotCommand(running, call, { commandLine, flags: call.flags, leaseMs }, context);
+      await runSlotCommand(running, call, context);
     },
   );
   for (const { slot, error } of report.failed) {
@@ -317,13 +300,11 @@ async function byFunction(
   slots: readonly string[],
 ): Promise<number> {
   const { terminal, signal, flags: given } = call;
-  const invoke = await invoker(given.invoke ?? "", connection, call.global);
+  const invoke = await invoker(call, connection, runs);
   let failed = 0;
   for (const slot of slots) {
     signal.throwIfAborted();
-    const failure = await invoke(slot);
-    const state = (await runs.get(slot))?.state ?? "not recorded";
-    const isDone = failure === undefined && state === "succeeded";
+    const { failure, state, isDone } = await invoke(slot);
     terminal.say(`${slotText(slot)} UTC: ${failure ?? state}`);
     if (isDone) continue;
     failed += 1;

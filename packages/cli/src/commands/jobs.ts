@@ -10,7 +10,7 @@ import {
 } from "@leasehold/jobs";
 import { command } from "../command.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
-import { text, whole, yes } from "../flags.ts";
+import { defined, text, whole, yes } from "../flags.ts";
 import {
   givenSchedule,
   jobRunsOf,
@@ -50,11 +50,7 @@ const dayMs = 24 * 3_600_000;
 const mostRuns = 5_000;
 
 /** Reads a job's runs, the latest first, until it has seen a day of them and a success. */
-async function summaryOf(
-  runs: JobRuns,
-  now: number,
-  schedule: Schedule | undefined,
-): Promise<JobSummary> {
+async function summaryOf(runs: JobRuns, now: number, schedule: Schedule | undefined): Promise<JobSummary> {
   const since = new Date(now - dayMs);
   const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, skipped: 0, exhausted: 0 };
   let lastRun: JobRun | undefined;
@@ -177,7 +173,7 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
     const { limit = usualLimit } = flags;
     const range = rangeOf(flags, serviceNow(client));
     const rows: JobRun[] = [];
-    const query = { ...range, descending: true, limit, ...(states === undefined ? {} : { state: states }) };
+    const query = { ...range, descending: true, limit, ...defined({ state: states }) };
     for await (const run of jobRunsOf(client, job, flags).runs(query)) {
       signal.throwIfAborted();
       rows.push(run);

@@ -67,12 +67,7 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
       }
     };
     if (flags.watch) {
-      for await (const seen of looks(look, {
-        terminal,
-        clock,
-        signal,
-        everyMs: paceOf(flags),
-      })) {
+      for await (const seen of looks(look, { terminal, clock, signal, everyMs: paceOf(flags) })) {
         terminal.clear();
         print(seen);
       }

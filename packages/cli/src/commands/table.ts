@@ -25,10 +25,7 @@ import { durationText, shown } from "../terminal/text.ts";
 type PrintRequest = (operation: string, request: object) => void;
 
 /** With --dry-run, a function that prints requests; else undefined. */
-function printRequest({
-  global,
-  terminal,
-}: Pick<Call, "global" | "terminal">): PrintRequest | undefined {
+function printRequest({ global, terminal }: Pick<Call, "global" | "terminal">): PrintRequest | undefined {
   if (!global["dry-run"]) return undefined;
   return (operation, request) => terminal.print(JSON.stringify({ operation, request }, undefined, 2));
 }

@@ -9,22 +9,17 @@ import {
 } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { choice, duration, text, whole, yes } from "../flags.ts";
+import { choice, defined, duration, text, whole, yes } from "../flags.ts";
 import type { Column, Style } from "../terminal/table.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { type Child, checkExecutable, type EndingCall, endingBySignals, runChild } from "../work/child.ts";
-import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
+import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
 import { agreed } from "./shared/intervention.ts";
 
 /** In the order of a task's life. */
 const taskStates: readonly TaskState[] = [
-  "waiting",
-  "running",
-  "succeeded",
-  "failed",
-  "parked",
-  "cancelled",
+  ...(["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const),
 ];
 
 const styles: Partial<Record<TaskState, Style>> = {
@@ -71,12 +66,7 @@ the whole set, a megabyte a request.`,
   async run({ operands: [set = ""], connect, printer, signal }) {
     const { client } = await connect();
     const counts: Record<TaskState, number> = {
-      waiting: 0,
-      running: 0,
-      succeeded: 0,
-      failed: 0,
-      parked: 0,
-      cancelled: 0,
+      ...{ waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 },
     };
     const oldest: Partial<Record<TaskState, number>> = {};
     for await (const task of new TaskSet(client, set).list()) {
@@ -90,14 +80,14 @@ the whole set, a megabyte a request.`,
     const total = taskStates.reduce((sum, state) => sum + counts[state], 0);
     printer.document("tasks", record, () => {
       const states = taskStates.filter((state) => counts[state] > 0 || state !== "cancelled");
-      const ages = [
-        ...(oldest.waiting === undefined
-          ? []
-          : [`oldest waiting ${ageText(Math.max(0, now - oldest.waiting))}`]),
-        ...(oldest.running === undefined
-          ? []
-          : [`oldest claim ${ageText(Math.max(0, now - oldest.running))}`]),
-      ];
+      const ages = (
+        [
+          ["waiting", oldest.waiting],
+          ["claim", oldest.running],
+        ] as const
+      ).flatMap(([what, at]) =>
+        at === undefined ? [] : [`oldest ${what} ${ageText(Math.max(0, now - at))}`],
+      );
       if (total === 0) return [`${shown(set)} has no tasks`];
       return [
         `${states.map((state) => `${state} ${counts[state]}`).join("   ")}          ${ages.join(", ")}`,
@@ -126,7 +116,7 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
     const { client } = await connect();
     const { limit = Number.POSITIVE_INFINITY, match = "" } = flags;
     const rows: TaskRecord[] = [];
-    for await (const task of new TaskSet(client, set).list(state === undefined ? {} : { state })) {
+    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
       signal.throwIfAborted();
       if (!task.remark.includes(match)) continue;
       rows.push(task);
@@ -153,13 +143,10 @@ Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAt
 is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
   writes: true,
   operands: [1, 1],
-  flags: {
-    "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }),
-  },
+  flags: { "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }) },
   async run({ operands: [set = ""], flags, connect, terminal, printer, signal }) {
     const { client } = await connect();
-    const maxAttempts = flags["max-attempts"];
-    const tasks = new TaskSet(client, set, maxAttempts === undefined ? {} : { maxAttempts });
+    const tasks = new TaskSet(client, set, defined({ maxAttempts: flags["max-attempts"] }));
     let [added, known, line] = [0, 0, 0];
     let batch: TaskInput[] = [];
     const send = async (): Promise<void> => {
@@ -226,12 +213,7 @@ meantime stays as it is.
     if (match !== "" && state === undefined) throw new UsageError("--match goes with --state");
     const { client } = await connect();
     const tasks = new TaskSet(client, set);
-    const maxAttempts = flags["max-attempts"];
-    const options = {
-      by,
-      ...(flags.reason === undefined ? {} : { reason: flags.reason }),
-      ...(maxAttempts === undefined ? {} : { maxAttempts }),
-    };
+    const options = { by, ...defined({ reason: flags.reason, maxAttempts: flags["max-attempts"] }) };
     const seen = new Set<string>(ids);
     if (state !== undefined) {
       for await (const { id, remark } of tasks.list({ state })) {
@@ -333,14 +315,13 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
     checkGrace(call.flags, { leaseMs: lease, heartbeat: true });
     checkExecutable(commandLine[0] ?? "", env);
     const { client } = await connect();
-    const retryAfterMs = call.flags["retry-after"];
     const tasks = new TaskSet(client, set, { leaseDurationMs: lease });
     const running = endingBySignals(call);
     const summary = await tasks.process((task) => runTask(call, running, set, task), {
       concurrency,
       until,
       signal: running.signal,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...defined({ retryAfterMs: call.flags["retry-after"] }),
     });
     const { succeeded, failed, parked, returned, lost } = summary;
     printer.document("tasksWorked", { set, ...summary }, () => [
@@ -355,21 +336,21 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
 
 /** Returns the remark of a success; throws for a failure. */
 async function runTask(call: WorkCall, running: EndingCall, set: string, task: Task): Promise<string> {
-  const { flags: given, child: commandLine = [], env, clock, terminal } = call;
-  const added = {
-    LEASEHOLD_KEY: set,
-    LEASEHOLD_TASK_ID: task.id,
-    LEASEHOLD_ATTEMPT: String(task.attempt),
-    LEASEHOLD_FENCING_TOKEN: String(task.fencingToken),
-  };
-  const name = `${set} ${task.id}`;
-  const leaseMs = given.lease ?? usualLeaseMs;
+  const { flags, child: commandLine = [], terminal } = call;
   let last = "";
-  const say = (line: string): void => terminal.complain(line);
-  const end = await runChild(
-    running,
-    { commandLine, env: { ...env, ...added }, fd: given.fd, isPiped: true },
-    async (child) => {
+  const end = await runUnderLease(running, call, {
+    commandLine,
+    variables: {
+      LEASEHOLD_KEY: set,
+      LEASEHOLD_TASK_ID: task.id,
+      LEASEHOLD_ATTEMPT: String(task.attempt),
+      LEASEHOLD_FENCING_TOKEN: String(task.fencingToken),
+    },
+    key: `${set} ${task.id}`,
+    lease: task,
+    leaseMs: flags.lease ?? usualLeaseMs,
+    flags,
+    attend: async (child) => {
       const read = readLines(child, (line) => {
         if (line.trim() !== "") last = line;
         terminal.complain(`${shown(task.id)}: ${shown(line)}`);
@@ -377,23 +358,14 @@ async function runTask(call: WorkCall, running: EndingCall, set: string, task: T
       // No error if a child does not read its payload.
       child.stdin?.on("error", () => {});
       child.stdin?.end(task.payload === undefined ? "" : `${JSON.stringify(task.payload)}\n`);
-      const ended = await superviseChild(child, {
-        key: name,
-        lease: task,
-        leaseMs,
-        flags: given,
-        clock,
-        say,
-      });
       await read;
-      return ended;
     },
-  );
+  });
   const remark = last.slice(0, longestRemark);
   if (end.code === 0 && !end.isTooLong) return remark;
   if (running.signal.aborted) throw running.signal.reason;
   const reason = `the command exited ${end.code}${remark === "" ? "" : `: ${remark}`}`;
-  throw end.code === given["park-exit"] ? new FinalFailureError(reason) : new Error(reason);
+  throw end.code === flags["park-exit"] ? new FinalFailureError(reason) : new Error(reason);
 }
 
 /** Reads a child's stdout line by line; resolves at its end. */

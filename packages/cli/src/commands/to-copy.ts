@@ -128,111 +128,57 @@ const table = new LeaseTable(this, "LeaseTable", { ${props.join(", ")} });
 `;
 }
 
-/** The purpose of a policy. */
-export type PolicyKind = "use" | "primitives" | "operate" | "read" | "create";
-
 const use = ["UpdateItem", "GetItem", "ConditionCheckItem", "PartiQLUpdate"];
 const looks = ["GetItem", "Query", "ConditionCheckItem"];
 /** Reads every key: DynamoDB has no condition on the keys that a scan returns. */
 const list = "Scan";
+const settings =
+  "CreateTable TagResource DescribeTable DescribeTimeToLive UpdateTimeToLive DescribeContinuousBackups UpdateContinuousBackups UpdateTable ListTagsOfResource";
 
-const actions: Readonly<Record<PolicyKind, readonly string[]>> = {
+/** The actions, by whom the policy is for. */
+const actions = {
   use,
   primitives: [...use, "Query", "DeleteItem"],
-  read: [...looks, list],
   operate: [...looks, list, "UpdateItem", "DeleteItem"],
-  create: [
-    "CreateTable",
-    "TagResource",
-    "DescribeTable",
-    "DescribeTimeToLive",
-    "UpdateTimeToLive",
-    "DescribeContinuousBackups",
-    "UpdateContinuousBackups",
-    "UpdateTable",
-    "ListTagsOfResource",
-  ],
-};
-
-/** A policy in IAM's form. */
-export interface Policy {
-  readonly Version: "2012-10-17";
-  readonly Statement: readonly {
-    readonly Effect: "Allow";
-    readonly Action: readonly string[];
-    readonly Resource: string;
-    readonly Condition?: object;
-  }[];
-}
-
-/** The policy for a table; with prefixes, only for keys with one of them, and without scans. */
-export function policyFor(kind: PolicyKind, tableArn: string, prefixes: readonly string[]): Policy {
-  const isLimited = prefixes.length > 0;
-  const named = actions[kind].filter((action) => !(isLimited && action === list));
-  const condition = {
-    "ForAllValues:StringLike": { "dynamodb:LeadingKeys": prefixes.map((prefix) => `${literally(prefix)}*`) },
-    // "For all values" is also true for a request without a key.
-    Null: { "dynamodb:LeadingKeys": "false" },
-  };
-  return {
-    Version: "2012-10-17",
-    Statement: [
-      {
-        Effect: "Allow",
-        Action: named.map((action) => `dynamodb:${action}`),
-        Resource: tableArn,
-        ...(isLimited ? { Condition: condition } : {}),
-      },
-    ],
-  };
-}
-
-/** Writes wildcards, and characters that could begin a policy variable, as IAM's variables for these characters. */
-function literally(prefix: string): string {
-  return prefix.replaceAll(/[*?$]/g, (character) => `\${${character}}`);
-}
-
-/** Whether a text can begin a key. */
-function isPrefix(text: string): boolean {
-  return text !== "" && utf8Bytes(text) <= limits.keyBytes;
-}
+  read: [...looks, list],
+  create: settings.split(" "),
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+const kinds = Object.keys(actions) as (keyof typeof actions)[];
 
 const flags = {
-  use: yes("for programs that use locks"),
-  primitives: yes("for programs with job runs, tasks or single flight too"),
-  operate: yes("for people on call: every look; break, stop, skip, requeue"),
-  read: yes("for people and dashboards: every look, no write"),
-  create: yes("for leasehold table create, set and doctor"),
   prefix: texts("PREFIX", "only keys that begin with this; may be given several times"),
   account: text("ID", "the account of the table (default: a placeholder, ACCOUNT)"),
 };
 
-type IamCall = Call<typeof flags>;
-
-const kinds: readonly PolicyKind[] = ["use", "primitives", "operate", "read", "create"];
-
-export const iam = command({
-  usage: "iam --use|--primitives|--operate|--read|--create [flags]",
+export const tablePolicy = command({
+  usage: `table policy ${kinds.join("|")} [flags]`,
   details: `
 Prints a policy for IAM, to copy. Sends nothing. What is not known of the table stands as a placeholder: REGION, ACCOUNT,
 TABLE. With --prefix the policy has no Scan, so that leasehold ls is refused: DynamoDB cannot limit a scan to some keys.
 
-  leasehold iam --use --prefix orders/ --table leases --region eu-central-1 --account 123456789012
-  leasehold iam --read -t arn:aws:dynamodb:eu-central-1:123456789012:table/leases`,
+use         for programs that use locks
+primitives  for programs with job runs, tasks or single flight too
+operate     for people on call: every look; break, stop, skip, requeue
+read        for people and dashboards: every look, no write
+create      for leasehold table create, set and doctor
+
+  leasehold table policy use --prefix orders/ --table leases --region eu-central-1 --account 123456789012
+  leasehold table policy read -t arn:aws:dynamodb:eu-central-1:123456789012:table/leases`,
   writes: false,
+  operands: [1, 1],
   flags,
   async run(call) {
-    const { flags, terminal } = call;
-    const chosen = kinds.filter((kind) => flags[kind]);
-    const [kind] = chosen;
-    if (kind === undefined || chosen.length > 1) {
-      throw new UsageError(`say whom the policy is for: one of ${kinds.map((one) => `--${one}`).join(", ")}`);
+    const { flags, terminal, operands } = call;
+    const [given = ""] = operands;
+    const kind = kinds.find((one) => one === given);
+    if (kind === undefined) {
+      throw new UsageError(`"${shown(given)}" says not whom the policy is for; allowed: ${kinds.join(", ")}`);
     }
-    const wrong = flags.prefix.find((prefix) => !isPrefix(prefix));
+    const wrong = flags.prefix.find((prefix) => utf8Bytes(prefix) > limits.keyBytes);
     if (wrong !== undefined)
       throw new UsageError(`--prefix is "${shown(wrong.slice(0, 40))}…", longer than a key may be`);
     if (kind === "create" && flags.prefix.length > 0) {
-      throw new UsageError("--prefix does not go together with --create: a table's settings have no keys");
+      throw new UsageError("--prefix does not go together with create: a table's settings have no keys");
     }
     terminal.print(JSON.stringify(policyFor(kind, arnOf(call), flags.prefix), undefined, 2));
     return exitCodes.done;
@@ -240,10 +186,33 @@ TABLE. With --prefix the policy has no Scan, so that leasehold ls is refused: Dy
 });
 
 /** The table's ARN, as far as flags and variables determine it. */
-function arnOf({ global, flags, env }: IamCall): string {
+function arnOf({ global, flags: { account = "ACCOUNT" }, env }: Call<typeof flags>): string {
   const { table = "TABLE" } = global;
   if (table.startsWith("arn:")) return table;
   const region = global.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || "REGION");
   const partition = region.startsWith("cn-") ? "aws-cn" : region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
-  return `arn:${partition}:dynamodb:${region}:${flags.account ?? "ACCOUNT"}:table/${table}`;
+  return `arn:${partition}:dynamodb:${region}:${account}:table/${table}`;
+}
+
+/** The policy for a table; with prefixes, only for keys with one of them, and without scans. */
+export function policyFor(kind: keyof typeof actions, tableArn: string, prefixes: readonly string[]) {
+  const isLimited = prefixes.length > 0;
+  const named = actions[kind].filter((action) => !(isLimited && action === list));
+  const condition = {
+    "ForAllValues:StringLike": { "dynamodb:LeadingKeys": prefixes.map((prefix) => `${literally(prefix)}*`) },
+    // "For all values" is also true for a request without a key.
+    Null: { "dynamodb:LeadingKeys": "false" },
+  };
+  const statement = {
+    Effect: "Allow",
+    Action: named.map((action) => `dynamodb:${action}`),
+    Resource: tableArn,
+    ...(isLimited ? { Condition: condition } : {}),
+  };
+  return { Version: "2012-10-17", Statement: [statement] };
+}
+
+/** Writes wildcards, and characters that could begin a policy variable, as IAM's variables for these characters. */
+function literally(prefix: string): string {
+  return prefix.replaceAll(/[*?$]/g, (character) => `\${${character}}`);
 }

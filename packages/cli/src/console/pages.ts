@@ -12,6 +12,7 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import type { Connection } from "../connection.ts";
+import { defined } from "../flags.ts";
 import { registeredSchedule } from "../jobs/job-flags.ts";
 import type { Finding } from "../table/findings.ts";
 import { holdEnds } from "../view/history.ts";
@@ -137,7 +138,7 @@ const pages: Readonly<Record<string, MakePage>> = {
     if (!set) return undefined;
     const state = (query.get("state") ?? undefined) as TaskState | undefined;
     const tasks: TaskRecord[] = [];
-    for await (const task of new TaskSet(client, set).list(state === undefined ? {} : { state })) {
+    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
       tasks.push(task);
       if (tasks.length >= mostTasksRead) break;
     }

@@ -169,7 +169,7 @@ export async function tablePage({ connection, reader, isReadOnly, health }: Page
 ${unreadable.length === 0 ? "" : html`<h2>Items that cannot be read</h2><ul>${unreadable.slice(0, 100).map(({ message }) => html`<li>${message}</li>`)}</ul>`}
 <h2>Health</h2>${await healthOf(health)}
 <p class="dim"><code>leasehold doctor</code> tries permissions, clocks and latency, too.</p>
-<h2>What the console needs</h2><p>${isReadOnly ? "It only reads" : "It writes, too"}: <code>leasehold iam ${isReadOnly ? "--read" : "--operate"}</code> prints the policy.
+<h2>What the console needs</h2><p>${isReadOnly ? "It only reads" : "It writes, too"}: <code>leasehold table policy ${isReadOnly ? "read" : "operate"}</code> prints the policy.
 Give it no more: a console that is read-only by its role cannot be talked into a write.</p>`,
     footer: html`${costText(cost)} for this look.`,
   };

@@ -11,7 +11,7 @@ import {
   type Schedule,
 } from "@leasehold/jobs";
 import { messageOf, UsageError } from "../exit-codes.ts";
-import { duration, type Flags, text, type Values, whole } from "../flags.ts";
+import { defined, duration, type Flags, text, type Values, whole } from "../flags.ts";
 import type { Cell, Column, Style } from "../terminal/table.ts";
 import { durationText, parseDuration, shown, timeText } from "../terminal/text.ts";
 
@@ -42,13 +42,8 @@ const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "
 
 /** The runs of a job. */
 export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof limitFlags>): JobRuns {
-  const { keep } = flags;
-  const maxAttempts = flags["max-attempts"];
-  return new JobRuns(client, job, {
-    describeError: messageOf,
-    ...(maxAttempts === undefined ? {} : { maxAttempts }),
-    ...(keep === undefined ? {} : { keepForMs: keep }),
-  });
+  const options = defined({ maxAttempts: flags["max-attempts"], keepForMs: flags.keep });
+  return new JobRuns(client, job, { describeError: messageOf, ...options });
 }
 
 /** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
@@ -80,12 +75,12 @@ export function rangeOf(
 /** The schedule in the flags; undefined without one. */
 export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): Schedule | undefined {
   if (schedule === undefined) return undefined;
-  return parseScheduleExpression(schedule, tz === undefined ? {} : { timeZone: tz });
+  return parseScheduleExpression(schedule, defined({ timeZone: tz }));
 }
 
 /** The schedule in the registry. */
 export function registeredSchedule({ schedule, timeZone }: RegisteredJob): Schedule {
-  return parseScheduleExpression(schedule, timeZone === undefined ? {} : { timeZone });
+  return parseScheduleExpression(schedule, defined({ timeZone }));
 }
 
 /** The schedule in the flags, or else in the registry. Rejects with a UsageError without a schedule. */
@@ -115,11 +110,7 @@ export function statesIn(given: string | undefined): readonly RunState[] | undef
   });
 }
 
-const styles: Partial<Record<string, Style>> = {
-  succeeded: "green",
-  running: "cyan",
-  skipped: "dim",
-};
+const styles: Partial<Record<string, Style>> = { succeeded: "green", running: "cyan", skipped: "dim" };
 
 /** `EXHAUSTED` needs a person; `failed` and `lost` are retried. */
 export function stateText({ state, exhausted }: JobRun): string {

@@ -3,7 +3,6 @@
 import {
   BatchExecuteStatementCommand,
   DeleteItemCommand,
-  type DynamoDBClient,
   GetItemCommand,
   QueryCommand,
   ScanCommand,
@@ -27,14 +26,12 @@ const condition = {
   ExpressionAttributeValues: { ":never": never },
 };
 
-type Options = { readonly abortSignal: AbortSignal };
-
 /** An IAM action, its use, and a request that needs it and changes nothing. */
 interface Trial {
   readonly action: string;
   readonly for: string;
   readonly isWrite: boolean;
-  send(dynamodb: DynamoDBClient, TableName: string, options: Options): Promise<unknown>;
+  readonly request: (TableName: string) => object;
 }
 
 const trials: readonly Trial[] = [
@@ -42,124 +39,108 @@ const trials: readonly Trial[] = [
     action: "GetItem",
     for: "waiting and looking",
     isWrite: false,
-    send: (dynamodb, TableName, options) =>
-      dynamodb.send(new GetItemCommand({ TableName, Key: key }), options),
+    request: (TableName) => new GetItemCommand({ TableName, Key: key }),
   },
   {
     action: "UpdateItem",
     for: "every lock",
     isWrite: true,
-    send: (dynamodb, TableName, options) =>
-      dynamodb.send(
-        new UpdateItemCommand({ TableName, Key: key, UpdateExpression: "REMOVE #token", ...condition }),
-        options,
-      ),
+    request: (TableName) =>
+      new UpdateItemCommand({ TableName, Key: key, UpdateExpression: "REMOVE #token", ...condition }),
   },
   {
     action: "Query",
     for: "jobs, tasks, leasehold get",
     isWrite: false,
-    send: (dynamodb, TableName, options) =>
-      dynamodb.send(
-        new QueryCommand({
-          TableName,
-          Limit: 1,
-          KeyConditionExpression: `${partitionKey} = :key`,
-          ExpressionAttributeValues: { ":key": { S: doctorKey } },
-        }),
-        options,
-      ),
+    request: (TableName) =>
+      new QueryCommand({
+        TableName,
+        Limit: 1,
+        KeyConditionExpression: `${partitionKey} = :key`,
+        ExpressionAttributeValues: { ":key": { S: doctorKey } },
+      }),
   },
   {
     action: "Scan",
     for: "leasehold ls",
     isWrite: false,
-    send: (dynamodb, TableName, options) => dynamodb.send(new ScanCommand({ TableName, Limit: 1 }), options),
+    request: (TableName) => new ScanCommand({ TableName, Limit: 1 }),
   },
   {
     action: "PartiQLUpdate",
     for: "renewals that share a request",
     isWrite: true,
-    send: async (dynamodb, TableName, options) => {
+    request: (TableName) => {
       const Statement = `UPDATE "${TableName}" REMOVE "${token}" WHERE "${partitionKey}" = ? AND "${sortKey}" = ? AND "${token}" = ?`;
       const Parameters = [{ S: doctorKey }, { S: leaseSortKey }, never];
-      const { Responses = [] } = await dynamodb.send(
-        new BatchExecuteStatementCommand({ Statements: [{ Statement, Parameters }] }),
-        options,
-      );
-      const { Code, Message } = Responses[0]?.Error ?? {};
-      // DynamoDB refuses each statement of a batch separately.
-      if (Code === "AccessDenied") throw Object.assign(new Error(Message), { name: "AccessDeniedException" });
+      return new BatchExecuteStatementCommand({ Statements: [{ Statement, Parameters }] });
     },
   },
   {
     action: "ConditionCheckItem",
     for: "lease.conditionCheck()",
     isWrite: true,
-    send: (dynamodb, TableName, options) =>
-      dynamodb.send(
-        new TransactWriteItemsCommand({
-          TransactItems: [{ ConditionCheck: { TableName, Key: key, ...condition } }],
-        }),
-        options,
-      ),
+    request: (TableName) =>
+      new TransactWriteItemsCommand({
+        TransactItems: [{ ConditionCheck: { TableName, Key: key, ...condition } }],
+      }),
   },
   {
     action: "DeleteItem",
     for: "tasks",
     isWrite: true,
-    send: (dynamodb, TableName, options) =>
-      dynamodb.send(new DeleteItemCommand({ TableName, Key: key, ...condition }), options),
+    request: (TableName) => new DeleteItemCommand({ TableName, Key: key, ...condition }),
   },
 ];
 
 /** Tries the requests that locks and commands need. With `isReadOnly`, only reads. */
-export async function permissionFinding(asked: AskedTable, isReadOnly: boolean): Promise<readonly Finding[]> {
+export async function permissionFindings(
+  asked: AskedTable,
+  isReadOnly: boolean,
+): Promise<readonly Finding[]> {
   const check = "permissions";
-  const tried = trials.filter(({ isWrite }) => !(isWrite && isReadOnly));
-  const results = await Promise.all(tried.map((trial) => outcome(asked, trial)));
-  const having = (wanted: Outcome): readonly Trial[] => tried.filter((_, index) => results[index] === wanted);
-  const granted = having("permitted").map(({ action }) => action);
+  const isTried = ({ isWrite }: Trial): boolean => !(isWrite && isReadOnly);
+  const outcomes = await Promise.all(
+    trials.map(async (trial) => (isTried(trial) ? await outcome(asked, trial) : "left")),
+  );
+  const having = (wanted: Outcome | "left"): readonly Trial[] =>
+    trials.filter((_, index) => outcomes[index] === wanted);
+  const named = (some: readonly Trial[]): string => some.map(({ action }) => action).join(" ");
+  const granted = named(having("permitted"));
   const denied = having("denied");
-  const unknown = having("unsupported").map(({ action }) => action);
-  const left = trials.filter((trial) => !tried.includes(trial)).map(({ action }) => action);
+  const unknown = named(having("unsupported"));
+  const left = named(having("left"));
   const isBlind = denied.some(({ action }) => action === "GetItem" || action === "UpdateItem");
-  return [
-    ...(granted.length > 0
-      ? [
-          {
-            check,
-            result: "ok" as const,
-            text: `${granted.join(" ")} (each tried on the key "${doctorKey}")`,
-          },
-        ]
-      : []),
-    ...(denied.length > 0
-      ? [
-          {
-            check,
-            result: isBlind ? ("error" as const) : ("warning" as const),
-            text: `denied: ${denied.map(({ action, for: use }) => `${action} (${use})`).join(", ")}`,
-            fix: "leasehold iam --use, --operate or --read prints the policy to give to this role",
-            docs: docsAddress("iam.md"),
-          },
-        ]
-      : []),
-    ...(unknown.length > 0
-      ? [{ check, result: "not checked" as const, text: `this engine does not know ${unknown.join(" ")}` }]
-      : []),
-    ...(left.length > 0
-      ? [{ check, result: "not checked" as const, text: `--read-only sends none of ${left.join(" ")}` }]
-      : []),
-  ];
+  const findings: Finding[] = [];
+  if (granted !== "") {
+    findings.push({ check, result: "ok", text: `${granted} (each tried on the key "${doctorKey}")` });
+  }
+  if (denied.length > 0) {
+    findings.push({
+      check,
+      result: isBlind ? "error" : "warning",
+      text: `denied: ${denied.map(({ action, for: use }) => `${action} (${use})`).join(", ")}`,
+      fix: "leasehold table policy use, operate or read prints the policy to give to this role",
+      docs: docsAddress("iam.md"),
+    });
+  }
+  if (unknown !== "") {
+    findings.push({ check, result: "not checked", text: `this engine does not know ${unknown}` });
+  }
+  if (left !== "") findings.push({ check, result: "not checked", text: `--read-only sends none of ${left}` });
+  return findings;
 }
 
 type Outcome = "permitted" | "denied" | "unsupported";
 
-async function outcome(asked: AskedTable, { send }: Trial): Promise<Outcome> {
+async function outcome(asked: AskedTable, { request }: Trial): Promise<Outcome> {
   try {
-    await asked.ask((dynamodb, options) => send(dynamodb, asked.tableName, options));
-    return "permitted";
+    const answer = await asked.ask((dynamodb, options) =>
+      // The SDK's overloads take each command by its own type.
+      dynamodb.send(request(asked.tableName) as BatchExecuteStatementCommand, options),
+    );
+    // DynamoDB refuses each statement of a batch separately.
+    return answer.Responses?.[0]?.Error?.Code === "AccessDenied" ? "denied" : "permitted";
   } catch (error) {
     const refusal = refusalIn(error);
     if (refusal !== undefined) return refusal;

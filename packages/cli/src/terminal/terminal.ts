@@ -5,10 +5,7 @@ import type { Style } from "./table.ts";
 import { shown } from "./text.ts";
 
 /** The destination of lines: process.stdout, or its replacement in a test. */
-export type Output = NodeJS.WritableStream & {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-};
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 /** The source of answers. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 

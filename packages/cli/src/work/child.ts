@@ -271,9 +271,7 @@ export async function runChild<T>(
   { terminal, redirectSignals, signal }: Pick<Call, "terminal" | "redirectSignals" | "signal">,
   {
     commandLine,
-    env,
-    fd,
-    isPiped,
+    ...options
   }: {
     readonly commandLine: readonly string[];
     readonly env: NodeJS.ProcessEnv;
@@ -291,9 +289,7 @@ export async function runChild<T>(
   try {
     signal.throwIfAborted();
     child = await Child.start(commandLine, {
-      env,
-      fd,
-      ...(isPiped === undefined ? {} : { isPiped }),
+      ...options,
       onUnguarded: () =>
         terminal.say("leasehold: there is no /bin/sh: if this process is killed, the child goes on"),
     });

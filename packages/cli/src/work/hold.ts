@@ -8,7 +8,7 @@ import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/sc
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
+import { defined, duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
 import { cut, durationText, shown, timeText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 
@@ -28,10 +28,7 @@ export const holdFlags = {
   }),
   permits: whole(
     "how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes",
-    {
-      least: 1,
-      most: 1_000,
-    },
+    { least: 1, most: 1_000 },
   ),
   read: yes("a read lock: others may read too; it excludes --write alone"),
   write: yes("the write lock: alone"),
@@ -95,7 +92,6 @@ export async function acquireHold(
       ? await slotOfNow(client, key, flags.slot)
       : flags.slot;
   const startedAt = clock.monotonic();
-  const atLeast = flags["at-least"];
   const order = await orderOf(call, key);
   const options = {
     leaseDurationMs: leaseMsOf(flags),
@@ -103,9 +99,7 @@ export async function acquireHold(
     heartbeat,
     signal,
     data: flags.data === undefined ? data : flags.data,
-    ...(order === undefined ? {} : { order }),
-    ...(atLeast === undefined ? {} : { lockAtLeastForMs: atLeast }),
-    ...(slot === undefined ? {} : { slot }),
+    ...defined({ order, slot, lockAtLeastForMs: flags["at-least"] }),
   };
   let isContended = false;
   let told = Promise.resolve();
@@ -150,7 +144,7 @@ async function acquireAs(
     readonly options: Parameters<LeaseClient["acquire"]>[1] & { readonly order?: WaitOrder };
   },
 ): Promise<Lease> {
-  const ordered = order === undefined ? {} : { order };
+  const ordered = defined({ order });
   const { slot: _, ...slotless } = options;
   if (permits > 1) {
     const { Semaphore } = await import("@leasehold/client/semaphore");
@@ -170,7 +164,7 @@ async function orderOf({ flags, terminal }: HoldCall, key: string): Promise<Wait
   const { fair } = await import("@leasehold/client/fair");
   let last = 0;
   return fair({
-    ...(maxWaiters === undefined ? {} : { maxWaiters }),
+    ...defined({ maxWaiters }),
     onPosition: ({ position, estimatedWaitMs }) => {
       if (position === last) return;
       last = position;

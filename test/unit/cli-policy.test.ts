@@ -18,7 +18,7 @@ function granted(grant: (table: ILeaseTable, role: Role) => unknown): object {
 }
 
 async function printed(...args: string[]): Promise<object> {
-  const { code, stdout, stderr } = await leasehold(["iam", "-t", tableArn, ...args]);
+  const { code, stdout, stderr } = await leasehold(["table", "policy", "-t", tableArn, ...args]);
   expect([code, stderr]).toEqual([0, ""]);
   const { Action, Effect, Condition, Resource } = JSON.parse(stdout).Statement[0];
   expect(Resource).toBe(tableArn);
@@ -32,19 +32,19 @@ const grants = {
   read: (table, role, scope) => table.grants.read(role, scope),
 } satisfies Record<string, (table: ILeaseTable, role: Role, scope: { keyPrefixes?: string[] }) => unknown>;
 
-describe("leasehold iam", () => {
-  it.each(Object.entries(grants))("permits for --%s what the CDK's grant permits", async (kind, grant) => {
-    expect(await printed(`--${kind}`)).toEqual(granted((table, role) => grant(table, role, {})));
+describe("leasehold table policy", () => {
+  it.each(Object.entries(grants))("permits for %s what the CDK's grant permits", async (kind, grant) => {
+    expect(await printed(kind)).toEqual(granted((table, role) => grant(table, role, {})));
     const keyPrefixes = ["orders/", "a*b?c$d"];
     const prefixes = keyPrefixes.flatMap((prefix) => ["--prefix", prefix]);
-    expect(await printed(`--${kind}`, ...prefixes)).toEqual(
+    expect(await printed(kind, ...prefixes)).toEqual(
       granted((table, role) => grant(table, role, { keyPrefixes })),
     );
   });
 
   it("writes the table's ARN from what is known, and placeholders for the rest", async () => {
     const resource = async (args: string[], env: NodeJS.ProcessEnv = {}) => {
-      const { stdout } = await leasehold(["iam", "--use", ...args], {
+      const { stdout } = await leasehold(["table", "policy", "use", ...args], {
         env: { LEASEHOLD_TABLE_NAME: "", ...env },
       });
       return JSON.parse(stdout).Statement[0].Resource;
@@ -56,12 +56,14 @@ describe("leasehold iam", () => {
   });
 
   it.each([
-    [[], "one of --use, --primitives, --operate, --read, --create"],
-    [["--use", "--read"], "one of --use"],
-    [["--use", "--prefix", "x".repeat(3_000)], "longer than a key may be"],
-    [["--create", "--prefix", "x"], "does not go together"],
+    [[], "usage: leasehold table policy use|primitives|operate|read|create"],
+    [["admin"], '"admin" says not whom the policy is for; allowed: use, primitives, operate, read, create'],
+    [["use", "read"], '"read" is one too many'],
+    [["use", "--prefix", ""], "--prefix is empty"],
+    [["use", "--prefix", "x".repeat(3_000)], "longer than a key may be"],
+    [["create", "--prefix", "x"], "does not go together"],
   ])("refuses %j", async (args, message) => {
-    const { code, stderr } = await leasehold(["iam", ...args]);
+    const { code, stderr } = await leasehold(["table", "policy", ...args]);
     expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
   });
 });
