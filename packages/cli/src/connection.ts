@@ -1,6 +1,6 @@
-// From flags and variables to a client on a table, whose requests are counted for --verbose, limited by --timeout, and printed
-// instead of sent with --dry-run. The AWS SDK is loaded only if its credentials are needed: profiles, SSO or instance roles. It
-// takes several times as long to load as everything else.
+// From flags and variables to a client on a table, whose requests are counted for --verbose, limited by --timeout, and
+// printed instead of sent with --dry-run. The AWS SDK is loaded only if its credentials are needed: profiles, SSO or
+// instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
 import { onAbort } from "@leasehold/client/internal";

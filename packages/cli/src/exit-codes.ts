@@ -1,5 +1,5 @@
-// How a call of the command line ends: the exit codes, and the code of each error and each signal. Scripts rely on them: they
-// never change.
+// How a call of the command line ends: the exit codes, and the code of each error and each signal. Scripts rely on
+// them: they never change.
 
 import { constants } from "node:os";
 

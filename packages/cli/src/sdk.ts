@@ -1,5 +1,5 @@
-// The tasks of the AWS SDK: credentials of profiles, SSO, web identities and instance roles, and requests about tables. It is a
-// separate module, so that only commands that need the SDK load it.
+// The tasks of the AWS SDK: credentials of profiles, SSO, web identities and instance roles, and requests about tables.
+// It is a separate module, so that only commands that need the SDK load it.
 
 import {
   DescribeTableCommand,

@@ -1,91 +1,67 @@
-// Completion scripts for shells. They contain every word, from the registry itself, so that completion starts no program.
+// Completion scripts for shells. They contain every word, from the registry itself, so that completion starts no
+// program.
 
 import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
-import { type Flags, globalFlags } from "../flags.ts";
+import { type Flag, type Flags, globalFlags } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
-import { type CommandEntry, commands } from "./index.ts";
+import { commands } from "./index.ts";
 
-/** A flag, and the possible words of its value. */
-interface FlagWords {
-  readonly name: string;
-  readonly short: string | undefined;
-  readonly takesValue: boolean;
-  readonly values: readonly string[];
-  readonly help: string;
-}
+type NamedFlag = Flag<unknown> & { readonly name: string };
 
 /** A command, and its own flags. */
-interface CommandWords {
+interface Words {
   readonly name: string;
   readonly summary: string;
-  readonly flags: readonly FlagWords[];
+  readonly flags: readonly NamedFlag[];
 }
 
-/** All words of completion. */
-interface Words {
-  readonly commands: readonly CommandWords[];
-  readonly globalFlags: readonly FlagWords[];
+const shells = ["bash", "zsh", "fish"] as const;
+const globals = named(globalFlags);
+
+function named(flags: Flags): readonly NamedFlag[] {
+  return Object.entries(flags).map(([name, flag]) => ({ ...flag, name }));
 }
 
-/** Loads every command, and returns its words. */
-async function completionWords(): Promise<Words> {
-  const listed = await Promise.all(
-    Object.entries(commands).map(async ([name, entry]: [string, CommandEntry]) => {
-      const { flags } = await entry.load();
-      return { name, summary: entry.summary, flags: flagWords(flags) };
+/** The words of every command, which is loaded for that. */
+async function allWords(): Promise<readonly Words[]> {
+  return await Promise.all(
+    Object.entries(commands).map(async ([name, { summary, load }]) => {
+      const { flags } = await load();
+      return { name, summary, flags: named(flags) };
     }),
   );
-  return { commands: listed, globalFlags: flagWords(globalFlags) };
 }
 
-function flagWords(flags: Flags): FlagWords[] {
-  return Object.entries(flags).map(([name, { short, placeholder, help }]) => ({
-    name,
-    short,
-    takesValue: placeholder !== undefined,
-    // A choice has lower-case words; other placeholders are upper-case.
-    values: /^[a-z0-9-]+(\|[a-z0-9-]+)+$/.test(placeholder ?? "") ? (placeholder ?? "").split("|") : [],
-    help,
-  }));
+/** The possible words of a flag's value. A choice has lower-case words; other placeholders are upper-case. */
+function valuesOf({ placeholder = "" }: NamedFlag): string {
+  return /^[a-z0-9-]+(\|[a-z0-9-]+)+$/.test(placeholder) ? placeholder.replaceAll("|", " ") : "";
 }
 
-/** The second words of commands after a first word: for `table`, create, show and so on. */
-function secondWords({ commands: all }: Words, first: string): string[] {
-  return all
-    .filter(({ name }) => name.startsWith(`${first} `))
-    .map(({ name }) => name.slice(first.length + 1));
-}
-
-/** The first words of all commands. */
-function firstWords({ commands: all }: Words): string[] {
-  return [...new Set(all.map(({ name }) => name.split(" ")[0] ?? ""))];
-}
-
-/** The shells that have a script. */
-const completionShells = ["bash", "zsh", "fish"] as const;
-type CompletionShell = (typeof completionShells)[number];
-
-/** The script for a shell. */
-function completionScript(shell: CompletionShell, words: Words): string {
-  return shell === "fish" ? fish(words) : posix(shell, words);
-}
-
-function spelled({ name, short }: FlagWords): string[] {
+function spelled({ name, short }: NamedFlag): string[] {
   return [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
 }
 
+/** The second words of commands after a first word: for `table`, create, show and so on. */
+function secondWords(all: readonly Words[], first: string): string[] {
+  return all.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
+}
+
+function firstWords(all: readonly Words[]): string[] {
+  return [...new Set(all.map(({ name }) => name.split(" ")[0] ?? ""))];
+}
+
 /** The common part of bash and zsh: a function that returns the words after the given words. */
-function posix(shell: "bash" | "zsh", words: Words): string {
-  const { commands, globalFlags } = words;
-  const all = [...globalFlags, ...commands.flatMap(({ flags }) => flags)];
-  const valued = [...new Set(all.filter(({ takesValue }) => takesValue).flatMap(spelled))];
-  // The same name may have other words in another command; the first flag with words counts.
-  const choices = new Map(all.filter(({ values }) => values.length > 0).map((flag) => [flag.name, flag]));
-  const globals = globalFlags.flatMap(spelled);
-  const cases = [...new Set([...firstWords(words), ...commands.map(({ name }) => name)])].map((name) => {
-    const own = commands.find((one) => one.name === name)?.flags.flatMap(spelled) ?? [];
-    return `    ${quoted(name)}) _leasehold_words=${quoted([...secondWords(words, name), ...own, ...globals].join(" "))} ;;`;
+function posix(shell: "bash" | "zsh", words: readonly Words[]): string {
+  const flags = [...globals, ...words.flatMap((one) => one.flags)];
+  const valued = new Set(flags.filter(({ placeholder }) => placeholder !== undefined).flatMap(spelled));
+  // The same name may have other words in another command; the last flag with words counts.
+  const choices = new Map(flags.filter((flag) => valuesOf(flag) !== "").map((flag) => [flag.name, flag]));
+  const ofAll = globals.flatMap(spelled);
+  const pairs = words.filter(({ name }) => name.includes(" ")).map(({ name }) => quoted(name));
+  const cases = [...new Set([...firstWords(words), ...words.map(({ name }) => name)])].map((name) => {
+    const own = words.find((one) => one.name === name)?.flags.flatMap(spelled) ?? [];
+    return `    ${quoted(name)}) _leasehold_words=${quoted([...secondWords(words, name), ...own, ...ofAll].join(" "))} ;;`;
   });
   return `${shell === "zsh" ? "#compdef leasehold\n" : ""}# Completion of leasehold for ${shell}. To use it: ${shell === "zsh" ? "source <(leasehold completion zsh)" : "source <(leasehold completion bash)"}
 # Gives, in _leasehold_words, what may follow the words that it is called with; nothing behind --.
@@ -96,14 +72,11 @@ _leasehold_lookup() {
     if [ -n "$skip" ]; then skip=; continue; fi
     case $word in
     --) _leasehold_words=; return 1 ;;
-    ${valued.join("|")}) skip=1 ;;
+    ${[...valued].join("|")}) skip=1 ;;
     -*) ;;
     *)
       case "$command $word" in
-      ${commands
-        .filter(({ name }) => name.includes(" "))
-        .map(({ name }) => quoted(name))
-        .join("|")}) command="$command $word" ;;
+      ${pairs.join("|")}) command="$command $word" ;;
       *) [ -n "$command" ] || command=$word ;;
       esac
       ;;
@@ -111,13 +84,13 @@ _leasehold_lookup() {
   done
   if [ -n "$skip" ]; then
     case $previous in
-${[...choices.values()].map((flag) => `    ${spelled(flag).join("|")}) _leasehold_words=${quoted(flag.values.join(" "))} ;;`).join("\n")}
+${[...choices.values()].map((flag) => `    ${spelled(flag).join("|")}) _leasehold_words=${quoted(valuesOf(flag))} ;;`).join("\n")}
     *) _leasehold_words=; return 1 ;;
     esac
     return 0
   fi
   case $command in
-    '') _leasehold_words=${quoted([...firstWords(words), ...globals].join(" "))} ;;
+    '') _leasehold_words=${quoted([...firstWords(words), ...ofAll].join(" "))} ;;
 ${cases.join("\n")}
     *) _leasehold_words= ;;
   esac
@@ -140,46 +113,43 @@ const zshPart = `_leasehold() {
 compdef _leasehold leasehold
 `;
 
-function fish(words: Words): string {
-  const { commands, globalFlags } = words;
-  const firsts = firstWords(words);
+function fish(words: readonly Words[]): string {
   const summaryOf = (name: string): string =>
-    commands.find((one) => one.name === name)?.summary ?? secondWords(words, name).join(", ");
+    words.find((one) => one.name === name)?.summary ?? secondWords(words, name).join(", ");
   const lines = [
     "# Completion of leasehold for fish. To use it: leasehold completion fish | source",
     "complete -c leasehold -f",
-    ...globalFlags.map((flag) => fishFlag(flag)),
-    ...firsts.map(
+    ...globals.map((flag) => fishFlag(flag)),
+    ...firstWords(words).map(
       (name) =>
         `complete -c leasehold -n __fish_use_subcommand -a ${quoted(name)} -d ${quoted(summaryOf(name))}`,
     ),
-    ...commands.flatMap((command) => fishCommand(command, words)),
+    ...words.flatMap((command) => fishCommand(command, words)),
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function fishCommand({ name, summary, flags }: CommandWords, words: Words): string[] {
+function fishCommand({ name, summary, flags }: Words, words: readonly Words[]): string[] {
   const [first = "", second] = name.split(" ");
   const seen = `__fish_seen_subcommand_from ${first}`;
-  const others = secondWords(words, first).join(" ");
-  const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`;
-  const offered = `${seen}; and not __fish_seen_subcommand_from ${others}`;
+  if (second === undefined) return flags.map((flag) => fishFlag(flag, seen));
+  const offered = `${seen}; and not __fish_seen_subcommand_from ${secondWords(words, first).join(" ")}`;
+  const condition = `${seen}; and __fish_seen_subcommand_from ${second}`;
   return [
-    ...(second === undefined
-      ? []
-      : [`complete -c leasehold -n ${quoted(offered)} -a ${quoted(second)} -d ${quoted(summary)}`]),
+    `complete -c leasehold -n ${quoted(offered)} -a ${quoted(second)} -d ${quoted(summary)}`,
     ...flags.map((flag) => fishFlag(flag, condition)),
   ];
 }
 
-function fishFlag(flag: FlagWords, condition?: string): string {
-  const { name, short, takesValue, values, help } = flag;
+function fishFlag(flag: NamedFlag, condition?: string): string {
+  const { name, short, placeholder, help } = flag;
+  const values = valuesOf(flag);
   return [
     "complete -c leasehold",
     ...(condition === undefined ? [] : [`-n ${quoted(condition)}`]),
     `-l ${name}`,
     ...(short === undefined ? [] : [`-s ${short}`]),
-    ...(takesValue ? [`-x${values.length > 0 ? ` -a ${quoted(values.join(" "))}` : ""}`] : []),
+    ...(placeholder === undefined ? [] : [`-x${values === "" ? "" : ` -a ${quoted(values)}`}`]),
     `-d ${quoted(help)}`,
   ].join(" ");
 }
@@ -201,11 +171,12 @@ Prints a script that completes commands and flags in a shell.
   operands: [1, 1],
   flags: {},
   async run({ operands: [given = ""], terminal }) {
-    const shell = completionShells.find((one) => one === given);
+    const shell = shells.find((one) => one === given);
     if (shell === undefined) {
-      throw new UsageError(`"${shown(given)}" has no completion; allowed: ${completionShells.join(", ")}`);
+      throw new UsageError(`"${shown(given)}" has no completion; allowed: ${shells.join(", ")}`);
     }
-    const script = completionScript(shell, await completionWords());
+    const words = await allWords();
+    const script = shell === "fish" ? fish(words) : posix(shell, words);
     for (const line of script.trimEnd().split("\n")) terminal.print(line);
     return exitCodes.done;
   },

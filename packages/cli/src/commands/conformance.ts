@@ -10,7 +10,7 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text } from "../flags.ts";
-import { type Finding, findingLines } from "../table/findings.ts";
+import { type Finding, findingLines, settingFindings } from "../table/findings.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
 import { agreed } from "./shared/intervention.ts";
@@ -94,19 +94,17 @@ async function settingResults(
   { store, tableName }: Connection,
 ): Promise<readonly Result[]> {
   if (store.isLocal || call.global["dry-run"]) return [];
-  const { askedTable, factsOf } = await import("../table/asked-table.ts");
-  const { settingFindings } = await import("../table/findings.ts");
-  const asked = await askedTable(call, tableName);
-  try {
-    const findings = settingFindings(asked, await factsOf(asked));
-    return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
-  } catch (error) {
-    call.signal.throwIfAborted();
-    if (!(error instanceof LeaseError)) throw error;
-    return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
-  } finally {
-    asked.close();
-  }
+  const { factsOf, withTable } = await import("../table/asked-table.ts");
+  return await withTable(call, tableName, async (asked) => {
+    try {
+      const findings = settingFindings(asked, await factsOf(asked));
+      return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
+    } catch (error) {
+      call.signal.throwIfAborted();
+      if (!(error instanceof LeaseError)) throw error;
+      return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
+    }
+  });
 }
 
 function resultOf({ check, result, text: said }: Finding): Result {

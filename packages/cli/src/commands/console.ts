@@ -9,7 +9,7 @@ import { makePage, navigation, TableReader } from "../console/pages.ts";
 import { ConsoleServer, hostIn } from "../console/server.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
-import type { Finding } from "../table/findings.ts";
+import { type Finding, settingFindings } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
 import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
@@ -109,14 +109,8 @@ your own (--auth-token-file).`,
 
 /** The findings on the table's settings. The SDK reads them, and is loaded only for that. */
 async function settingsOf(call: Call): Promise<readonly Finding[]> {
-  const { askedTable, factsOf } = await import("../table/asked-table.ts");
-  const { settingFindings } = await import("../table/findings.ts");
-  const asked = await askedTable(call);
-  try {
-    return settingFindings(asked, await factsOf(asked));
-  } finally {
-    asked.close();
-  }
+  const { factsOf, withTable } = await import("../table/asked-table.ts");
+  return await withTable(call, undefined, async (asked) => settingFindings(asked, await factsOf(asked)));
 }
 
 /** Returns a question whose answer is kept for a while, however often a page asks. */

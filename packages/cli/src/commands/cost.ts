@@ -1,4 +1,5 @@
-// The monthly cost of a use of locks. The requests of each operation are those of docs/requests.md, for items of up to 1 KB.
+// The monthly cost of a use of locks. The requests of each operation are those of docs/requests.md, for items of up to
+// 1 KB.
 
 import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";

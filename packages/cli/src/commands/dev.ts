@@ -1,3 +1,6 @@
+// DynamoDB on this machine, with a lease table. The engine's package is large, so it is an optional dependency: npm
+// installs it with this one by default. If it is missing, an error explains that.
+
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { environmentNames } from "@leasehold/client/environment";

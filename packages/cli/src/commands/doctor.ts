@@ -1,3 +1,5 @@
+// What is wrong with the credentials, the table, permissions, the clock, latency, and what dead holders have left.
+
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock, LeaseClient } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
@@ -8,7 +10,7 @@ import { ownCommand } from "../connection.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
-import { type AskedTable, askedTable, factsOf, refusalIn, type TableFacts } from "../table/asked-table.ts";
+import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
 import { type Finding, reportFindings, settingFindings } from "../table/findings.ts";
 import { doctorKey, permissionFindings } from "../table/permissions.ts";
 import { docsAddress, durationText } from "../terminal/text.ts";
@@ -200,10 +202,9 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
   writes: false,
   flags,
   async run(call) {
-    const asked = await askedTable(call);
-    const watch = new ClockWatch(call.clock);
-    watch.watch(asked.dynamodb);
-    try {
+    return await withTable(call, undefined, async (asked) => {
+      const watch = new ClockWatch(call.clock);
+      watch.watch(asked.dynamodb);
       const who = await identityFinding(call, asked);
       const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error, call));
       if ("check" in facts) return reportFindings(call, [who, facts], call.flags.strict);
@@ -212,9 +213,7 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
       const findings = isLeaseTable ? await useFindings(call, asked, facts) : [];
       const clock = watch.finding(call.global.skew ?? defaultSkewMs);
       return reportFindings(call, [who, ...settings, ...findings, clock], call.flags.strict);
-    } finally {
-      asked.close();
-    }
+    });
   },
 });
 

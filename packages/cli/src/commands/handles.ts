@@ -1,3 +1,5 @@
+// A lease that no process holds: its handle, in a file, is acquired, renewed, released and checked.
+
 import { fchmodSync, fstatSync } from "node:fs";
 import type { Lease, LeaseHandle } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";

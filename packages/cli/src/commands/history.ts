@@ -1,3 +1,5 @@
+// The past of a key, and what operators have done.
+
 import type { AuditEntry, LeaseChange } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";

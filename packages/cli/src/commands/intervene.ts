@@ -1,16 +1,12 @@
-import type {
-  DescribedLease,
-  KeyDetails,
-  LeaseOperator,
-  NotPaused,
-  PauseLeaves,
-} from "@leasehold/client/admin";
+// The commands that touch another holder's lease, or keep a key closed.
+
+import type { DescribedLease, KeyDetails, LeaseOperator } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, yes } from "../flags.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { endText, nextRenewalInMs, ownerOf, renewals, renewedAgoMs, stopForecast } from "../view/key-rows.ts";
-import { commandLine } from "../view/next-steps.ts";
+import { commandLine, leftLines } from "../view/next-steps.ts";
 import { fenceText } from "../view/rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import {
@@ -256,26 +252,6 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     return exitCodes.done;
   },
 });
-
-const goesOn: Readonly<Record<NotPaused, string>> = {
-  runs: "its job runs (leasehold jobs skip keeps a slot from running)",
-  tasks: "its tasks (leasehold tasks drop takes one away)",
-  computations: "its computations of a single flight",
-};
-
-/** What a pause does not close, a line for each kind. */
-export function leftLines(
-  key: string,
-  { finishing, notPaused }: PauseLeaves = { finishing: [], notPaused: [] },
-): string[] {
-  const holders = finishing.map(({ owner, seat }) => `${owner} (${seat?.kind})`).join(", ");
-  return [
-    ...(finishing.length > 0 ? [`still there, until they end: ${holders}`] : []),
-    ...(notPaused.length > 0
-      ? [`not paused under ${key}: ${notPaused.map((one) => goesOn[one]).join("; ")}`]
-      : []),
-  ];
-}
 
 export const resume = command({
   usage: "resume KEY",

@@ -2,12 +2,10 @@
 
 import {
   CreateTableCommand,
-  type CreateTableCommandInput,
   DescribeTimeToLiveCommand,
   TagResourceCommand,
   UpdateContinuousBackupsCommand,
   UpdateTableCommand,
-  type UpdateTableCommandInput,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { createLeaseTable } from "@leasehold/client";
@@ -15,104 +13,76 @@ import { attributeNames } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { text, texts, yes } from "../flags.ts";
-import { type AskedTable, askedTable, factsOf, type Learnt, refusalIn } from "../table/asked-table.ts";
+import { type AskedTable, factsOf, type Learnt, refusalIn, withTable } from "../table/asked-table.ts";
 import { createTableInput, newTableName, tableTag, tagsOf } from "../table/definition.ts";
-import { keyText, reportFindings, settingFindings } from "../table/findings.ts";
+import { type Finding, keyText, reportFindings, settingFindings } from "../table/findings.ts";
 import { confirm } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 
-/** Prints a request instead of sending it. */
-type PrintRequest = (operation: string, request: object) => void;
+/** Sends a write to a table's settings, each a request of its own. With --dry-run it is printed instead. */
+type Send = (operation: string, command: { readonly input: object }) => Promise<void>;
 
-/** With --dry-run, a function that prints requests; else undefined. */
-function printRequest({ global, terminal }: Pick<Call, "global" | "terminal">): PrintRequest | undefined {
-  if (!global["dry-run"]) return undefined;
-  return (operation, request) => terminal.print(JSON.stringify({ operation, request }, undefined, 2));
-}
-
-/** Changes a table's settings. */
-class TableWrites {
-  readonly #asked: AskedTable;
-  readonly #print: PrintRequest | undefined;
-
-  /** With `print` nothing is sent. */
-  constructor(asked: AskedTable, print: PrintRequest | undefined) {
-    this.#asked = asked;
-    this.#print = print;
-  }
-
-  /** Creates the table. Rejects with a CommandError (78) if the name is taken. */
-  async create(input: CreateTableCommandInput): Promise<void> {
-    try {
-      await this.#send("CreateTable", input, new CreateTableCommand(input));
-    } catch (error) {
-      const { name } = Object((error as Error).cause) as { readonly name?: unknown };
-      if (name !== "ResourceInUseException") throw error;
-      const where = this.#asked.region;
-      throw new CommandError(
-        `the table ${this.#asked.tableName} exists already (${where}): leasehold table check says whether it is a lease ` +
-          "table, leasehold table set changes its settings",
-        exitCodes.configuration,
-        { cause: error },
-      );
-    }
-  }
-
-  async setPointInTimeRecovery(isOn: boolean): Promise<void> {
-    const input = {
-      TableName: this.#asked.tableName,
-      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: isOn },
-    };
-    await this.#send("UpdateContinuousBackups", input, new UpdateContinuousBackupsCommand(input));
-  }
-
-  async update(change: Omit<UpdateTableCommandInput, "TableName">): Promise<void> {
-    const input = { TableName: this.#asked.tableName, ...change };
-    await this.#send("UpdateTable", input, new UpdateTableCommand(input));
-  }
-
-  async tag(
-    tableArn: string,
-    tags: readonly { readonly Key: string; readonly Value: string }[],
-  ): Promise<void> {
-    const input = { ResourceArn: tableArn, Tags: [...tags] };
-    await this.#send("TagResource", input, new TagResourceCommand(input));
-  }
-
-  /**
-   * Turns the time to live on; if it is on for another attribute, turns that off. Returns what was done, for people.
-   * DynamoDB accepts one change an hour.
-   */
-  async setTimeToLive(): Promise<string> {
-    const TableName = this.#asked.tableName;
-    const { TimeToLiveDescription: current } = await this.#asked.ask((dynamodb, options) =>
-      dynamodb.send(new DescribeTimeToLiveCommand({ TableName }), options),
-    );
-    const isOn = current?.TimeToLiveStatus?.startsWith("ENABL") ?? false;
-    const { timeToLive } = attributeNames;
-    if (isOn && current?.AttributeName === timeToLive) return `ttl is on already, on "${timeToLive}"`;
-    const attribute = isOn ? (current?.AttributeName ?? "") : timeToLive;
-    const input = { TableName, TimeToLiveSpecification: { AttributeName: attribute, Enabled: !isOn } };
-    await this.#send("UpdateTimeToLive", input, new UpdateTimeToLiveCommand(input));
-    return isOn
-      ? `ttl is turned off for "${attribute}": say leasehold table set --ttl again in an hour`
-      : `ttl is on, on "${timeToLive}"`;
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: the SDK's overloads take each command by its own type.
-  async #send(operation: string, input: object, command: any): Promise<void> {
-    if (this.#print !== undefined) {
-      this.#print(operation, input);
+function sendTo(asked: AskedTable, { global, terminal }: Pick<Call, "global" | "terminal">): Send {
+  return async (operation, command) => {
+    if (global["dry-run"]) {
+      terminal.print(JSON.stringify({ operation, request: command.input }, undefined, 2));
       return;
     }
     try {
-      await this.#asked.ask((dynamodb, options) => dynamodb.send(command, options));
+      // The SDK's overloads take each command by its own type.
+      await asked.ask((dynamodb, options) => dynamodb.send(command as UpdateTableCommand, options));
     } catch (error) {
       if (refusalIn(error) !== "unsupported") throw error;
-      const message = `the engine of the table ${this.#asked.tableName} does not know ${operation}: nothing is changed`;
+      const message = `the engine of the table ${asked.tableName} does not know ${operation}: nothing is changed`;
       throw new CommandError(message, exitCodes.configuration, { cause: error });
     }
-  }
+  };
+}
+
+/** An error where the name of the table is taken. */
+function takenError(error: unknown, { tableName, region }: AskedTable): unknown {
+  const { name } = Object((error as Error).cause) as { readonly name?: unknown };
+  if (name !== "ResourceInUseException") return error;
+  const message =
+    `the table ${tableName} exists already (${region}): leasehold table check says whether it is a lease ` +
+    "table, leasehold table set changes its settings";
+  return new CommandError(message, exitCodes.configuration, { cause: error });
+}
+
+async function setPointInTimeRecovery(send: Send, TableName: string, isOn: boolean): Promise<void> {
+  const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: isOn };
+  const command = new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification });
+  await send("UpdateContinuousBackups", command);
+}
+
+async function setTimeToLive(
+  send: Send,
+  TableName: string,
+  AttributeName: string,
+  Enabled: boolean,
+): Promise<void> {
+  const TimeToLiveSpecification = { AttributeName, Enabled };
+  await send("UpdateTimeToLive", new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
+}
+
+const { partitionKey, sortKey, timeToLive } = attributeNames;
+
+/**
+ * Turns the time to live on; if it is on for another attribute, turns that off. Returns what was done, for people.
+ * DynamoDB accepts one change an hour.
+ */
+async function correctTimeToLive(send: Send, asked: AskedTable): Promise<string> {
+  const TableName = asked.tableName;
+  const { TimeToLiveDescription: current } = await asked.ask((dynamodb, options) =>
+    dynamodb.send(new DescribeTimeToLiveCommand({ TableName }), options),
+  );
+  const isOn = current?.TimeToLiveStatus?.startsWith("ENABL") ?? false;
+  if (isOn && current?.AttributeName === timeToLive) return `ttl is on already, on "${timeToLive}"`;
+  const attribute = isOn ? (current?.AttributeName ?? "") : timeToLive;
+  await setTimeToLive(send, TableName, attribute, !isOn);
+  return isOn
+    ? `ttl is turned off for "${attribute}": say leasehold table set --ttl again in an hour`
+    : `ttl is on, on "${timeToLive}"`;
 }
 
 /** DynamoDB creates a table within this time; most take some seconds. */
@@ -140,57 +110,47 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
     const { flags, global, clock, terminal, printer } = call;
     const tableName = newTableName(call);
     const tags = [tableTag, ...tagsOf(flags.tag)];
-    const asked = await askedTable(call, tableName);
-    const writes = new TableWrites(asked, printRequest(call));
-    const startedAt = clock.monotonic();
-    try {
-      await writes.create(
-        createTableInput({
-          tableName,
-          stream: flags.stream,
-          deletionProtection: flags["deletion-protection"],
-          kmsKey: flags.kms,
-          tags,
-        }),
+    return await withTable(call, tableName, async (asked) => {
+      const startedAt = clock.monotonic();
+      const send = sendTo(asked, call);
+      const isProtected = flags["deletion-protection"];
+      const settings = {
+        tableName,
+        stream: flags.stream,
+        deletionProtection: isProtected,
+        kmsKey: flags.kms,
+      };
+      await send("CreateTable", new CreateTableCommand(createTableInput({ ...settings, tags }))).catch(
+        (error: unknown) => {
+          throw takenError(error, asked);
+        },
       );
-      if (global["dry-run"]) {
-        const { timeToLive } = attributeNames;
-        const TimeToLiveSpecification = { AttributeName: timeToLive, Enabled: true };
-        printRequest(call)?.("UpdateTimeToLive", { TableName: tableName, TimeToLiveSpecification });
-      } else {
-        // Waits until it is there, and turns ttl on.
-        await createLeaseTable({ tableName, dynamodb: asked.dynamodb, waitMs: longestCreationMs, clock });
-      }
+      if (global["dry-run"]) await setTimeToLive(send, tableName, timeToLive, true);
+      // Waits until it is there, and turns ttl on.
+      else await createLeaseTable({ tableName, dynamodb: asked.dynamodb, waitMs: longestCreationMs, clock });
       if (flags.pitr) {
-        await writes.setPointInTimeRecovery(true).catch((error: unknown) => {
-          const reason = messageOf(error);
-          const exitCode = error instanceof CommandError ? error.exitCode : exitCodes.denied;
-          throw new CommandError(
-            `${tableName} is created, without point-in-time recovery: ${reason}`,
-            exitCode,
-          );
+        await setPointInTimeRecovery(send, tableName, true).catch((error: unknown) => {
+          const message = `${tableName} is created, without point-in-time recovery: ${messageOf(error)}`;
+          throw new CommandError(message, error instanceof CommandError ? error.exitCode : exitCodes.denied);
         });
       }
       if (global["dry-run"]) return exitCodes.done;
       const { region } = asked;
       const took = durationText(clock.monotonic() - startedAt);
-      const { partitionKey, sortKey, timeToLive } = attributeNames;
-      const settings = [
+      const said = [
         "on demand",
         `key ${partitionKey} (S) + ${sortKey} (S)`,
         `ttl on "${timeToLive}"`,
         ...(flags.stream ? ["stream on"] : []),
         ...(flags.pitr ? ["point-in-time recovery on"] : []),
-        `deletion protection ${flags["deletion-protection"] ? "on" : "off"}`,
+        `deletion protection ${isProtected ? "on" : "off"}`,
       ];
       printer.document("tableCreated", { tableName, region, settings: { ...flags, tag: tags } }, () => [
-        `created ${tableName} in ${region}: ${settings.join(", ")}.   ${took}`,
+        `created ${tableName} in ${region}: ${said.join(", ")}.   ${took}`,
       ]);
       terminal.say(`next: export LEASEHOLD_TABLE_NAME=${tableName}; leasehold doctor`);
       return exitCodes.done;
-    } finally {
-      asked.close();
-    }
+    });
   },
 });
 
@@ -201,8 +161,7 @@ export const tableShow = command({
   operands: [0, 1],
   flags: {},
   async run(call) {
-    const asked = await askedTable(call, call.operands[0]);
-    try {
+    return await withTable(call, call.operands[0], async (asked) => {
       const facts = await factsOf(asked);
       const { table, ttl, pointInTimeRecovery, tags } = facts;
       const said = <T>(learnt: Learnt<T>, text: (value: T) => string): string =>
@@ -226,9 +185,7 @@ export const tableShow = command({
         Object.entries(entries).map(([name, value]) => `${name.padEnd(width)}  ${shown(value)}`),
       );
       return exitCodes.done;
-    } finally {
-      asked.close();
-    }
+    });
   },
 });
 
@@ -241,12 +198,9 @@ Checks that a table is a lease table, and that its settings are right. Exit 0, 2
   operands: [0, 1],
   flags: { strict: yes("exit 1 where there are warnings") },
   async run(call) {
-    const asked = await askedTable(call, call.operands[0]);
-    try {
-      return reportFindings(call, settingFindings(asked, await factsOf(asked)), call.flags.strict);
-    } finally {
-      asked.close();
-    }
+    const look = async (asked: AskedTable): Promise<readonly Finding[]> =>
+      settingFindings(asked, await factsOf(asked));
+    return reportFindings(call, await withTable(call, call.operands[0], look), call.flags.strict);
   },
 });
 
@@ -275,54 +229,46 @@ export const tableSet = command({
   async run(call) {
     const tags = tagsOf(call.flags.tag);
     checkFlags(call, tags.length > 0);
-    const asked = await askedTable(call, call.operands[0]);
-    const { tableName } = asked;
-    const writes = new TableWrites(asked, printRequest(call));
-    const say = (line: string): void => {
-      if (!call.global["dry-run"]) call.terminal.say(`${tableName}: ${line}`);
-    };
-    try {
+    return await withTable(call, call.operands[0], async (asked) => {
+      const { tableName: TableName } = asked;
+      const send = sendTo(asked, call);
+      const say = (line: string): void => {
+        if (!call.global["dry-run"]) call.terminal.say(`${TableName}: ${line}`);
+      };
       // Detects a wrong name before any question or change.
       const { table } = await factsOf(asked);
-      if (!(await mayWeaken(call, tableName))) {
+      if (!(await mayWeaken(call, TableName))) {
         call.terminal.say("nothing is changed");
         return exitCodes.usage;
       }
-      for (const [flag, isOn] of switched(call, "deletion-protection")) {
-        await writes.update({ DeletionProtectionEnabled: isOn });
-        say(`${flag} ${isOn ? "on" : "off"}`);
+      for (const isOn of switched(call, "deletion-protection")) {
+        await send("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled: isOn }));
+        say(`deletion protection ${isOn ? "on" : "off"}`);
       }
-      for (const [, isOn] of switched(call, "stream")) {
-        const stream = isOn
-          ? { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" as const }
-          : { StreamEnabled: false };
-        await writes.update({ StreamSpecification: stream });
+      for (const isOn of switched(call, "stream")) {
+        const view = isOn ? { StreamViewType: "NEW_AND_OLD_IMAGES" as const } : {};
+        const StreamSpecification = { StreamEnabled: isOn, ...view };
+        await send("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
         say(`stream ${isOn ? "on" : "off"}`);
       }
-      for (const [, isOn] of switched(call, "pitr")) {
-        await writes.setPointInTimeRecovery(isOn);
+      for (const isOn of switched(call, "pitr")) {
+        await setPointInTimeRecovery(send, TableName, isOn);
         say(`point-in-time recovery ${isOn ? "on" : "off"}`);
       }
-      if (call.flags.ttl) say(await writes.setTimeToLive());
+      if (call.flags.ttl) say(await correctTimeToLive(send, asked));
       if (tags.length > 0) {
-        await writes.tag(table.TableArn ?? "", tags);
+        await send("TagResource", new TagResourceCommand({ ResourceArn: table.TableArn ?? "", Tags: tags }));
         say(`tagged ${tags.map(({ Key, Value }) => shown(`${Key}=${Value}`)).join(", ")}`);
       }
       return exitCodes.done;
-    } finally {
-      asked.close();
-    }
+    });
   },
 });
 
-/** The setting, if the flags switch it on or off. */
-function switched(
-  { flags }: SetCall,
-  flag: (typeof opposites)[number],
-): readonly (readonly [flag: string, isOn: boolean])[] {
-  const name = flag.replace("-", " ");
-  if (flags[flag]) return [[name, true]];
-  return flags[`no-${flag}`] ? [[name, false]] : [];
+/** Whether the flags switch a setting on or off; nothing if they leave it as it is. */
+function switched({ flags }: SetCall, flag: (typeof opposites)[number]): readonly boolean[] {
+  if (flags[flag]) return [true];
+  return flags[`no-${flag}`] ? [false] : [];
 }
 
 function checkFlags({ flags }: SetCall, hasTags: boolean): void {

@@ -1,3 +1,5 @@
+// The commands about sets of tasks.
+
 import { createInterface } from "node:readline";
 import {
   FinalFailureError,

@@ -1,5 +1,5 @@
-// HTML that no value can break, and the common parts of several pages. A template treats every value as text, unless it is HTML of
-// another template.
+// HTML that no value can break, and the common parts of several pages. A template treats every value as text, unless it
+// is HTML of another template.
 
 import { createHash } from "node:crypto";
 import type { LeaseRecord, LeaseState } from "@leasehold/client/record";

@@ -1,5 +1,5 @@
-// The console's HTTP server: pages, the headers that restrict what a page can do, and the access. It refuses another origin, a rebound
-// name and a person without the address, before it reads anything from the table.
+// The console's HTTP server: pages, the headers that restrict what a page can do, and the access. It refuses another
+// origin, a rebound name and a person without the address, before it reads anything from the table.
 
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";

@@ -1,4 +1,5 @@
-// The common parts of commands about jobs: the form of slots, ranges and schedules, the job's own limits, and the display of runs.
+// The common parts of commands about jobs: the form of slots, ranges and schedules, the job's own limits, and the
+// display of runs.
 
 import type { LeaseClient } from "@leasehold/client";
 import {

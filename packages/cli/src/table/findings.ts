@@ -1,5 +1,5 @@
-// The findings on a table's settings, and their display. Nothing is sent here: the settings have been read already. A check that was not
-// possible is reported, and never shown as good.
+// The findings on a table's settings, and their display. Nothing is sent here: the settings have been read already. A
+// check that was not possible is reported, and never shown as good.
 
 import { attributeNames } from "@leasehold/client/schema";
 import type { Call } from "../command.ts";

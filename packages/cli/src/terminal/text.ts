@@ -1,4 +1,5 @@
-// Text for a terminal. Keys, owners and payloads of other parties may contain anything, and never reach the terminal as commands.
+// Text for a terminal. Keys, owners and payloads of other parties may contain anything, and never reach the terminal as
+// commands.
 
 /** Control characters, and characters that hide or reorder their neighbours. */
 export const hostile: RegExp = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;

@@ -1,5 +1,5 @@
-// What the items of a key mean for a person: whether its holders are alive, and the rows of a list of locks, one for each key and
-// primitive. The command line and the console show the same rows.
+// What the items of a key mean for a person: whether its holders are alive, and the rows of a list of locks, one for
+// each key and primitive. The command line and the console show the same rows.
 
 import type {
   DescribedLease,

@@ -1,7 +1,7 @@
-// The possible actions on a key, each with a command line to copy into a shell: a key stays one argument, whatever it contains. The
-// console's buttons show the same actions.
+// The possible actions on a key, each with a command line to copy into a shell: a key stays one argument, whatever it
+// contains. The console's buttons show the same actions.
 
-import type { DescribedLease, KeyDetails } from "@leasehold/client/admin";
+import type { DescribedLease, KeyDetails, NotPaused, PauseLeaves } from "@leasehold/client/admin";
 import { primitiveOf, primitivesOf } from "./key-rows.ts";
 
 /** Quotes an argument for a POSIX shell, so that neither the shell nor the terminal interprets it. */
@@ -128,4 +128,24 @@ function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): r
     default:
       return [];
   }
+}
+
+const goesOn: Readonly<Record<NotPaused, string>> = {
+  runs: "its job runs (leasehold jobs skip keeps a slot from running)",
+  tasks: "its tasks (leasehold tasks drop takes one away)",
+  computations: "its computations of a single flight",
+};
+
+/** What a pause does not close, a line for each kind. */
+export function leftLines(
+  key: string,
+  { finishing, notPaused }: PauseLeaves = { finishing: [], notPaused: [] },
+): string[] {
+  const holders = finishing.map(({ owner, seat }) => `${owner} (${seat?.kind})`).join(", ");
+  return [
+    ...(finishing.length > 0 ? [`still there, until they end: ${holders}`] : []),
+    ...(notPaused.length > 0
+      ? [`not paused under ${key}: ${notPaused.map((one) => goesOn[one]).join("; ")}`]
+      : []),
+  ];
 }

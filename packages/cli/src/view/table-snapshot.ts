@@ -1,5 +1,5 @@
-// One reading of a whole table: every key, with the content of its items, by the service's time. It does not depend on a terminal:
-// the console uses the same functions.
+// One reading of a whole table: every key, with the content of its items, by the service's time. It does not depend on
+// a terminal: the console uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
 import type { KeyDetails } from "@leasehold/client/admin";

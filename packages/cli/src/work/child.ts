@@ -1,4 +1,5 @@
-// The command that runs under a lease: it has the user's own streams, gets signals as a whole, and ends with this process.
+// The command that runs under a lease: it has the user's own streams, gets signals as a whole, and ends with this
+// process.
 
 import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result. So an action
-// cannot hit another holder than the one that was seen.
+// The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result. So
+// an action cannot hit another holder than the one that was seen.
 
 import type { LeaseClient, LeaseRecord } from "@leasehold/client";
 import {

@@ -1,5 +1,5 @@
-// Polling until the caller, the user or a closed pipe ends it. A service that fails for a while does not end it. A table that is too
-// large to be read without the user's consent does, with what reading it costs.
+// Polling until the caller, the user or a closed pipe ends it. A service that fails for a while does not end it. A
+// table that is too large to be read without the user's consent does, with what reading it costs.
 
 import type { Clock } from "@leasehold/client";
 import { mayPass, settles, sleep } from "@leasehold/client/internal";
