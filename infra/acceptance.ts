@@ -21,7 +21,7 @@ export interface AcceptanceProps {
 }
 
 /**
- * A singleton job and a leased workflow for `npm run acceptance` to run, under keys of their own.
+ * A singleton job and a leased workflow for `npm run evidence -- acceptance` to run, under keys of their own.
  *
  * They do no work and touch no data. The schedule is off: at rest they cost nothing.
  */

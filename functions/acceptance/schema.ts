@@ -1,4 +1,7 @@
-/** Every key that `npm run acceptance` uses in a deployed lease table starts with this; no other part of the app uses it. */
+/**
+ * Every key that `npm run evidence -- acceptance` uses in a deployed lease table starts with this; no other part of the
+ * app uses it.
+ */
 export const acceptanceKeyPrefix = "leasehold-acceptance/";
 
 /** The lock of the job that acceptance triggers. */

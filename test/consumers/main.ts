@@ -2,13 +2,13 @@
  * Strangers' projects: each is made outside the repository, installs the packed archives, and does with them what its
  * owner would. It needs the network, for what the projects install beside them.
  *
- *     npm run test:consumers [-- newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
+ *     npm run evidence -- consumers [newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { archivesIn, packAll } from "../../packaging/pack.ts";
-import { repositoryFolder } from "../../packaging/prepare.ts";
+import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
+import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";

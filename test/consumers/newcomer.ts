@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { repositoryFolder } from "../../packaging/prepare.ts";
+import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 import type { Consumer } from "./projects.ts";
 import { serveArchives } from "./registry.ts";
 

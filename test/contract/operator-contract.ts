@@ -10,8 +10,7 @@ import { leaseState, renewedAt } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { coreOf } from "../../packages/client/src/core/core.ts";
-import { query } from "../../packages/client/src/core/requests.ts";
+import { coreOf, query } from "../../packages/client/src/core/core.ts";
 import {
   type AuditEntry,
   LeaseOperator,

@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { commands } from "../../packages/cli/src/commands/index.ts";
+import { programs } from "../../tools/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -41,7 +42,8 @@ function problemOfCommand(command: string): string | undefined {
   const [program, verb = "", ...rest] = command.replace(/^(\w+=\S+ )*/, "").split(/\s+/);
   const words = rest.filter((word) => !word.startsWith("-"));
   if (program === "npm" && ["install", "i", "ci"].includes(verb)) return unknownPackage(words);
-  if (program === "npm" && verb === "run") return unknownScript(rest[0] ?? "");
+  if (program === "npm" && verb === "run")
+    return unknownScript(rest[0] ?? "", rest[1] === "--" ? rest[2] : undefined);
   if (program === "npm" && ["test", "start"].includes(verb)) return unknownScript(verb);
   if (program === "npx" && verb === "vitest") return missingFile(words.slice(1));
   if (program === "leasehold") return unknownCommand([verb, ...rest]);
@@ -61,8 +63,13 @@ function unknownCommand([first = "", second]: readonly string[]): string | undef
   return `there is no command leasehold ${first}`;
 }
 
-function unknownScript(name: string): string | undefined {
-  return scripts.has(name) ? undefined : `there is no script ${name}`;
+/** What is wrong with a script, and with the first word behind it, which names a program of some scripts. */
+export function unknownScript(name: string, word?: string): string | undefined {
+  if (!scripts.has(name)) return `there is no script ${name}`;
+  const own = programs[name];
+  if (own === undefined || word === undefined || word.startsWith("-") || Object.hasOwn(own, word))
+    return undefined;
+  return `npm run ${name} has no ${word}`;
 }
 
 function missingFile(files: readonly string[]): string | undefined {

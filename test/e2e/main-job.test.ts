@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { exitCodes } from "../../demo/endings.ts";
+import { exitCodes } from "../../tools/demo/endings.ts";
 import { eventually } from "../support/patience.ts";
 import { ProcessTree } from "../support/process-tree.ts";
 
-const program = fileURLToPath(new URL("../../demo/main.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../tools/demo/main.ts", import.meta.url));
 
 /** The demonstration stretches its plan up to five times, and its set-up takes as much longer as the machine is slower. */
 const timeout = 900_000;

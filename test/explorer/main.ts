@@ -2,8 +2,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
-import { table } from "../../bench/costs/markdown.ts";
-import { measuredCommit, withMeasured } from "../../bench/stamp.ts";
+import { table } from "../../tools/bench/costs/markdown.ts";
+import { measuredCommit, withMeasured } from "../../tools/bench/stamp.ts";
 import { answerOf, bundleThread } from "../simulation/players.ts";
 import { wholeIn } from "../support/arguments.ts";
 import { type Exploration, retell } from "./explore.ts";
@@ -11,7 +11,7 @@ import type { Task } from "./explorer-thread.ts";
 import { scenarios } from "./scenarios/index.ts";
 
 const names = scenarios.map(({ name }) => name);
-const usage = `npm run explore -- [--scenario NAME] [--faults N] [--mistakes] [--seconds N] [--jobs N]
+const usage = `npm run evidence -- explore [--scenario NAME] [--faults N] [--mistakes] [--seconds N] [--jobs N]
 
 Plays every course of small cases: every order of what is under way, and every fault at every moment.
 
@@ -96,7 +96,7 @@ async function writeTable(tasks: readonly Task[], all: readonly Done[]): Promise
   });
   const last = values.mistakes ? "the mistake" : "courses played";
   const head = ["case", "faults", "states", "courses", "depth", "seconds", last];
-  const command = values.mistakes ? "npm run explore -- --mistakes" : "npm run explore";
+  const command = values.mistakes ? "npm run evidence -- explore --mistakes" : "npm run evidence -- explore";
   const text = await readFile(page, "utf8");
   const commit = await measuredCommit("test/explorer");
   await writeFile(page, withMeasured(text, table([head, ...rows]), command, commit));

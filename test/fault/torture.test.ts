@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFailed, onTestFinished, test } from "vitest";
-import { primitives } from "../../torture/history.ts";
-import { installTortured, type TorturedProject } from "../../torture/install.ts";
-import { plants } from "../../torture/plants.ts";
-import { type TortureOptions, type TortureResult, torture } from "../../torture/run.ts";
+import { primitives } from "../torture/history.ts";
+import { installTortured, type TorturedProject } from "../torture/install.ts";
+import { plants } from "../torture/plants.ts";
+import { type TortureOptions, type TortureResult, torture } from "../torture/run.ts";
 
 const engine = inject("engine");
 let project: TorturedProject;

@@ -615,7 +615,7 @@ describe("a wakeup", () => {
   it("has the bundle of its present sources", async () => {
     for (const handler of bundledHandlers) {
       const isFresh = (await readFile(handler.file, "utf8")) === (await bundleSource(handler));
-      expect(isFresh, `${handler.name} is out of date: run npm run bundle`).toBe(true);
+      expect(isFresh, `${handler.name} is out of date: run npm run generate -- bundle`).toBe(true);
     }
   });
 

@@ -51,7 +51,7 @@ const ofQueue = (name: string): string =>
   });
 const tableName = idOf("AWS::DynamoDB::GlobalTable", "Leases");
 
-/** Nothing runs these but `npm run acceptance`, which looks at what becomes of them. */
+/** Nothing runs these but `npm run evidence -- acceptance`, which looks at what becomes of them. */
 const missing = (template: CloudFormationTemplate): string[] =>
   unwatched(template, answering).filter((text) => !text.startsWith("Acceptance"));
 

@@ -5,7 +5,7 @@ import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { generatedIn } from "../../bench/costs/markdown.ts";
+import { generatedIn } from "../../tools/bench/costs/markdown.ts";
 import {
   awsLimits,
   inlinePolicies,
@@ -13,7 +13,7 @@ import {
   sizeOf,
   stackOfJobs,
   stackSizeReport,
-} from "../../bench/stack-size.ts";
+} from "../../tools/bench/stack-size.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 
 const minimize = "@aws-cdk/aws-iam:minimizePolicies";
@@ -48,9 +48,9 @@ describe("a stack of locked jobs", () => {
     expect(policyCharacters).toBeLessThan(awsLimits.inlinePolicies);
   });
 
-  test("has figures on the page: else run npm run stack-size", () => {
+  test("has figures on the page: else run npm run bench -- stack-size", () => {
     const page = readFileSync("docs/limits.md", "utf8");
-    expect(generatedIn(page, "npm run stack-size")).toBe(stackSizeReport());
+    expect(generatedIn(page, "npm run bench -- stack-size")).toBe(stackSizeReport());
   });
 
   test("is a template that CloudFormation's own validator accepts, with and without merged policies", () => {

@@ -6,7 +6,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { describe, expect, it } from "vitest";
-import { prepare, publishedPackages } from "../../packaging/prepare.ts";
+import { prepare, publishedPackages } from "../../tools/packaging/prepare.ts";
 import type { PackedProject } from "../support/packed.ts";
 
 const run = promisify(execFile);
@@ -122,15 +122,7 @@ export function describePackedContents(packed: () => PackedProject): void {
       // A copy of what packing needs, so that other tests see the repository's manifests all the while.
       const copy = join(packed().folder, "repository");
       const isPart = (path: string): boolean => !path.endsWith("node_modules");
-      for (const part of [
-        "packages",
-        "packaging",
-        "LICENSE",
-        "CHANGELOG.md",
-        "package.json",
-        "tsconfig.base.json",
-        "tsconfig.commonjs.json",
-      ]) {
+      for (const part of ["packages", "tools/packaging", "LICENSE", "CHANGELOG.md", "package.json"]) {
         await cp(join(root, part), join(copy, part), { recursive: true, filter: isPart });
       }
       await symlink(join(root, "node_modules"), join(copy, "node_modules"));

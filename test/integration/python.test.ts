@@ -11,7 +11,7 @@ import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambd
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { assemble, packPython } from "../../packaging/python.ts";
+import { assemble, packPython } from "../../tools/packaging/python.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");

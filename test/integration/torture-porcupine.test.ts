@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Entry, HoldTerms } from "../../torture/history.ts";
-import { hasGo, judgeByPorcupine, type SecondOpinion } from "../../torture/porcupine.ts";
+import type { Entry, HoldTerms } from "../torture/history.ts";
+import { hasGo, judgeByPorcupine, type SecondOpinion } from "../torture/porcupine.ts";
 
 let ids = 0;
 

@@ -1,4 +1,4 @@
-/** The mutants that no test can see, or should, and why. Each is named as `npm run mutation` names it. */
+/** The mutants that no test can see, or should, and why. Each is named as `npm run evidence -- mutation` names it. */
 
 export interface Explained {
   readonly why: string;
@@ -79,7 +79,7 @@ export const explained: readonly Explained[] = [
   {
     why: "Undefined counts as false.",
     mutants: [
-      "packages/client/src/core/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
+      "packages/client/src/core/core.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
     ],
   },
   {
@@ -119,7 +119,7 @@ export const explained: readonly Explained[] = [
   {
     why: "Who asks counts only where it may come back to its own lease, and a check-in never does: undefined counts as false.",
     mutants: [
-      "packages/client/src/primitives/fair/check-ins.ts: this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
+      "packages/client/src/primitives/fair/check-ins.ts: this.#availability = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
     ],
   },
   {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { measuredCommit } from "../../bench/stamp.ts";
+import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { judgeAtLoad } from "./at-load.ts";
 import { type Mutant, mutate } from "./mutants.ts";
 import { type Judging, type Note, planFile, sourcesFile } from "./plan.ts";
@@ -10,7 +10,7 @@ import { type Result, tell, writePage } from "./report.ts";
 import { root, testFiles, workFolder } from "./scope.ts";
 import { play } from "./tests.ts";
 
-const usage = `npm run mutation -- [--only PATH]... [--fresh]
+const usage = `npm run evidence -- mutation [--only PATH]... [--fresh]
 
   --only PATH   mutants of the sources whose path contains this, alone; docs/mutation.md stays as it is
   --fresh       forgets what earlier runs have seen

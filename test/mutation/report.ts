@@ -1,7 +1,7 @@
 /** What came of all mutants: on the screen, and as the tables of docs/mutation.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withMeasured } from "../../bench/stamp.ts";
+import { withMeasured } from "../../tools/bench/stamp.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
 import { root, shareOfCode } from "./scope.ts";
@@ -62,7 +62,7 @@ export function writePage(mutants: readonly Mutant[], results: Results, commit: 
     ...explanations(mutants, results),
   ];
   const text = readFileSync(page, "utf8");
-  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run mutation", commit));
+  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run evidence -- mutation", commit));
 }
 
 /** What part of the code the figures are about. */

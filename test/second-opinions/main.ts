@@ -1,8 +1,8 @@
 /**
  * What tools by others say of this project, where this machine has Python and Java. The first time it needs the network, for them.
  *
- *     npm run second-opinions
- *     npm run second-opinions -- moto
+ *     npm run evidence -- second-opinions
+ *     npm run evidence -- second-opinions moto
  *
  * Ends with 1 where a part finds something, or does not end in time. A part that cannot run here is skipped, and says why.
  */

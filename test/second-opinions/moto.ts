@@ -1,6 +1,6 @@
 /**
  * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
- * launcher, a second JSONata. What moto cannot do is in docs/decisions/0038-moto.md.
+ * launcher, a second JSONata. What moto cannot do is in docs/decisions/evidence.md.
  */
 import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -28,11 +28,11 @@ import {
   StopExecutionCommand,
 } from "@aws-sdk/client-sfn";
 import { createLeaseTable, LeaseClient, type LeaseRecord } from "@leasehold/client";
-import { synthesize } from "../../demo/synthesis.ts";
 import { type Json, jsonata } from "../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import { synthesize } from "../../tools/demo/synthesis.ts";
 import { adminOf } from "../support/admin.ts";
 import { withDefinitions } from "../support/definitions.ts";
 import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";

@@ -10,7 +10,7 @@ import { type Simulation, simulate } from "./simulation.ts";
 /** Numbers of at most nine digits. */
 const most = 999_999_999;
 const names = simulations.map(({ name }) => name);
-const usage = `npm run simulate -- [--primitive NAME] [--seed N] [--runs N] [--jobs N]
+const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs N] [--jobs N]
 
   --primitive NAME   what is simulated, or \`all\`; default: lock
                      ${names.join("\n                     ")}

@@ -285,7 +285,7 @@ describe("a violation", () => {
     expect(again.violation).toBe(first.violation);
 
     const story = tellViolation(first);
-    expect(story).toContain(`npm run simulate -- --primitive lock --seed ${first.seed}`);
+    expect(story).toContain(`npm run evidence -- worlds --primitive lock --seed ${first.seed}`);
     expect(story).toContain(first.violation);
     expect(story).toMatch(/\d+\.\d{3} s {2}p\d/);
   });

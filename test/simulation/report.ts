@@ -17,6 +17,6 @@ export function tellViolation({ simulation, seed, violation, timeline, virtualMs
     ...lines,
     "",
     `seed ${seed} after ${(virtualMs / 1000).toFixed(3)} s of virtual time: ${violation ?? "nothing went wrong"}`,
-    `replay: npm run simulate -- --primitive ${simulation} --seed ${seed}`,
+    `replay: npm run evidence -- worlds --primitive ${simulation} --seed ${seed}`,
   ].join("\n");
 }

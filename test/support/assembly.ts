@@ -3,7 +3,7 @@ import { cp, mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
-import { synthesize } from "../../demo/synthesis.ts";
+import { synthesize } from "../../tools/demo/synthesis.ts";
 import { withDefinitions } from "./definitions.ts";
 import { patienceMs } from "./patience.ts";
 

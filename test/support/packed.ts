@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import type { Manifest } from "../../packaging/manifest.ts";
-import { archivesIn, packAll } from "../../packaging/pack.ts";
+import type { Manifest } from "../../tools/packaging/manifest.ts";
+import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");

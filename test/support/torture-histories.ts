@@ -1,6 +1,6 @@
 /** Histories made by hand and by a correct model, for tests of the torture's checker. Times are in milliseconds here. */
 import fc from "fast-check";
-import type { History, Hold, Operation, ProcessEvent } from "../../torture/history.ts";
+import type { History, Hold, Operation, ProcessEvent } from "../torture/history.ts";
 
 const microseconds = 1_000;
 let ids = 0;

@@ -4,11 +4,11 @@ import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, test } from "vitest";
-import { readArguments } from "../../acceptance/arguments.ts";
-import { checked } from "../../acceptance/check.ts";
-import { keepToKeySpace, readConsistently, sweep } from "../../acceptance/key-space.ts";
-import { AcceptanceProblem, problemOf } from "../../acceptance/problems.ts";
 import { acceptanceKeyPrefix } from "../../functions/acceptance/schema.ts";
+import { readArguments } from "../acceptance/arguments.ts";
+import { checked } from "../acceptance/check.ts";
+import { keepToKeySpace, readConsistently, sweep } from "../acceptance/key-space.ts";
+import { AcceptanceProblem, problemOf } from "../acceptance/problems.ts";
 
 /** An SDK client whose requests reach this list and nothing else. */
 function recording(config: DynamoDBClientConfig = {}): {
@@ -143,7 +143,7 @@ describe("the command line", () => {
   ])("%j with %j is refused, and says how it is used", (args, env, message) => {
     const read = () => readArguments(args, env);
     expect(read).toThrow(message);
-    expect(read).toThrow(/npm run acceptance -- --stack/);
+    expect(read).toThrow(/npm run evidence -- acceptance --stack/);
     expect(read).toThrow(expect.objectContaining({ code: "USAGE" }));
   });
 });
@@ -202,9 +202,9 @@ test("the permissions in docs/deploy.md are those of the requests that acceptanc
   const [, json = ""] = /```json\n(.*?)```/s.exec(readFileSync("docs/deploy.md", "utf8")) ?? [];
   const { Statement } = JSON.parse(json) as { Statement: { Action: string | string[] }[] };
   const listed = Statement.flatMap(({ Action }) => Action);
-  const sources = readdirSync("acceptance")
+  const sources = readdirSync("test/acceptance")
     .filter((name) => name.endsWith(".ts") && name !== "local-deployment.ts")
-    .map((name) => readFileSync(`acceptance/${name}`, "utf8"))
+    .map((name) => readFileSync(`test/acceptance/${name}`, "utf8"))
     .join("\n");
   const services: [string, RegExp][] = [
     ["cloudformation", /new (DescribeStacks)Command/g],

@@ -13,7 +13,7 @@ import { lastReleasedToken } from "../../packages/client/src/base/record.ts";
 import type { UpdateResult } from "../../packages/client/src/base/store.ts";
 import { Attempt, type LeaseTerms } from "../../packages/client/src/core/attempt.ts";
 import type { Core } from "../../packages/client/src/core/core.ts";
-import type { Prospect, Takeover } from "../../packages/client/src/core/form.ts";
+import type { Availability, Takeover } from "../../packages/client/src/core/form.ts";
 import { LockForm } from "../../packages/client/src/core/lock-form.ts";
 import { failureOf, itemKey, leaseDurationMs } from "../support/lease-by-hand.ts";
 import { setting } from "../support/recomposed.ts";
@@ -55,7 +55,7 @@ function attempt(more: Partial<LeaseTerms> = {}): Attempt {
 
 const holdAs = (owner: string, slot?: string) =>
   new LeaseClient({ store, clock, owner, leaseDurationMs }).acquire("k", slot === undefined ? {} : { slot });
-const knowing = (takeovers: readonly Takeover[]): Prospect => ({
+const knowing = (takeovers: readonly Takeover[]): Availability => ({
   ...{ blocker: undefined, claimableInMs: 0, takeovers },
 });
 const bySight = (from: LeaseRecord): Takeover => ({ reason: "observation", from });
@@ -136,7 +136,7 @@ describe("a try", () => {
       outcome = await attempt().try(patient, knowing([]));
     });
     expect([writes, clear.mock.calls]).toEqual([1, [[[]]]]);
-    expect(outcome).toMatchObject({ granted: false, prospect: { blocker: { owner: "other" } } });
+    expect(outcome).toMatchObject({ granted: false, availability: { blocker: { owner: "other" } } });
   });
 
   it("is made once what has to go first is gone", async () => {

@@ -2,13 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { generatedIn } from "../../bench/costs/markdown.ts";
-import { chartsOf, svgOf } from "../../bench/peers/charts.ts";
-import { contenders, handingOver, takingOver } from "../../bench/peers/contenders/index.ts";
-import { lossesOf, noiseOf } from "../../bench/peers/losses.ts";
-import { command, generatedPart, pictures } from "../../bench/peers/page.ts";
-import { type PeerResults, readResults } from "../../bench/peers/results.ts";
-import { tablesOf } from "../../bench/peers/tables.ts";
+import { generatedIn } from "../../tools/bench/costs/markdown.ts";
+import { chartsOf, svgOf } from "../../tools/bench/peers/charts.ts";
+import { contenders, handingOver, takingOver } from "../../tools/bench/peers/contenders/index.ts";
+import { lossesOf, noiseOf } from "../../tools/bench/peers/losses.ts";
+import { command, generatedPart, pictures } from "../../tools/bench/peers/page.ts";
+import { type PeerResults, readResults } from "../../tools/bench/peers/results.ts";
+import { tablesOf } from "../../tools/bench/peers/tables.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 const results = await readResults();

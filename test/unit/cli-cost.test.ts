@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { prices as benchPrices, hoursOfMonth, pricesDate, pricesRegion } from "../../bench/costs/prices.ts";
 import { estimate, parseRate } from "../../packages/cli/src/commands/cost.ts";
 import { prices, secondsOfMonth } from "../../packages/cli/src/view/read-cost.ts";
+import {
+  prices as benchPrices,
+  hoursOfMonth,
+  pricesDate,
+  pricesRegion,
+} from "../../tools/bench/costs/prices.ts";
 import { leasehold } from "../support/command-line.ts";
 
 const nothing = { leaseMs: 30_000, hasHeartbeat: false, holders: 0, acquiresPerSecond: 0, waiters: 0 };

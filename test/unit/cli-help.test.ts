@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../packages/cli/src/commands/index.ts";
 import { texts } from "../../packages/cli/src/error-texts.ts";
-import { errorTexts } from "../../packaging/error-page.ts";
+import { errorTexts } from "../../tools/packaging/error-page.ts";
 import { leasehold } from "../support/command-line.ts";
 
 describe("leasehold help", () => {
-  it("has the texts of docs/errors.md: after a change there, npm run error-texts", () => {
+  it("has the texts of docs/errors.md: after a change there, npm run generate -- error-texts", () => {
     const page = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
     expect(texts).toEqual(errorTexts(page));
     expect(Object.keys(texts).length).toBeGreaterThan(25);

@@ -1,7 +1,13 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
-import { type Grant, grantsIn, type LeaseChange, overlaps, takenOver } from "../../demo/lease-history.ts";
-import { ranOut } from "../../demo/lease-log.ts";
+import {
+  type Grant,
+  grantsIn,
+  type LeaseChange,
+  overlaps,
+  takenOver,
+} from "../../tools/demo/lease-history.ts";
+import { ranOut } from "../../tools/demo/lease-log.ts";
 
 const leaseDurationMs = 2_500;
 

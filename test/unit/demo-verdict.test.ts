@@ -1,12 +1,12 @@
 import { PassThrough } from "node:stream";
 import type { InvokeResult } from "@leasehold/local";
 import { describe, expect, it } from "vitest";
-import { type Check, check, promise } from "../../demo/check.ts";
-import { exitCodes } from "../../demo/endings.ts";
-import type { System } from "../../demo/marks.ts";
-import { isOutOfTime } from "../../demo/out-of-time.ts";
-import { Screen } from "../../demo/screen.ts";
-import { type SystemOutcome, tellVerdict, verdictOn } from "../../demo/verdict.ts";
+import { type Check, check, promise } from "../../tools/demo/check.ts";
+import { exitCodes } from "../../tools/demo/endings.ts";
+import type { System } from "../../tools/demo/marks.ts";
+import { isOutOfTime } from "../../tools/demo/out-of-time.ts";
+import { Screen } from "../../tools/demo/screen.ts";
+import { type SystemOutcome, tellVerdict, verdictOn } from "../../tools/demo/verdict.ts";
 
 const right = [check("runs", 8, 8), promise("overlaps", 0, 0)];
 const missed = [check("runs", 8, 7), promise("overlaps", 0, 0)];

@@ -155,7 +155,7 @@ describe("docs/command-line.md", () => {
 
 describe("every page", () => {
   /** Each call of a command that a page shows, in a block or in a sentence: its words before `--` and `#`. */
-  const calls = globSync("**/*.md", { cwd: docs, exclude: ["decisions/**"] }).flatMap((file) => {
+  const calls = globSync("**/*.md", { cwd: docs }).flatMap((file) => {
     const text = page(file).replace(/\\\n\s*/g, "");
     const shown = [...text.matchAll(/(?:^|[`|] ?)(?:npx @leasehold\/cli|leasehold) (?<call>[a-z][^`\n]*)/gm)];
     return shown.map(({ groups }) => [file, (groups?.call ?? "").replace(/ (?:--|#|&&) .*/, "")] as const);

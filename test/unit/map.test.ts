@@ -11,7 +11,7 @@ const links = [...map.matchAll(/\[(?<text>[^\]]+)\]\((?<path>[^)#:]+)\)/g)].map(
   name: /^`(\w+)`$/.exec(groups?.text ?? "")?.[1],
   path: groups?.path ?? "",
 }));
-const folders = /^(packages|tools|test|functions|infra|demo|packaging|bench|acceptance|docs)(\/|$)/;
+const folders = /^(packages|tools|test|functions|infra|docs)(\/|$)/;
 const codePaths = [...map.matchAll(/`([^`\s]+)`/g)]
   .map(([, code = ""]) => code)
   .filter((code) => folders.test(code));

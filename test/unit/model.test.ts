@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { cases, conditions, mistakes, spare } from "../../model/cases.ts";
-import { walk } from "../../model/walk.ts";
-import { guards, leftOut, type Sent, writes } from "../../model/writes.ts";
 import * as administration from "../../packages/client/src/admin/statements.ts";
 import * as statements from "../../packages/client/src/statements/lock.ts";
 import { noLaterHolder } from "../../packages/client/src/statements/queries.ts";
+import { cases, conditions, mistakes, spare } from "../model/cases.ts";
+import { walk } from "../model/walk.ts";
+import { guards, leftOut, type Sent, writes } from "../model/writes.ts";
 
 const sent: Sent = {
   token: "t",

@@ -2,18 +2,18 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { command as comparison } from "../../bench/peers/page.ts";
-import { changedSince, measuredIn, withMeasured } from "../../bench/stamp.ts";
-import { readRuns } from "../../torture/report.ts";
+import { command as comparison } from "../../tools/bench/peers/page.ts";
+import { changedSince, measuredIn, withMeasured } from "../../tools/bench/stamp.ts";
+import { readRuns } from "../torture/report.ts";
 
 /** What the figures are about. */
 const protocol = ["packages/client/src", "packages/jobs/src"];
 const pageOf = (name: string): string => readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
 
 describe.each([
-  ["mutation.md", "npm run mutation"],
-  ["explorer.md", "npm run explore"],
-  ["explorer.md", "npm run explore -- --mistakes"],
+  ["mutation.md", "npm run evidence -- mutation"],
+  ["explorer.md", "npm run evidence -- explore"],
+  ["explorer.md", "npm run evidence -- explore --mistakes"],
   ["benchmarks.md", comparison],
 ])("docs/%s, written by %s,", (name, command) => {
   it("names the commit that was measured", () => {
@@ -27,7 +27,7 @@ describe.each([
 
 it("the last torture is told to be old where the protocol has changed since", async () => {
   const last = (await readRuns()).at(-1);
-  await warnOfAge("docs/torture.md", "npm run torture -- --report", last?.commit ?? "");
+  await warnOfAge("docs/torture.md", "npm run evidence -- torture --report", last?.commit ?? "");
 });
 
 /** Warns, and does not fail: a change of the protocol cannot wait for hours of measuring. */
@@ -40,13 +40,13 @@ async function warnOfAge(page: string, command: string, commit: string): Promise
 }
 
 describe("a stamp", () => {
-  const page = "# Page\n\n<!-- npm run it: begin -->\n\nold\n\n<!-- npm run it: end -->\n";
+  const page = "# Page\n\n<!-- the command: begin -->\n\nold\n\n<!-- the command: end -->\n";
 
   it("is written with the figures, and read from them alone", () => {
-    const written = withMeasured(page, "| new |", "npm run it", "012345678+");
+    const written = withMeasured(page, "| new |", "the command", "012345678+");
     expect(written).toContain("begin -->\n\nMeasured on commit `012345678+`.\n\n| new |\n\n<!--");
-    expect(measuredIn(written, "npm run it")).toBe("012345678+");
-    expect(measuredIn(page, "npm run it")).toBeUndefined();
+    expect(measuredIn(written, "the command")).toBe("012345678+");
+    expect(measuredIn(page, "the command")).toBeUndefined();
   });
 
   it("of this commit is not old, and one that git does not know says nothing", async () => {

@@ -3,9 +3,9 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { type Manifest, publishedManifest, type RepositoryManifest } from "../../packaging/manifest.ts";
-import { publishedPackages } from "../../packaging/prepare.ts";
-import { versionProblems } from "../../packaging/version.ts";
+import { type Manifest, publishedManifest, type RepositoryManifest } from "../../tools/packaging/manifest.ts";
+import { publishedPackages } from "../../tools/packaging/prepare.ts";
+import { versionProblems } from "../../tools/packaging/version.ts";
 import { importedPackages, programsOf } from "../docs/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -159,7 +159,9 @@ describe("the release", () => {
     expect(commands).toMatch(/"\$SUMS" \| sha256sum --check --strict\n(.|\n)*npm publish/);
     expect(commands).toMatch(/npm publish "\.\/tarballs\/\$archive" --ignore-scripts --provenance/);
     const tested = jobs.test?.steps.map(({ run = "" }) => run) ?? [];
-    expect(tested.indexOf("npm run pack")).toBeLessThan(tested.indexOf("npm run publish:check -- tarballs"));
+    expect(tested.indexOf("npm run release -- pack")).toBeLessThan(
+      tested.indexOf("npm run release -- publish-check tarballs"),
+    );
   });
 });
 
@@ -197,7 +199,7 @@ describe("the repository", () => {
   it("says how to report a weakness, how to behave, how to contribute, and which Node it uses", () => {
     for (const file of [
       "SECURITY.md",
-      "CODE_OF_CONDUCT.md",
+      ".github/CODE_OF_CONDUCT.md",
       "CONTRIBUTING.md",
       "LICENSE",
       ".editorconfig",

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { generatedIn } from "../../bench/costs/markdown.ts";
-import { LimitedTable, roundTripMs } from "../../bench/scale/limited-table.ts";
-import { compare, type Figure, figures } from "../../bench/scale/paper.ts";
-import { scaleReport } from "../../bench/scale/report.ts";
-import { keepPermits } from "../../bench/scale/scenarios.ts";
+import { generatedIn } from "../../tools/bench/costs/markdown.ts";
+import { LimitedTable, roundTripMs } from "../../tools/bench/scale/limited-table.ts";
+import { compare, type Figure, figures } from "../../tools/bench/scale/paper.ts";
+import { scaleReport } from "../../tools/bench/scale/report.ts";
+import { keepPermits } from "../../tools/bench/scale/scenarios.ts";
 import { Random } from "../simulation/random.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/scale.md"), "utf8");
@@ -152,9 +152,9 @@ describe("docs/scale.md calculates from the figures of other pages:", () => {
 
 // A minute and a half of computing on an idle core.
 const long = { tags: ["long"], timeout: 900_000 };
-it("docs/scale.md has the simulation's figures: else run npm run scale", long, async () => {
+it("docs/scale.md has the simulation's figures: else run npm run bench -- scale", long, async () => {
   const compared = [];
   for (const figure of figures) compared.push(await compare(figure));
   expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
-  expect(generatedIn(page, "npm run scale")).toBe(scaleReport(compared));
+  expect(generatedIn(page, "npm run bench -- scale")).toBe(scaleReport(compared));
 });

@@ -6,7 +6,7 @@ import { latestTime } from "../../packages/client/src/base/item-values.ts";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
 import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
-import type { Prospect } from "../../packages/client/src/core/form.ts";
+import type { Availability } from "../../packages/client/src/core/form.ts";
 import { readRule } from "../../packages/client/src/primitives/seats/read-write-lock.ts";
 import {
   type SeatRecord,
@@ -94,9 +94,9 @@ const renewal = (shown: SeatRecord, version = shown.version + 1) => ({
   leaseDurationMs,
   retentionMs,
 });
-const judge = (form: SeatForm, owner = "somebody", resumes = false): Prospect =>
+const judge = (form: SeatForm, owner = "somebody", resumes = false): Availability =>
   form.judge(itemNow(), { owner, resumes }, detector);
-const passedBy = (prospect: Prospect) => prospect.takeovers.map(({ from }) => from);
+const passedBy = (availability: Availability) => availability.takeovers.map(({ from }) => from);
 const stillHeld = (form: SeatForm, lease: SeatRecord): boolean =>
   table.transactNow([form.proof(lease).entry()]).applied;
 
@@ -251,10 +251,10 @@ describe("seats whose time is over", () => {
     for (const token of ["a", "b", "c"]) take(semaphore(3), token);
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     const form = semaphore(3, 2);
-    const prospect = judge(form);
-    expect(prospect).toMatchObject({ blocker: undefined, claimableInMs: 0 });
-    expect(prospect.takeovers).toMatchObject([{ reason: "serviceClock" }, { reason: "serviceClock" }]);
-    expect(apply(form.acquire(grantOf("d"), passedBy(prospect)))).toBe(true);
+    const availability = judge(form);
+    expect(availability).toMatchObject({ blocker: undefined, claimableInMs: 0 });
+    expect(availability.takeovers).toMatchObject([{ reason: "serviceClock" }, { reason: "serviceClock" }]);
+    expect(apply(form.acquire(grantOf("d"), passedBy(availability)))).toBe(true);
     expect(itemNow()).toMatchObject({ permits: 3 });
     expect(seats()).toHaveLength(2);
   });
@@ -263,9 +263,9 @@ describe("seats whose time is over", () => {
     const [a] = [take(semaphore(2), "a"), take(semaphore(2), "b")];
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     const form = semaphore(2, 2);
-    const prospect = judge(form);
+    const availability = judge(form);
     expect(apply(semaphore(2).renew(renewal(a)))).toBe(true);
-    expect(apply(form.acquire(grantOf("c"), passedBy(prospect)))).toBe(false);
+    expect(apply(form.acquire(grantOf("c"), passedBy(availability)))).toBe(false);
     expect(tokens()).toEqual(["a", "b"]);
   });
 
@@ -325,9 +325,9 @@ describe("a reentrant owner", () => {
   it("has one seat at most, and takes it over from elsewhere", () => {
     expect(apply(mine.acquire(grant("a"), []))).toBe(true);
     expect(apply(mine.acquire(grant("b"), []))).toBe(false);
-    const prospect = judge(mine, "me", true);
-    expect(prospect.takeovers).toMatchObject([{ reason: "sameOwner", from: { token: "a" } }]);
-    expect(apply(mine.acquire(grant("b"), passedBy(prospect)))).toBe(true);
+    const availability = judge(mine, "me", true);
+    expect(availability.takeovers).toMatchObject([{ reason: "sameOwner", from: { token: "a" } }]);
+    expect(apply(mine.acquire(grant("b"), passedBy(availability)))).toBe(true);
     expect(tokens()).toEqual(["b"]);
     expect(itemNow()).toMatchObject({ permits: 1 });
   });
@@ -625,12 +625,12 @@ describe("whatever order writes land in, late, twice or never", () => {
           if (what === "acquire") {
             const reentrant = which === 3 || which === 4;
             const token = `t${++count}`;
-            const prospect = form.judge(
+            const availability = form.judge(
               itemNow(),
               { owner, resumes: reentrant },
               detectors[caller] as ExpiryDetector,
             );
-            send(form.acquire(grantOf(token, { owner, reentrant }), passedBy(prospect)), what);
+            send(form.acquire(grantOf(token, { owner, reentrant }), passedBy(availability)), what);
             const seat = seatOf(itemNow(), token);
             if (seat !== undefined) known.push(seat);
           } else if (what === "late") {

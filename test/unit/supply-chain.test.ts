@@ -7,10 +7,10 @@ import {
   pinProblems,
   productionProblems,
   sorted,
-} from "../../packaging/audit.ts";
-import { type LockedPackage, type Lockfile, productionClosure } from "../../packaging/lockfile.ts";
-import { publishedPackages } from "../../packaging/prepare.ts";
-import { billOf, lockfileOf } from "../../packaging/sbom.ts";
+} from "../../tools/packaging/audit.ts";
+import { type LockedPackage, type Lockfile, productionClosure } from "../../tools/packaging/lockfile.ts";
+import { publishedPackages } from "../../tools/packaging/prepare.ts";
+import { billOf, lockfileOf } from "../../tools/packaging/sbom.ts";
 
 const integrity = `sha512-${"a".repeat(86)}==`;
 const good: LockedPackage = { version: "1.0.0", integrity, license: "MIT" };

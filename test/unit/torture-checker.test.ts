@@ -1,7 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { check } from "../../torture/checker/index.ts";
-import type { History, Hold, Operation } from "../../torture/history.ts";
 import {
   event,
   history,
@@ -11,6 +9,8 @@ import {
   rightHistories,
   write,
 } from "../support/torture-histories.ts";
+import { check } from "../torture/checker/index.ts";
+import type { History, Hold, Operation } from "../torture/history.ts";
 
 /** The rules that a history breaks. */
 function broken(parts: Partial<History>): readonly string[] {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { plants } from "../../torture/plants.ts";
-import { pageWith, readRuns, reportPage } from "../../torture/report.ts";
+import { plants } from "../torture/plants.ts";
+import { pageWith, readRuns, reportPage } from "../torture/report.ts";
 
 describe("the page about the torture", async () => {
   const page = await readFile(reportPage, "utf8");

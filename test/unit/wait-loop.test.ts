@@ -5,7 +5,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Granted, Refused } from "../../packages/client/src/core/attempt.ts";
 import type { Core } from "../../packages/client/src/core/core.ts";
-import type { Prospect } from "../../packages/client/src/core/form.ts";
+import type { Availability } from "../../packages/client/src/core/form.ts";
 import { LockForm } from "../../packages/client/src/core/lock-form.ts";
 import { RetryLoop, unordered, WaitBudget } from "../../packages/client/src/core/wait-loop.ts";
 import { failureOf } from "../support/lease-by-hand.ts";
@@ -28,16 +28,19 @@ const record = {
   ...{ owner: "other", token: "t", version: 1, fencingToken: 1, acquiredAt: 0, expiresAt: 0 },
   ...{ inCooldown: false, reentrant: false },
 } as LeaseRecord;
-const blockedFor = (claimableInMs: number, more: Partial<Prospect> = {}): Prospect => ({
+const blockedFor = (claimableInMs: number, more: Partial<Availability> = {}): Availability => ({
   ...{ blocker: record, claimableInMs, takeovers: [], ...more },
 });
-const refused = (prospect: Prospect): Refused => ({ granted: false, prospect, item: undefined });
+const refused = (availability: Availability): Refused => ({ granted: false, availability, item: undefined });
 const granted = { granted: true } as Granted;
 
 /** An attempt whose tries and looks end as the test says, the last one again and again; notes when they were made. */
-function scripted(tries: readonly (Refused | Granted | Error)[], looks: readonly (Prospect | Error)[] = []) {
+function scripted(
+  tries: readonly (Refused | Granted | Error)[],
+  looks: readonly (Availability | Error)[] = [],
+) {
   const [tried, looked] = [[] as number[], [] as number[]];
-  const known: (Prospect | undefined)[] = [];
+  const known: (Availability | undefined)[] = [];
   const withinMs: number[] = [];
   const next = <T>(all: readonly (T | Error)[], count: number): T => {
     const one = all[Math.min(count, all.length) - 1];
@@ -46,7 +49,7 @@ function scripted(tries: readonly (Refused | Granted | Error)[], looks: readonly
   };
   const attempt = {
     token: "mine",
-    async try(bounds: { readonly withinMs: number }, shown?: Prospect) {
+    async try(bounds: { readonly withinMs: number }, shown?: Availability) {
       withinMs.push(bounds.withinMs);
       known.push(shown);
       return next(tries, tried.push(clock.monotonic()));

@@ -1,5 +1,5 @@
 // Makes the pictures of the docs that show the command line and the console: all of them from real runs, on an engine that
-// is started for them. `npm run pictures`; the screenshots need Chromium.
+// is started for them. `npm run generate -- pictures`; the screenshots need Chromium.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { createLeaseTable, LeaseClient } from "@leasehold/client";
 import { startEngine } from "@leasehold/engine";
+import { build } from "../packaging/pack.ts";
 import { screenshots } from "./console-pictures.ts";
 import { record, type Step } from "./recording.ts";
 import { terminalPicture } from "./terminal-picture.ts";
@@ -30,6 +31,7 @@ await createLeaseTable({ tableName, dynamodb });
 await mkdir(pictures, { recursive: true });
 
 // The command as users have it, by its name.
+await build();
 const bin = await mkdtemp(join(tmpdir(), "leasehold-pictures-"));
 try {
   const program = join(root, "packages/cli/dist/esm/main.js");

@@ -1,19 +1,15 @@
-// `tsx main.ts pages` writes what VitePress builds the site of; `follow` copies what is written in docs/ from then on.
+// Builds the site of the pages that pages.ts has written. `tsx main.ts dev` serves it, and follows what is written in docs/.
 import { watch } from "node:fs";
-import { cp, rm } from "node:fs/promises";
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
+import { build, createServer } from "vitepress";
 import { docs, pages } from "./places.ts";
 
 const [command] = process.argv.slice(2);
 
-if (command === "pages") {
-  // TypeDoc takes more than a gigabyte, which is free again before VitePress begins.
-  const { writeReference } = await import("./reference.ts");
-  await rm(pages, { recursive: true, force: true });
-  await cp(docs, pages, { recursive: true });
-  await writeReference(join(pages, "api"));
-} else if (command === "follow") {
-  const { createServer } = await import("vitepress");
+if (command === undefined) {
+  await build(import.meta.dirname);
+} else if (command === "dev") {
   watch(docs, { recursive: true }, (_change, file) => {
     // Ignored: a file that is gone by now, as editors leave them behind.
     if (file !== null) void cp(join(docs, file), join(pages, file), { recursive: true }).catch(() => {});
@@ -22,5 +18,5 @@ if (command === "pages") {
   await server.listen();
   server.printUrls();
 } else {
-  throw new Error(`${command} is no command; allowed: pages, follow`);
+  throw new Error(`${command} is no command; allowed: none, or dev`);
 }

@@ -1,5 +1,6 @@
 /**
- * Bundles the handlers of LeaseWakeup and of a table's history into modules of the package: `npm run bundle`.
+ * Bundles the handlers of LeaseWakeup and of a table's history into modules of the package:
+ * `npm run generate -- bundle`.
  *
  * Each bundle is text in a source file. So every format and every bundler has it, from the sources and in the published
  * package, without a search for a file. A test fails when a bundle is out of date.
@@ -53,11 +54,12 @@ export async function bundleSource({ entry, name, of }: BundledHandler): Promise
   });
   const code = outputFiles[0]?.text.trim() ?? "";
   return (
-    `/** The handler of ${of} for AWS Lambda, in CommonJS. Made by \`npm run bundle\`: not to be edited. */\n` +
+    `/** The handler of ${of} for AWS Lambda, in CommonJS. Made by \`npm run generate -- bundle\`: not to be edited. */\n` +
     `export const ${name}: string = ${JSON.stringify(code)};\n`
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Writes the source files of all bundles. */
+export async function writeBundles(): Promise<void> {
   for (const handler of bundledHandlers) await writeFile(handler.file, await bundleSource(handler));
 }

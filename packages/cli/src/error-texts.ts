@@ -1,4 +1,4 @@
-// Written by `npm run error-texts` from docs/errors.md.
+// Written by `npm run generate -- error-texts` from docs/errors.md.
 
 /** What each error code means, when it comes and what to do. */
 export const texts: Readonly<Record<string, string>> = {

@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { LeaseLostError } from "@leasehold/client";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
-import { sweep } from "../../../acceptance/key-space.ts";
-import { endpointsOf, localStackName, startStacks } from "../../../acceptance/local-deployment.ts";
 import { acceptanceJobKey, acceptanceKeyPrefix } from "../../../functions/acceptance/schema.ts";
+import { sweep } from "../../acceptance/key-space.ts";
+import { endpointsOf, localStackName, startStacks } from "../../acceptance/local-deployment.ts";
 import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
 import { op, startProxy } from "../../support/proxy.ts";
 import { failWith } from "../../support/proxy-behaviours.ts";
@@ -44,7 +44,7 @@ function start(args: readonly string[], more: Record<string, string | undefined>
   const { AWS_PROFILE: _, ...env } = process.env;
   const child = spawn(
     process.execPath,
-    ["--conditions=leasehold-source", "--import", "tsx", "acceptance/main.ts", ...args],
+    ["--conditions=leasehold-source", "--import", "tsx", "test/acceptance/main.ts", ...args],
     {
       cwd: root,
       env: {

@@ -2,7 +2,10 @@
 
 import type { Item } from "@leasehold/client";
 
-/** Prices in US dollars, and where and when they were read. */
+/**
+ * On-demand prices in US dollars, and where and when they were read: the same numbers as in tools/bench/costs/prices.ts,
+ * which a test compares.
+ */
 export const prices = {
   writeUnit: 0.625 / 1_000_000,
   readUnit: 0.125 / 1_000_000,

@@ -20,7 +20,7 @@ import {
 import { type Item, pagesOf, type ScanPage, type TransactionResult } from "../base/store.ts";
 import { callBudgetMs } from "../base/timed-call.ts";
 import type { Core } from "../core/core.ts";
-import { query, scan, transact } from "../core/requests.ts";
+import { query, scan, transact } from "../core/core.ts";
 import { WaitBudget } from "../core/wait-loop.ts";
 import type { LeaseAddress } from "../statements/lock.ts";
 import { namesIn, type Part, say, Write } from "../statements/statement.ts";

@@ -9,7 +9,7 @@ import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "
 import type { Item } from "../base/store.ts";
 import { pagesOf } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
-import { query } from "../core/requests.ts";
+import { query } from "../core/core.ts";
 import { timesSince, under } from "./audit.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 

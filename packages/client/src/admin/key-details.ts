@@ -6,8 +6,7 @@ import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix }
 import type { Item } from "../base/store.ts";
 import { pagesOf } from "../base/store.ts";
 import type { Core } from "../core/core.ts";
-import { unreadableIn } from "../core/core.ts";
-import { query } from "../core/requests.ts";
+import { query, unreadableIn } from "../core/core.ts";
 import { estimatedWaitMs } from "../primitives/fair/queue-estimate.ts";
 import { holdNoteIn, ticketsIn } from "../primitives/fair/queue-ticket.ts";
 import { isPauseAlone, isSeatSortKey, permitsOfAttribute, takenBy } from "../primitives/seats/seat.ts";

@@ -20,8 +20,7 @@ import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from
 import type { Item, ScanPage, UpdateResult } from "../base/store.ts";
 import { pagesOf } from "../base/store.ts";
 import type { LeaseClient } from "../core/client.ts";
-import { type Core, coreOf, unreadableIn } from "../core/core.ts";
-import { query, scan } from "../core/requests.ts";
+import { type Core, coreOf, query, scan, unreadableIn } from "../core/core.ts";
 import { isSeatSortKey, seatOf } from "../primitives/seats/seat.ts";
 import { askSeatToStop, breakSeat } from "../primitives/seats/seat-writes.ts";
 import type { LeaseAddress } from "../statements/lock.ts";

@@ -10,9 +10,8 @@ import type { Item, TransactionResult } from "../base/store.ts";
 import type { CallBudget } from "../base/timed-call.ts";
 import type { Refused } from "../core/attempt.ts";
 import type { Core } from "../core/core.ts";
-import { unreadableIn } from "../core/core.ts";
+import { query, unreadableIn } from "../core/core.ts";
 import { LockForm } from "../core/lock-form.ts";
-import { query } from "../core/requests.ts";
 import { RetryLoop } from "../core/wait-loop.ts";
 import { isSeatSortKey, seatsIn } from "../primitives/seats/seat.ts";
 import type { AuditEntry } from "./audit.ts";
@@ -166,11 +165,11 @@ export class PauseAttempt {
     }
   }
 
-  #judge(item: Item | undefined): Refused["prospect"] {
+  #judge(item: Item | undefined): Refused["availability"] {
     const caller = { owner: this.#owner, resumes: false };
-    const prospect = this.#form.judge(item, caller, this.#core.detector);
-    this.#blocker = prospect.blocker;
-    return prospect;
+    const availability = this.#form.judge(item, caller, this.#core.detector);
+    this.#blocker = availability.blocker;
+    return availability;
   }
 
   async #try({ withinMs, signal }: CallBudget): Promise<Paused | Refused> {
@@ -186,9 +185,10 @@ export class PauseAttempt {
       // An earlier try has landed, and its answer was lost.
       if (own !== undefined && this.#entry !== undefined)
         return { granted: true, lease: own, entry: this.#entry };
-      const prospect = this.#judge(item);
-      if (prospect.claimableInMs > 0 || round > mostPauseRounds) return { granted: false, prospect, item };
-      const outcome = await this.#write(seen, prospect, signal);
+      const availability = this.#judge(item);
+      if (availability.claimableInMs > 0 || round > mostPauseRounds)
+        return { granted: false, availability, item };
+      const outcome = await this.#write(seen, availability, signal);
       if ("granted" in outcome) {
         this.#finishing = this.#holdersIn(seatItems);
         return outcome;
@@ -206,7 +206,7 @@ export class PauseAttempt {
 
   async #write(
     seen: SeenItems,
-    { takeovers: [takeover] }: Refused["prospect"],
+    { takeovers: [takeover] }: Refused["availability"],
     signal: AbortSignal | undefined,
   ): Promise<Paused | Pick<TransactionResult, "refusals">> {
     const { clock, times } = this.#core;

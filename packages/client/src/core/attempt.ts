@@ -10,7 +10,7 @@ import type { Grant } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
 import type { Core } from "./core.ts";
 import type { Belief } from "./deadline.ts";
-import { type LeaseForm, leaseOf, type Prospect, type Takeover } from "./form.ts";
+import { type Availability, type LeaseForm, leaseOf, type Takeover } from "./form.ts";
 
 /** What one acquisition asks for; its durations have been validated. */
 export interface LeaseTerms {
@@ -42,7 +42,7 @@ export interface Granted {
 /** The lease was not acquired, and the item shows why. */
 export interface Refused {
   readonly granted: false;
-  readonly prospect: Prospect;
+  readonly availability: Availability;
   readonly item: Item | undefined;
 }
 
@@ -94,7 +94,7 @@ export class Attempt {
    */
   async try(
     { withinMs, signal }: CallBudget & { readonly withinMs: number },
-    known?: Prospect,
+    known?: Availability,
   ): Promise<Granted | Refused> {
     const core = this.#core;
     const entered = core.gate.enter(withinMs, signal);
@@ -120,8 +120,8 @@ export class Attempt {
           outcome = isOurs ? await this.#settle(result, own, budget, takeovers) : this.#refused(result.item);
         }
         // The second try takes over what the first refusal has shown. The caller's next try handles a second refusal.
-        if (outcome.granted || outcome.prospect.takeovers.length === 0 || isSecond) return outcome;
-        takeovers = outcome.prospect.takeovers;
+        if (outcome.granted || outcome.availability.takeovers.length === 0 || isSecond) return outcome;
+        takeovers = outcome.availability.takeovers;
       }
     } catch (error) {
       failure = error;
@@ -152,8 +152,8 @@ export class Attempt {
     lifecycle.remove(removal, taken, inBackground(this.#core, { key, sortKey, owner, operation: "cancel" }));
   }
 
-  /** What an item promises this attempt. Throws SlotDoneError. */
-  judge(item: Item | undefined): Prospect {
+  /** When this attempt can succeed, as the item shows it. Throws SlotDoneError. */
+  judge(item: Item | undefined): Availability {
     const { key, slot } = this.#terms;
     const done = lastDoneSlot(item);
     if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
@@ -161,7 +161,7 @@ export class Attempt {
   }
 
   #refused(item: Item | undefined): Refused {
-    return { granted: false, prospect: this.judge(item), item };
+    return { granted: false, availability: this.judge(item), item };
   }
 
   #nextWrite(latestVersion = 0): OwnWrite {

@@ -8,15 +8,24 @@ import { InvalidOptionsError, type LeaseItemError } from "../base/errors.ts";
 import { type LeaseEvent, type LeaseEventListener, publish, type ShortLeaseEvent } from "../base/events.ts";
 import type { Renewals } from "../base/options.ts";
 import { ServiceClock } from "../base/service-clock.ts";
-import type { GetRequest, Item, LeaseStore, UpdateResult } from "../base/store.ts";
-import type { CallBudget } from "../base/timed-call.ts";
+import type {
+  CallOptions,
+  GetRequest,
+  Item,
+  LeaseStore,
+  QueryRequest,
+  ScanPage,
+  ScanRequest,
+  TransactionResult,
+  UpdateResult,
+} from "../base/store.ts";
+import { type CallBudget, TimedCall } from "../base/timed-call.ts";
 import type { Write } from "../statements/statement.ts";
 import { ExpiryDetector } from "./expiry-detector.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { type Keeper, keepEach } from "./heartbeat.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { RequestGate } from "./request-gate.ts";
-import { request, type Table } from "./requests.ts";
 import { Sharing } from "./sharing.ts";
 
 /** The parts of a client that its options give. */
@@ -165,4 +174,88 @@ export function coreOf(client: unknown): Core {
   // Not by the class's name, which bundlers shorten.
   const isOfAnotherCopy = readable("client", client, () => isBranded(client, "LeaseClient"));
   throw new InvalidOptionsError("client", client, "a LeaseClient", isOfAnotherCopy ? ofAnotherCopy : {});
+}
+
+/** The table, and the clock that learns from its answers. */
+export interface Table {
+  readonly store: LeaseStore;
+  readonly clock: ServiceClock;
+}
+
+/**
+ * Makes one call to the store in its time. A request that has become too old is not sent, and the service's clock learns
+ * the time from each answer. Rejects with LeaseServiceError without an answer in time; its write may have landed.
+ */
+export async function request<T>(
+  { store, clock }: Table,
+  budget: CallBudget,
+  send: (store: LeaseStore, call: CallOptions) => Promise<T>,
+): Promise<T> {
+  const call = new TimedCall(clock, budget);
+  try {
+    return await send(store, call);
+  } finally {
+    call.end();
+  }
+}
+
+/** Several conditional writes of different items: all of them or none. At most 100. */
+export function transact(
+  table: Table,
+  writes: readonly Write[],
+  budget: CallBudget = {},
+): Promise<TransactionResult> {
+  const entries = writes.map((write) => write.entry());
+  return request(table, budget, (store, call) => store.transact(entries, call));
+}
+
+/** One page of the items under a key. */
+export function query(table: Table, asked: QueryRequest, budget: CallBudget = {}): Promise<ScanPage> {
+  return request(table, budget, (store, call) => store.query(asked, call));
+}
+
+/** One page of all items that pass a filter. */
+export function scan(table: Table, asked: ScanRequest, budget: CallBudget = {}): Promise<ScanPage> {
+  return request(table, budget, (store, call) => store.scan(asked, call));
+}
+
+/** For how many leases a client remembers something. */
+const mostLeases = 1000;
+
+/**
+ * What each client remembers of leases, one value for each. Beyond a bound it forgets the least recently used lease
+ * that is not in use.
+ */
+export class LeaseMemory<T> {
+  readonly #clients = new WeakMap<Core, Map<string, T>>();
+  readonly #make: (core: Core, key: string, sortKey: string) => T;
+  readonly #isInUse: (value: T) => boolean;
+
+  constructor(
+    make: (core: Core, key: string, sortKey: string) => T,
+    isInUse: (value: T) => boolean = () => false,
+  ) {
+    this.#make = make;
+    this.#isInUse = isInUse;
+  }
+
+  /** Returns what a client remembers of a lease, or begins to remember it. */
+  of(core: Core, key: string, sortKey: string): T {
+    const leases = this.#clients.get(core) ?? new Map<string, T>();
+    this.#clients.set(core, leases);
+    const id = JSON.stringify([key, sortKey]);
+    const value = leases.get(id) ?? this.#make(core, key, sortKey);
+    leases.delete(id);
+    leases.set(id, value);
+    if (leases.size > mostLeases) this.#forgetOne(leases, value);
+    return value;
+  }
+
+  #forgetOne(leases: Map<string, T>, newest: T): void {
+    for (const [id, value] of leases) {
+      if (value === newest || this.#isInUse(value)) continue;
+      leases.delete(id);
+      return;
+    }
+  }
 }

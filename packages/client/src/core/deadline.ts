@@ -35,7 +35,7 @@ export abstract class LeaseDeadline {
   #loss: ConstructorParameters<typeof LeaseLostError> | undefined;
   #error: LeaseLostError | undefined;
   #controller: AbortController | undefined;
-  /** Copied on each addition: a growing array would keep room for sixteen more, in every held lease. */
+  /** Made anew by `concat`: an array that grows would keep room for sixteen more, in every held lease. */
   #endListeners: readonly (() => void)[] | undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
@@ -95,7 +95,7 @@ export abstract class LeaseDeadline {
   /** Calls the listener when the lease ends, for whatever reason; at once if it has ended. */
   onEnd(listener: () => void): void {
     if (this.#loss !== undefined) listener();
-    else this.#endListeners = [...(this.#endListeners ?? []), listener];
+    else this.#endListeners = this.#endListeners?.concat(listener) ?? [listener];
   }
 
   /** Ends the holder's belief for good. Only the first reason counts. The lease may stay in the table. */

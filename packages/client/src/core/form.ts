@@ -29,8 +29,8 @@ export interface Takeover {
   readonly from: LeaseRecord;
 }
 
-/** What an item promises a caller. */
-export interface Prospect {
+/** When a lease can be acquired, as its item shows it to one caller. */
+export interface Availability {
   /** The lease that keeps the caller out; undefined if none does. */
   readonly blocker: LeaseRecord | undefined;
   /** Milliseconds until an attempt can succeed if nothing changes; 0 for now. */
@@ -118,13 +118,14 @@ export interface LeaseForm extends HeldForm {
   /** How a refusal names the held lease. @default - the lock of that key */
   describe?(blocker: LeaseRecord | undefined): string;
   /**
-   * What an item promises a caller. Call it once for each answer, for the detector counts from the first observation.
+   * When the lease can be acquired, as the item shows it to a caller. Call it once for each answer: the detector counts
+   * from the first observation.
    */
   judge(
     item: Item | undefined,
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
-  ): Prospect;
+  ): Availability;
   /**
    * Whether leases of these shapes could be taken now beside the unexpired leases of the item.
    * @default - a lease excludes every other

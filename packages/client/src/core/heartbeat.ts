@@ -56,36 +56,49 @@ export function retryBeatMs(lease: Beating, fraction: number): number {
 }
 
 /** Renews each lease by itself: a timer for each, and 1 request each time. `together()` shares both. */
-export function keepEach({ clock, gate, randomness }: KeeperParts): Keeper {
-  return {
-    keep(lease) {
-      let cancel: () => void = () => undefined;
-      let isStopped = false;
-      const stop = (): void => {
-        isStopped = true;
-        cancel();
-      };
-      const arm = (delayMs: number): void => {
-        // In whole milliseconds: a clock cannot resolve a time that is nearer than its own steps.
-        if (!isStopped) cancel = clock.schedule(beat, Math.ceil(delayMs), { background: true });
-      };
-      /** Rejects with every error that is no failure of the service. */
-      const renew = async (): Promise<void> => {
-        const deadline = clock.monotonic() + lease.remainingMs();
-        // Reading the time that is left can end the lease.
-        if (isStopped) return;
-        try {
-          await gate.renew(deadline, undefined, () => lease.renew());
-          arm(nextBeatMs(lease, randomness.fraction()));
-        } catch (error) {
-          if (!isOperational(error)) throw error;
-          arm(retryBeatMs(lease, randomness.fraction()));
-        }
-      };
-      const beat = (): void => void renew().catch((error: unknown) => lease.fail(error));
-      lease.onEnd(stop);
-      arm(firstBeatMs(lease, randomness.fraction()));
-      return stop;
-    },
+export function keepEach(parts: KeeperParts): Keeper {
+  return { keep: (lease) => new Heart(parts, lease).stop };
+}
+
+/** The heartbeat of one lease. */
+class Heart {
+  readonly #parts: KeeperParts;
+  readonly #lease: Beating;
+  /** Undefined once it is stopped. */
+  #cancel: (() => void) | undefined = () => undefined;
+
+  constructor(parts: KeeperParts, lease: Beating) {
+    this.#parts = parts;
+    this.#lease = lease;
+    lease.onEnd(this.stop);
+    this.#arm(firstBeatMs(lease, parts.randomness.fraction()));
+  }
+
+  readonly stop = (): void => {
+    this.#cancel?.();
+    this.#cancel = undefined;
   };
+
+  #arm(delayMs: number): void {
+    if (this.#cancel === undefined) return;
+    const beat = (): void => void this.#renew().catch((error: unknown) => this.#lease.fail(error));
+    // In whole milliseconds: a clock cannot resolve a time that is nearer than its own steps.
+    this.#cancel = this.#parts.clock.schedule(beat, Math.ceil(delayMs), { background: true });
+  }
+
+  /** Rejects with every error that is no failure of the service. */
+  async #renew(): Promise<void> {
+    const { clock, gate, randomness } = this.#parts;
+    const lease = this.#lease;
+    const deadline = clock.monotonic() + lease.remainingMs();
+    // Reading the time that is left can end the lease.
+    if (this.#cancel === undefined) return;
+    try {
+      await gate.renew(deadline, undefined, () => lease.renew());
+      this.#arm(nextBeatMs(lease, randomness.fraction()));
+    } catch (error) {
+      if (!isOperational(error)) throw error;
+      this.#arm(retryBeatMs(lease, randomness.fraction()));
+    }
+  }
 }

@@ -16,11 +16,11 @@ import type { CallOptions, Item, UpdateResult } from "../base/store.ts";
 import { TimedCall } from "../base/timed-call.ts";
 import type { Write } from "../statements/statement.ts";
 import type { Core } from "./core.ts";
+import { request } from "./core.ts";
 import { type Belief, LeaseDeadline } from "./deadline.ts";
 import { type Ended, type HeldForm, leaseOf } from "./form.ts";
 import type { Beating } from "./heartbeat.ts";
 import type { Held } from "./lifecycle.ts";
-import { request } from "./requests.ts";
 import type { Shareable, SharedTimes } from "./sharing.ts";
 
 /** What identifies a lease, and what its renewals ask for. */

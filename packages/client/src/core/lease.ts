@@ -49,7 +49,7 @@ export class Lease implements AsyncDisposable {
   constructor(lease: HeldLease, slot: string | undefined) {
     this.#lease = lease;
     this.#slot = slot;
-    lease.handles = [...lease.handles, this];
+    lease.handles = lease.handles.concat(this);
   }
 
   /** The lock's name. */

@@ -13,7 +13,7 @@ import {
 } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
-import type { Ending, LeaseForm, Prospect, Renewal } from "./form.ts";
+import type { Availability, Ending, LeaseForm, Renewal } from "./form.ts";
 
 /** A lease that has an item to itself: the lock's own form, and that of runs. */
 export class LockForm implements LeaseForm {
@@ -61,7 +61,7 @@ export class LockForm implements LeaseForm {
     item: Item | undefined,
     { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
-  ): Prospect {
+  ): Availability {
     const [record] = this.leasesIn(item);
     if (record === undefined) return { blocker: undefined, claimableInMs: 0, takeovers: [] };
     const expiry = detector.judge(record);

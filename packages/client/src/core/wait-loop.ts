@@ -8,7 +8,7 @@ import type { Item } from "../base/store.ts";
 import { callBudgetMs, shortestBudgetMs } from "../base/timed-call.ts";
 import type { Attempt, Granted, LeaseTerms, Refused } from "./attempt.ts";
 import type { Core } from "./core.ts";
-import { type LeaseForm, type Prospect, refusalOf } from "./form.ts";
+import { type Availability, type LeaseForm, refusalOf } from "./form.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import type { Order, WaitTerms } from "./order.ts";
 import { type SharedLooks, sharedLooks } from "./shared-looks.ts";
@@ -179,11 +179,11 @@ export abstract class WaitLoop<
 }
 
 /** What an item promised when it was read. */
-interface BlockedLease extends Blocked, Prospect {}
+interface BlockedLease extends Blocked, Availability {}
 
 /** The attempt: to acquire, or only to see whether there would be room. */
 interface Tried<Won> extends Pick<Attempt, "token" | "judge"> {
-  try(callBudget: Parameters<Attempt["try"]>[0], known?: Prospect): Promise<Won | Refused>;
+  try(callBudget: Parameters<Attempt["try"]>[0], known?: Availability): Promise<Won | Refused>;
 }
 
 type Call = WaitTerms & Pick<LeaseTerms, "key" | "sortKey" | "owner" | "reentrant">;
@@ -273,8 +273,8 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     }
   }
 
-  protected blockedBy({ prospect }: Refused): BlockedLease {
-    return this.#asOfNow(prospect);
+  protected blockedBy({ availability }: Refused): BlockedLease {
+    return this.#asOfNow(availability);
   }
 
   protected async look(attempt: Tried<Won>, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
@@ -349,10 +349,10 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   }
 
   #judged(attempt: Tried<Won>, item: Item | undefined): BlockedLease {
-    const prospect = attempt.judge(item);
+    const availability = attempt.judge(item);
     // The next try recognises an own write that landed late, and takes over no lease.
-    const isOwn = prospect.blocker?.token === attempt.token;
-    return this.#asOfNow(isOwn ? { ...prospect, claimableInMs: 0, takeovers: [] } : prospect);
+    const isOwn = availability.blocker?.token === attempt.token;
+    return this.#asOfNow(isOwn ? { ...availability, claimableInMs: 0, takeovers: [] } : availability);
   }
 
   protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
@@ -360,11 +360,11 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     return refusalOf(this.form, this.#call, blocker, retryAfterMs);
   }
 
-  #asOfNow(prospect: Prospect): BlockedLease {
-    const { blocker, claimableInMs } = prospect;
+  #asOfNow(availability: Availability): BlockedLease {
+    const { blocker, claimableInMs } = availability;
     if (blocker !== undefined) this.holds.see(blocker);
     const claimableAt = this.core.clock.monotonic() + claimableInMs;
-    return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
+    return { ...availability, blockers: blocker === undefined ? [] : [blocker], claimableAt };
   }
 }
 

@@ -96,16 +96,15 @@ export { pagesOf } from "../base/store.ts";
 export { acquireChannel, acquireLease, announceGrant } from "../core/acquire.ts";
 export { Attempt, type Granted, type Refused } from "../core/attempt.ts";
 export { LeaseClient } from "../core/client.ts";
-export { type Core, coreOf, unreadableIn } from "../core/core.ts";
+export { type Core, coreOf, query, request, scan, transact, unreadableIn } from "../core/core.ts";
 export type { Belief } from "../core/deadline.ts";
 export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
-export type { Ended, Ending, Prospect, Renewal } from "../core/form.ts";
+export type { Availability, Ended, Ending, Renewal } from "../core/form.ts";
 export { HeldLease, type HeldLeaseTerms } from "../core/held-lease.ts";
 export { Lease } from "../core/lease.ts";
 export { CloseIncompleteError, pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
 export { LockForm } from "../core/lock-form.ts";
 export type { AcquireCall } from "../core/order.ts";
-export { query, request, scan, transact } from "../core/requests.ts";
 export {
   fencePrefix,
   isPauseAlone,

@@ -1,12 +1,12 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import {
+  type Availability,
   type Cancellation,
   cancel,
   type Ending,
   type Grant,
   LockForm,
   optionalWholeIn,
-  type Prospect,
   type Renewal,
   release,
   type Write,
@@ -88,12 +88,12 @@ export class RunForm extends LockForm {
   }
 
   /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */
-  override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
-    const prospect = super.judge(...asked);
+  override judge(...asked: Parameters<LockForm["judge"]>): Availability {
+    const availability = super.judge(...asked);
     const [item] = asked;
     const attempts = (item && optionalWholeIn(item, runAttributeNames.attempt)) ?? 0;
     const { maxAttempts } = this.#rules;
-    if (prospect.claimableInMs > 0 || attempts < maxAttempts) return prospect;
+    if (availability.claimableInMs > 0 || attempts < maxAttempts) return availability;
     const remark = item?.[runAttributeNames.remark];
     throw new RunsExhaustedError(this.key, this.#slot, {
       attempts,

@@ -60,7 +60,7 @@ export class ClaimAttempt {
   async #claim(): Promise<Granted | Refused> {
     const outcome = await this.#try();
     const { item } = outcome;
-    if (outcome.granted || outcome.prospect.blocker !== undefined || item === undefined) return outcome;
+    if (outcome.granted || outcome.availability.blocker !== undefined || item === undefined) return outcome;
     if (taskFenceOf(item) === taskFenceOf(this.#form.seen) || isExhausted(item)) return outcome;
     this.#form.seen = item;
     return await this.#try();
@@ -82,8 +82,8 @@ export class ClaimAttempt {
     return new Task(context, claim, form, item);
   }
 
-  async #refused({ item, prospect }: Refused): Promise<NotClaimed> {
-    const { blocker, claimableInMs } = prospect;
+  async #refused({ item, availability }: Refused): Promise<NotClaimed> {
+    const { blocker, claimableInMs } = availability;
     if (item === undefined) return takenByAnother;
     if (claimableInMs > 0) return { isParked: false, claimableInMs };
     if (isExhausted(item)) return await this.#park(item, blocker);

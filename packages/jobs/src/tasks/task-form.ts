@@ -1,10 +1,10 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import {
+  type Availability,
   type Cancellation,
   type Ended,
   type Grant,
   LockForm,
-  type Prospect,
   type Write,
 } from "@leasehold/client/internal";
 import { isExhausted } from "./ended.ts";
@@ -46,9 +46,9 @@ export class TaskForm extends LockForm {
   }
 
   /** A task without attempts left is parked, and not taken over. */
-  override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
-    const prospect = super.judge(...asked);
+  override judge(...asked: Parameters<LockForm["judge"]>): Availability {
+    const availability = super.judge(...asked);
     const [item] = asked;
-    return item !== undefined && isExhausted(item) ? { ...prospect, takeovers: [] } : prospect;
+    return item !== undefined && isExhausted(item) ? { ...availability, takeovers: [] } : availability;
   }
 }

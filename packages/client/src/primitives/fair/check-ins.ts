@@ -9,7 +9,7 @@ import { announceGrant, contentionOf } from "../../core/acquire.ts";
 import { Attempt } from "../../core/attempt.ts";
 import type { Core } from "../../core/core.ts";
 import type { Belief } from "../../core/deadline.ts";
-import type { Ending, Prospect } from "../../core/form.ts";
+import type { Availability, Ending } from "../../core/form.ts";
 import { HeldLease } from "../../core/held-lease.ts";
 import { LockForm } from "../../core/lock-form.ts";
 import type { Part, Write } from "../../statements/statement.ts";
@@ -39,7 +39,7 @@ export class CheckInCaller extends QueueCaller {
   /** How long the owner's ticket or lease lasts without another check-in. */
   readonly #leaseMs: number;
   /** Both are from the last answer; each call begins with a look. */
-  #prospect!: Prospect;
+  #availability!: Availability;
   #holder: LeaseRecord | undefined;
 
   constructor(core: Core, queue: Queue, owner: string, leaseMs: number) {
@@ -57,7 +57,7 @@ export class CheckInCaller extends QueueCaller {
   async checkIn(maxWaiters: number, join: boolean): Promise<CheckInOutcome> {
     await this.#look();
     let mayTry = true;
-    const isNext = (): boolean => mayTry && this.#prospect.claimableInMs <= 0;
+    const isNext = (): boolean => mayTry && this.#availability.claimableInMs <= 0;
     for (let step = 0; step < mostSteps; step += 1) {
       const mine = this.#mine;
       if (mine !== undefined) {
@@ -95,7 +95,7 @@ export class CheckInCaller extends QueueCaller {
   }
 
   protected learn(item: Item | undefined): void {
-    this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);
+    this.#availability = this.judge(item, { owner: this.#owner, resumes: false }, this.core.detector);
     [this.#holder] = this.form.leasesIn(item);
   }
 
@@ -140,7 +140,7 @@ export class CheckInCaller extends QueueCaller {
     const terms = { key, sortKey, owner: this.#owner, leaseDurationMs: this.#leaseMs, ...asked };
     const since = this.own?.since;
     const attempt = new Attempt(this.core, this.form, terms);
-    const outcome = await attempt.try({ withinMs: callBudgetMs }, this.#prospect);
+    const outcome = await attempt.try({ withinMs: callBudgetMs }, this.#availability);
     this.learn(outcome.item);
     if (!outcome.granted) return undefined;
     const { record, belief } = outcome;

@@ -4,7 +4,7 @@ import type { Item } from "../../base/store.ts";
 import type { CallBudget } from "../../base/timed-call.ts";
 import type { Core } from "../../core/core.ts";
 import type { ExpiryDetector } from "../../core/expiry-detector.ts";
-import type { Ending, LeaseForm, Prospect } from "../../core/form.ts";
+import type { Availability, Ending, LeaseForm } from "../../core/form.ts";
 import { estimateAfter } from "../../core/hold-estimate.ts";
 import type { Grant } from "../../statements/lock.ts";
 import type { Write } from "../../statements/statement.ts";
@@ -143,31 +143,31 @@ export abstract class QueueCaller {
     return write.and(holdsNoted, { ":holds": note });
   }
 
-  /** What an item promises the caller in its turn. */
+  /** When the caller can acquire the lease in its turn, as the item shows it. */
   judge(
     item: Item | undefined,
     asking: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
-  ): Prospect {
+  ): Availability {
     const { queue } = this;
     const snapshot = queue.see(item);
     this.#snapshot = snapshot;
-    const prospect = this.#inner.judge(item, asking, detector);
+    const availability = this.#inner.judge(item, asking, detector);
     // An owner that takes over its own lease does not wait for its turn: nobody else could have that lease.
-    if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
+    if (availability.takeovers.some(({ from }) => this.#isReturn(from, asking))) return availability;
 
     const first = snapshot.tickets.slice(0, 1);
-    const isFree = this.#mayJoin(prospect, item, first, first.length === 0);
-    const expired = prospect.takeovers.map(({ from }) => from);
+    const isFree = this.#mayJoin(availability, item, first, first.length === 0);
+    const expired = availability.takeovers.map(({ from }) => from);
     const areComparable = expired.length > 0 && !expired.some(({ ownClock }) => ownClock);
     const lastExpiry = Math.max(...expired.map(({ expiresAt }) => expiresAt));
     queue.seeFree(isFree, item, areComparable ? lastExpiry + this.core.times.clockSkewMs : undefined);
 
     const living = queue.living(this.ahead);
-    const mayJoin = this.#mayJoin(prospect, item, living, true);
+    const mayJoin = this.#mayJoin(availability, item, living, true);
     this.#isTurn = mayJoin || living.length === 0;
-    if (mayJoin) return prospect;
-    const { blocker, claimableInMs } = prospect;
+    if (mayJoin) return availability;
+    const { blocker, claimableInMs } = availability;
     const passableIn = queue.passableIn(this.ahead);
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
   }
@@ -194,7 +194,7 @@ export abstract class QueueCaller {
 
   /** Whether the given waiters could have leases at the same time; including the caller if `withCaller`. */
   #mayJoin(
-    { claimableInMs }: Prospect,
+    { claimableInMs }: Availability,
     item: Item | undefined,
     tickets: readonly QueueTicket[],
     withCaller: boolean,

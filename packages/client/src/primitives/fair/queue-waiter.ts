@@ -10,7 +10,7 @@ import { type CallBudget, callBudgetMs } from "../../base/timed-call.ts";
 import { type Attempt, type Granted, inBackground } from "../../core/attempt.ts";
 import type { Core } from "../../core/core.ts";
 import { unreadableIn } from "../../core/core.ts";
-import { type LeaseForm, type Prospect, refusalOf } from "../../core/form.ts";
+import { type Availability, type LeaseForm, refusalOf } from "../../core/form.ts";
 import type { AcquireCall, OrderedWait } from "../../core/order.ts";
 import { WaitBudget } from "../../core/wait-loop.ts";
 import { isOlder, type LocalWaiter, queues } from "./queue.ts";
@@ -167,17 +167,17 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   /** What the last answer promises now; undefined before the first answer, and after a release has made it obsolete. */
-  #prospect(): Prospect | undefined {
-    const prospect = this.#seen && this.#attempt.judge(this.#seen.item);
-    return this.#isReleased ? undefined : prospect;
+  #availability(): Availability | undefined {
+    const availability = this.#seen && this.#attempt.judge(this.#seen.item);
+    return this.#isReleased ? undefined : availability;
   }
 
   #isTurn(): boolean {
-    const prospect = this.#prospect();
+    const availability = this.#availability();
     if (this.#now() < this.#notBefore) return false;
     // Without an answer, a try tells most. And an own write may have landed without an answer.
-    const isOwn = prospect?.blocker?.token === this.#attempt.token;
-    return prospect === undefined || prospect.claimableInMs <= 0 || isOwn;
+    const isOwn = availability?.blocker?.token === this.#attempt.token;
+    return availability === undefined || availability.claimableInMs <= 0 || isOwn;
   }
 
   /** Tries while it is this caller's turn: at once if nobody waits, otherwise as the first living waiter. */
@@ -189,15 +189,15 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
 
   async #tryOnce(): Promise<Granted | undefined> {
     const { waitMs, signal } = this.#call;
-    const prospect = this.#prospect();
+    const availability = this.#availability();
     const isFirst = this.#seen === undefined;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
-    const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
+    const outcome = await this.#attempt.try({ withinMs, signal }, availability);
     // Another caller's unreadable seat does not harm a granted lease. A refusal has been read before.
     unlessUnreadable(() => this.learn(outcome.item), unreadableIn(this.core));
     if (outcome.granted) return outcome;
     this.#failure = undefined;
-    const { blocker } = outcome.prospect;
+    const { blocker } = outcome.availability;
     if (blocker !== undefined) this.#onContended(blocker);
     if (!isFirst) this.#notBefore = this.#now() + this.#headPollMs();
     return undefined;
@@ -270,7 +270,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
         : freeLookMs;
     }
     // The time when no other caller can have the lease, however long this waiter's own sleep would be.
-    const turnInMs = Math.max(this.#prospect()?.claimableInMs ?? 0, this.#notBefore - this.#now());
+    const turnInMs = Math.max(this.#availability()?.claimableInMs ?? 0, this.#notBefore - this.#now());
     return Math.min(pollMs, longestMs, turnInMs);
   }
 
@@ -329,7 +329,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   #unavailable(): LeaseUnavailableError {
-    const { blocker, claimableInMs = 0 } = this.#prospect() ?? {};
+    const { blocker, claimableInMs = 0 } = this.#availability() ?? {};
     const waiting = this.estimate.position - 1;
     return refusalOf(this.form, this.#call, blocker, Math.ceil(claimableInMs), waiting);
   }

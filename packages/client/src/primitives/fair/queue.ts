@@ -3,7 +3,7 @@ import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import type { CallBudget } from "../../base/timed-call.ts";
 import type { Core } from "../../core/core.ts";
-import { LeaseMemory } from "../../core/lease-memory.ts";
+import { LeaseMemory } from "../../core/core.ts";
 import {
   holdNoteIn,
   type QueueSnapshot,

@@ -4,7 +4,7 @@ import { isOpenTo } from "../../base/record.ts";
 import { attributeNames, timeToLive } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import type { Expiry, ExpiryDetector } from "../../core/expiry-detector.ts";
-import type { Ending, HeldForm, LeaseForm, Prospect, Renewal, Takeover } from "../../core/form.ts";
+import type { Availability, Ending, HeldForm, LeaseForm, Renewal, Takeover } from "../../core/form.ts";
 import type { Cancellation, Grant } from "../../statements/lock.ts";
 import type { Write } from "../../statements/statement.ts";
 import {
@@ -202,7 +202,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     item: Item | undefined,
     { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
-  ): Prospect {
+  ): Availability {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
     const expiryOf = (seat: SeatRecord): Expiry => expiries.get(seat) as Expiry;

@@ -141,9 +141,9 @@ export class SeatItem {
       judge: (item: Item | undefined) => form.judge(item, nobody, detector),
       try: async ({ withinMs = callBudgetMs, signal }: CallBudget) => {
         const item = await this.#read({ withinMs: Math.min(withinMs, callBudgetMs), signal });
-        const prospect = form.judge(item, nobody, detector);
-        if (prospect.claimableInMs <= 0) return { granted: true } as const;
-        return { granted: false, prospect, item } as const;
+        const availability = form.judge(item, nobody, detector);
+        if (availability.claimableInMs <= 0) return { granted: true } as const;
+        return { granted: false, availability, item } as const;
       },
     };
     await untilAborted(this.key, call.signal, () =>

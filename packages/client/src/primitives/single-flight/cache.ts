@@ -5,8 +5,7 @@ import { readRecord } from "../../base/record.ts";
 import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import type { LeaseClient } from "../../core/client.ts";
-import { type Core, coreOf } from "../../core/core.ts";
-import { query } from "../../core/requests.ts";
+import { type Core, coreOf, query } from "../../core/core.ts";
 import {
   type CacheEntry,
   cacheSortKey,

@@ -1,4 +1,0 @@
-import { tasksContract } from "../../test/contract/tasks-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-tasksContract(deployedPlace().place);

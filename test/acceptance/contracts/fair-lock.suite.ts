@@ -1,0 +1,4 @@
+import { fairLockContract } from "../../contract/fair-lock-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+fairLockContract(deployedPlace().place);

@@ -1,0 +1,4 @@
+import { groupContract } from "../../contract/group-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+groupContract(deployedPlace().place);

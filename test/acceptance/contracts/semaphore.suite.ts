@@ -1,0 +1,4 @@
+import { semaphoreContract } from "../../contract/semaphore-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+semaphoreContract(deployedPlace().place);

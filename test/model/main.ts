@@ -1,0 +1,51 @@
+import { parseArgs, styleText } from "node:util";
+import { cases, conditions, type Mistake, mistakes, spare } from "./cases.ts";
+import { walk } from "./walk.ts";
+
+const usage = `npm run evidence -- model [--mistakes]
+
+  Walks through every state of the model's cases, and does every write with the real expressions too.
+  --mistakes   plants each mistake in turn, and drops each condition; one of the cases must show it`;
+
+const { values } = parseArgs({
+  options: { mistakes: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+});
+
+/** Tells whether nothing is wrong in any case. */
+function walkAll(): boolean {
+  for (const [name, setting] of Object.entries(cases)) {
+    const since = performance.now();
+    const { states, steps, depth, writes, wrong } = walk(setting);
+    const seconds = ((performance.now() - since) / 1_000).toFixed(1);
+    const counts = [states, steps, writes].map((count) => count.toLocaleString("en"));
+    console.log(`${name}: ${counts[0]} states, ${counts[1]} steps, depth ${depth}, ${seconds} s`);
+    console.log(`  ${counts[2]} different writes did the same with the real expressions`);
+    if (wrong === undefined) continue;
+    console.log(styleText("red", [...wrong.way, wrong.what].join("\n"), { stream: process.stdout }));
+    return false;
+  }
+  return true;
+}
+
+/** Tells whether each mistake is shown by a case, and that what follows from other conditions is not missed. */
+function plantAll(): boolean {
+  const missed = [...conditions, ...mistakes].filter((mistake) => !isShown(mistake, "red"));
+  const needed = spare.filter((condition) => isShown(condition, "dim"));
+  return missed.length + needed.length === 0;
+}
+
+function isShown(mistake: Mistake, otherwise: "red" | "dim"): boolean {
+  for (const [name, setting] of Object.entries(cases)) {
+    const { states, wrong } = walk(setting, mistake);
+    if (wrong === undefined) continue;
+    const after = `${wrong.way.length} steps, ${states.toLocaleString("en")} states`;
+    console.log(`without "${mistake.what}": ${wrong.what} (${name}, ${after})`);
+    return true;
+  }
+  const text = `without "${mistake.what}": nothing goes wrong`;
+  console.log(styleText(otherwise, text, { stream: process.stdout }));
+  return false;
+}
+
+if (values.help) console.log(usage);
+else process.exitCode = (values.mistakes ? plantAll() : walkAll()) ? 0 : 1;

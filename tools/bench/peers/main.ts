@@ -1,0 +1,136 @@
+/** Measures the contenders side by side in one run, prints the tables, and keeps the results where that is asked. */
+import { availableParallelism, cpus, loadavg } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine } from "@leasehold/engine";
+import { heading, note, table } from "../report.ts";
+import { measuredCommit } from "../stamp.ts";
+import { type Contestant, measureInTurns } from "../turns.ts";
+import { measureBundles } from "./bundles.ts";
+import type { Contender } from "./contender.ts";
+import { contenders, handingOver, takingOver } from "./contenders/index.ts";
+import { javaClient, missingForJava } from "./contenders/java-client.ts";
+import { handOverLeaseMs, holdMs, measureHandOvers } from "./hand-overs.ts";
+import { measureHolding } from "./holding.ts";
+import { measureKeys } from "./keys.ts";
+import { writePage } from "./page.ts";
+import { Cycles, createTables, placeAt, type Tables } from "./place.ts";
+import { keepResults, type PeerResults } from "./results.ts";
+import { tablesOf } from "./tables.ts";
+import { measureTakeOvers, takeOverLeaseMs } from "./take-overs.ts";
+import { countWire } from "./wire.ts";
+
+/** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */
+const plans = {
+  whole: {
+    turns: { warmUpCycles: 300, rounds: 24, cyclesPerRound: 80 },
+    deaths: 5,
+    handOvers: { waiters: [1, 5, 20, 50], measureMs: 25_000 },
+    keys: [
+      { keys: 1, cycles: 400 },
+      { keys: 100, cycles: 1_000 },
+      { keys: 10_000, cycles: 10_000 },
+    ],
+    holding: { locks: [1, 100, 1_000, 10_000], heartbeatMs: 60_000 },
+    starts: 24,
+  },
+  quick: {
+    turns: { warmUpCycles: 50, rounds: 8, cyclesPerRound: 25 },
+    deaths: 2,
+    handOvers: { waiters: [1, 5], measureMs: 8_000 },
+    keys: [
+      { keys: 1, cycles: 40 },
+      { keys: 100, cycles: 200 },
+    ],
+    holding: { locks: [1, 100], heartbeatMs: 6_000 },
+    starts: 5,
+  },
+} as const;
+
+/** Compares, and with `write` keeps the results, the page and the charts. */
+export async function benchPeers(
+  engine: Engine,
+  { quick, write }: { readonly quick: boolean; readonly write: boolean },
+): Promise<void> {
+  const startedAt = performance.now();
+  const plan = quick ? plans.quick : plans.whole;
+  const load = loadavg()[0] ?? Number.NaN;
+  const progress = (what: string): void =>
+    note(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s  ${what}`);
+  note(`${engine.version}, Node ${process.version}, load ${load.toFixed(2)}`);
+
+  const missing = await missingForJava();
+  const running = (listed: readonly Contender[]): readonly Contender[] =>
+    listed.filter((contender) => contender !== javaClient || missing === undefined);
+  const tables = await createTables(engine);
+  progress("requests and capacity");
+  const wire = await countWire(running(contenders), engine, tables);
+  progress("bundles and starts");
+  const bundles = await measureBundles(plan.starts);
+  progress("cycles");
+  const cycles = await measureCycles(running(contenders), engine, tables, plan.turns);
+  progress("keys");
+  const keys = await measureKeys(running(contenders), engine, tables, plan.keys);
+  progress("takeovers");
+  const takeOvers = await measureTakeOvers(running(takingOver), engine, tables, plan.deaths);
+  progress("hand-overs");
+  const handOvers = await measureHandOvers(running(handingOver), engine, tables, plan.handOvers);
+  await sleep(1_000);
+  progress("many locks in one process");
+  const holding = await measureHolding(running(contenders), engine, tables, plan.holding);
+  progress("done");
+
+  const results: PeerResults = {
+    conditions: {
+      commit: await measuredCommit("tools/bench"),
+      date: new Date().toISOString().slice(0, 10),
+      engine: engine.version,
+      node: process.version,
+      processor: cpus()[0]?.model ?? "unknown",
+      cores: availableParallelism(),
+      load,
+      isQuick: quick,
+      minutes: (performance.now() - startedAt) / 60_000,
+      takeOverLeaseMs,
+      handOverLeaseMs,
+      holdMs,
+      heartbeatMs: plan.holding.heartbeatMs,
+      notMeasured: missing === undefined ? {} : { [javaClient.id]: missing },
+    },
+    wire,
+    cycles,
+    takeOvers,
+    handOvers,
+    keys,
+    holding,
+    bundles,
+  };
+  for (const { title, head, rows } of tablesOf(results)) {
+    heading(title);
+    table(head, rows);
+  }
+  if (!write) return;
+  await keepResults(results);
+  await writePage();
+}
+
+async function measureCycles(
+  contenders: readonly Contender[],
+  engine: Engine,
+  tables: Tables,
+  turns: (typeof plans)[keyof typeof plans]["turns"],
+): Promise<PeerResults["cycles"]> {
+  const places = contenders.map(() => placeAt(engine, tables));
+  const contestants = contenders.map((contender, index): Contestant => {
+    const cycles = new Cycles(contender, places[index] ?? placeAt(engine, tables), {
+      leaseDurationMs: 30_000,
+    });
+    return {
+      name: contender.name,
+      cycle: () => cycles.run(`cycle-${contender.id}`),
+      cpuUs: () => cycles.cpuUs(),
+    };
+  });
+  const measured = await measureInTurns(contestants, turns);
+  for (const { dynamodb } of places) dynamodb.destroy();
+  return measured.map((times, index) => ({ id: contenders[index]?.id ?? "", ...times }));
+}

@@ -1,0 +1,54 @@
+/** Counts what one cycle sends, and asks the engine what that consumed: by a proxy between the two. */
+import { anyRequest, type Behaviour, startProxy, type Target } from "../../../test/support/proxy.ts";
+import { listedRequests } from "../metered.ts";
+import type { Contender } from "./contender.ts";
+import { Cycles, placeAt, type Tables } from "./place.ts";
+import type { WireCost } from "./results.ts";
+
+/** Cycles before the one that counts: the first one of a key may be another one than the rest. */
+const warmUpCycles = 2;
+
+/** Counts one cycle of each contender. */
+export async function countWire(
+  contenders: readonly Contender[],
+  engine: Target,
+  tables: Tables,
+): Promise<WireCost[]> {
+  const costs: WireCost[] = [];
+  for (const contender of contenders) {
+    const proxy = await startProxy(engine);
+    const place = placeAt(proxy, tables);
+    const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
+    for (let cycle = 0; cycle < warmUpCycles; cycle += 1) await cycles.run("wire");
+    proxy.reset();
+    const units = { read: 0, write: 0 };
+    const askForCapacity: Behaviour = async (exchange) => {
+      const { operation, body } = exchange.request;
+      const answer = await exchange.forward({ ...body, ReturnConsumedCapacity: "TOTAL" });
+      units[operation === "GetItem" ? "read" : "write"] += billedUnits(JSON.parse(answer.body));
+      exchange.reply(answer);
+    };
+    proxy.always(anyRequest, askForCapacity);
+    await cycles.run("wire");
+    costs.push({
+      id: contender.id,
+      requests: proxy.operations.length,
+      sent: listedRequests(proxy.operations),
+      readUnits: units.read,
+      writeUnits: units.write,
+    });
+    place.dynamodb.destroy();
+    await proxy.close();
+  }
+  return costs;
+}
+
+/**
+ * What DynamoDB bills for a write, or for a consistent read: what the engine says, and at least one unit. An engine on this machine
+ * may say less of an item that is not there, and DynamoDB does not.
+ */
+export function billedUnits(answer: {
+  readonly ConsumedCapacity?: { readonly CapacityUnits?: number };
+}): number {
+  return Math.max(1, answer.ConsumedCapacity?.CapacityUnits ?? 0);
+}

@@ -1,0 +1,114 @@
+/** How large a stack of locked jobs becomes: its template, its resources, its policies, and the files beside it. */
+import { LeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { type CloudFormationTemplate, referenceTo, resourcesOf } from "../../test/support/cloudformation.ts";
+import { table } from "./costs/markdown.ts";
+
+/** What CloudFormation and IAM take at most. */
+export const awsLimits = {
+  /** Of a template that lies in S3, in bytes. */
+  template: 1_048_576,
+  resources: 500,
+  /** Of all inline policies of a role together, in characters without white space. */
+  inlinePolicies: 10_240,
+} as const;
+
+/** The numbers of jobs in the table of docs/limits.md; of more, another stack is needed. */
+export const measuredJobs = [1, 10, 30, 36] as const;
+
+/** What a stack has in all. */
+export interface StackSize {
+  readonly resources: number;
+  readonly templateBytes: number;
+  /** Of the role with the most. */
+  readonly policyCharacters: number;
+  /** Files with the definitions of state machines. */
+  readonly definitions: number;
+}
+
+/** A stack with so many jobs of locked functions, each with its alarms; with the policies as the library writes them. */
+export function stackOfJobs(jobs: number, context: Record<string, unknown> = {}): Stack {
+  const stack = new Stack(new App({ context }), "Nightly");
+  const leases = new LeaseTable(stack, "Leases");
+  for (let number = 1; number <= jobs; number += 1) {
+    const report = new LambdaFunction(stack, `Report${number}`, {
+      runtime: Runtime.NODEJS_24_X,
+      handler: "index.handler",
+      code: Code.fromInline("exports.handler = async () => {};"),
+      timeout: Duration.minutes(5),
+    });
+    new SingletonJob(stack, `Report${number}Job`, {
+      table: leases,
+      schedule: ScheduleExpression.rate(Duration.hours(1)),
+      target: SingletonJobTarget.lockedLambda(report),
+    });
+  }
+  return stack;
+}
+
+/** Measures a stack as `cdk` writes its template, with indents. */
+export function sizeOf(stack: Stack): StackSize {
+  const template = Template.fromStack(stack).toJSON() as CloudFormationTemplate;
+  const files = resourcesOf(template, "AWS::StepFunctions::StateMachine").map(
+    ([, { Properties }]) => (Properties.DefinitionS3Location as { readonly Key: string }).Key,
+  );
+  return {
+    resources: Object.keys(template.Resources).length,
+    templateBytes: Buffer.byteLength(JSON.stringify(template, undefined, 1)),
+    policyCharacters: Math.max(...inlinePolicies(template).values()),
+    definitions: new Set(files).size,
+  };
+}
+
+/** The characters of the inline policies of each role, once the deployment has put values in. */
+export function inlinePolicies(template: CloudFormationTemplate): Map<string, number> {
+  const roles = new Map<string, number>();
+  for (const [, { Properties }] of resourcesOf(template, "AWS::IAM::Policy")) {
+    const characters = JSON.stringify(deployed(Properties.PolicyDocument)).length;
+    for (const role of Properties.Roles as readonly unknown[]) {
+      const id = String(referenceTo(role));
+      roles.set(id, (roles.get(id) ?? 0) + characters);
+    }
+  }
+  return roles;
+}
+
+/** Puts stand-ins in the place of what only a deployment knows; as long as it is at most, or a little longer. */
+function deployed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(deployed);
+  if (typeof value !== "object" || value === null) return value;
+  const { Ref, "Fn::Join": join, "Fn::GetAtt": attribute } = value as Record<string, unknown>;
+  if (Array.isArray(join)) return (join[1] as unknown[]).map((part) => String(deployed(part))).join("");
+  if (attribute !== undefined) return arn;
+  if (typeof Ref === "string") return pseudo[Ref] ?? arn;
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, deployed(field)]));
+}
+
+const pseudo: Readonly<Record<string, string>> = {
+  "AWS::Partition": "aws-us-gov",
+  "AWS::Region": "ap-southeast-2",
+  "AWS::AccountId": "123456789012",
+};
+const arn = `arn:aws-us-gov:states:ap-southeast-2:123456789012:stateMachine:${"x".repeat(64)}`;
+
+/** Writes the table of docs/limits.md. */
+export function stackSizeReport(): string {
+  const rows = measuredJobs.map((jobs) => {
+    const { resources, templateBytes, policyCharacters, definitions } = sizeOf(stackOfJobs(jobs));
+    const thousands = Math.ceil(templateBytes / 1_000) * 1_000;
+    return [jobs, resources, thousands, policyCharacters, definitions].map((figure) =>
+      figure.toLocaleString("en-US"),
+    );
+  });
+  const most = [awsLimits.resources, awsLimits.template, awsLimits.inlinePolicies].map((limit) =>
+    limit.toLocaleString("en-US"),
+  );
+  return table([
+    ["jobs", "resources", "template, bytes", "inline policies of a role, characters", "files of definitions"],
+    ...rows,
+    ["**AWS takes**", ...most, "–"],
+  ]);
+}

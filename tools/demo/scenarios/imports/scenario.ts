@@ -1,0 +1,156 @@
+import type { LocalApp, LocalAppEvent } from "@leasehold/local";
+import type { TransferKind } from "../../../../functions/import-orders/schema.ts";
+import type { Kind } from "../../marks.ts";
+import type { Outcome, Scenario, Stage } from "../../scenario.ts";
+import { auditTransfers, lateTransfers, summarizeTransfers } from "./audit.ts";
+import { chunks, done, seed } from "./chunks.ts";
+import type { TransferEvidence, TransferRecord } from "./evidence.ts";
+
+/** The export's own clock wakes it after 4 s at the soonest by then; the release has to be quicker. */
+const promptlyMs = 3_000;
+
+const workflowId = "Imports/Workflow/StateMachine";
+
+/**
+ * An import that outlives many leases by its heartbeat, and an export that waits for it.
+ *
+ * Both are the app's workflow; a keeper renews the lease of the one that runs, and the release wakes the other.
+ */
+export class Imports implements Scenario {
+  readonly system = "imports";
+  readonly about =
+    "a workflow that outlives its leases, since a keeper renews them; another parks until it is over";
+  readonly #stage: Stage;
+  readonly #arns = new Map<string, TransferKind>();
+  #overslept: number[] = [];
+  #hasWaited = false;
+  #chunksDone = 0;
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  hear(event: LocalAppEvent): void {
+    if (event.type !== "execution") return;
+    const { execution } = event;
+    const kind = this.#arns.get(execution.executionArn);
+    if (kind === undefined) return;
+    const say = (text: string, mark: Kind = "workflow"): void =>
+      this.#stage.screen.event(this.system, mark, undefined, `${kind}: ${text}`);
+    if (
+      execution.type === "failed" &&
+      execution.stateName === "Leasehold_Park" &&
+      execution.error === "States.Timeout"
+    )
+      this.#overslept.push(Date.now());
+    if (execution.type === "entered") {
+      if (execution.stateName === "Leasehold_Park") this.#tellWait(say);
+      if (execution.stateName === "Leasehold_StartKeeper") this.#tellStart(kind, say);
+      if (execution.stateName === "Pause") this.#tellProgress(kind, say);
+    }
+    if (execution.type !== "finished") return;
+    say(execution.status.toLowerCase());
+    if (kind === "export") this.#progress(chunks + 1, "both are over");
+  }
+
+  prepare(): Promise<void> {
+    const { app, documents } = this.#stage;
+    return seed(documents, app.tableName("Imports/Orders"));
+  }
+
+  /** Starts the import; the export finds the lock held. */
+  async play(): Promise<Outcome> {
+    const { app, tempo } = this.#stage;
+    const importing = this.#start("import");
+    await tempo.until("the import to have the lock", () =>
+      app.history(importing).entered.find(({ stateName }) => stateName === "Leasehold_Work"),
+    );
+    const exporting = this.#start("export");
+    await Promise.all([app.finished(importing), app.finished(exporting)]);
+    const evidence = await this.#collect(importing, exporting);
+    const inShort = summarizeTransfers(evidence);
+    return { checks: auditTransfers(evidence), inShort, late: lateTransfers(evidence) };
+  }
+
+  #start(kind: TransferKind): string {
+    const { executionArn } = this.#stage.app.startExecution(workflowId, { kind });
+    this.#arns.set(executionArn, kind);
+    return executionArn;
+  }
+
+  #tellProgress(kind: TransferKind, say: (text: string) => void): void {
+    if (kind !== "import") return;
+    this.#chunksDone += 1;
+    this.#progress(this.#chunksDone, `chunk ${this.#chunksDone} of ${chunks} is imported; the export waits`);
+    if (this.#chunksDone % 3 === 0) say(`${this.#chunksDone} of ${chunks} chunks done`);
+  }
+
+  #tellStart(kind: TransferKind, say: (text: string, mark: Kind) => void): void {
+    if (kind === "import") this.#progress(0, "the import has the lock");
+    else this.#progress(chunks, "the export has the lock");
+    const text = "has the lock; a keeper renews its lease from now on";
+    say(text, kind === "import" ? "workflow" : "goesOn");
+  }
+
+  /** It may have to look again: that is news only once. */
+  #tellWait(say: (text: string, mark?: Kind) => void): void {
+    say("the lock is held: parks until it is let go, at no cost", this.#hasWaited ? "workflow" : "waits");
+    this.#hasWaited = true;
+  }
+
+  #progress(done: number, text: string): void {
+    this.#stage.screen.progress(this.system, done, chunks + 1, text);
+  }
+
+  async #collect(importing: string, exporting: string): Promise<TransferEvidence> {
+    const { app, documents, tempo } = this.#stage;
+    const table = app.tableName("Imports/Orders");
+    const { keeper, leaseDurationMs } = keeperOf(app, importing);
+    // A keeper notices within a beat that there is nothing left to keep.
+    await app.finished(keeper);
+    const beaten = app.history(keeper).entered;
+    return {
+      chunks,
+      leaseDurationMs,
+      promptlyMs: tempo.ms(promptlyMs),
+      import: { ...recordOf(app, importing), overslept: [] },
+      export: { ...recordOf(app, exporting), overslept: this.#overslept },
+      imported: await done(documents, table, "import"),
+      exported: await done(documents, table, "export"),
+      beats: beaten.filter(({ stateName }) => stateName.startsWith("Renew")).map(({ at }) => Date.parse(at)),
+      // It has started when it tells the workflow to go on.
+      beatTransitions: beaten.slice(beaten.findIndex(({ stateName }) => stateName === "GoOn") + 1).length,
+    };
+  }
+}
+
+/** What a keeper is started with. */
+interface KeeperInput {
+  readonly guarded: string;
+  readonly lease: { readonly leaseDurationMs: number };
+}
+
+function keeperOf(
+  app: LocalApp,
+  guarded: string,
+): { readonly keeper: string; readonly leaseDurationMs: number } {
+  for (const { executionArn: keeper, input } of app.executions("Leasehold/Heartbeat/StateMachine")) {
+    const { guarded: watched, lease } = input as KeeperInput;
+    if (watched === guarded) return { keeper, leaseDurationMs: lease.leaseDurationMs };
+  }
+  throw new Error(`nobody keeps the lease of ${guarded}`);
+}
+
+function recordOf(app: LocalApp, executionArn: string): Omit<TransferRecord, "overslept"> {
+  const execution = app.executions().find((one) => one.executionArn === executionArn);
+  if (execution === undefined) throw new Error(`there is no execution ${executionArn}`);
+  const states = app
+    .history(executionArn)
+    .entered.map(({ stateName, at }) => ({ stateName, at: Date.parse(at) }));
+  return {
+    status: execution.status,
+    startedAt: Date.parse(execution.startDate),
+    endedAt: Date.parse(execution.stopDate ?? ""),
+    states,
+  };
+}

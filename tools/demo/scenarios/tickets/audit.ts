@@ -1,0 +1,114 @@
+import type { Standing } from "../../../../functions/admit-tickets/admission.ts";
+import { type Check, check, listed, promise } from "../../check.ts";
+import { type Arrival, describeStanding, type Fate, type TicketsEvidence } from "./evidence.ts";
+import { areSideBySide, overlapping, type Service, servicesIn } from "./services.ts";
+
+/** Judges by the answers alone who was in service when, who waited where, and who was turned away. */
+export function auditTickets(evidence: TicketsEvidence): Check[] {
+  const { arrivals, mostWaiting, enteredAgain, leftBehind } = evidence;
+  const services = servicesIn(evidence);
+  const fateOf = new Map(arrivals.map(({ ticket, fate }) => [ticket, fate]));
+  const comeTo = (...fates: Fate[]): Arrival[] => arrivals.filter(({ fate }) => fates.includes(fate));
+  const [place] = standingsOf(evidence, enteredAgain.ticket);
+  return [
+    ...orders(evidence, services),
+    promise("services that overlapped in one department", 0, overlapping(services)),
+    check("departments that served at the same time", "yes", areSideBySide(services) ? "yes" : "no"),
+    check(
+      "tickets refused, with the queue's true length",
+      comeTo("refused").length,
+      comeTo("refused").filter(({ ticket }) => isRefused(standingsOf(evidence, ticket), mostWaiting)).length,
+    ),
+    check(
+      "a ticket that enters twice has one place",
+      place === undefined ? "a place" : describeStanding(place),
+      describeStanding(enteredAgain.answer),
+    ),
+    check(
+      "tickets that fell back in the queue",
+      "nobody",
+      listed(arrivals.flatMap(({ ticket }) => fallsOf(evidence, ticket))),
+    ),
+    check(
+      "living tickets that were not known any more",
+      0,
+      comeTo("served", "leaves", "diesServing").filter(({ ticket }) => isForgotten(evidence, ticket)).length,
+    ),
+    check("the next one, after a death in service", "after its silence", afterDeath(services, fateOf)),
+    check("tickets that the cleaner took off", 1, leftBehind.removed),
+    check("what is said of it then", `${leftBehind.ticket} is absent`, describeStanding(leftBehind.answer)),
+  ];
+}
+
+/** Says which living tickets were silent for so long that they may have counted as gone. */
+export function lateTickets({ arrivals, inquiries, silenceMs }: TicketsEvidence): string[] {
+  return arrivals.flatMap(({ department, ticket }) => {
+    const own = inquiries.filter((one) => one.ticket === ticket && one.department === department);
+    const gaps = own.map(({ answeredAt }, index) => answeredAt - (own[index - 1]?.sentAt ?? answeredAt));
+    const longest = Math.max(0, ...gaps);
+    if (longest < silenceMs) return [];
+    const [gap, silence] = [longest, silenceMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
+    return [`${ticket} was not heard of for up to ${gap}, where ${silence} of silence count as gone`];
+  });
+}
+
+/** Counts what happened, for the last line. */
+export function summarizeTickets({ inquiries, arrivals }: TicketsEvidence): string {
+  const count = (...fates: Fate[]): number => arrivals.filter(({ fate }) => fates.includes(fate)).length;
+  return (
+    `${count("served")} tickets served in the order of their arrival, ${count("refused")} refused, ` +
+    `${count("diesWaiting", "diesServing")} dead passed over, ${inquiries.length} questions`
+  );
+}
+
+/** Who dies in the queue or leaves it is not served; who dies in service was. */
+function orders({ arrivals }: TicketsEvidence, services: readonly Service[]): Check[] {
+  const departments = Map.groupBy(arrivals, ({ department }) => department);
+  return [...departments].map(([department, own]) =>
+    check(
+      `order of service at ${department}`,
+      namesOf(own.filter(({ fate }) => fate === "served" || fate === "diesServing")),
+      namesOf(services.filter((service) => service.department === department)),
+    ),
+  );
+}
+
+function namesOf(some: readonly { readonly ticket: string }[]): string {
+  return listed(some.map(({ ticket }) => ticket));
+}
+
+/** Where a ticket stood, answer by answer. */
+function standingsOf({ inquiries }: TicketsEvidence, ticket: string): Standing[] {
+  return inquiries.flatMap(({ ticket: own, action, answer }) =>
+    own === ticket && action !== "leave" && "state" in answer ? [answer] : [],
+  );
+}
+
+function isRefused(standings: readonly Standing[], length: number): boolean {
+  const [standing, ...others] = standings;
+  if (standing?.state !== "refused" || others.length > 0) return false;
+  return standing.waiting === length && standing.mostWaiting === length;
+}
+
+/** Position 0 is in service. */
+function fallsOf(evidence: TicketsEvidence, ticket: string): string[] {
+  const positions = standingsOf(evidence, ticket).map((standing) =>
+    standing.state === "waiting" ? standing.position : 0,
+  );
+  return positions.flatMap((position, index) => {
+    const before = positions[index - 1] ?? position;
+    return position > before ? [`${ticket} (from ${before} to ${position})`] : [];
+  });
+}
+
+function isForgotten(evidence: TicketsEvidence, ticket: string): boolean {
+  return standingsOf(evidence, ticket).some(({ state }) => state !== "serving" && state !== "waiting");
+}
+
+function afterDeath(services: readonly Service[], fateOf: ReadonlyMap<string, Fate>): string {
+  const dead = services.find(({ ticket }) => fateOf.get(ticket) === "diesServing");
+  if (dead === undefined) return "nobody died";
+  const next = services.find(({ department, from }) => department === dead.department && from > dead.from);
+  if (next === undefined) return "never";
+  return next.from < dead.until ? "too soon" : "after its silence";
+}

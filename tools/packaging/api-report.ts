@@ -1,0 +1,168 @@
+// What users of a package can import, as its declarations say it: one page for each package, which a test compares.
+import { glob, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import type TypeScript from "../../test/oldest-typescript/node_modules/typescript/lib/typescript.js";
+import { declarationsIn, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
+import { build } from "./pack.ts";
+import { publishedPackages, repositoryFolder } from "./prepare.ts";
+
+/** TypeScript 7 has no interface for programs; the oldest compiler that the declarations support has one. */
+const ts = createRequire(join(repositoryFolder, "test/oldest-typescript/package.json"))(
+  "typescript",
+) as typeof TypeScript;
+
+/** An entry that may change in any version. */
+const internalEntry = "./internal";
+
+/** Where the reports are, relative to the repository. */
+export const reportFolder = "tools/packaging/api";
+
+/** The reports by their files' names. The packages have to be built. */
+export async function apiReports(): Promise<ReadonlyMap<string, string>> {
+  const repository = JSON.parse(
+    await readFile(join(repositoryFolder, "package.json"), "utf8"),
+  ) as RepositoryManifest;
+  const reports = new Map<string, string>();
+  for (const name of await publishedPackages()) {
+    const folder = join(repositoryFolder, "packages", name);
+    const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
+    reports.set(`${name}.api.md`, reportOf(folder, publishedManifest(manifest, repository, "")));
+  }
+  return reports;
+}
+
+/** Builds the packages, writes the reports, and removes those of packages that are no more. */
+export async function writeApiReports(): Promise<void> {
+  await build();
+  const folder = join(repositoryFolder, reportFolder);
+  await mkdir(folder, { recursive: true });
+  const reports = await apiReports();
+  for await (const file of glob("*.api.md", { cwd: folder }))
+    if (!reports.has(file)) await rm(join(folder, file));
+  for (const [file, text] of reports) await writeFile(join(folder, file), text);
+}
+
+function reportOf(folder: string, { name, exports }: Manifest): string {
+  const entries = Object.entries(exports).flatMap(([entry, conditions]) =>
+    typeof conditions === "string" || entry === internalEntry
+      ? []
+      : [{ entry, file: join(folder, declarationsIn(conditions)) }],
+  );
+  const program = declarationProgram(entries.map(({ file }) => file));
+  const checker = program.getTypeChecker();
+  const exported = entries.map(({ entry, file }) => {
+    const source = program.getSourceFile(file);
+    const module = source && checker.getSymbolAtLocation(source);
+    if (module === undefined) throw new Error(`${file} is not there, or exports nothing: run npm run build`);
+    const symbols = checker.getExportsOfModule(module).map((symbol) => ({
+      name: symbol.name,
+      symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
+    }));
+    return { entry, symbols };
+  });
+  const printer = new DeclarationPrinter(checker);
+  const own = new Set(exported.flatMap(({ symbols }) => symbols.map(({ symbol }) => symbol)));
+  const sections = exported.map(({ entry, symbols }) => {
+    const texts = symbols.map((each) => printer.print(each.name, each.symbol));
+    return section(`${name}${entry.slice(1)}`, texts);
+  });
+  const reached = printer.reachedFrom(own).map((symbol) => printer.print(symbol.name, symbol));
+  if (reached.length > 0) sections.push(section("Not exported, and named by what is", reached));
+  const head = `# ${name}\n\nWhat can be imported, from the built declarations. Made by \`npm run generate -- api\`; do not edit.\n`;
+  return `${head}\n${sections.join("\n")}`;
+}
+
+function section(title: string, texts: readonly string[]): string {
+  return `## ${title}\n\n\`\`\`ts\n${[...texts].sort().join("\n\n")}\n\`\`\`\n`;
+}
+
+/** The declarations of one package: what it imports from other packages stays a name. */
+function declarationProgram(files: readonly string[]): TypeScript.Program {
+  const options: TypeScript.CompilerOptions = { noLib: true, types: [], target: ts.ScriptTarget.ES2022 };
+  const host = ts.createCompilerHost(options);
+  host.resolveModuleNameLiterals = (literals, containing) =>
+    literals.map(({ text }) => {
+      if (!text.startsWith(".")) return { resolvedModule: undefined };
+      const resolvedFileName = resolve(dirname(containing), text.replace(/\.ts$/, ".d.ts"));
+      return { resolvedModule: { resolvedFileName, extension: ts.Extension.Dts } };
+    });
+  return ts.createProgram(files, options, host);
+}
+
+/** Prints declarations without comments and without what is marked as internal. */
+class DeclarationPrinter {
+  readonly #checker: TypeScript.TypeChecker;
+  readonly #printer = ts.createPrinter({ removeComments: true });
+  readonly #cleaned = new Map<TypeScript.Declaration, TypeScript.Node>();
+
+  constructor(checker: TypeScript.TypeChecker) {
+    this.#checker = checker;
+  }
+
+  print(name: string, symbol: TypeScript.Symbol): string {
+    if (declarationsOf(symbol).length === 0) return `${name}: of another package`;
+    const texts = declarationsOf(symbol).map((declaration) => {
+      const text = this.#printer.printNode(
+        ts.EmitHint.Unspecified,
+        this.#clean(declaration),
+        declaration.getSourceFile(),
+      );
+      const keyword = ts.isVariableDeclaration(declaration) ? "declare const " : "";
+      return `${keyword}${text.replace(/^export /, "")}`.replace(/^declare /, "");
+    });
+    return [...(name === symbol.name ? [] : [`// exported as ${name}`]), ...texts].join("\n");
+  }
+
+  /** What these symbols' declarations name, and what that names in turn, in the same package; without themselves. */
+  reachedFrom(symbols: ReadonlySet<TypeScript.Symbol>): readonly TypeScript.Symbol[] {
+    const seen = new Set(symbols);
+    for (const symbol of seen) {
+      for (const declaration of declarationsOf(symbol)) this.#collect(declaration, seen);
+    }
+    return [...seen].filter((symbol) => !symbols.has(symbol));
+  }
+
+  #collect(node: TypeScript.Node, seen: Set<TypeScript.Symbol>): void {
+    if (isInternal(node)) return;
+    if (ts.isIdentifier(node)) {
+      const found = this.#checker.getSymbolAtLocation(node);
+      const symbol =
+        found && found.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(found) : found;
+      const isOfModule = symbol?.declarations?.some((each) => isOfFile(each)) ?? false;
+      if (symbol !== undefined && isOfModule) seen.add(symbol);
+    }
+    ts.forEachChild(node, (child) => this.#collect(child, seen));
+  }
+
+  #clean(declaration: TypeScript.Declaration): TypeScript.Node {
+    const known = this.#cleaned.get(declaration);
+    if (known !== undefined) return known;
+    const result = ts.transform(declaration as TypeScript.Node, [
+      (context) => (root) => {
+        const visit = (node: TypeScript.Node): TypeScript.Node | undefined =>
+          isInternal(node) && node !== declaration ? undefined : ts.visitEachChild(node, visit, context);
+        return ts.visitEachChild(root, visit, context);
+      },
+    ]);
+    const cleaned = result.transformed[0] as TypeScript.Node;
+    this.#cleaned.set(declaration, cleaned);
+    return cleaned;
+  }
+}
+
+function declarationsOf(symbol: TypeScript.Symbol): readonly TypeScript.Declaration[] {
+  return symbol.declarations ?? [];
+}
+
+/** Whether it stands in a file by itself: no member, no parameter, no type parameter. */
+function isOfFile(declaration: TypeScript.Declaration): boolean {
+  const holder = ts.isVariableDeclaration(declaration)
+    ? declaration.parent.parent.parent
+    : declaration.parent;
+  return ts.isSourceFile(holder);
+}
+
+function isInternal(node: TypeScript.Node): boolean {
+  return ts.getJSDocTags(node).some(({ tagName }) => tagName.text === "internal");
+}

@@ -1,0 +1,112 @@
+/** Every program behind an npm script that has several: `npm run evidence -- torture` runs `torture` of `evidence`. */
+
+export interface Program {
+  /** One line for the list of them. */
+  readonly what: string;
+  /** Takes what stands behind its name; most read it from `process.argv`, as if they had been started alone. */
+  readonly run: (argument?: string) => Promise<unknown>;
+}
+
+/** By the script and the name; a program without a name is what the script alone runs. */
+export const programs: Readonly<Record<string, Readonly<Record<string, Program>>>> = {
+  bench: {
+    "": {
+      what: "measures requests, capacity and latency; --peers --write compares other locks, and writes docs/benchmarks.md",
+      run: () => import("./bench/main.ts"),
+    },
+    costs: {
+      what: "writes docs/costs.md and docs/requests.md: after a change of a state machine, an alarm, a schedule or a request",
+      run: () => import("./bench/costs/main.ts"),
+    },
+    scale: {
+      what: "simulates how far one key goes, and writes the table of docs/scale.md: 1 minute",
+      run: () => import("./bench/scale/main.ts"),
+    },
+    "stack-size": {
+      what: "writes the table of docs/limits.md: after a change of what a job, a keeper or an alarm deploys",
+      run: () => import("./bench/stack-size-main.ts"),
+    },
+  },
+  evidence: {
+    worlds: {
+      what: "1,000 random worlds of the lock; --primitive tasks --seed 42 tells one of another: docs/simulation.md",
+      run: () => import("../test/simulation/main.ts"),
+    },
+    explore: {
+      what: "every course of small cases; --mistakes finds planted mistakes: docs/explorer.md",
+      run: () => import("../test/explorer/main.ts"),
+    },
+    model: {
+      what: "every state of the lock's model; --mistakes drops each condition in turn: docs/model.md",
+      run: () => import("../test/model/main.ts"),
+    },
+    torture: {
+      what: "a minute of killed, frozen and cut-off processes; --minutes 5 --seed 42: docs/torture.md",
+      run: () => import("../test/torture/main.ts"),
+    },
+    mutation: {
+      what: "plants mistakes in the protocol and names those that no test sees; --only PATH: docs/mutation.md",
+      run: () => import("../test/mutation/main.ts"),
+    },
+    coverage: {
+      what: "how much of packages/ the tests in memory execute; fails below the thresholds of vitest.config.ts",
+      run: () => import("../test/coverage.ts"),
+    },
+    acceptance: {
+      what: "a deployment's contracts, requests, job and workflow; here, on the local app: docs/deploy.md",
+      run: () => import("../test/acceptance/main.ts"),
+    },
+    consumers: {
+      what: "users' projects with the packed archives alone; a name for one; needs the network",
+      run: () => import("../test/consumers/main.ts"),
+    },
+    "second-opinions": {
+      what: "cfn-lint, moto, Amazon's lock client, where Python and Java are; a name for one; at first needs the network",
+      run: () => import("../test/second-opinions/main.ts"),
+    },
+  },
+  generate: {
+    api: {
+      what: "the reports of what users can import: after a change of a public declaration",
+      run: async () => (await import("./packaging/api-report.ts")).writeApiReports(),
+    },
+    bundle: {
+      what: "the handlers that the constructs bring: after a change in packages/cdk/wake or packages/cdk/history",
+      run: async () => (await import("../packages/cdk/wake/bundle.ts")).writeBundles(),
+    },
+    "error-texts": {
+      what: "what the command line says of an error's code: after a change of docs/errors.md",
+      run: () => import("./packaging/error-texts.ts"),
+    },
+    pictures: {
+      what: "the pictures of the command line and the console in the docs; the screenshots need Chromium",
+      run: () => import("./pictures/main.ts"),
+    },
+  },
+  release: {
+    version: {
+      what: 'gives all packages a version, such as 1.0.0-rc.2, and the changelog\'s "Unreleased" too',
+      run: async (version) => (await import("./packaging/release.ts")).version(version),
+    },
+    audit: {
+      what: "origins, hashes, licences, scripts and versions of all packages; advisories: with --must-ask it fails without them",
+      run: async (flag) => (await import("./packaging/release.ts")).audit(flag),
+    },
+    pack: {
+      what: "the archives that would be published, and their hashes, in tarballs/ or another folder",
+      run: async (folder) => (await import("./packaging/release.ts")).pack(folder),
+    },
+    "publish-check": {
+      what: "all that npm does before it publishes the archives of a folder, or those of now",
+      run: async (folder) => (await import("./packaging/release.ts")).publishCheck(folder),
+    },
+    sbom: {
+      what: "the bill of materials of each package, in sbom/ or another folder",
+      run: async (folder) => (await import("./packaging/release.ts")).sbom(folder),
+    },
+    python: {
+      what: "the constructs' Python package, in python/ or another folder; needs Python with venv, and the network",
+      run: async (folder) => (await import("./packaging/release.ts")).python(folder),
+    },
+  },
+};
