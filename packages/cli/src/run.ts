@@ -5,7 +5,6 @@ import { parseArgs } from "node:util";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command } from "./command.ts";
-import { helpOf, overview } from "./commands/help.ts";
 import { type CommandEntry, commands } from "./commands/index.ts";
 import { type Connection, connect, DryRunEnd, type OpenStore, openStore, ownCommand } from "./connection.ts";
 import {
@@ -41,6 +40,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     const found = commandIn(before);
     if (found === undefined) {
       const { values } = parseFlags(before, globalFlags, env);
+      const { overview } = await import("./commands/help.ts");
       for (const line of overview()) values.help ? terminal.print(line) : terminal.complain(line);
       return values.help ? exitCodes.done : exitCodes.usage;
     }
@@ -58,6 +58,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       quiet: global.quiet,
     });
     if (global.help) {
+      const { helpOf } = await import("./commands/help.ts");
       for (const line of helpOf(name, entry, command)) terminal.print(line);
       return exitCodes.done;
     }
