@@ -17,17 +17,14 @@ import { leasehold } from "../support/command-line.ts";
 import { fuzz } from "./fuzz.ts";
 import { hostileText } from "./hostile.ts";
 
-/** They start programs or servers, fill a screen, or ask AWS: here their command lines are wrong, or ask for help. */
+/** They start programs or servers, or ask AWS: here their command lines are wrong, or ask for help. */
 const kept = new Set([
   "run",
-  "elect",
   "tasks work",
   "jobs backfill",
   "jobs retry",
   "dev",
   "console",
-  "top",
-  "watch",
   "conformance",
   "doctor",
   "table create",

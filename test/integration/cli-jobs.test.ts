@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
-import { adminOf } from "../support/admin.ts";
 import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
@@ -183,38 +182,5 @@ describe("leasehold tasks work", () => {
     expect(await call.ended).toBe(130);
     expect(await tasks.counts()).toMatchObject({ waiting: 3, running: 0 });
     for await (const task of tasks.list()) expect(task.attempts).toBe(0);
-  });
-});
-
-describe("leasehold elect", () => {
-  it("runs the command while it leads, and lets another host lead when it is interrupted", async () => {
-    const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
-    const elect = (owner: string) =>
-      leasehold("elect", key, "--owner", owner, "--lease", "8s", "--", "sh", "-c", script);
-    const first = elect("host-1");
-    await eventually(() => expect(first.stdout).toBe("leading\n"));
-    const second = elect("host-2");
-    const shown = leasehold("leader", key);
-    expect(await shown.ended).toBe(0);
-    expect(shown.stdout).toContain(`host-1 leads ${key}`);
-    first.process.kill("SIGTERM");
-    expect(await first.ended).toBe(143);
-    await eventually(() => expect(second.stdout).toBe("leading\n"));
-    second.process.kill("SIGTERM");
-    expect(await second.ended).toBe(143);
-    expect(await leasehold("leader", key).ended).toBe(1);
-  });
-
-  it("stands again when the command has ended, and when the lead is lost", async () => {
-    const client = table.client();
-    const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
-    const call = leasehold("elect", key, "--lease", "8s", "--", "sh", "-c", script);
-    await eventually(() => expect(call.stdout).toBe("leading\n"));
-    await adminOf(client).forceRelease(key, { token: (await client.inspect(key))?.token ?? "" });
-    await eventually(() => expect(call.stdout).toBe("leading\nleading\n"));
-    expect(call.stderr).toContain("LOST");
-    call.process.kill("SIGINT");
-    call.process.kill("SIGTERM");
-    await call.ended;
   });
 });

@@ -22,6 +22,10 @@ function tmux(...args: string[]): string {
 /** What the terminal shows, without what was typed. */
 const screen = (): string => tmux("capture-pane", "-p", "-J");
 
+it.runIf(process.env.CI === "1")("finds tmux where nothing may be left out", { tags: ["long"] }, () => {
+  expect(hasTmux).toBe(true);
+});
+
 describe.skipIf(!hasTmux)("leasehold run in a terminal", { tags: ["long"] }, () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));

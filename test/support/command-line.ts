@@ -25,7 +25,7 @@ export interface CallOptions {
 }
 
 /** Commands whose text or document has a form of its own, which no flag and no LEASEHOLD_OUTPUT changes. */
-const printsText = /^(help(?! errors)|completion|iam|schema|table (cfn|sam|terraform|cdk))\b/;
+const printsText = /^(help(?! errors \S)|completion|schema|table (cfn|terraform|cdk|policy))\b/;
 const asksForHelp = (args: readonly string[]): boolean =>
   args.some((word) => /^(--help|-\w*h\w*)$/.test(word));
 
@@ -59,7 +59,9 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
   await new Promise((resolve) => setImmediate(resolve));
   const isText = printsText.test(args.filter((word) => !word.startsWith("-")).join(" ")) || asksForHelp(args);
   for (const format of ["json", "ndjson"] as const) {
-    const isWhole = code < 64 && args.includes(`--${format}`) && !args.includes("--dry-run") && !isText;
+    // With both, one document is printed.
+    const isAsked = args.includes(`--${format}`) && (format === "json" || !args.includes("--json"));
+    const isWhole = code < 64 && isAsked && !args.includes("--dry-run") && !isText;
     const wrong = isWhole ? wrongRecords(printed.stdout, format) : [];
     if (wrong.length > 0) throw new Error(`${args.join(" ")}: ${wrong.join("; ")}`);
   }

@@ -91,7 +91,9 @@ describe("leasehold conformance", () => {
     const first = await leasehold(["conformance", "--yes"], { store: denied });
     expect([first.code, first.stderr]).toEqual([
       77,
-      expect.stringContaining("leasehold iam --primitives --prefix leasehold-conformance/ prints the policy"),
+      expect.stringContaining(
+        "leasehold table policy primitives --prefix leasehold-conformance/ prints the policy",
+      ),
     ]);
     const missing = refusing(new LeaseTableError("LEASE_TABLE_NOT_FOUND", "does not exist"));
     const second = await leasehold(["conformance"], { store: missing });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { estimate, parseRate } from "../../packages/cli/src/money/estimate.ts";
-import { prices, secondsOfMonth } from "../../packages/cli/src/money/prices.ts";
+import { estimate, parseRate } from "../../packages/cli/src/commands/cost.ts";
+import { prices, secondsOfMonth } from "../../packages/cli/src/view/read-cost.ts";
 import {
   prices as benchPrices,
   hoursOfMonth,

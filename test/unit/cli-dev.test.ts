@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { loadEnginePackage } from "../../packages/cli/src/local/engine.ts";
-import { localVariables, shellLines, shellOf } from "../../packages/cli/src/local/variables.ts";
+import {
+  loadEnginePackage,
+  localVariables,
+  shellLines,
+  shellOf,
+} from "../../packages/cli/src/commands/dev.ts";
 import { leasehold } from "../support/command-line.ts";
 
 const place = { tableName: "leases", endpoint: "http://127.0.0.1:8000" };

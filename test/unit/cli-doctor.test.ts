@@ -1,9 +1,9 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ManualClock } from "@leasehold/client/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ClockWatch } from "../../packages/cli/src/doctor/clock-watch.ts";
-import { permissionFinding } from "../../packages/cli/src/doctor/permissions.ts";
+import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
+import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
 import { leasehold } from "../support/command-line.ts";
 import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { type Reaction, refuse, say } from "../support/scripted-server.ts";
@@ -205,7 +205,7 @@ describe("the permissions' finding", () => {
       credentials: { accessKeyId: "local", secretAccessKey: "local" },
     });
     const ask: AskedTable["ask"] = (send) => send(dynamodb, { abortSignal: AbortSignal.timeout(10_000) });
-    const found = await permissionFinding({ tableName: "leases", ask } as AskedTable, false);
+    const found = await permissionFindings({ tableName: "leases", ask } as AskedTable, false);
     dynamodb.destroy();
     return found;
   };

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../packages/cli/src/commands/index.ts";
-import { errorTexts } from "../../packages/cli/src/errors/page.ts";
-import { texts } from "../../packages/cli/src/errors/texts.ts";
+import { texts } from "../../packages/cli/src/error-texts.ts";
+import { errorTexts } from "../../tools/packaging/error-page.ts";
 import { leasehold } from "../support/command-line.ts";
 
 describe("leasehold help", () => {
@@ -35,6 +35,14 @@ describe("leasehold help", () => {
     expect(one).toEqual(await leasehold(["table", "create", "--help"]));
     expect((await leasehold(["help"])).stdout).toBe((await leasehold(["--help"])).stdout);
     expect((await leasehold(["help", "lss"])).code).toBe(64);
+  });
+
+  it("has the flags of every command once, in the list of commands", async () => {
+    const flag = /^ +--read-only +refuse every command that writes/m;
+    expect((await leasehold(["--help"])).stdout).toMatch(flag);
+    const { stdout } = await leasehold(["ls", "--help"]);
+    expect(stdout).not.toMatch(flag);
+    expect(stdout).toContain("leasehold --help has the flags of every command.");
   });
 
   it("names the second words of a command that needs one", async () => {

@@ -59,7 +59,6 @@ describe("records for other programs", () => {
     [["tasks", "orders"], "tasks/1"],
     [["tasks", "ls", "orders"], "task/1"],
     [["version"], "version/1"],
-    [["leader", "import"], "leader/1"],
     [["cost", "--lease", "30s"], "costs/1"],
     [["help", "errors", "LEASE_LOST"], "error/1"],
     [["stop", "payments", "--yes"], "action/1"],

@@ -1,14 +1,15 @@
 import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
+import { LeaseServiceError } from "@leasehold/client/internal";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { priceOfTable } from "../../packages/cli/src/commands/shared/table-price.ts";
-import { Interruption } from "../../packages/cli/src/interruption.ts";
+import { priceOfTable } from "../../packages/cli/src/commands/shared/polling.ts";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { readCost } from "../../packages/cli/src/view/read-cost.ts";
-import { globTest } from "../../packages/cli/src/view/row-selection.ts";
+import { globTest } from "../../packages/cli/src/view/rows.ts";
 import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
@@ -293,6 +294,52 @@ describe("leasehold ls", () => {
     await clock.advance(11_000);
     ending.abort(new Interruption("SIGINT"));
     expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
+  });
+
+  it("clears a terminal before each look with --watch, so that it shows who holds what now", async () => {
+    const { store, clock, holder } = lockTable();
+    const lease = await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
+    const ending = new AbortController();
+    await leasehold(["ls", "--help"]);
+    const watching = ["ls", "--watch", "--every", "5s"];
+    const called = leasehold(watching, { store, clock, columns: 80, signal: ending.signal });
+    await clock.advance(1_000);
+    await lease.release();
+    await holder("bob").acquire("report", { leaseDurationMs: 60_000 });
+    await clock.advance(5_000);
+    ending.abort(new Interruption("SIGINT"));
+    const [before, first, second] = (await called).stdout.split("\u001b[H\u001b[2J\u001b[3J");
+    expect([before, first, second]).toEqual([
+      "",
+      expect.stringMatching(/import +held +alice/),
+      expect.stringMatching(/report +held +bob/),
+    ]);
+    expect(second).not.toContain("import");
+  });
+
+  it("goes on with --watch when DynamoDB fails for a while, and says so once", async () => {
+    const { store, clock, holder } = lockTable();
+    await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
+    let isFailing = false;
+    const failing = changedStore(store, {
+      scan: async (...request) => {
+        if (isFailing) throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
+        return await store.scan(...request);
+      },
+    });
+    const ending = new AbortController();
+    await leasehold(["ls", "--help"]);
+    const args = ["ls", "--watch", "-o", "key"];
+    const called = leasehold(args, { store: failing, clock, signal: ending.signal });
+    await clock.advance(1_000);
+    isFailing = true;
+    await clock.advance(6_000);
+    isFailing = false;
+    await clock.advance(2_000);
+    ending.abort(new Interruption("SIGINT"));
+    const { stdout, stderr } = await called;
+    expect(stdout).toBe("import\nimport\n");
+    expect(stderr.match(/throttled; trying again/g)).toHaveLength(1);
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
-import { slotAt, slotOfNow } from "../../packages/cli/src/work/slots.ts";
+import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 

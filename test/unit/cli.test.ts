@@ -15,6 +15,11 @@ describe("the command line", () => {
 
   it.each([
     [["lss"], "lss is no command: did you mean ls?; leasehold --help lists them"],
+    [["watch"], "watch is no command; leasehold --help lists them"],
+    [
+      ["table", "sam"],
+      "table needs a second word: table create, table show, table check, table set, table cfn, table terraform, table cdk, table policy",
+    ],
     [["ls", "--tabel", "x"], "--tabel is no flag of this command: did you mean --table?; --help shows them"],
     [["ls", "--timeout", "30"], '--timeout is "30"; say 30s or 30ms'],
     [["ls", "--timeout", "soon"], '--timeout is "soon"; allowed: a duration such as 500ms, 30s, 5m, 2h, 7d'],

@@ -12,7 +12,7 @@ import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { describe, expect, test, vi } from "vitest";
-import { policyFor } from "../../packages/cli/src/table/policies.ts";
+import { policyFor } from "../../packages/cli/src/commands/to-copy.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { type GrantName, methods, newWorld, type Prepare } from "../support/methods.ts";
 import { type Access, accessesOf, isPermitted, type PolicyStatement } from "../support/policy.ts";
@@ -157,7 +157,7 @@ test("every method of the client and of each primitive is in one grant, or sends
 /** What a grant held to a prefix permits: by the CDK, and as the command line prints it. */
 const scoped: Readonly<Record<string, (name: GrantName, prefix: string) => readonly PolicyStatement[]>> = {
   "of the CDK": (name, prefix) => [granted(name, { keyPrefixes: [prefix] }) as unknown as PolicyStatement],
-  "of leasehold iam": (name, prefix) => {
+  "of leasehold table policy": (name, prefix) => {
     const kinds = {
       read: "read",
       operate: "operate",

@@ -2,7 +2,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorTexts } from "../../packages/cli/src/errors/page.ts";
+import { errorTexts } from "./error-page.ts";
 import { repositoryFolder } from "./prepare.ts";
 
 const page = await readFile(join(repositoryFolder, "docs/errors.md"), "utf8");
@@ -15,4 +15,4 @@ const source = `// Written by \`npm run generate -- error-texts\` from docs/erro
 export const texts: Readonly<Record<string, string>> = {
 ${entries.join("")}};
 `;
-await writeFile(join(repositoryFolder, "packages/cli/src/errors/texts.ts"), source);
+await writeFile(join(repositoryFolder, "packages/cli/src/error-texts.ts"), source);

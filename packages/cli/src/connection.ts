@@ -1,10 +1,12 @@
-// From flags and variables to a client on a table. The AWS SDK is loaded only if its credentials are needed: profiles,
-// SSO or instance roles. It takes several times as long to load as everything else.
+// From flags and variables to a client on a table, whose requests are counted for --verbose, limited by --timeout, and
+// printed instead of sent with --dry-run. The AWS SDK is loaded only if its credentials are needed: profiles, SSO or
+// instance roles. It takes several times as long to load as everything else.
 
-import type { Clock, LeaseClient, LeaseStore } from "@leasehold/client";
+import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
+import { onAbort } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
-import type { GlobalValues } from "./flags.ts";
-import { RequestLog, watched } from "./request-log.ts";
+import { defined, type GlobalValues } from "./flags.ts";
+import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** A client on a table, and the known facts about its place. */
 export interface Connection {
@@ -60,27 +62,19 @@ export async function placeOf(
   env: NodeJS.ProcessEnv,
   clock: Clock,
 ): Promise<TablePlace> {
-  const place = placeOfTable(global.table, global, env);
-  const tableName = global.table ?? (await (await import("./table/find-table.ts")).findTable(place));
-  return { ...place, tableName, clock };
-}
-
-function placeOfTable(
-  table: string | undefined,
-  global: GlobalValues,
-  env: NodeJS.ProcessEnv,
-): Omit<TablePlace, "tableName" | "clock"> {
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
   const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
   const endpoint = given === "aws" || given === "" ? undefined : given;
   const profile = global.profile ?? (env.AWS_PROFILE || undefined);
-  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(table ?? "")?.[1];
+  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(global.table ?? "")?.[1];
   const region =
     global.region ??
     regionOfTable ??
     (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined) ??
     (isLoopback(endpoint) && profile === undefined ? localRegion : undefined);
-  return { region, endpoint, profile, env };
+  const place = { region, endpoint, profile, env };
+  const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place));
+  return { ...place, tableName, clock };
 }
 
 /** How the user calls this program: with npx there may be no `leasehold` on the PATH. */
@@ -107,13 +101,8 @@ export async function openStore(place: TablePlace): Promise<LeaseStore> {
   );
   const isLocal = isLoopback(endpoint) && !hasKeys;
   if (profile === undefined && region !== undefined && (hasKeys || isContainer || isLocal)) {
-    return lightStore({
-      tableName,
-      region,
-      clock,
-      ...(endpoint === undefined ? {} : { endpoint }),
-      ...(isLocal ? { credentials: localCredentials } : {}),
-    });
+    const credentials = isLocal ? localCredentials : undefined;
+    return lightStore({ tableName, region, clock, ...defined({ endpoint, credentials }) });
   }
   const { storeByProfile } = await import("./sdk.ts");
   return await storeByProfile(place);
@@ -142,12 +131,7 @@ export async function connect(
   const closing = new AbortController();
   const limits = { timeoutMs: global.timeout, closed: closing.signal };
   const store = watched(await open(place), requests, { ...limits, printDryRun });
-  const client = new LightClient({
-    store,
-    owner: by,
-    clock,
-    ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
-  });
+  const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
   const { tableName, region, endpoint } = place;
   let keepsLeases = false;
   return {
@@ -169,6 +153,118 @@ export async function connect(
     close: async () => {
       if (!keepsLeases) await client.close({ timeoutMs: 5_000 });
       closing.abort();
+    },
+  };
+}
+
+/** Ends a command at its first write with --dry-run. */
+export class DryRunEnd extends Error {
+  override readonly name = "DryRunEnd";
+}
+
+type Operation = "update" | "updateMany" | "transact" | "get" | "query" | "scan";
+
+/** Counts requests, and the cost of reads. */
+export class RequestLog {
+  readonly #counts = new Map<Operation, number>();
+  #readUnits = 0;
+
+  note(operation: Operation): void {
+    this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1);
+  }
+
+  /** Notes the result of a read: DynamoDB bills twice as much for a consistent one. */
+  noteRead(operation: Operation, items: readonly Item[], isConsistent: boolean): void {
+    this.note(operation);
+    const bytes = items.reduce((sum, item) => sum + bytesOf(item), 0);
+    this.#readUnits += readCost(items.length, bytes).units * (isConsistent ? 2 : 1);
+  }
+
+  get total(): number {
+    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** `3 requests: 2 query, 1 update; about 1.5 RCU`. */
+  toString(): string {
+    const parts = [...this.#counts].map(([operation, count]) => `${count} ${operation}`);
+    const listed = parts.length > 0 ? `: ${parts.join(", ")}` : "";
+    const units = this.#readUnits > 0 ? `; about ${unitsText(this.#readUnits)} RCU` : "";
+    return `${this.total} ${this.total === 1 ? "request" : "requests"}${listed}${units}`;
+  }
+}
+
+/** The same store, with a log of its requests. */
+function watched(
+  store: LeaseStore,
+  log: RequestLog,
+  {
+    timeoutMs,
+    closed,
+    printDryRun,
+  }: {
+    readonly timeoutMs: number | undefined;
+    /** Ends the requests that are still under way: otherwise the process would wait for them. */
+    readonly closed: AbortSignal;
+    readonly printDryRun: ((request: object) => void) | undefined;
+  },
+): LeaseStore {
+  let isOver = false;
+  const write = (operation: Operation, request: object): void => {
+    if (printDryRun !== undefined) {
+      if (!isOver) printDryRun({ operation, tableName: store.tableName, request });
+      isOver = true;
+      throw new DryRunEnd("nothing was sent");
+    }
+    log.note(operation);
+  };
+  // No AbortSignal.any: the closing signal would keep every request's listener.
+  const within = async <O extends { readonly signal: AbortSignal }, T>(
+    options: O,
+    send: (limited: O) => Promise<T>,
+  ): Promise<T> => {
+    const over = new AbortController();
+    const limits = [
+      options.signal,
+      closed,
+      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
+    ];
+    const ignored = limits.map((limit) => onAbort(limit, (reason) => over.abort(reason)));
+    try {
+      return await send({ ...options, signal: over.signal });
+    } finally {
+      for (const ignore of ignored) ignore();
+    }
+  };
+  return {
+    tableName: store.tableName,
+    ...defined({ isLocal: store.isLocal }),
+    async update(request, options) {
+      write("update", request);
+      return await within(options, (limited) => store.update(request, limited));
+    },
+    async updateMany(requests, options) {
+      write("updateMany", requests);
+      return await within(options, (limited) => store.updateMany(requests, limited));
+    },
+    async transact(entries, options) {
+      write("transact", entries);
+      return await within(options, (limited) => store.transact(entries, limited));
+    },
+    async get(request, options) {
+      const item = await within(options, (limited) => store.get(request, limited));
+      log.noteRead("get", item === undefined ? [] : [item], request.consistent);
+      return item;
+    },
+    async query(request, options) {
+      const page = await within(options, (limited) => store.query(request, limited));
+      log.noteRead("query", page.items, request.consistent);
+      return page;
+    },
+    async scan(request, options) {
+      const page = await within(options, (limited) => store.scan(request, limited));
+      // The items that the filter has left out are billed too, and are not known here.
+      log.noteRead("scan", page.items, false);
+      return page;
     },
   };
 }

@@ -1,4 +1,7 @@
-// The exit codes of commands, and the exit code of each error. Scripts rely on them: they never change.
+// How a call of the command line ends: the exit codes, and the code of each error and each signal. Scripts rely on
+// them: they never change.
+
+import { constants } from "node:os";
 
 /** Exit codes: those of sysexits(3) where they fit, else as flock(1) and timeout(1) have them. */
 export const exitCodes = {
@@ -88,4 +91,63 @@ export function exitCodeOf(error: unknown): number {
 /** The message of an error; a program can throw any value. The caller escapes it for the terminal. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The exit code after a signal, as in shells: 130 for SIGINT, 143 for SIGTERM. */
+export function exitCodeOfSignal(name: NodeJS.Signals): number {
+  return 128 + constants.signals[name];
+}
+
+/** A signal has ended the command. */
+export class Interruption extends CommandError {
+  constructor(name: NodeJS.Signals) {
+    super(`interrupted by ${name}`, exitCodeOfSignal(name));
+  }
+}
+
+/** The exit code of a command that a signal has interrupted. */
+export function exitCodeOfAbort({ reason }: AbortSignal): number {
+  return reason instanceof Interruption ? reason.exitCode : exitCodes.interrupted;
+}
+
+/** The receiver of the process's signals. */
+export interface SignalSource {
+  /** Aborts with an {@link Interruption} at the first signal that nobody else takes. */
+  readonly signal: AbortSignal;
+  /**
+   * Sends all signals to a listener from now on, instead of interrupting the command. The returned function ends that.
+   */
+  redirect(listener: (name: NodeJS.Signals) => void): () => void;
+}
+
+const interrupting: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+const passedOn: readonly NodeJS.Signals[] = [...interrupting, "SIGQUIT", "SIGUSR1", "SIGUSR2"];
+
+/**
+ * The signals of this process. The first one that interrupts the command lets it end in order; the second one ends the
+ * process at once.
+ */
+export class ProcessSignals implements SignalSource {
+  readonly #interruption = new AbortController();
+
+  constructor() {
+    for (const name of interrupting) process.once(name, this.#interrupt);
+  }
+
+  get signal(): AbortSignal {
+    return this.#interruption.signal;
+  }
+
+  redirect(listener: (name: NodeJS.Signals) => void): () => void {
+    for (const name of interrupting) process.off(name, this.#interrupt);
+    // The system never sends a signal that it does not have.
+    const names = passedOn.filter((name) => name in constants.signals);
+    for (const name of names) process.on(name, listener);
+    return () => {
+      for (const name of names) process.off(name, listener);
+      for (const name of interrupting) process.once(name, this.#interrupt);
+    };
+  }
+
+  readonly #interrupt = (name: NodeJS.Signals): void => this.#interruption.abort(new Interruption(name));
 }

@@ -2,7 +2,7 @@
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { UsageError } from "./exit-codes.ts";
-import { parseDuration } from "./terminal/durations.ts";
+import { parseDuration } from "./terminal/text.ts";
 
 /** One flag of a command. */
 export interface Flag<T> {
@@ -162,6 +162,11 @@ export const globalFlags = {
 } satisfies Flags;
 
 export type GlobalValues = Values<typeof globalFlags>;
+
+/** These options without those that are undefined: an option that is left out has to be absent. */
+export function defined<T extends object>(options: T): { readonly [Name in keyof T]?: NonNullable<T[Name]> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
+}
 
 type ParsedText = string | boolean | (string | boolean)[] | undefined;
 

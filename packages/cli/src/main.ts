@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { ProcessSignals } from "./interruption.ts";
+import { ProcessSignals } from "./exit-codes.ts";
 import { runCommandLine } from "./run.ts";
 
 const { stdin, stdout, stderr, env } = process;

@@ -6,12 +6,17 @@ import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command } from "./command.ts";
 import { type CommandEntry, commands } from "./commands/index.ts";
-import { type Connection, connect, type OpenStore, openStore, ownCommand } from "./connection.ts";
-import { CommandError, exitCodeOf, exitCodes, messageOf, UsageError } from "./exit-codes.ts";
+import { type Connection, connect, DryRunEnd, type OpenStore, openStore, ownCommand } from "./connection.ts";
+import {
+  CommandError,
+  exitCodeOf,
+  exitCodeOfAbort,
+  exitCodes,
+  messageOf,
+  type SignalSource,
+  UsageError,
+} from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
-import { helpOf, overview } from "./help.ts";
-import { exitCodeOfAbort, type SignalSource } from "./interruption.ts";
-import { DryRunEnd } from "./request-log.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
 import { jsonText, shown } from "./terminal/text.ts";
@@ -35,6 +40,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     const found = commandIn(before);
     if (found === undefined) {
       const { values } = parseFlags(before, globalFlags, env);
+      const { overview } = await import("./commands/help.ts");
       for (const line of overview()) values.help ? terminal.print(line) : terminal.complain(line);
       return values.help ? exitCodes.done : exitCodes.usage;
     }
@@ -52,6 +58,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       quiet: global.quiet,
     });
     if (global.help) {
+      const { helpOf } = await import("./commands/help.ts");
       for (const line of helpOf(name, entry, command)) terminal.print(line);
       return exitCodes.done;
     }

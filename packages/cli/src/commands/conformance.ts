@@ -10,16 +10,12 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text } from "../flags.ts";
-import { prices } from "../money/prices.ts";
-import { type Finding, findingLines } from "../table/findings.ts";
-import { durationText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
-import { dollarsText } from "../view/read-cost.ts";
+import { type Finding, findingLines, settingFindings } from "../table/findings.ts";
+import { durationText, shown } from "../terminal/text.ts";
+import { dollarsText, prices } from "../view/read-cost.ts";
 import { agreed } from "./shared/intervention.ts";
 
-const flags = {
-  prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")'),
-};
+const flags = { prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")') };
 
 type ConformanceCall = Call<typeof flags>;
 
@@ -28,7 +24,7 @@ const groupWidth = Math.max(...conformanceChecks.map(({ group }) => group.length
 /** Only --json shows longer reasons in full. */
 const longestReason = 300;
 
-export default command({
+export const conformance = command({
   usage: "conformance [flags]",
   details: `
 Looks whether a table does what leases need: each form of a condition, refusals with their item, transactions, order and
@@ -98,19 +94,17 @@ async function settingResults(
   { store, tableName }: Connection,
 ): Promise<readonly Result[]> {
   if (store.isLocal || call.global["dry-run"]) return [];
-  const { askedTable, factsOf } = await import("../table/asked-table.ts");
-  const { settingFindings } = await import("../table/table-checks.ts");
-  const asked = await askedTable(call, tableName);
-  try {
-    const findings = settingFindings(asked, await factsOf(asked));
-    return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
-  } catch (error) {
-    call.signal.throwIfAborted();
-    if (!(error instanceof LeaseError)) throw error;
-    return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
-  } finally {
-    asked.close();
-  }
+  const { factsOf, withTable } = await import("../table/asked-table.ts");
+  return await withTable(call, tableName, async (asked) => {
+    try {
+      const findings = settingFindings(asked, await factsOf(asked));
+      return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
+    } catch (error) {
+      call.signal.throwIfAborted();
+      if (!(error instanceof LeaseError)) throw error;
+      return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
+    }
+  });
 }
 
 function resultOf({ check, result, text: said }: Finding): Result {
@@ -137,7 +131,7 @@ function withAdvice(error: unknown, prefix: string): unknown {
   const { code } = Object(error) as { readonly code?: unknown };
   const advice =
     code === "LEASE_ACCESS_DENIED"
-      ? `the checks write and read under "${shown(prefix)}": leasehold iam --primitives --prefix ${shown(prefix)} prints the policy`
+      ? `the checks write and read under "${shown(prefix)}": leasehold table policy primitives --prefix ${shown(prefix)} prints the policy`
       : code === "LEASE_TABLE_NOT_FOUND"
         ? "leasehold table create NAME makes one; leasehold dev makes one on this machine"
         : undefined;

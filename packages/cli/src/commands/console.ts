@@ -4,14 +4,12 @@ import { isIP, isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { type Call, command } from "../command.ts";
 import { isLoopbackHost } from "../connection.ts";
-import { hostIn } from "../console/access.ts";
 import { act } from "../console/actions.ts";
-import { makePage, navigation } from "../console/pages.ts";
-import { ConsoleServer } from "../console/server.ts";
-import { TableReader } from "../console/table-reader.ts";
+import { makePage, navigation, TableReader } from "../console/pages.ts";
+import { ConsoleServer, hostIn } from "../console/server.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
-import type { Finding } from "../table/findings.ts";
+import { type Finding, settingFindings } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
 import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
@@ -21,7 +19,7 @@ const usualPort = 8787;
 /** Settings change seldom, and reading them takes four requests. */
 const healthForMs = 60_000;
 
-export default command({
+export const consoleCommand = command({
   usage: "console",
   writes: false,
   details: `
@@ -111,14 +109,8 @@ your own (--auth-token-file).`,
 
 /** The findings on the table's settings. The SDK reads them, and is loaded only for that. */
 async function settingsOf(call: Call): Promise<readonly Finding[]> {
-  const { askedTable, factsOf } = await import("../table/asked-table.ts");
-  const { settingFindings } = await import("../table/table-checks.ts");
-  const asked = await askedTable(call);
-  try {
-    return settingFindings(asked, await factsOf(asked));
-  } finally {
-    asked.close();
-  }
+  const { factsOf, withTable } = await import("../table/asked-table.ts");
+  return await withTable(call, undefined, async (asked) => settingFindings(asked, await factsOf(asked)));
 }
 
 /** Returns a question whose answer is kept for a while, however often a page asks. */

@@ -1,13 +1,122 @@
-import type { Engine } from "@leasehold/engine";
+// DynamoDB on this machine, with a lease table. The engine's package is large, so it is an optional dependency: npm
+// installs it with this one by default. If it is missing, an error explains that.
+
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { environmentNames } from "@leasehold/client/environment";
+import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
-import { ownCommand } from "../connection.ts";
-import { exitCodes, UsageError } from "../exit-codes.ts";
-import { choice, text, whole } from "../flags.ts";
-import { startLocalEngine } from "../local/engine.ts";
-import { environmentWith, localVariables, shellLines, shellOf, shells } from "../local/variables.ts";
+import { localCredentials, localRegion, ownCommand } from "../connection.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { choice, defined, text, whole } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
-import { checkExecutable } from "../work/executable.ts";
-import { runChild } from "../work/run-child.ts";
+import { checkExecutable, runChild } from "../work/child.ts";
+
+type EnginePackage = typeof import("@leasehold/engine");
+
+const packageName = "@leasehold/engine";
+
+/** Starts an engine on this machine. Throws a CommandError (78) without one to start. */
+async function startLocalEngine(options: EngineOptions): Promise<Engine> {
+  const { startEngine } = await loadEnginePackage();
+  try {
+    return await startEngine(options);
+  } catch (error) {
+    const { code, missing } = error as { readonly code?: unknown; readonly missing?: readonly string[] };
+    if (code !== "ENGINE_UNAVAILABLE") throw error;
+    const message =
+      `no DynamoDB engine can be started on this machine: ${missing?.join("; ")}. Install Java 17 or newer; on macOS, ` +
+      "Windows and Arm there is no other way. Or run any DynamoDB Local by yourself, and give --endpoint URL to the commands";
+    throw new CommandError(message, exitCodes.configuration, { cause: error });
+  }
+}
+
+/** Finds the package beside this one, or in the user's project. Throws a CommandError (78) if neither has it. */
+export async function loadEnginePackage(
+  places: readonly (() => unknown)[] = [
+    () => import("@leasehold/engine"),
+    () => createRequire(join(process.cwd(), "package.json"))(packageName),
+  ],
+): Promise<EnginePackage> {
+  for (const load of places) {
+    try {
+      return (await load()) as EnginePackage;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const isMissing = code === "MODULE_NOT_FOUND" || code === "ERR_MODULE_NOT_FOUND";
+      if (!isMissing || !message.includes(packageName)) throw error;
+    }
+  }
+  throw new CommandError(
+    `leasehold dev runs on ${packageName} (58 MB), which was left out when @leasehold/cli was installed ` +
+      `(--omit=optional?): npm install --save-dev ${packageName}. It needs Java 17 or newer; on Linux x64 nothing else`,
+    exitCodes.configuration,
+  );
+}
+
+/** The shells whose syntax is known. */
+const shells = ["sh", "fish", "powershell"] as const;
+type Shell = (typeof shells)[number];
+
+/** These variables would point the SDK elsewhere, even if the others are set. */
+const misleading = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] as const;
+
+/** The variables to set and to unset, so that clients find a local table. */
+interface LocalVariables {
+  readonly set: Readonly<Record<string, string>>;
+  readonly unset: readonly string[];
+}
+
+/** The variables for a table at an endpoint of this machine, in addition to those that are set already. */
+export function localVariables(
+  { tableName, endpoint }: { readonly tableName: string; readonly endpoint: string },
+  env: NodeJS.ProcessEnv,
+): LocalVariables {
+  return {
+    set: {
+      [environmentNames.tableName]: tableName,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+      AWS_REGION: localRegion,
+      AWS_ACCESS_KEY_ID: localCredentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: localCredentials.secretAccessKey,
+    },
+    unset: misleading.filter((name) => env[name] !== undefined),
+  };
+}
+
+/** An environment with these variables. */
+function environmentWith({ set, unset }: LocalVariables, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = Object.entries(env).filter(([name]) => !unset.includes(name));
+  return { ...Object.fromEntries(kept), ...set };
+}
+
+/** The user's shell, by the environment. */
+export function shellOf(env: NodeJS.ProcessEnv, platform: NodeJS.Platform = process.platform): Shell {
+  if (env.SHELL?.endsWith("fish")) return "fish";
+  return platform === "win32" && env.SHELL === undefined ? "powershell" : "sh";
+}
+
+/** Lines to paste into a shell. No value contains a character that a shell interprets. */
+export function shellLines({ set, unset }: LocalVariables, shell: Shell): string[] {
+  const entries = Object.entries(set);
+  switch (shell) {
+    case "sh":
+      return [
+        ...(unset.length > 0 ? [`unset ${unset.join(" ")}`] : []),
+        `export ${entries.map(([name, value]) => `${name}=${value}`).join(" ")}`,
+      ];
+    case "fish":
+      return [
+        ...unset.map((name) => `set -e ${name}`),
+        ...entries.map(([name, value]) => `set -gx ${name} ${value}`),
+      ];
+    case "powershell":
+      return [
+        ...unset.map((name) => `Remove-Item Env:${name}`),
+        ...entries.map(([name, value]) => `$env:${name} = "${value}"`),
+      ];
+  }
+}
 
 const flags = {
   port: whole("where it listens; the next free port where that one is taken (default 8000)", {
@@ -24,7 +133,7 @@ type DevCall = Call<typeof flags>;
 
 const defaultPort = 8_000;
 
-export default command({
+export const dev = command({
   usage: "dev [flags] [-- CMD [ARG…]]",
   details: `
 Starts DynamoDB on this machine, makes a lease table in it, and prints the variables that lead clients there: the
@@ -51,8 +160,7 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
       // An endpoint in the environment is another DynamoDB.
       env: { ...env, DYNAMODB_ENDPOINT: undefined },
       signal,
-      ...(flags.data === undefined ? {} : { dataDir: flags.data }),
-      ...(flags.engine === undefined ? {} : { engine: flags.engine }),
+      ...defined({ dataDir: flags.data, engine: flags.engine }),
     });
     try {
       await makeTable(engine, tableName);

@@ -1,16 +1,186 @@
+// What is wrong with the credentials, the table, permissions, the clock, latency, and what dead holders have left.
+
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import type { Clock, LeaseClient } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
+import { utf8Bytes } from "@leasehold/client/schema";
+import aws4 from "aws4";
 import { type Call, command } from "../command.ts";
 import { ownCommand } from "../connection.ts";
-import { docsAddress } from "../docs.ts";
-import { ClockWatch } from "../doctor/clock-watch.ts";
-import { callerArn } from "../doctor/identity.ts";
-import { latencyFinding, leftoverFinding, mostItems } from "../doctor/measurements.ts";
-import { doctorKey, permissionFinding } from "../doctor/permissions.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
-import { yes } from "../flags.ts";
+import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
-import { type AskedTable, askedTable, factsOf, refusalIn, type TableFacts } from "../table/asked-table.ts";
-import { type Finding, reportFindings } from "../table/findings.ts";
-import { settingFindings } from "../table/table-checks.ts";
+import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
+import { type Finding, reportFindings, settingFindings } from "../table/findings.ts";
+import { doctorKey, permissionFindings } from "../table/permissions.ts";
+import { docsAddress, durationText } from "../terminal/text.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
+
+/**
+ * How far this machine's clock is from the service's, by the Date headers of all answers. Each header has the service's
+ * time to a second, for a moment between a request and its answer. So every answer narrows the bounds.
+ */
+export class ClockWatch {
+  readonly #clock: Clock;
+  /** The service's time less this machine's, in milliseconds. */
+  #least = Number.NEGATIVE_INFINITY;
+  #most = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Listens to a client's answers, including refusals. */
+  watch(dynamodb: DynamoDBClient): void {
+    dynamodb.middlewareStack.add(
+      (next) => async (args) => {
+        const sentAt = this.#clock.now();
+        const result = await next(args);
+        const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
+        this.note(headers?.date, sentAt, this.#clock.now());
+        return result;
+      },
+      // Before answers become errors.
+      { step: "deserialize", priority: "low", name: "clockWatch" },
+    );
+  }
+
+  /** Notes an answer's Date, when its request was sent, and when it arrived. */
+  note(date: string | undefined, sentAt: number, arrivedAt: number): void {
+    const time = Date.parse(date ?? "");
+    if (Number.isNaN(time)) return;
+    this.#least = Math.max(this.#least, time - arrivedAt);
+    this.#most = Math.min(this.#most, time + 1_000 - sentAt);
+  }
+
+  /** The result; an error if the clock is certainly off by more than the allowance. */
+  finding(allowedMs: number): Finding {
+    const check = "clock";
+    if (!Number.isFinite(this.#least)) {
+      return { check, result: "not checked", text: "the answers have no Date header" };
+    }
+    // Crossing bounds show a clock that was set meanwhile, or a service with several clocks: then the middle is good
+    // enough.
+    const aheadMs = (this.#least + this.#most) / 2;
+    const certainMs = Math.max(0, this.#least, -this.#most);
+    const direction = aheadMs > 0 ? "behind" : "ahead of";
+    const text = `about ${durationText(Math.abs(aheadMs))} ${direction} DynamoDB's (allowed ${durationText(allowedMs)})`;
+    if (certainMs <= allowedMs) return { check, result: "ok", text };
+    return {
+      check,
+      result: "error",
+      text,
+      fix: "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do",
+      docs: docsAddress("troubleshooting.md#the-clock"),
+    };
+  }
+}
+
+/** Returns the ARN of the caller. Rejects if there are no credentials, or if STS refuses them. */
+async function callerArn(
+  { config }: DynamoDBClient,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<string> {
+  const region = await config.region();
+  const { accessKeyId, secretAccessKey, sessionToken } = await config.credentials();
+  const china = region.startsWith("cn-") ? ".cn" : "";
+  const url = new URL(env.AWS_ENDPOINT_URL_STS ?? `https://sts.${region}.amazonaws.com${china}`);
+  const request = {
+    host: url.host,
+    path: "/",
+    method: "POST",
+    service: "sts",
+    region,
+    headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: "application/json" },
+    body: "Action=GetCallerIdentity&Version=2011-06-15",
+  };
+  const credentials = { accessKeyId, secretAccessKey, ...defined({ sessionToken }) };
+  const { headers = {} } = aws4.sign(request, credentials);
+  const { Host: _, "Content-Length": __, ...sent } = headers as Record<string, string>;
+  const answer = await fetch(url, { method: "POST", headers: sent, body: request.body, signal });
+  const text = await answer.text();
+  const { GetCallerIdentityResponse: said, Error: error } = parsed(text);
+  const arn = said?.GetCallerIdentityResult?.Arn;
+  if (arn !== undefined) return arn;
+  throw new Error(error?.Message ?? `STS answered with status ${answer.status}`);
+}
+
+interface Answer {
+  readonly GetCallerIdentityResponse?: { readonly GetCallerIdentityResult?: { readonly Arn?: string } };
+  readonly Error?: { readonly Message?: string };
+}
+
+function parsed(text: string): Answer {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    // Ignored: a proxy's page, or XML. The status is enough.
+    return {};
+  }
+}
+
+const rounds = 10;
+const leaseDurationMs = 10_000;
+const slowMs = 200;
+const oldMs = 3_600_000;
+const largeBytes = 100 * 1024;
+/** A larger table is scanned only on request. */
+const mostItems = 100_000;
+
+/** Acquires, renews and releases doctor's own key several times. */
+async function latencyFinding(client: LeaseClient, clock: Clock, signal: AbortSignal): Promise<Finding> {
+  const took: Record<"acquire" | "renew" | "release", number[]> = { acquire: [], renew: [], release: [] };
+  const timed = async <T>(what: keyof typeof took, call: () => Promise<T>): Promise<T> => {
+    const startedAt = clock.monotonic();
+    const result = await call();
+    took[what].push(clock.monotonic() - startedAt);
+    return result;
+  };
+  for (let round = 0; round < rounds; round++) {
+    signal.throwIfAborted();
+    const lease = await timed("acquire", () =>
+      client.acquire(doctorKey, { leaseDurationMs, signal, waitMs: leaseDurationMs }),
+    );
+    await timed("renew", () => lease.renew());
+    await timed("release", () => lease.release());
+  }
+  const medians = Object.entries(took).map(([what, times]) => [what, median(times)] as const);
+  const text = `${medians.map(([what, ms]) => `${what} ${Math.round(ms)} ms`).join(", ")} (p50 of ${rounds})`;
+  const check = "latency";
+  if (medians.every(([, ms]) => ms <= slowMs)) return { check, result: "ok", text };
+  const fix = "run where the table is; a lease has to last for many times as long as a request";
+  return {
+    check,
+    result: "warning",
+    text,
+    fix,
+    docs: docsAddress("troubleshooting.md#dynamodb-is-slow-or-throttles"),
+  };
+}
+
+function median(times: readonly number[]): number {
+  return times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)] ?? 0;
+}
+
+/** Reads all leases to find those that no caller wants any more, and large payloads. */
+async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promise<Finding> {
+  let expired = 0;
+  let large = 0;
+  for await (const { leases } of new LeaseAdmin(client).listPages()) {
+    signal.throwIfAborted();
+    for (const { expiresAt, data } of leases) {
+      if (expiresAt < serviceNow(client) - oldMs) expired += 1;
+      if (data !== undefined && utf8Bytes(JSON.stringify(data)) > largeBytes) large += 1;
+    }
+  }
+  const text = `${expired} expired leases older than 1h; ${large} with more than 100 KB of data`;
+  const check = "leftovers";
+  if (expired === 0 && large === 0) return { check, result: "ok", text };
+  const fix =
+    "leasehold ls --expired lists them: no caller has wanted them since. Large data makes every write dear";
+  return { check, result: "warning", text, fix };
+}
 
 const flags = {
   strict: yes("exit 1 where there are warnings"),
@@ -22,7 +192,7 @@ type DoctorCall = Call<typeof flags>;
 const defaultSkewMs = 1_000;
 const identityWithinMs = 5_000;
 
-export default command({
+export const doctor = command({
   usage: "doctor [flags]",
   details: `
 Checks credentials, the table's settings, permissions, the clock, latency and what dead holders have left. Exit 0; 2 where
@@ -32,10 +202,9 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
   writes: false,
   flags,
   async run(call) {
-    const asked = await askedTable(call);
-    const watch = new ClockWatch(call.clock);
-    watch.watch(asked.dynamodb);
-    try {
+    return await withTable(call, undefined, async (asked) => {
+      const watch = new ClockWatch(call.clock);
+      watch.watch(asked.dynamodb);
       const who = await identityFinding(call, asked);
       const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error, call));
       if ("check" in facts) return reportFindings(call, [who, facts], call.flags.strict);
@@ -44,9 +213,7 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
       const findings = isLeaseTable ? await useFindings(call, asked, facts) : [];
       const clock = watch.finding(call.global.skew ?? defaultSkewMs);
       return reportFindings(call, [who, ...settings, ...findings, clock], call.flags.strict);
-    } finally {
-      asked.close();
-    }
+    });
   },
 });
 
@@ -108,7 +275,7 @@ async function useFindings(
 ): Promise<readonly Finding[]> {
   const { global, clock, signal, flags } = call;
   const isReadOnly = global["read-only"] || global["dry-run"];
-  const permissions = await permissionFinding(asked, isReadOnly);
+  const permissions = await permissionFindings(asked, isReadOnly);
   const { client } = await call.connect(asked.tableName);
   const items = table.ItemCount ?? 0;
   const latency = isReadOnly

@@ -1,14 +1,16 @@
+// The past of a key, and what operators have done.
+
 import type { AuditEntry, LeaseChange } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { duration, whole } from "../flags.ts";
-import { ageText, timeText } from "../terminal/durations.ts";
+import { choice, defined, duration, text, whole, yes } from "../flags.ts";
 import type { Cell, Style } from "../terminal/table.ts";
-import { fold, shown } from "../terminal/text.ts";
+import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { type HistoryEntry, historyEntries } from "../view/history.ts";
+import { globTest } from "../view/rows.ts";
 import { operatorOn } from "./shared/intervention.ts";
 
-export default command({
+export const history = command({
   usage: "history KEY",
   details: `
 Shows what has happened to a key: who acquired it, for how long it was held and how that ended, and what operators did. Holds
@@ -26,7 +28,7 @@ leasehold history nightly-report --since 2d`,
     const [key = ""] = operands;
     const { since: sinceMs, limit } = flags;
     const operator = operatorOn(await connect(), call);
-    const since = sinceMs === undefined ? {} : { sinceMs };
+    const since = defined({ sinceMs });
     const changes: LeaseChange[] = [];
     for await (const change of operator.history(key, since)) changes.push(change);
     const audit: AuditEntry[] = [];
@@ -86,3 +88,51 @@ function detailOf({ by, reason, what }: HistoryEntry): string {
   if (text !== "") return text;
   return what === "completed" ? "its slot is done" : what === "expired" ? "not renewed" : "";
 }
+
+const actions = ["stop", "break", "pause", "resume", "skip", "requeue", "cancel"] as const;
+
+export const audit = command({
+  usage: "audit [KEY]",
+  details: `
+Shows what operators have done, the latest first: by whom, to which lease, run or task, and why. Traces are kept for 30 days. Without a key
+it reads the whole table, a megabyte a request.`,
+  writes: false,
+  operands: [0, 1],
+  flags: {
+    prefix: text("PREFIX", "keys that begin so"),
+    since: duration("only of the last so long, as 24h"),
+    by: text("GLOB", "only what such an operator did, as 'alice@*'"),
+    action: choice(actions, "only this"),
+    limit: whole("at most so many lines", { least: 1 }),
+    "fail-if-empty": yes("exit with 1 where nothing is found"),
+  },
+  async run(call) {
+    const { operands, flags, global, connect, printer, terminal } = call;
+    const [key] = operands;
+    const connection = await connect();
+    const { prefix, since: sinceMs, by, action, limit } = flags;
+    const isBy = by === undefined ? () => true : globTest(by);
+    const entries: AuditEntry[] = [];
+    for await (const entry of operatorOn(connection, call).audit(defined({ key, prefix, sinceMs }))) {
+      if (isBy(entry.by) && (action === undefined || entry.action === action)) entries.push(entry);
+    }
+    entries.sort((one, other) => other.at - one.at);
+    const zone = global.local ? "local" : "utc";
+    printer.list({
+      kind: "action",
+      rows: entries.slice(0, limit),
+      columns: [
+        { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },
+        { title: "DID", cell: ({ action }) => action },
+        ...(key === undefined ? [{ title: "KEY", cell: (entry: AuditEntry) => entry.key, gives: true }] : []),
+        { title: "BY", cell: (entry) => entry.by, gives: true, from: 50 },
+        { title: "HOLDER", cell: ({ holder }) => holder?.owner ?? "—", gives: true, from: 72 },
+        { title: "WHY", cell: ({ reason = "" }) => reason, gives: true, from: 60 },
+      ],
+      record: (entry) => entry,
+      key: (entry) => entry.key,
+    });
+    if (printer.isForPeople && entries.length === 0) terminal.say("operators have done nothing that is kept");
+    return entries.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
+  },
+});

@@ -1,24 +1,78 @@
-import { registeredJobs } from "@leasehold/jobs";
+// The looks at jobs and their runs.
+
+import {
+  type JobRun,
+  type JobRuns,
+  type MissedSlot,
+  type RunState,
+  registeredJobs,
+  type Schedule,
+} from "@leasehold/jobs";
 import { command } from "../command.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { yes } from "../flags.ts";
+import { CommandError, exitCodes } from "../exit-codes.ts";
+import { defined, text, whole, yes } from "../flags.ts";
 import {
   givenSchedule,
   jobRunsOf,
   limitFlags,
+  rangeFlags,
+  rangeOf,
   registeredSchedule,
+  remarkText,
+  runColumns,
   scheduleFlags,
+  scheduleOf,
+  slotIn,
+  slotText,
+  statesIn,
+  stateText,
+  tookText,
 } from "../jobs/job-flags.ts";
-import { type JobSummary, summaryOf } from "../jobs/job-summary.ts";
-import { stateText } from "../jobs/run-view.ts";
-import { ageText } from "../terminal/durations.ts";
 import type { Cell } from "../terminal/table.ts";
+import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
-import { serviceNow } from "../view/service-time.ts";
-import { readTable, usualMostItems } from "../view/table-snapshot.ts";
-import { priceOfTable } from "./shared/table-price.ts";
+import { readTable, serviceNow, usualMostItems } from "../view/table-snapshot.ts";
+import { priceOfTable } from "./shared/polling.ts";
 
-export default command({
+/** A job in one line. */
+interface JobSummary {
+  readonly job: string;
+  readonly lastRun: JobRun | undefined;
+  readonly lastSuccess: JobRun | undefined;
+  /** By the slots of the last 24 hours; exhausted runs are counted as failed or lost too. */
+  readonly last24h: Readonly<Record<RunState | "exhausted", number>>;
+  /** Slots of the last 24 hours that were due and not done; undefined without a known schedule. */
+  readonly missed: number | undefined;
+}
+
+const dayMs = 24 * 3_600_000;
+/** A success before this many runs is not looked for. */
+const mostRuns = 5_000;
+
+/** Reads a job's runs, the latest first, until it has seen a day of them and a success. */
+async function summaryOf(runs: JobRuns, now: number, schedule: Schedule | undefined): Promise<JobSummary> {
+  const since = new Date(now - dayMs);
+  const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, skipped: 0, exhausted: 0 };
+  let lastRun: JobRun | undefined;
+  let lastSuccess: JobRun | undefined;
+  for await (const run of runs.runs({ descending: true, limit: mostRuns })) {
+    const isToday = run.slot >= since.toISOString();
+    if (!isToday && lastSuccess !== undefined) break;
+    lastRun ??= run;
+    if (run.state === "succeeded") lastSuccess ??= run;
+    if (!isToday) continue;
+    counts[run.state] += 1;
+    if (run.exhausted) counts.exhausted += 1;
+  }
+  let missed: number | undefined;
+  if (schedule !== undefined) {
+    missed = 0;
+    for await (const _ of runs.missed({ schedule, since })) missed += 1;
+  }
+  return { job: runs.job, lastRun, lastSuccess, last24h: counts, missed };
+}
+
+export const jobs = command({
   usage: "jobs [JOB…]",
   details: `
 A line for each job: its last runs, and how those of the last 24 hours have ended. Without names it shows the jobs that are
@@ -92,6 +146,128 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
       record: (row) => row,
       key: ({ job }) => job,
     });
+    return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
+  },
+});
+
+const usualLimit = 20;
+
+export const jobsRuns = command({
+  usage: "jobs runs JOB",
+  details: `
+The runs of a job, the latest slot first. Reads the range: 1 request for each 250 runs.
+
+  leasehold jobs runs daily-report --state failed,lost --since 7d`,
+  writes: false,
+  operands: [1, 1],
+  flags: {
+    state: text("STATES", "only in these states: running, succeeded, failed, lost, skipped"),
+    ...rangeFlags,
+    limit: whole(`at most so many (default ${usualLimit})`, { least: 1 }),
+    "fail-if-empty": yes("exit with 1 where nothing is found"),
+    ...limitFlags,
+  },
+  async run({ operands: [job = ""], flags, connect, printer, terminal, signal }) {
+    const states = statesIn(flags.state);
+    const { client } = await connect();
+    const { limit = usualLimit } = flags;
+    const range = rangeOf(flags, serviceNow(client));
+    const rows: JobRun[] = [];
+    const query = { ...range, descending: true, limit, ...defined({ state: states }) };
+    for await (const run of jobRunsOf(client, job, flags).runs(query)) {
+      signal.throwIfAborted();
+      rows.push(run);
+    }
+    printer.list({
+      kind: "run",
+      rows,
+      columns: runColumns(flags["max-attempts"] ?? 3, serviceNow(client)),
+      record: (run) => run,
+      key: ({ slot }) => slot,
+    });
+    if (rows.length === 0) terminal.say("no such run in this range (--since tells where it begins)");
+    return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
+  },
+});
+
+export const jobsShow = command({
+  usage: "jobs show JOB SLOT",
+  details: `
+All that is known of one run; exit 1 where it was neither begun nor skipped. 1 consistent read.`,
+  writes: false,
+  operands: [2, 2],
+  flags: limitFlags,
+  async run({ operands: [job = "", given = ""], flags, connect, printer, terminal }) {
+    const slot = slotIn(given);
+    const { client } = await connect();
+    const run = await jobRunsOf(client, job, flags).get(slot);
+    if (run === undefined) {
+      throw new CommandError(`${shown(job)} has no run of ${slotText(slot)} UTC`, exitCodes.nothing);
+    }
+    const at = (time: number | undefined): string => (time === undefined ? "—" : `${timeText(time)} UTC`);
+    printer.document("run", run, () => [
+      `${shown(job)}  ${slotText(slot)} UTC  ${stateText(run)}`,
+      ...fieldLines(
+        [
+          ["attempt", `${run.attempt} of ${flags["max-attempts"] ?? 3} (${run.lostAttempts} lost)`],
+          ["owner", run.owner ?? "—"],
+          ["started", at(run.startedAt)],
+          ["ended", at(run.endedAt)],
+          ["took", tookText(run, serviceNow(client))],
+          ...(run.expiresAt === undefined ? [] : [["lease ends", at(run.expiresAt)] as const]),
+          ["fencing", String(run.fencingToken ?? "—")],
+          ["remark", run.remark ?? "—"],
+          ["progress", run.progress === undefined ? "—" : JSON.stringify(run.progress)],
+        ],
+        terminal.columns,
+      ),
+    ]);
+    return exitCodes.done;
+  },
+});
+
+export const jobsMissed = command({
+  usage: "jobs missed JOB",
+  details: `
+The slots that were due and have neither succeeded nor been skipped, oldest first. 1 request for each 250 runs of the range.
+
+  leasehold jobs missed daily-report --schedule 'cron(0 8 ? * MON-FRI *)' --tz Europe/Berlin --since 7d`,
+  writes: false,
+  operands: [1, 1],
+  flags: {
+    ...scheduleFlags,
+    ...rangeFlags,
+    "fail-if-empty": yes("exit with 1 where nothing is missed"),
+    ...limitFlags,
+  },
+  async run({ operands: [job = ""], flags, connect, printer, terminal, signal }) {
+    const { client } = await connect();
+    const schedule = await scheduleOf(client, job, flags);
+    const rows: MissedSlot[] = [];
+    const range = rangeOf(flags, serviceNow(client));
+    for await (const missed of jobRunsOf(client, job, flags).missed({ schedule, ...range })) {
+      signal.throwIfAborted();
+      rows.push(missed);
+    }
+    printer.list({
+      kind: "missed",
+      rows,
+      columns: [
+        { title: "SLOT (UTC)", cell: ({ slot }) => slotText(slot) },
+        {
+          title: "STATE",
+          cell: ({ run }) => ({ text: run === undefined ? "never begun" : stateText(run), style: "red" }),
+        },
+        {
+          title: "REMARK / PROGRESS",
+          cell: ({ run }) => (run === undefined ? "—" : remarkText(run)),
+          gives: true,
+        },
+      ],
+      record: (row) => row,
+      key: ({ slot }) => slot,
+    });
+    terminal.say(`${rows.length} missed`);
     return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
   },
 });

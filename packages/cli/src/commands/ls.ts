@@ -3,15 +3,11 @@ import { exitCodes } from "../exit-codes.ts";
 import { choice, duration, text, whole, yes } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
-import { rowRecord } from "../view/row-record.ts";
-import { countsText, selectRows } from "../view/row-selection.ts";
-import { clockNotice } from "../view/service-time.ts";
-import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
-import { looks, paceFlags, paceOf } from "./shared/polling.ts";
-import { rowColumns } from "./shared/row-columns.ts";
-import { priceOfTable } from "./shared/table-price.ts";
+import { countsText, rowColumns, rowRecord, selectRows } from "../view/rows.ts";
+import { clockNotice, readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
+import { looks, paceFlags, paceOf, priceOfTable } from "./shared/polling.ts";
 
-export default command({
+export const ls = command({
   usage: "ls [PREFIX]",
   details: `
 Shows a line for each key that is held, closed or waited for. It reads the whole table, a megabyte a request; above
@@ -71,12 +67,7 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
       }
     };
     if (flags.watch) {
-      for await (const seen of looks(look, {
-        terminal,
-        clock,
-        signal,
-        everyMs: paceOf(flags),
-      })) {
+      for await (const seen of looks(look, { terminal, clock, signal, everyMs: paceOf(flags) })) {
         terminal.clear();
         print(seen);
       }

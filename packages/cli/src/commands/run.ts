@@ -2,20 +2,11 @@ import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodes, messageOf } from "../exit-codes.ts";
-import { yes } from "../flags.ts";
-import { durationText, timeText } from "../terminal/durations.ts";
-import { cut, shown } from "../terminal/text.ts";
-import { checkExecutable } from "../work/executable.ts";
-import {
-  acquireHold,
-  checkHoldFlags,
-  type Hold,
-  holdFlags,
-  leaseMsOf,
-  outerHold,
-} from "../work/hold-flags.ts";
-import { runChild } from "../work/run-child.ts";
-import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
+import { defined, yes } from "../flags.ts";
+import { cut, durationText, shown, timeText } from "../terminal/text.ts";
+import { checkExecutable, runChild } from "../work/child.ts";
+import { acquireHold, checkHoldFlags, type Hold, holdFlags, leaseMsOf, outerHold } from "../work/hold.ts";
+import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
 
 const flags = {
   ...holdFlags,
@@ -28,7 +19,7 @@ type RunCall = Call<typeof flags>;
 
 const longestCommand = 200;
 
-export default command({
+export const run = command({
   usage: "run KEY [flags] -- CMD [ARG…]",
   details: `
 Acquires KEY, runs CMD, and releases KEY when CMD has ended: flock(1) for a fleet. CMD has the terminal, stdin, stdout and
@@ -101,19 +92,23 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
 }
 
 async function superviseUnder(call: RunCall, { tableName }: Connection, { lease, slot }: Hold) {
-  const { flags, terminal, clock, env, child: commandLine = [] } = call;
-  const added = {
-    LEASEHOLD_KEY: lease.key,
+  const { flags, child: commandLine = [] } = call;
+  const { key } = lease;
+  const variables = {
+    LEASEHOLD_KEY: key,
     LEASEHOLD_TOKEN: lease.token,
     LEASEHOLD_FENCING_TOKEN: String(lease.fencingToken),
     LEASEHOLD_TABLE_NAME: tableName,
-    ...(slot === undefined ? {} : { LEASEHOLD_SLOT: slot }),
+    ...defined({ LEASEHOLD_SLOT: slot }),
   };
-  const say = (line: string): void => terminal.complain(line);
-  const options = { key: lease.key, lease, leaseMs: leaseMsOf(flags), flags, clock, say };
-  return await runChild(call, { commandLine, env: { ...env, ...added }, fd: flags.fd }, (child) =>
-    superviseChild(child, options),
-  );
+  return await runUnderLease(call, call, {
+    commandLine,
+    variables,
+    key,
+    lease,
+    leaseMs: leaseMsOf(flags),
+    flags,
+  });
 }
 
 /**

@@ -1,12 +1,63 @@
-import { TaskSet, type TaskState } from "@leasehold/jobs";
-import { command } from "../command.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { sinceOf, taskStates } from "../tasks/task-view.ts";
-import { ageText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
-import { serviceNow } from "../view/service-time.ts";
+// The commands about sets of tasks.
 
-export default command({
+import { createInterface } from "node:readline";
+import {
+  FinalFailureError,
+  type Task,
+  type TaskInput,
+  type TaskRecord,
+  TaskSet,
+  type TaskState,
+} from "@leasehold/jobs";
+import { type Call, command } from "../command.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { choice, defined, duration, text, whole, yes } from "../flags.ts";
+import type { Column, Style } from "../terminal/table.ts";
+import { ageText, shown } from "../terminal/text.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
+import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
+import { agreed } from "./shared/intervention.ts";
+
+/** In the order of a task's life. */
+const taskStates: readonly TaskState[] = [
+  ...(["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const),
+];
+
+const styles: Partial<Record<TaskState, Style>> = {
+  running: "cyan",
+  succeeded: "green",
+  failed: "red",
+  parked: "red",
+  cancelled: "dim",
+};
+
+/** Since when a task has been in its state, in epoch milliseconds. */
+function sinceOf({ state, addedAt, startedAt, endedAt }: TaskRecord): number {
+  return (state === "running" ? startedAt : endedAt) ?? addedAt;
+}
+
+/** The columns of tasks. */
+function taskColumns(now: number): readonly Column<TaskRecord>[] {
+  return [
+    { title: "ID", cell: ({ id }) => id, gives: true },
+    { title: "STATE", cell: ({ state }) => (styles[state] ? { text: state, style: styles[state] } : state) },
+    { title: "ATTEMPTS", cell: ({ attempts, maxAttempts }) => `${attempts}/${maxAttempts}`, align: "right" },
+    { title: "OWNER", cell: ({ owner }) => owner ?? "—", gives: true },
+    { title: "SINCE", cell: (task) => ageText(Math.max(0, now - sinceOf(task))), align: "right" },
+    { title: "REMARK", cell: ({ remark }) => remark, gives: true },
+  ];
+}
+
+/** Reads a state. Throws a UsageError. */
+function taskStateIn(given: string | undefined): TaskState | undefined {
+  if (given === undefined) return undefined;
+  const state = taskStates.find((one) => one === given);
+  if (state !== undefined) return state;
+  throw new UsageError(`--state is "${shown(given)}"; allowed: ${taskStates.join(", ")}`);
+}
+
+export const tasks = command({
   usage: "tasks SET",
   details: `
 How many tasks of a set are in each state, and since when the oldest ones wait or run; exit 1 for a set without tasks. Reads
@@ -17,12 +68,7 @@ the whole set, a megabyte a request.`,
   async run({ operands: [set = ""], connect, printer, signal }) {
     const { client } = await connect();
     const counts: Record<TaskState, number> = {
-      waiting: 0,
-      running: 0,
-      succeeded: 0,
-      failed: 0,
-      parked: 0,
-      cancelled: 0,
+      ...{ waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 },
     };
     const oldest: Partial<Record<TaskState, number>> = {};
     for await (const task of new TaskSet(client, set).list()) {
@@ -36,14 +82,14 @@ the whole set, a megabyte a request.`,
     const total = taskStates.reduce((sum, state) => sum + counts[state], 0);
     printer.document("tasks", record, () => {
       const states = taskStates.filter((state) => counts[state] > 0 || state !== "cancelled");
-      const ages = [
-        ...(oldest.waiting === undefined
-          ? []
-          : [`oldest waiting ${ageText(Math.max(0, now - oldest.waiting))}`]),
-        ...(oldest.running === undefined
-          ? []
-          : [`oldest claim ${ageText(Math.max(0, now - oldest.running))}`]),
-      ];
+      const ages = (
+        [
+          ["waiting", oldest.waiting],
+          ["claim", oldest.running],
+        ] as const
+      ).flatMap(([what, at]) =>
+        at === undefined ? [] : [`oldest ${what} ${ageText(Math.max(0, now - at))}`],
+      );
       if (total === 0) return [`${shown(set)} has no tasks`];
       return [
         `${states.map((state) => `${state} ${counts[state]}`).join("   ")}          ${ages.join(", ")}`,
@@ -52,3 +98,285 @@ the whole set, a megabyte a request.`,
     return total === 0 ? exitCodes.nothing : exitCodes.done;
   },
 });
+
+export const tasksLs = command({
+  usage: "tasks ls SET",
+  details: `
+A line for each task. Reads the open tasks, the ended ones, or both: a megabyte a request.
+
+  leasehold tasks ls orders/today --state parked`,
+  writes: false,
+  operands: [1, 1],
+  flags: {
+    state: text("STATE", "only: waiting, running, succeeded, failed, parked, cancelled"),
+    match: text("TEXT", "only where the remark holds this text"),
+    limit: whole("at most so many lines", { least: 1 }),
+    "fail-if-empty": yes("exit with 1 where nothing is found"),
+  },
+  async run({ operands: [set = ""], flags, connect, printer, signal }) {
+    const state = taskStateIn(flags.state);
+    const { client } = await connect();
+    const { limit = Number.POSITIVE_INFINITY, match = "" } = flags;
+    const rows: TaskRecord[] = [];
+    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
+      signal.throwIfAborted();
+      if (!task.remark.includes(match)) continue;
+      rows.push(task);
+      if (rows.length >= limit) break;
+    }
+    printer.list({
+      kind: "task",
+      rows,
+      columns: taskColumns(serviceNow(client)),
+      record: (task) => task,
+      key: ({ id }) => id,
+    });
+    return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
+  },
+});
+
+/** This many tasks are sent before more are read. */
+const batchSize = 1_000;
+
+export const tasksAdd = command({
+  usage: "tasks add SET < TASKS",
+  details: `
+Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAttempts": 3, "delayMs": 0}, of which only the id
+is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
+  writes: true,
+  operands: [1, 1],
+  flags: { "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }) },
+  async run({ operands: [set = ""], flags, connect, terminal, printer, signal }) {
+    const { client } = await connect();
+    const tasks = new TaskSet(client, set, defined({ maxAttempts: flags["max-attempts"] }));
+    let [added, known, line] = [0, 0, 0];
+    let batch: TaskInput[] = [];
+    const send = async (): Promise<void> => {
+      signal.throwIfAborted();
+      const result = await tasks.add(batch);
+      added += result.added;
+      known += result.known;
+      batch = [];
+    };
+    const { stdin: input } = terminal;
+    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY, signal })) {
+      line += 1;
+      if (text.trim() === "") continue;
+      batch.push(taskIn(text, line));
+      if (batch.length >= batchSize) await send();
+    }
+    // An interruption ends the lines, too.
+    signal.throwIfAborted();
+    if (batch.length > 0) await send();
+    printer.document("tasksAdded", { set, added, known }, () => [`${added} added, ${known} known before`]);
+    return exitCodes.done;
+  },
+});
+
+function taskIn(text: string, line: number): TaskInput {
+  try {
+    const task: unknown = JSON.parse(text);
+    if (typeof task === "object" && task !== null && !Array.isArray(task)) return task as TaskInput;
+  } catch {
+    // Ignored: the kind of the other value does not matter.
+  }
+  throw new UsageError(
+    `line ${line} is ${shown(text.slice(0, 40))}; allowed: {"id": "orders.csv", "payload": …}; tasks of the lines before may be there`,
+  );
+}
+
+const longestList = 20;
+
+export const tasksRequeue = command({
+  usage: "tasks requeue SET (ID… | --state STATE [--match TEXT])",
+  details: `
+Lets tasks that have failed, were parked or were cancelled start again, with all their attempts. One that has changed in the
+meantime stays as it is.
+
+  leasehold tasks requeue orders/today doc-33
+  leasehold tasks requeue orders/today --state parked --match 'worker lost'`,
+  writes: true,
+  operands: [1, 1_000],
+  flags: {
+    state: choice(["failed", "parked", "cancelled"], "all that are in this state"),
+    match: text("TEXT", "with --state: only where the remark holds this text"),
+    reason: text("TEXT", "why: kept in the trace"),
+    limit: whole("with --state: at most so many", { least: 1 }),
+    "max-attempts": whole("attempts that they have this time (default: as many as before)", {
+      least: 1,
+      most: 1_000,
+    }),
+  },
+  async run(call) {
+    const { operands, flags, connect, terminal, by } = call;
+    const [set = "", ...ids] = operands;
+    const { state, match = "", limit = Number.POSITIVE_INFINITY } = flags;
+    if (ids.length > 0 === (state !== undefined)) throw new UsageError("give either ids, or --state");
+    if (match !== "" && state === undefined) throw new UsageError("--match goes with --state");
+    const { client } = await connect();
+    const tasks = new TaskSet(client, set);
+    const options = { by, ...defined({ reason: flags.reason, maxAttempts: flags["max-attempts"] }) };
+    const seen = new Set<string>(ids);
+    if (state !== undefined) {
+      for await (const { id, remark } of tasks.list({ state })) {
+        if (remark.includes(match)) seen.add(id);
+        if (seen.size >= limit) break;
+      }
+    }
+    if (seen.size === 0) throw new CommandError(`${shown(set)} has no such task`, exitCodes.nothing);
+    const named = [...seen].slice(0, longestList).map(shown).join(", ");
+    terminal.say(`${seen.size} of ${shown(set)}: ${named}${seen.size > longestList ? ", …" : ""}`);
+    await agreed(call, { question: "Let them start again?" });
+    let requeued = 0;
+    if (state === undefined) {
+      for (const id of seen) {
+        if (await tasks.requeue(id, options)) requeued += 1;
+        else terminal.complain(`${shown(id)} has neither failed nor was it parked or cancelled: unchanged`);
+      }
+    } else {
+      // Only the tasks that were shown.
+      requeued = await tasks.requeueAll({ ...options, state, filter: ({ id }) => seen.has(id) });
+    }
+    terminal.say(`${requeued} of ${seen.size} wait again.`);
+    return requeued === seen.size ? exitCodes.done : exitCodes.nothing;
+  },
+});
+
+export const tasksDrop = command({
+  usage: "tasks drop SET ID",
+  details: `
+Cancels a task that waits: no worker claims it any more, and adding its id again changes nothing. tasks requeue undoes it.
+Exit 75 while a worker has it, 1 where it has ended or is not known. 2 requests.
+
+  leasehold tasks drop orders/today doc-54 --reason 'wrong file'`,
+  writes: true,
+  operands: [2, 2],
+  flags: { reason: text("TEXT", "why: the task's remark") },
+  async run(call) {
+    const { operands, flags, connect, terminal } = call;
+    const [set = "", id = ""] = operands;
+    const { client } = await connect();
+    const tasks = new TaskSet(client, set);
+    const name = `${shown(id)} of ${shown(set)}`;
+    const task = await tasks.get(id);
+    if (task === undefined) throw new CommandError(`there is no ${name}`, exitCodes.nothing);
+    const { state, attempts, maxAttempts, owner } = task;
+    const by = state === "running" && owner !== undefined ? ` by ${shown(owner)}` : "";
+    terminal.say(`${name} is ${state}${by}, attempt ${attempts} of ${maxAttempts}.`);
+    if (state === "running") {
+      throw new CommandError(`${name} is running${by}: wait for its end. Nothing done`, exitCodes.held);
+    }
+    if (state !== "waiting" && state !== "cancelled") {
+      throw new CommandError(`${name} has ended: ${state}. Nothing done`, exitCodes.nothing);
+    }
+    await agreed(call, { question: "Cancel it?" });
+    if (!(await tasks.cancel(id, flags.reason, { by: call.by }))) {
+      throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
+    }
+    terminal.say(`${name} is cancelled.`);
+    return exitCodes.done;
+  },
+});
+
+const usualLeaseMs = 30_000;
+const longestRemark = 1_000;
+
+const flags = {
+  concurrency: whole("how many tasks at a time (default 1)", { least: 1, most: 1_000 }),
+  lease: duration("how long a claim lasts unless it is renewed (default 30s)"),
+  until: choice(
+    ["drained", "idle", "never"],
+    "when it ends by itself (default drained: no task waits or runs)",
+  ),
+  "retry-after": duration("how long a task waits after it has failed (default: longer each time)"),
+  "park-exit": whole("exit code of CMD after which another attempt is of no use: the task is parked", {
+    least: 1,
+    most: 255,
+  }),
+  ...childFlags,
+};
+
+type WorkCall = Call<typeof flags>;
+
+export const tasksWork = command({
+  usage: "tasks work SET [flags] -- CMD [ARG…]",
+  details: `
+Claims one task after the other and runs CMD for each: its payload, as JSON, is on stdin. Exit code 0 ends the task with
+success, every other one is a failed attempt; the last line of stdout is the remark. CMD gets LEASEHOLD_TASK_ID,
+LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on to the children, and no more tasks are claimed.
+
+  leasehold tasks work orders/today --concurrency 4 -- ./do-one.sh`,
+  writes: true,
+  operands: [1, 1],
+  child: "required",
+  flags,
+  async run(call) {
+    const { operands, connect, terminal, printer, child: commandLine = [], env } = call;
+    const [set = ""] = operands;
+    const { concurrency = 1, lease = usualLeaseMs, until = "drained" } = call.flags;
+    checkGrace(call.flags, { leaseMs: lease, heartbeat: true });
+    checkExecutable(commandLine[0] ?? "", env);
+    const { client } = await connect();
+    const tasks = new TaskSet(client, set, { leaseDurationMs: lease });
+    const running = endingBySignals(call);
+    const summary = await tasks.process((task) => runTask(call, running, set, task), {
+      concurrency,
+      until,
+      signal: running.signal,
+      ...defined({ retryAfterMs: call.flags["retry-after"] }),
+    });
+    const { succeeded, failed, parked, returned, lost } = summary;
+    printer.document("tasksWorked", { set, ...summary }, () => [
+      `succeeded ${succeeded}   failed ${failed}   parked ${parked}   given back ${returned}   lost ${lost}`,
+    ]);
+    terminal.sayIf(
+      running.signal.aborted ? `leasehold: interrupted; ${shown(set)} may have more tasks` : undefined,
+    );
+    return running.exitCode() ?? (failed + parked + lost > 0 ? exitCodes.nothing : exitCodes.done);
+  },
+});
+
+/** Returns the remark of a success; throws for a failure. */
+async function runTask(call: WorkCall, running: EndingCall, set: string, task: Task): Promise<string> {
+  const { flags, child: commandLine = [], terminal } = call;
+  let last = "";
+  const end = await runUnderLease(running, call, {
+    commandLine,
+    variables: {
+      LEASEHOLD_KEY: set,
+      LEASEHOLD_TASK_ID: task.id,
+      LEASEHOLD_ATTEMPT: String(task.attempt),
+      LEASEHOLD_FENCING_TOKEN: String(task.fencingToken),
+    },
+    key: `${set} ${task.id}`,
+    lease: task,
+    leaseMs: flags.lease ?? usualLeaseMs,
+    flags,
+    attend: async (child) => {
+      const read = readLines(child, (line) => {
+        if (line.trim() !== "") last = line;
+        terminal.complain(`${shown(task.id)}: ${shown(line)}`);
+      });
+      // No error if a child does not read its payload.
+      child.stdin?.on("error", () => {});
+      child.stdin?.end(task.payload === undefined ? "" : `${JSON.stringify(task.payload)}\n`);
+      await read;
+    },
+  });
+  const remark = last.slice(0, longestRemark);
+  if (end.code === 0 && !end.isTooLong) return remark;
+  if (running.signal.aborted) throw running.signal.reason;
+  const reason = `the command exited ${end.code}${remark === "" ? "" : `: ${remark}`}`;
+  throw end.code === flags["park-exit"] ? new FinalFailureError(reason) : new Error(reason);
+}
+
+/** Reads a child's stdout line by line; resolves at its end. */
+async function readLines(child: Child, onLine: (line: string) => void): Promise<void> {
+  let rest = "";
+  for await (const chunk of child.stdout?.setEncoding("utf8") ?? []) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    lines.forEach(onLine);
+  }
+  if (rest !== "") onLine(rest);
+}

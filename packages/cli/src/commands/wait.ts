@@ -2,15 +2,14 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { duration, text } from "../flags.ts";
-import { durationText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
+import { durationText, shown } from "../terminal/text.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
-import { globTest } from "../view/row-selection.ts";
+import { globTest } from "../view/rows.ts";
 import { looks } from "./shared/polling.ts";
 
 const usualEveryMs = 1_000;
 
-export default command({
+export const wait = command({
   usage: "wait KEY",
   details: `
 Waits until the key is free, or what --until says. It takes nothing: by the time that it has ended, another caller may

@@ -5,10 +5,10 @@ import type { LeaseClient } from "@leasehold/client";
 import { LeaseAdmin, LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import { parsedJson } from "@leasehold/client/internal";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { leftLines } from "../commands/pause.ts";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
-import { parseDuration } from "../terminal/durations.ts";
-import { acquisitionId } from "./parts.ts";
+import { parseDuration } from "../terminal/text.ts";
+import { leftLines } from "../view/next-steps.ts";
+import { acquisitionId } from "./html.ts";
 import type { ActionResult } from "./server.ts";
 
 type Fields = Readonly<Record<string, string>>;

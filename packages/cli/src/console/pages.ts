@@ -12,20 +12,70 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import type { Connection } from "../connection.ts";
+import { defined } from "../flags.ts";
 import { registeredSchedule } from "../jobs/job-flags.ts";
 import type { Finding } from "../table/findings.ts";
 import { holdEnds } from "../view/history.ts";
 import { primitivesOf } from "../view/key-rows.ts";
-import { serviceNow } from "../view/service-time.ts";
-import { auditPage } from "./pages/audit.ts";
-import { type JobStrip, jobsPage, runPage } from "./pages/jobs.ts";
-import { keyPage } from "./pages/key.ts";
-import { nowPage } from "./pages/now.ts";
-import { tablePage } from "./pages/table.ts";
-import { setPage, tasksPage } from "./pages/tasks.ts";
+import { pauseAfter } from "../view/read-cost.ts";
+import { readTable, serviceNow, type TableSnapshot } from "../view/table-snapshot.ts";
+import { keyPage, type Span } from "./key-page.ts";
 import type { Page, PageRequest } from "./server.ts";
-import type { TableReader } from "./table-reader.ts";
-import type { Span } from "./timeline.ts";
+import { auditPage, nowPage, tablePage } from "./table-pages.ts";
+import { type JobStrip, jobsPage, runPage, setPage, tasksPage } from "./work-pages.ts";
+
+/** How the console reads its table. */
+export interface TableReaderOptions {
+  /** The shortest pause between two looks. */
+  readonly everyMs: number;
+  /** The most read units a second: a larger table is read less often. */
+  readonly mostUnitsPerSecond: number;
+  readonly monotonicMs: () => number;
+  /** The most items of one look. */
+  readonly mostItems: number;
+}
+
+/** Reads the whole table, at most once in a while, however many tabs are open. */
+export class TableReader {
+  readonly #client: LeaseClient;
+  readonly #options: TableReaderOptions;
+  #last: { readonly at: number; readonly snapshot: Promise<TableSnapshot> } | undefined;
+  #everyMs: number;
+
+  constructor(client: LeaseClient, options: TableReaderOptions) {
+    this.#client = client;
+    this.#options = options;
+    this.#everyMs = options.everyMs;
+  }
+
+  /** The pause between two looks, by the cost of the last look. */
+  get everyMs(): number {
+    return this.#everyMs;
+  }
+
+  /** The table as it is now, or as it was a moment ago. */
+  async read(): Promise<TableSnapshot> {
+    const { monotonicMs, mostItems } = this.#options;
+    const now = monotonicMs();
+    if (this.#last === undefined || now - this.#last.at >= this.#everyMs) {
+      const snapshot = readTable(this.#client, { mostItems });
+      this.#last = { at: now, snapshot };
+      // Ignored: the reader gets the error. A failed look is not kept, so that its error does not stay on the page.
+      snapshot.then(
+        ({ cost }) => {
+          this.#everyMs = pauseAfter(cost, this.#options);
+        },
+        () => this.forget(),
+      );
+    }
+    return await this.#last.snapshot;
+  }
+
+  /** Makes the next look read again, after a write. */
+  forget(): void {
+    this.#last = undefined;
+  }
+}
 
 /** The pages, in the order of the navigation. */
 export const navigation = [
@@ -88,7 +138,7 @@ const pages: Readonly<Record<string, MakePage>> = {
     if (!set) return undefined;
     const state = (query.get("state") ?? undefined) as TaskState | undefined;
     const tasks: TaskRecord[] = [];
-    for await (const task of new TaskSet(client, set).list(state === undefined ? {} : { state })) {
+    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
       tasks.push(task);
       if (tasks.length >= mostTasksRead) break;
     }

@@ -1,7 +1,9 @@
-// The common parts of commands about jobs: the form of slots, ranges and schedules, and the job's own limits.
+// The common parts of commands about jobs: the form of slots, ranges and schedules, the job's own limits, and the
+// display of runs.
 
 import type { LeaseClient } from "@leasehold/client";
 import {
+  type JobRun,
   JobRuns,
   parseScheduleExpression,
   type RegisteredJob,
@@ -10,9 +12,9 @@ import {
   type Schedule,
 } from "@leasehold/jobs";
 import { messageOf, UsageError } from "../exit-codes.ts";
-import { duration, type Flags, text, type Values, whole } from "../flags.ts";
-import { parseDuration } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
+import { defined, duration, type Flags, text, type Values, whole } from "../flags.ts";
+import type { Cell, Column, Style } from "../terminal/table.ts";
+import { durationText, parseDuration, shown, timeText } from "../terminal/text.ts";
 
 /** The limits in the job's own code: they determine which slots are exhausted or forgotten. */
 export const limitFlags = {
@@ -41,13 +43,8 @@ const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "
 
 /** The runs of a job. */
 export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof limitFlags>): JobRuns {
-  const { keep } = flags;
-  const maxAttempts = flags["max-attempts"];
-  return new JobRuns(client, job, {
-    describeError: messageOf,
-    ...(maxAttempts === undefined ? {} : { maxAttempts }),
-    ...(keep === undefined ? {} : { keepForMs: keep }),
-  });
+  const options = defined({ maxAttempts: flags["max-attempts"], keepForMs: flags.keep });
+  return new JobRuns(client, job, { describeError: messageOf, ...options });
 }
 
 /** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
@@ -79,12 +76,12 @@ export function rangeOf(
 /** The schedule in the flags; undefined without one. */
 export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): Schedule | undefined {
   if (schedule === undefined) return undefined;
-  return parseScheduleExpression(schedule, tz === undefined ? {} : { timeZone: tz });
+  return parseScheduleExpression(schedule, defined({ timeZone: tz }));
 }
 
 /** The schedule in the registry. */
 export function registeredSchedule({ schedule, timeZone }: RegisteredJob): Schedule {
-  return parseScheduleExpression(schedule, timeZone === undefined ? {} : { timeZone });
+  return parseScheduleExpression(schedule, defined({ timeZone }));
 }
 
 /** The schedule in the flags, or else in the registry. Rejects with a UsageError without a schedule. */
@@ -112,4 +109,52 @@ export function statesIn(given: string | undefined): readonly RunState[] | undef
     }
     return state;
   });
+}
+
+const styles: Partial<Record<string, Style>> = { succeeded: "green", running: "cyan", skipped: "dim" };
+
+/** `EXHAUSTED` needs a person; `failed` and `lost` are retried. */
+export function stateText({ state, exhausted }: JobRun): string {
+  return exhausted ? "EXHAUSTED" : state;
+}
+
+function stateCell(run: JobRun): Cell {
+  return { text: stateText(run), style: styles[run.state] ?? "red" };
+}
+
+/** How long the latest attempt took, or takes so far. */
+export function tookText({ state, startedAt, endedAt }: JobRun, now: number): string {
+  if (startedAt === undefined || state === "skipped") return "—";
+  const end = state === "running" ? now : endedAt;
+  return end === undefined ? "?" : durationText(Math.max(0, end - startedAt));
+}
+
+/** `2026-11-21 08:00`, with seconds where there are any. */
+export function slotText(slot: string): string {
+  return slot
+    .replace("T", " ")
+    .replace(/(:00)?\.000Z$/, "")
+    .replace(/Z$/, "");
+}
+
+/** The remark, and the last progress report if the run has not succeeded. */
+export function remarkText({ remark, progress, state }: JobRun): string {
+  const report = progress === undefined || state === "succeeded" ? [] : [JSON.stringify(progress)];
+  return [...(remark === undefined ? [] : [remark]), ...report].join("  ");
+}
+
+/** The columns of runs. */
+export function runColumns(maxAttempts: number, now: number): readonly Column<JobRun>[] {
+  return [
+    { title: "SLOT (UTC)", cell: ({ slot }) => slotText(slot) },
+    { title: "STATE", cell: stateCell },
+    { title: "ATTEMPT", cell: ({ attempt }) => `${attempt}/${maxAttempts}`, align: "right" },
+    { title: "OWNER", cell: ({ owner }) => owner ?? "—", gives: true },
+    {
+      title: "STARTED",
+      cell: ({ startedAt }) => (startedAt === undefined ? "—" : timeText(startedAt).slice(5)),
+    },
+    { title: "TOOK", cell: (run) => tookText(run, now), align: "right" },
+    { title: "REMARK / PROGRESS", cell: remarkText, gives: true },
+  ];
 }

@@ -40,9 +40,9 @@ export interface AskedTable {
  * Opens the table that a call names, or the table of this name. Rejects with a CommandError (78) if no table is named
  * or found, and without region or credentials.
  */
-export async function askedTable(
+async function askedTable(
   { global, env, clock, signal, terminal }: Call,
-  tableName?: string,
+  tableName: string | undefined,
 ): Promise<AskedTable> {
   const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
   const dynamodb = sdkClient(place);
@@ -78,6 +78,20 @@ export async function askedTable(
       if (global.verbose) terminal.say(`${sent} requests by the SDK`);
     },
   };
+}
+
+/** Uses the table that a call names, or the table of this name. Rejects as {@link askedTable} does. */
+export async function withTable<T>(
+  call: Call,
+  tableName: string | undefined,
+  use: (asked: AskedTable) => Promise<T>,
+): Promise<T> {
+  const asked = await askedTable(call, tableName);
+  try {
+    return await use(asked);
+  } finally {
+    asked.close();
+  }
 }
 
 /** The settings of a table. */
@@ -120,7 +134,7 @@ export async function factsOf(asked: AskedTable): Promise<TableFacts> {
 }
 
 /** Sends a request that engines and roles may refuse: a refusal is a finding, and does not end the command. */
-export async function learn<T>(
+async function learn<T>(
   asked: AskedTable,
   action: string,
   send: Parameters<typeof asked.ask<T>>[0],

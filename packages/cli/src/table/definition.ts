@@ -1,10 +1,12 @@
-// The definition of a lease table: as a request to DynamoDB, and as text for CloudFormation, SAM, Terraform and the
-// CDK.
+// The definition of a lease table: its names and tags, and the request that creates it.
 
 import type { CreateTableCommandInput } from "@aws-sdk/client-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
+import type { Call } from "../command.ts";
+import { UsageError } from "../exit-codes.ts";
+import { shown } from "../terminal/text.ts";
 
-const { partitionKey, sortKey, timeToLive } = attributeNames;
+const { partitionKey, sortKey } = attributeNames;
 
 /** The tag by which commands find the table when none is named. */
 export const tableTag = { Key: "leasehold", Value: "true" } as const;
@@ -45,117 +47,25 @@ export function createTableInput(
   };
 }
 
-/** Kinds of definitions that can be printed, by the words that name them. */
-export const definitionKinds = ["cfn", "sam", "terraform", "cdk"] as const;
-export type DefinitionKind = (typeof definitionKinds)[number];
-
-/** The definition of a table as text. */
-export function definitionText(kind: DefinitionKind, settings: TableSettings): string {
-  return { cfn, sam, terraform, cdk }[kind](settings);
+/** The name of a table that does not exist yet: the operand, or --table. Throws a UsageError. */
+export function newTableName({ operands, global }: Pick<Call, "operands" | "global">): string {
+  const name = operands[0] ?? global.table;
+  if (name === undefined) throw new UsageError("no name is given; say leasehold table create NAME");
+  if (!/^[\w.-]{3,255}$/.test(name)) {
+    throw new UsageError(
+      `"${shown(name)}" is no table's name; allowed: 3 to 255 letters, digits, _, - and .`,
+    );
+  }
+  return name;
 }
 
-function cfn(settings: TableSettings): string {
-  return `Resources:\n${tableResource(settings)}Outputs:\n  LeaseTableName:\n    Value: !Ref LeaseTable\n`;
-}
-
-function sam(settings: TableSettings): string {
-  // AWS::Serverless::SimpleTable has no sort key.
-  return `Transform: AWS::Serverless-2016-10-31
-Globals:
-  Function:
-    Environment:
-      Variables:
-        LEASEHOLD_TABLE_NAME: !Ref LeaseTable
-Resources:
-${tableResource(settings)}`;
-}
-
-function tableResource({
-  tableName,
-  stream,
-  pointInTimeRecovery,
-  deletionProtection,
-}: TableSettings): string {
-  return `  LeaseTable:
-    Type: AWS::DynamoDB::Table
-    DeletionPolicy: Retain
-    UpdateReplacePolicy: Retain
-    Properties:
-      TableName: "${tableName}"
-      BillingMode: PAY_PER_REQUEST
-      AttributeDefinitions:
-        - AttributeName: ${partitionKey}
-          AttributeType: S
-        - AttributeName: ${sortKey}
-          AttributeType: S
-      KeySchema:
-        - AttributeName: ${partitionKey}
-          KeyType: HASH
-        - AttributeName: ${sortKey}
-          KeyType: RANGE
-      TimeToLiveSpecification:
-        AttributeName: ${timeToLive}
-        Enabled: true
-      PointInTimeRecoverySpecification:
-        PointInTimeRecoveryEnabled: ${pointInTimeRecovery}
-      DeletionProtectionEnabled: ${deletionProtection}
-${stream ? "      StreamSpecification:\n        StreamViewType: NEW_AND_OLD_IMAGES\n" : ""}      Tags:
-        - Key: ${tableTag.Key}
-          Value: "${tableTag.Value}"
-`;
-}
-
-function terraform({ tableName, stream, pointInTimeRecovery, deletionProtection }: TableSettings): string {
-  const streamLines = `
-  stream_enabled   = true
-  stream_view_type = "NEW_AND_OLD_IMAGES"
-`;
-  return `resource "aws_dynamodb_table" "leases" {
-  name                        = "${tableName}"
-  billing_mode                = "PAY_PER_REQUEST"
-  hash_key                    = "${partitionKey}"
-  range_key                   = "${sortKey}"
-  deletion_protection_enabled = ${deletionProtection}
-${stream ? streamLines : ""}
-  attribute {
-    name = "${partitionKey}"
-    type = "S"
-  }
-
-  attribute {
-    name = "${sortKey}"
-    type = "S"
-  }
-
-  ttl {
-    attribute_name = "${timeToLive}"
-    enabled        = true
-  }
-
-  point_in_time_recovery {
-    enabled = ${pointInTimeRecovery}
-  }
-
-  tags = {
-    ${tableTag.Key} = "${tableTag.Value}"
-  }
-
-  lifecycle {
-    prevent_destroy = true
-  }
-}
-`;
-}
-
-function cdk({ tableName, stream, pointInTimeRecovery, deletionProtection }: TableSettings): string {
-  const props = [
-    `tableName: ${JSON.stringify(tableName)}`,
-    ...(stream ? ["stream: true"] : []),
-    ...(pointInTimeRecovery ? [] : ["pointInTimeRecovery: false"]),
-    ...(deletionProtection ? [] : ["deletionProtection: false"]),
-  ];
-  return `import { LeaseTable } from "@leasehold/cdk";
-
-const table = new LeaseTable(this, "LeaseTable", { ${props.join(", ")} });
-`;
+/** Tags of the form k=v. Throws a UsageError. */
+export function tagsOf(texts: readonly string[]): { readonly Key: string; readonly Value: string }[] {
+  return texts.map((text) => {
+    const [, Key, Value] = /^([^=]{1,128})=(.{0,256})$/.exec(text) ?? [];
+    if (Key === undefined || Value === undefined) {
+      throw new UsageError(`--tag is "${shown(text)}"; allowed: KEY=VALUE`);
+    }
+    return { Key, Value };
+  });
 }

@@ -1,9 +1,13 @@
-// The findings on a table, and their display. A check that was not possible is reported, and never shown as good.
+// The findings on a table's settings, and their display. Nothing is sent here: the settings have been read already. A
+// check that was not possible is reported, and never shown as good.
 
+import { attributeNames } from "@leasehold/client/schema";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Paint, Style } from "../terminal/table.ts";
-import { shown } from "../terminal/text.ts";
+import { docsAddress, shown } from "../terminal/text.ts";
+import type { AskedTable, Learnt, TableFacts } from "./asked-table.ts";
+import { tableTag } from "./definition.ts";
 
 /** One finding. */
 export interface Finding {
@@ -40,7 +44,7 @@ export function findingLines(findings: readonly Finding[], paint: Paint): string
 }
 
 /** `1 error, 3 warnings, 2 not checked`. */
-export function findingsSummary(findings: readonly Finding[]): string {
+function findingsSummary(findings: readonly Finding[]): string {
   const count = (result: Finding["result"]): number =>
     findings.filter((finding) => finding.result === result).length;
   const [errors, warnings, unchecked] = [count("error"), count("warning"), count("not checked")];
@@ -66,4 +70,116 @@ export function reportFindings(
   printer.document("findings", { findings, exitCode }, () => findingLines(findings, terminal.paint));
   terminal.say(`${findingsSummary(findings)}. exit ${exitCode}`);
   return exitCode;
+}
+
+const { partitionKey, sortKey, timeToLive } = attributeNames;
+
+/** Checks the settings of a table: everything that `table create` sets, and settings that no lock table should have. */
+export function settingFindings(asked: AskedTable, facts: TableFacts): readonly Finding[] {
+  return [
+    tableFinding(facts, asked),
+    keyFinding(facts),
+    ttlFinding(facts),
+    deletionFinding(facts, asked),
+    recoveryFinding(facts),
+    replicaFinding(facts),
+    tagFinding(facts),
+  ];
+}
+
+function tableFinding({ table }: TableFacts, { tableName, region }: AskedTable): Finding {
+  const { TableStatus = "of unknown status", BillingModeSummary } = table;
+  const isOnDemand = BillingModeSummary?.BillingMode === "PAY_PER_REQUEST";
+  const text = `${tableName} (${region}), ${TableStatus}, ${isOnDemand ? "on demand" : "provisioned capacity"}`;
+  const check = "table";
+  if (TableStatus !== "ACTIVE" && TableStatus !== "UPDATING") {
+    return { check, result: "error", text, fix: "wait until it is ACTIVE; leasehold table show tells it" };
+  }
+  if (isOnDemand) return { check, result: "ok", text };
+  const fix =
+    "on demand, or enough write units for a burst of renewals: a throttled renewal can lose a lease";
+  return { check, result: "warning", text, fix, docs: docsAddress("limits.md#throughput") };
+}
+
+/** The table's key as text: `pk (S), sk (S)`. */
+export function keyText({ table }: TableFacts): string {
+  const typeOf = (name: string | undefined): string | undefined =>
+    table.AttributeDefinitions?.find(({ AttributeName }) => AttributeName === name)?.AttributeType;
+  return (table.KeySchema ?? [])
+    .map(({ AttributeName }) => `${AttributeName} (${typeOf(AttributeName)})`)
+    .join(", ");
+}
+
+function keyFinding(facts: TableFacts): Finding {
+  const text = keyText(facts);
+  const wanted = `${partitionKey} (S), ${sortKey} (S)`;
+  if (text === wanted) return { check: "key", result: "ok", text };
+  const fix = `a lease table's key is ${wanted}: name another table, or make one with leasehold table create NAME`;
+  return { check: "key", result: "error", text, fix, docs: docsAddress("table.md") };
+}
+
+function ttlFinding({ table, ttl }: TableFacts): Finding {
+  const check = "ttl";
+  if (table.MultiRegionConsistency === "STRONG")
+    return { check, result: "ok", text: "none: a table with strong consistency cannot have it" };
+  if ("unknown" in ttl) return { check, result: "not checked", text: ttl.unknown };
+  if (ttl.value === timeToLive) return { check, result: "ok", text: `on, on the attribute "${timeToLive}"` };
+  const docs = docsAddress("troubleshooting.md#ttl");
+  if (ttl.value === undefined) {
+    const text = "off: what nobody needs any more is never removed, and listing reads it all";
+    return { check, result: "error", text, fix: "leasehold table set --ttl", docs };
+  }
+  const text = `on, but on the attribute "${ttl.value}": items would never be removed`;
+  const fix = `leasehold table set --ttl turns it off there; an hour later, again, turns it on for "${timeToLive}"`;
+  return { check, result: "error", text, fix, docs };
+}
+
+function deletionFinding({ table }: TableFacts, { isLocal }: AskedTable): Finding {
+  const check = "deletion";
+  if (isLocal) return { check, result: "not checked", text: "this is an engine on this machine" };
+  if (table.DeletionProtectionEnabled === true) return { check, result: "ok", text: "protected" };
+  const text = "deletion protection is off";
+  return { check, result: "warning", text, fix: "leasehold table set --deletion-protection" };
+}
+
+function recoveryFinding({ pointInTimeRecovery }: TableFacts): Finding {
+  const check = "recovery";
+  const found = pointInTimeRecovery as Learnt<boolean>;
+  if ("unknown" in found) return { check, result: "not checked", text: found.unknown };
+  if (found.value) return { check, result: "ok", text: "point-in-time recovery is on" };
+  return {
+    check,
+    result: "warning",
+    text: "point-in-time recovery is off. Mind that a restored table brings old leases back",
+    fix: "leasehold table set --pitr",
+    docs: docsAddress("troubleshooting.md#restore"),
+  };
+}
+
+function replicaFinding({ table }: TableFacts): Finding {
+  const { Replicas = [], MultiRegionConsistency } = table;
+  const check = "replicas";
+  if (Replicas.length === 0) return { check, result: "ok", text: "none: one region" };
+  const regions = Replicas.map(({ RegionName }) => RegionName).join(", ");
+  if (MultiRegionConsistency === "STRONG") {
+    return { check, result: "ok", text: `${regions}, strongly consistent` };
+  }
+  return {
+    check,
+    result: "warning",
+    text: `${regions}: eventually consistent. Two holders are possible if two regions write the same key`,
+    fix: "use each key in one region only",
+    docs: docsAddress("limits.md#global"),
+  };
+}
+
+function tagFinding({ tags }: TableFacts): Finding {
+  const check = "tag";
+  if ("unknown" in tags) return { check, result: "not checked", text: tags.unknown };
+  const isTagged = tags.value.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value);
+  const name = `${tableTag.Key}=${tableTag.Value}`;
+  const text = isTagged
+    ? `${name}: commands find the table without --table`
+    : `no tag ${name}: commands need --table (leasehold table set --tag ${name} changes it)`;
+  return { check, result: "ok", text };
 }

@@ -5,11 +5,7 @@ import type { Style } from "./table.ts";
 import { shown } from "./text.ts";
 
 /** The destination of lines: process.stdout, or its replacement in a test. */
-export type Output = NodeJS.WritableStream & {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-  readonly rows?: number;
-};
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 /** The source of answers. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
@@ -41,7 +37,7 @@ export class Terminal {
   readonly stderr: Output;
   readonly #env: NodeJS.ProcessEnv;
   readonly #lines: string[] = [];
-  #colors = { stdout: false, stderr: false };
+  #isColored = false;
   #quiet = false;
   #isClosed = false;
   #failure: NodeJS.ErrnoException | undefined;
@@ -61,8 +57,7 @@ export class Terminal {
   /** Applies a command's settings. */
   configure({ color = "auto", quiet = false }: TerminalOptions): void {
     this.#quiet = quiet;
-    const has = (stream: Output): boolean => hasColors(stream, this.#env, color);
-    this.#colors = { stdout: has(this.stdout), stderr: has(this.stderr) };
+    this.#isColored = hasColors(this.stdout, this.#env, color);
   }
 
   /**
@@ -139,10 +134,8 @@ export class Terminal {
   }
 
   /** Colours text for stdout. */
-  readonly paint = (style: Style, text: string): string => painted(style, text, this.#colors.stdout);
-
-  /** Colours text for stderr. */
-  readonly paintTalk = (style: Style, text: string): string => painted(style, text, this.#colors.stderr);
+  readonly paint = (style: Style, text: string): string =>
+    this.#isColored && text !== "" ? styleText(style, text, { validateStream: false }) : text;
 
   /** Asks for a line. Throws a UsageError if nobody can answer; the end of the input is an empty answer. */
   async ask(question: string, signal: AbortSignal): Promise<string> {
@@ -171,10 +164,6 @@ export class Terminal {
       readline.prompt();
     });
   }
-}
-
-function painted(style: Style, text: string, isColored: boolean): string {
-  return isColored && text !== "" ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** The user's choice comes first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal. */

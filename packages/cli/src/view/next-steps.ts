@@ -1,8 +1,49 @@
-// The possible actions on a key, each with its command line. The console's buttons show the same actions.
+// The possible actions on a key, each with a command line to copy into a shell: a key stays one argument, whatever it
+// contains. The console's buttons show the same actions.
 
-import type { DescribedLease, KeyDetails } from "@leasehold/client/admin";
-import { commandLine, tokenPrefix } from "./command-lines.ts";
+import type { DescribedLease, KeyDetails, NotPaused, PauseLeaves } from "@leasehold/client/admin";
 import { primitiveOf, primitivesOf } from "./key-rows.ts";
+
+/** Quotes an argument for a POSIX shell, so that neither the shell nor the terminal interprets it. */
+export function quoted(argument: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(argument)) return argument;
+  if (!/[\p{C}\u2028\u2029]/u.test(argument)) return `'${argument.replaceAll("'", `'\\''`)}'`;
+  const escaped = argument.replace(/[\\']|[\p{C}\u2028\u2029]/gu, (character) =>
+    character === "\\" || character === "'" ? `\\${character}` : bytesOf(character),
+  );
+  return `$'${escaped}'`;
+}
+
+/** Bytes in octal: bash, zsh and ksh support them in `$'…'`. */
+function bytesOf(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+}
+
+/** `leasehold stop 'my key' --token 1620e1bd`. A key that begins like a flag comes after `--`. */
+export function commandLine(
+  name: string,
+  operands: readonly string[],
+  flags: readonly string[] = [],
+): string {
+  const own = operands.map(quoted);
+  const others = flags.map((flag) => (flag.startsWith("--") ? flag : quoted(flag)));
+  const words = operands.some((operand) => operand.startsWith("-"))
+    ? [...others, "--", ...own]
+    : [...own, ...others];
+  return ["leasehold", name, ...words].join(" ");
+}
+
+/** The shortest prefix of a token. */
+export const shortestPrefix = 8;
+
+/** The shortest prefix of a token, of at least 8 characters, that no other of the tokens has. */
+export function tokenPrefix(token: string, tokens: readonly string[]): string {
+  const others = tokens.filter((other) => other !== token);
+  let length = shortestPrefix;
+  while (length < token.length && others.some((other) => other.startsWith(token.slice(0, length))))
+    length += 1;
+  return token.slice(0, length);
+}
 
 /** One possible action. */
 export interface NextStep {
@@ -48,7 +89,7 @@ export function nextSteps(details: KeyDetails): readonly NextStep[] {
 }
 
 /** The possible actions on one lease. */
-export function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): readonly NextStep[] {
+function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): readonly NextStep[] {
   const { key, state } = lease;
   const prefix = tokenPrefix(
     lease.token,
@@ -87,4 +128,24 @@ export function stepsAbout(lease: DescribedLease, leases: readonly DescribedLeas
     default:
       return [];
   }
+}
+
+const goesOn: Readonly<Record<NotPaused, string>> = {
+  runs: "its job runs (leasehold jobs skip keeps a slot from running)",
+  tasks: "its tasks (leasehold tasks drop takes one away)",
+  computations: "its computations of a single flight",
+};
+
+/** What a pause does not close, a line for each kind. */
+export function leftLines(
+  key: string,
+  { finishing, notPaused }: PauseLeaves = { finishing: [], notPaused: [] },
+): string[] {
+  const holders = finishing.map(({ owner, seat }) => `${owner} (${seat?.kind})`).join(", ");
+  return [
+    ...(finishing.length > 0 ? [`still there, until they end: ${holders}`] : []),
+    ...(notPaused.length > 0
+      ? [`not paused under ${key}: ${notPaused.map((one) => goesOn[one]).join("; ")}`]
+      : []),
+  ];
 }

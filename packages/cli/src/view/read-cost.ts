@@ -1,7 +1,21 @@
 // The cost of reads: DynamoDB bills the bytes that it reads, not those that it returns.
 
 import type { Item } from "@leasehold/client";
-import { prices } from "../money/prices.ts";
+
+/**
+ * On-demand prices in US dollars, and where and when they were read: the same numbers as in tools/bench/costs/prices.ts,
+ * which a test compares.
+ */
+export const prices = {
+  writeUnit: 0.625 / 1_000_000,
+  readUnit: 0.125 / 1_000_000,
+  region: "us-east-1",
+  date: "2026-11-22",
+  source: "https://airbyte.com/data-engineering-resources/dynamodb-pricing",
+} as const;
+
+/** Months as AWS counts them, of 730 hours. */
+export const secondsOfMonth: number = 730 * 3_600;
 
 /** The cost of reads. */
 export interface ReadCost {

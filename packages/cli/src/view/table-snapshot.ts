@@ -1,8 +1,8 @@
-// One reading of a whole table: every key, with the content of its items. It does not depend on a terminal: the console
-// uses the same functions.
+// One reading of a whole table: every key, with the content of its items, by the service's time. It does not depend on
+// a terminal: the console uses the same functions.
 
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
-import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/admin";
+import type { KeyDetails } from "@leasehold/client/admin";
 import {
   attributeNames,
   coreOf,
@@ -12,10 +12,31 @@ import {
   leaseItemKey,
   pagesOf,
   scan,
-  unlessUnreadable,
 } from "@leasehold/client/internal";
 import { CommandError, exitCodes } from "../exit-codes.ts";
+import { durationText } from "../terminal/text.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
+
+/** The service's time in epoch milliseconds; before the first answer, the machine's own. */
+export function serviceNow(client: LeaseClient): number {
+  return coreOf(client).clock.now();
+}
+
+/** The least that this machine's clock is ahead of the service's; negative for behind, 0 if they may agree. */
+function machineAheadMs(client: LeaseClient): number {
+  const ahead = coreOf(client).clock.ahead();
+  if (ahead === undefined) return 0;
+  if (ahead.minMs > 0) return -ahead.minMs;
+  return ahead.maxMs < 0 ? -ahead.maxMs : 0;
+}
+
+/** A notice if this machine's clock is off by more than the allowance; otherwise undefined. */
+export function clockNotice(client: LeaseClient): string | undefined {
+  const aheadMs = machineAheadMs(client);
+  if (Math.abs(aheadMs) <= coreOf(client).times.clockSkewMs) return undefined;
+  const off = `${durationText(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead of" : "behind"}`;
+  return `this machine's clock is ${off} DynamoDB's; all times here are told by DynamoDB's`;
+}
 
 /** A table as one scan shows it. */
 export interface TableSnapshot {
@@ -23,10 +44,6 @@ export interface TableSnapshot {
   readonly readAt: number;
   /** In the order of the keys. */
   readonly keys: readonly KeyDetails[];
-  /** The last fencing token of each item, by the item's key; also of released locks. */
-  readonly fencingTokens: ReadonlyMap<string, number>;
-  /** The leases of each item, by the item's key, for the comparison with the next look. */
-  readonly leaseItems: ReadonlyMap<string, LeaseSnapshot>;
   /** Items in the place of a lease that are no leases of this package. */
   readonly unreadable: readonly Pick<LeaseItemError, "key" | "sortKey" | "message">[];
   readonly cost: ReadCost;
@@ -97,8 +114,6 @@ class SnapshotReader {
   readonly #prefix: string;
   readonly #clockSkewMs: number;
   readonly #keys = new Map<string, KeyReading>();
-  readonly #fencingTokens = new Map<string, number>();
-  readonly #leaseItems = new Map<string, LeaseSnapshot>();
   readonly #unreadable: LeaseItemError[] = [];
   #items = 0;
   #bytes = 0;
@@ -128,10 +143,6 @@ class SnapshotReader {
       throw new CommandError(message, exitCodes.configuration);
     }
     if (!key.startsWith(this.#prefix) || sortKey.startsWith(historySortKeyPrefix)) return;
-    const fencingToken = item[attributeNames.fence];
-    if (typeof fencingToken === "number") this.#fencingTokens.set(itemName(key, sortKey), fencingToken);
-    const seen = unlessUnreadable(() => snapshotOf(item), ignored);
-    if (seen !== undefined) this.#leaseItems.set(itemName(key, sortKey), seen);
     const reader =
       this.#keys.get(key)?.reader ?? new KeyDetailsReader(key, (error) => this.#unreadable.push(error));
     reader.read(item);
@@ -146,18 +157,8 @@ class SnapshotReader {
     return {
       readAt,
       keys: keys.sort((one, other) => (one.key < other.key ? -1 : 1)),
-      fencingTokens: this.#fencingTokens,
-      leaseItems: this.#leaseItems,
       unreadable: this.#unreadable.map(({ key, sortKey, message }) => ({ key, sortKey, message })),
       cost: this.cost,
     };
   }
-}
-
-/** The reader of the key has reported it. */
-function ignored(): void {}
-
-/** One name for each item of a table. */
-export function itemName(key: string, sortKey: string): string {
-  return JSON.stringify([key, sortKey]);
 }

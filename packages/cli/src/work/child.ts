@@ -3,12 +3,76 @@
 
 import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { accessSync, constants, statSync } from "node:fs";
 import type { Socket } from "node:net";
+import { delimiter, join, resolve } from "node:path";
 import { isatty } from "node:tty";
-import { CommandError, exitCodes } from "../exit-codes.ts";
-import { exitCodeOfSignal } from "../interruption.ts";
+import type { Call } from "../command.ts";
+import { CommandError, exitCodeOfAbort, exitCodeOfSignal, exitCodes, Interruption } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
-import { OrphanGuard } from "./orphan-guard.ts";
+
+/**
+ * Reads the process to kill (the last line counts), and kills it at the end of the input. A group is killed as a whole.
+ * If a child shares our own group, because it shares our terminal, it is killed with all its descendants.
+ */
+const script = `
+tree() {
+  for pid in $(ps -A -o pid= -o ppid= | while read -r child parent; do
+    if [ "$parent" = "$1" ]; then echo "$child"; fi
+  done); do tree "$pid"; done
+  kill -KILL "$1"
+}
+while read -r how pid; do guarded=$how last=$pid; done
+case $guarded in
+  group) kill -KILL "-$last" ;;
+  tree) tree "$last" ;;
+esac
+`;
+
+/** The processes that the guard ends. */
+export type Guarded = { readonly how: "group" | "tree"; readonly pid: number };
+
+/**
+ * A small shell beside the child. After SIGKILL a parent can do nothing, but the kernel closes its pipes: at the end of
+ * its input the shell kills the child. The child itself is spawned without a shell in between, so that its environment,
+ * its process id and its children are its own.
+ *
+ * Windows needs no guard: there Node ends a direct child with its parent.
+ */
+class OrphanGuard {
+  readonly #shell: ChildProcess | undefined;
+
+  /** `onMissing` is called without a usable shell. */
+  constructor(onMissing: () => void) {
+    if (process.platform === "win32") return;
+    const { PATH } = process.env;
+    this.#shell = spawn("/bin/sh", ["-c", script], {
+      stdio: ["pipe", "ignore", "ignore"],
+      // In its own session, so that no signal to our group reaches it.
+      detached: true,
+      env: PATH === undefined ? {} : { PATH },
+    });
+    this.#shell.unref();
+    this.#shell.on("error", onMissing);
+    // A killed guard protects no more, but that is no reason to fail.
+    this.#shell.stdin?.on("error", () => {});
+  }
+
+  /** From now on this child ends with this process. */
+  protect({ how, pid }: Guarded): void {
+    this.#write(`${how} ${pid}\n`);
+  }
+
+  /** The child has ended: another process may get its number. */
+  close(): void {
+    this.#write("none 0\n");
+    this.#shell?.stdin?.end();
+  }
+
+  #write(line: string): void {
+    if (this.#shell?.stdin?.writable) this.#shell.stdin.write(line);
+  }
+}
 
 /** The options of a child's start. */
 export interface ChildOptions {
@@ -166,4 +230,103 @@ function cannotStart(file: string, error: NodeJS.ErrnoException): CommandError {
   const reason = isMissing ? "not found" : `cannot be run (${error.code ?? error.message})`;
   const exitCode = isMissing ? exitCodes.notFound : exitCodes.cannotRun;
   return new CommandError(`${shown(file)}: ${reason}`, exitCode, { cause: error });
+}
+
+/** These signals end the command that runs children one after the other, and not only the present child. */
+const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
+
+/** A call that passes its signals on to its children, and ends by them when the children have ended. */
+export type EndingCall = Pick<Call, "terminal" | "redirectSignals" | "signal"> & {
+  /** The exit code after a signal has ended it; undefined before. */
+  readonly exitCode: () => number | undefined;
+};
+
+/** Lets signals end a command that runs children one after the other, or several at once. */
+export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" | "signal">): EndingCall {
+  const stop = new AbortController();
+  const listeners = new Set<(name: NodeJS.Signals) => void>();
+  let stopRedirecting = (): void => {};
+  const signal = AbortSignal.any([call.signal, stop.signal]);
+  return {
+    terminal: call.terminal,
+    signal,
+    redirectSignals: (listener) => {
+      if (listeners.size === 0) {
+        stopRedirecting = call.redirectSignals((name) => {
+          if (ending.has(name)) stop.abort(new Interruption(name));
+          for (const one of listeners) one(name);
+        });
+      }
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0) stopRedirecting();
+      };
+    },
+    exitCode: () => (signal.aborted ? exitCodeOfAbort(signal) : undefined),
+  };
+}
+
+/** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) if it cannot be started. */
+export async function runChild<T>(
+  { terminal, redirectSignals, signal }: Pick<Call, "terminal" | "redirectSignals" | "signal">,
+  {
+    commandLine,
+    ...options
+  }: {
+    readonly commandLine: readonly string[];
+    readonly env: NodeJS.ProcessEnv;
+    readonly fd?: number | undefined;
+    readonly isPiped?: boolean;
+  },
+  watch: (child: Child) => Promise<T>,
+): Promise<T> {
+  let child: Child | undefined;
+  const early: NodeJS.Signals[] = [];
+  const stopPassing = redirectSignals((name) => {
+    if (child === undefined) early.push(name);
+    else child.passOn(name);
+  });
+  try {
+    signal.throwIfAborted();
+    child = await Child.start(commandLine, {
+      ...options,
+      onUnguarded: () =>
+        terminal.say("leasehold: there is no /bin/sh: if this process is killed, the child goes on"),
+    });
+    for (const name of early) child.passOn(name);
+    return await watch(child);
+  } finally {
+    stopPassing();
+  }
+}
+
+/**
+ * Checks that a command exists and may be run, in the way of a shell: a name with a slash is a path, and PATH is
+ * searched for every other name. Throws a CommandError: 127 if it is not found, 126 if it cannot be run.
+ */
+export function checkExecutable(command: string, env: NodeJS.ProcessEnv): void {
+  // Windows searches more places, and more extensions.
+  if (process.platform === "win32") return;
+  const folders = command.includes("/") ? [""] : (env.PATH ?? "").split(delimiter);
+  const files = folders.map((folder) => (folder === "" ? resolve(command) : join(folder, command)));
+  const found = files.filter(isFile);
+  if (found.some(isExecutable)) return;
+  if (found.length === 0) throw new CommandError(`${shown(command)}: not found`, exitCodes.notFound);
+  throw new CommandError(`${shown(command)}: may not be run (no x permission)`, exitCodes.cannotRun);
+}
+
+/** A folder has that permission too, but cannot be run. */
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    // Ignored: a missing or unreadable path is not the wanted file.
+    return false;
+  }
 }

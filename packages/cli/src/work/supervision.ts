@@ -2,11 +2,11 @@
 // same way.
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
+import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
-import { durationText } from "../terminal/durations.ts";
-import { shown } from "../terminal/text.ts";
-import type { Child } from "./child.ts";
+import { durationText, shown } from "../terminal/text.ts";
+import { type Child, runChild } from "./child.ts";
 
 /** The flags for the child's end. */
 export const childFlags = {
@@ -151,11 +151,32 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   const isHeld = lease.held;
   for (const cancel of timers) cancel();
   if (Number.isFinite(killAt)) await endLeftovers(child, killAt, clock);
-  return {
-    code,
-    isLost: !isHeld || (stoppedFor === "lease" && code !== 0),
-    isTooLong: stoppedFor === "max",
-  };
+  return { code, isLost: !isHeld || (stoppedFor === "lease" && code !== 0), isTooLong: stoppedFor === "max" };
+}
+
+/** A command under a lease, and its variables beside those of this process. */
+export interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say"> {
+  readonly commandLine: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  /** Reads and writes the child's pipes; without it, the child has this process's own stdin and stdout. */
+  readonly attend?: (child: Child) => Promise<void>;
+}
+
+/** Runs a command under a lease until it ends. Rejects with a CommandError (126, 127) if it cannot be started. */
+export async function runUnderLease(
+  signals: Pick<Call, "terminal" | "redirectSignals" | "signal">,
+  { env, clock, terminal }: Pick<Call, "env" | "clock" | "terminal">,
+  { commandLine, variables, attend, ...options }: LeasedCommand,
+): Promise<ChildEnd> {
+  const say = (line: string): void => terminal.complain(line);
+  const { fd } = options.flags;
+  const started = { commandLine, env: { ...env, ...variables }, fd, isPiped: attend !== undefined };
+  return await runChild(signals, started, async (child) => {
+    const attended = attend?.(child);
+    const end = await superviseChild(child, { ...options, clock, say });
+    await attended;
+    return end;
+  });
 }
 
 /** The child's leftovers may still work: they have as long as the child had, and no longer. */

@@ -1,15 +1,23 @@
-// The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result.
+// The common parts of all interventions: they show the lease, ask, act on exactly that lease, and report the result. So
+// an action cannot hit another holder than the one that was seen.
 
-import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
+import type { LeaseClient, LeaseRecord } from "@leasehold/client";
+import {
+  type DescribedLease,
+  type KeyDetails,
+  LeaseOperator,
+  type OperatorResult,
+} from "@leasehold/client/admin";
 import type { Call } from "../../command.ts";
 import type { Connection } from "../../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../../exit-codes.ts";
 import { text } from "../../flags.ts";
 import { confirm } from "../../terminal/terminal.ts";
-import { shown } from "../../terminal/text.ts";
-import { serviceNow } from "../../view/service-time.ts";
-import { otherHolderError } from "./seen-lease.ts";
+import { ageText, shown } from "../../terminal/text.ts";
+import { rememberedHolder } from "../../view/history.ts";
+import { ownerOf, stateWord } from "../../view/key-rows.ts";
+import { shortestPrefix, tokenPrefix } from "../../view/next-steps.ts";
+import { serviceNow } from "../../view/table-snapshot.ts";
 
 /** Why it is done: shown to others, and kept in the audit trail. */
 export const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
@@ -63,4 +71,77 @@ export function sayDone(
 ): void {
   if (printer.isForPeople) terminal.say(words);
   else printer.document("action", entry, () => []);
+}
+
+/** The flags that select the lease. */
+export const leaseFlags = {
+  token: text(
+    "TOKEN",
+    `the token of the holder that you saw, or its first ${shortestPrefix} characters or more`,
+  ),
+  place: text("SORTKEY", "which lease, where the key has several; --token says it too"),
+} as const;
+
+/** The selection of the lease. */
+export interface MeantLease {
+  readonly token: string | undefined;
+  readonly place: string | undefined;
+}
+
+const mostListed = 8;
+
+/**
+ * Finds the selected lease. Throws a CommandError: 1 if nobody holds the key, 76 if another holder than the selected
+ * one has it; a UsageError if several leases match.
+ */
+export function seenLease(details: KeyDetails, { token, place }: MeantLease): DescribedLease {
+  if (token !== undefined && token.length < shortestPrefix) {
+    throw new UsageError(
+      `--token is "${shown(token)}"; allowed: a token, or at least ${shortestPrefix} characters of its beginning`,
+    );
+  }
+  const there = details.leases.filter(({ state }) => state !== "free");
+  const placed = there.filter(({ sortKey }) => place === undefined || sortKey === place);
+  const meant = placed.filter((lease) => token === undefined || lease.token.startsWith(token));
+  const [lease, another] = meant;
+  if (lease !== undefined && another === undefined) return lease;
+  if (lease !== undefined) throw severalOf(details, meant, token);
+  const [holder] = placed;
+  throw holder === undefined ? freeError(details) : otherHolderError(holder, details.readAt);
+}
+
+function severalOf(
+  details: KeyDetails,
+  leases: readonly DescribedLease[],
+  token: string | undefined,
+): UsageError {
+  const tokens = details.leases.map((one) => one.token);
+  const listed = leases.slice(0, mostListed).map((lease) => {
+    const prefix = tokenPrefix(lease.token, tokens);
+    return `  --token ${shown(prefix)}  ${shown(ownerOf(lease))}, ${stateWord(lease.state)} (${shown(lease.sortKey)})`;
+  });
+  const more =
+    leases.length > mostListed ? [`  and ${leases.length - mostListed} more: leasehold get shows them`] : [];
+  const finding =
+    token === undefined
+      ? `${shown(details.key)} has ${leases.length} leases; say which one`
+      : `--token ${shown(token)} is the beginning of ${leases.length} tokens; give more of it`;
+  return new UsageError([finding, ...listed, ...more].join("\n"));
+}
+
+/** Nobody holds a key. */
+export function freeError(details: KeyDetails): CommandError {
+  const [last] = rememberedHolder(details);
+  const ended =
+    last === undefined
+      ? ""
+      : `: ${last.ended} ${ageText(Math.max(0, details.readAt - last.endedAt))} ago by ${shown(last.owner)}`;
+  return new CommandError(`nobody holds ${shown(details.key)}${ended}. Nothing done`, exitCodes.nothing);
+}
+
+/** Another holder than the selected one has the key. */
+function otherHolderError(holder: LeaseRecord, nowMs: number): CommandError {
+  const since = ageText(Math.max(0, nowMs - holder.acquiredAt));
+  const message = `held by another since ${since} ago (${shown(holder.owner)}): look again. Nothing done`;
+  return new CommandError(message, exitCodes.lost);
 }

@@ -1,0 +1,221 @@
+// A lease that no process holds: its handle, in a file, is acquired, renewed, released and checked.
+
+import { fchmodSync, fstatSync } from "node:fs";
+import type { Lease, LeaseHandle } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
+import { coreOf, ifOperational } from "@leasehold/client/internal";
+import { type Call, command } from "../command.ts";
+import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
+import { defined, yes } from "../flags.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { durationText, shown } from "../terminal/text.ts";
+import { quoted } from "../view/next-steps.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
+import { adoptHandle, contentOf, HandleFile, handleIn, readHandle } from "../work/handle-file.ts";
+import { acquireHold, checkHoldFlags, holdFlags, leaseMsOf } from "../work/hold.ts";
+
+type AcquireCall = Call<typeof holdFlags>;
+
+export const acquire = command({
+  usage: "acquire KEY [FILE]",
+  details: `
+Acquires KEY and leaves it held, for --lease. The lease's handle goes to FILE, or to stdout; FILE is made for its owner
+alone (mode 0600), before anything is acquired. Where the handle cannot be written, the lease is released again. A FILE with
+the handle of another lease that is held is refused (74).
+
+  leasehold acquire deploy/prod lease.json --lease 5m
+  leasehold renew lease.json        # again and again, before the lease ends
+  leasehold release lease.json`,
+  writes: true,
+  operands: [1, 2],
+  flags: holdFlags,
+  async run(call) {
+    const { operands, flags, global } = call;
+    const [key = "", path] = operands;
+    checkHoldFlags(flags);
+    if (path === undefined || global["dry-run"]) {
+      if (path === undefined) makePrivate(call.terminal);
+      return await acquireInto(call, key, (lease) => call.terminal.deliver(JSON.stringify(lease)));
+    }
+    const before = await contentOf(path);
+    await refuseLiving(call, key, { path, handle: handleIn(before ?? "") });
+    const file = await HandleFile.prepare(path);
+    let isSaved = false;
+    try {
+      return await acquireInto(call, key, async (lease) => {
+        if ((await contentOf(path)) !== before) throw new Error("another process has written it meanwhile");
+        await file.save(lease.toJSON());
+        isSaved = true;
+      });
+    } finally {
+      if (!isSaved) await file.discard();
+    }
+  },
+});
+
+/**
+ * Rejects with a CommandError (74) if the lease of an earlier handle is held: without the handle, it could not be
+ * renewed or released. 1 query.
+ */
+async function refuseLiving(
+  call: AcquireCall,
+  key: string,
+  { path, handle }: { readonly path: string; readonly handle: LeaseHandle | undefined },
+): Promise<void> {
+  if (handle === undefined) return;
+  const { client, tableName } = await call.connect();
+  const { permits = 1, read, write } = call.flags;
+  const isSameTable = handle.tableName === tableName;
+  // Then this call gets the lock only when that lease has ended.
+  if (isSameTable && handle.key === key && handle.seat === undefined && permits === 1 && !read && !write)
+    return;
+  const records = isSameTable ? await new LeaseAdmin(client).inspectAll(handle.key) : [handle];
+  const living = records.find(
+    ({ token, expiresAt }) => token === handle.token && expiresAt > serviceNow(client),
+  );
+  if (living === undefined) return;
+  const left = durationText(living.expiresAt - serviceNow(client));
+  const advice = `leasehold release ${quoted(path)} ends it; or name another file`;
+  throw new CommandError(
+    `${shown(path)} has the handle of ${shown(handle.key)}, which may be held for ${left}: ${advice}`,
+    exitCodes.file,
+  );
+}
+
+async function acquireInto(
+  call: AcquireCall,
+  key: string,
+  keep: (lease: Lease) => Promise<void>,
+): Promise<number> {
+  const { terminal } = call;
+  const connection = await call.connect();
+  const hold = await acquireHold(call, connection, key, {
+    heartbeat: false,
+    data: { by: "leasehold acquire" },
+  });
+  if (typeof hold === "number") return hold;
+  const { lease } = hold;
+  try {
+    await keep(lease);
+  } catch (error) {
+    throw await afterRelease(lease, error);
+  }
+  connection.keepLeases();
+  const ends = durationText(leaseMsOf(call.flags));
+  terminal.say(`leasehold: ${shown(key)} acquired (fencing token ${lease.fencingToken}); it ends in ${ends}`);
+  return exitCodes.done;
+}
+
+/** A lease without a handle helps nobody, and blocks all others. */
+async function afterRelease(lease: Lease, error: unknown): Promise<CommandError> {
+  // The message says that it stays held.
+  const isReleased = await lease.release().catch(ifOperational(false));
+  const reason = messageOf(error);
+  const outcome = isReleased
+    ? "it is released again"
+    : `it stays held for ${durationText(lease.remainingMs())}`;
+  const message = `the handle of ${shown(lease.key)} could not be written: ${shown(reason)}; ${outcome}`;
+  return new CommandError(message, exitCodes.file, { cause: error });
+}
+
+/** A shell makes the file of `> lease.json` readable for all. */
+function makePrivate({ stdout }: Terminal): void {
+  const { fd } = stdout as { readonly fd?: number };
+  if (fd !== undefined && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);
+}
+
+export const renew = command({
+  usage: "renew FILE",
+  details: `
+Prolongs the lease of a handle by its duration, counted from now, and writes the new handle over the old one; with - it
+reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
+  writes: true,
+  operands: [1, 1],
+  flags: {},
+  async run({ operands: [path = ""], connect, terminal, signal, global }) {
+    const handle = await readHandle(path, { terminal, signal });
+    const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
+    try {
+      const connection = await connect(handle.tableName);
+      const lease = adoptHandle(connection.client, handle);
+      // The handle holds the lease, and not this process.
+      connection.keepLeases();
+      await lease.renew();
+      if (file === undefined) await terminal.deliver(JSON.stringify(lease));
+      else await file.save(lease.toJSON());
+      const ends = durationText(lease.remainingMs());
+      terminal.say(`leasehold: ${shown(lease.key)} renewed; it ends in ${ends}`);
+      return exitCodes.done;
+    } catch (error) {
+      await file?.discard();
+      throw error;
+    }
+  },
+});
+
+export const release = command({
+  usage: "release FILE",
+  details: `
+Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no longer the holder's. 1 request.`,
+  writes: true,
+  operands: [1, 1],
+  flags: { complete: yes("record the slot as done, so that nobody runs it again") },
+  async run({ operands: [path = ""], flags, connect, terminal, signal }) {
+    const handle = await readHandle(path, { terminal, signal });
+    if (flags.complete && handle.slot === undefined) {
+      throw new UsageError(
+        `--complete: the lease of ${shown(handle.key)} is for no slot; acquire it with --slot`,
+      );
+    }
+    const connection = await connect(handle.tableName);
+    const lease = adoptHandle(connection.client, handle);
+    const wasOurs = await (flags.complete ? lease.complete() : lease.release());
+    if (wasOurs) {
+      const what = flags.complete ? `released, and ${shown(handle.slot ?? "")} is done` : "released";
+      terminal.say(`leasehold: ${shown(lease.key)} ${what}`);
+      return exitCodes.done;
+    }
+    terminal.complain(
+      `leasehold: ${shown(lease.key)} is not held by this handle any more: nothing was released`,
+    );
+    return exitCodes.lost;
+  },
+});
+
+export const check = command({
+  usage: "check FILE",
+  details: `
+Whether the lease of a handle is still held by it, by the table and the service's time: exit 0, or 76 where it is not.
+1 consistent read. The answer is a moment old: what must not happen without the lease needs its fencing token.`,
+  writes: false,
+  operands: [1, 1],
+  flags: {},
+  async run({ operands: [path = ""], connect, terminal, signal, printer }) {
+    const handle = await readHandle(path, { terminal, signal });
+    const { client } = await connect(handle.tableName);
+    const admin = new LeaseAdmin(client);
+    const { key, token, fencingToken, sortKey } = handle;
+    // Several leases share the item of a seat.
+    const records =
+      handle.seat === undefined
+        ? [await admin.inspect(key, defined({ sortKey }))]
+        : await admin.inspectAll(key);
+    const record = records.find((one) => one?.token === token && one.fencingToken === fencingToken);
+    const { clock } = coreOf(client);
+    const remainingMs =
+      record === undefined ? 0 : Math.max(0, record.expiresAt - (clock.latest() ?? clock.now()));
+    const held = remainingMs > 0;
+    const other = records.find((one) => one !== undefined && one !== record);
+    const state = held
+      ? `held for another ${durationText(remainingMs)}`
+      : record !== undefined
+        ? "EXPIRED: the next caller takes it over"
+        : other === undefined
+          ? "not held any more"
+          : `held by ${shown(other.owner)} now`;
+    printer.document("handle", { key, held, remainingMs: Math.round(remainingMs) }, () => [
+      `${shown(key)}: ${state}`,
+    ]);
+    return held ? exitCodes.done : exitCodes.lost;
+  },
+});

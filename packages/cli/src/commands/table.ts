@@ -1,0 +1,292 @@
+// The table itself: it is created, shown, checked and changed.
+
+import {
+  CreateTableCommand,
+  DescribeTimeToLiveCommand,
+  TagResourceCommand,
+  UpdateContinuousBackupsCommand,
+  UpdateTableCommand,
+  UpdateTimeToLiveCommand,
+} from "@aws-sdk/client-dynamodb";
+import { createLeaseTable } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
+import { type Call, command } from "../command.ts";
+import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
+import { text, texts, yes } from "../flags.ts";
+import { type AskedTable, factsOf, type Learnt, refusalIn, withTable } from "../table/asked-table.ts";
+import { createTableInput, newTableName, tableTag, tagsOf } from "../table/definition.ts";
+import { type Finding, keyText, reportFindings, settingFindings } from "../table/findings.ts";
+import { confirm } from "../terminal/terminal.ts";
+import { durationText, shown } from "../terminal/text.ts";
+
+/** Sends a write to a table's settings, each a request of its own. With --dry-run it is printed instead. */
+type Send = (operation: string, command: { readonly input: object }) => Promise<void>;
+
+function sendTo(asked: AskedTable, { global, terminal }: Pick<Call, "global" | "terminal">): Send {
+  return async (operation, command) => {
+    if (global["dry-run"]) {
+      terminal.print(JSON.stringify({ operation, request: command.input }, undefined, 2));
+      return;
+    }
+    try {
+      // The SDK's overloads take each command by its own type.
+      await asked.ask((dynamodb, options) => dynamodb.send(command as UpdateTableCommand, options));
+    } catch (error) {
+      if (refusalIn(error) !== "unsupported") throw error;
+      const message = `the engine of the table ${asked.tableName} does not know ${operation}: nothing is changed`;
+      throw new CommandError(message, exitCodes.configuration, { cause: error });
+    }
+  };
+}
+
+/** An error where the name of the table is taken. */
+function takenError(error: unknown, { tableName, region }: AskedTable): unknown {
+  const { name } = Object((error as Error).cause) as { readonly name?: unknown };
+  if (name !== "ResourceInUseException") return error;
+  const message =
+    `the table ${tableName} exists already (${region}): leasehold table check says whether it is a lease ` +
+    "table, leasehold table set changes its settings";
+  return new CommandError(message, exitCodes.configuration, { cause: error });
+}
+
+async function setPointInTimeRecovery(send: Send, TableName: string, isOn: boolean): Promise<void> {
+  const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: isOn };
+  const command = new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification });
+  await send("UpdateContinuousBackups", command);
+}
+
+async function setTimeToLive(
+  send: Send,
+  TableName: string,
+  AttributeName: string,
+  Enabled: boolean,
+): Promise<void> {
+  const TimeToLiveSpecification = { AttributeName, Enabled };
+  await send("UpdateTimeToLive", new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
+}
+
+const { partitionKey, sortKey, timeToLive } = attributeNames;
+
+/**
+ * Turns the time to live on; if it is on for another attribute, turns that off. Returns what was done, for people.
+ * DynamoDB accepts one change an hour.
+ */
+async function correctTimeToLive(send: Send, asked: AskedTable): Promise<string> {
+  const TableName = asked.tableName;
+  const { TimeToLiveDescription: current } = await asked.ask((dynamodb, options) =>
+    dynamodb.send(new DescribeTimeToLiveCommand({ TableName }), options),
+  );
+  const isOn = current?.TimeToLiveStatus?.startsWith("ENABL") ?? false;
+  if (isOn && current?.AttributeName === timeToLive) return `ttl is on already, on "${timeToLive}"`;
+  const attribute = isOn ? (current?.AttributeName ?? "") : timeToLive;
+  await setTimeToLive(send, TableName, attribute, !isOn);
+  return isOn
+    ? `ttl is turned off for "${attribute}": say leasehold table set --ttl again in an hour`
+    : `ttl is on, on "${timeToLive}"`;
+}
+
+/** DynamoDB creates a table within this time; most take some seconds. */
+const longestCreationMs = 120_000;
+
+export const tableCreate = command({
+  usage: "table create NAME [flags]",
+  details: `
+Creates a lease table: on demand, with the key and the ttl that the library needs, and the tag leasehold=true, by which
+commands find it. Needs CreateTable, TagResource, DescribeTable, DescribeTimeToLive, UpdateTimeToLive, and for --pitr
+UpdateContinuousBackups. In production, deletion protection and point-in-time recovery are worth their price.
+
+  leasehold table create leases --deletion-protection --pitr
+  leasehold table cfn leases          # the same for CloudFormation; also terraform, cdk`,
+  writes: true,
+  operands: [0, 1],
+  flags: {
+    stream: yes("a stream of changes: waiting workflows and durable functions need it"),
+    pitr: yes("point-in-time recovery: the table can be set back to any second of 35 days"),
+    kms: text("KEY", "encrypt with this KMS key (id, ARN or alias) in place of one that AWS owns"),
+    "deletion-protection": yes("the table refuses to be deleted until this is taken back"),
+    tag: texts("K=V", "a tag; may be given several times"),
+  },
+  async run(call) {
+    const { flags, global, clock, terminal, printer } = call;
+    const tableName = newTableName(call);
+    const tags = [tableTag, ...tagsOf(flags.tag)];
+    return await withTable(call, tableName, async (asked) => {
+      const startedAt = clock.monotonic();
+      const send = sendTo(asked, call);
+      const isProtected = flags["deletion-protection"];
+      const settings = {
+        tableName,
+        stream: flags.stream,
+        deletionProtection: isProtected,
+        kmsKey: flags.kms,
+      };
+      await send("CreateTable", new CreateTableCommand(createTableInput({ ...settings, tags }))).catch(
+        (error: unknown) => {
+          throw takenError(error, asked);
+        },
+      );
+      if (global["dry-run"]) await setTimeToLive(send, tableName, timeToLive, true);
+      // Waits until it is there, and turns ttl on.
+      else await createLeaseTable({ tableName, dynamodb: asked.dynamodb, waitMs: longestCreationMs, clock });
+      if (flags.pitr) {
+        await setPointInTimeRecovery(send, tableName, true).catch((error: unknown) => {
+          const message = `${tableName} is created, without point-in-time recovery: ${messageOf(error)}`;
+          throw new CommandError(message, error instanceof CommandError ? error.exitCode : exitCodes.denied);
+        });
+      }
+      if (global["dry-run"]) return exitCodes.done;
+      const { region } = asked;
+      const took = durationText(clock.monotonic() - startedAt);
+      const said = [
+        "on demand",
+        `key ${partitionKey} (S) + ${sortKey} (S)`,
+        `ttl on "${timeToLive}"`,
+        ...(flags.stream ? ["stream on"] : []),
+        ...(flags.pitr ? ["point-in-time recovery on"] : []),
+        `deletion protection ${isProtected ? "on" : "off"}`,
+      ];
+      printer.document("tableCreated", { tableName, region, settings: { ...flags, tag: tags } }, () => [
+        `created ${tableName} in ${region}: ${said.join(", ")}.   ${took}`,
+      ]);
+      terminal.say(`next: export LEASEHOLD_TABLE_NAME=${tableName}; leasehold doctor`);
+      return exitCodes.done;
+    });
+  },
+});
+
+export const tableShow = command({
+  usage: "table show [NAME]",
+  details: "Prints a table's settings. leasehold table check says which of them are wrong.",
+  writes: false,
+  operands: [0, 1],
+  flags: {},
+  async run(call) {
+    return await withTable(call, call.operands[0], async (asked) => {
+      const facts = await factsOf(asked);
+      const { table, ttl, pointInTimeRecovery, tags } = facts;
+      const said = <T>(learnt: Learnt<T>, text: (value: T) => string): string =>
+        "unknown" in learnt ? `not known: ${learnt.unknown}` : text(learnt.value);
+      const entries = {
+        table: `${table.TableName}, ${table.TableStatus}`,
+        arn: table.TableArn ?? "",
+        key: keyText(facts),
+        billing: table.BillingModeSummary?.BillingMode === "PAY_PER_REQUEST" ? "on demand" : "provisioned",
+        ttl: said(ttl, (attribute) => (attribute === undefined ? "off" : `on "${attribute}"`)),
+        stream: table.StreamSpecification?.StreamViewType ?? "none",
+        "deletion protection": table.DeletionProtectionEnabled === true ? "on" : "off",
+        "point-in-time recovery": said(pointInTimeRecovery, (isOn) => (isOn ? "on" : "off")),
+        encryption: table.SSEDescription?.KMSMasterKeyArn ?? "a key that AWS owns",
+        replicas: (table.Replicas ?? []).map(({ RegionName }) => RegionName).join(", ") || "none",
+        size: `about ${table.ItemCount ?? 0} items, ${table.TableSizeBytes ?? 0} bytes (counted every 6 hours)`,
+        tags: said(tags, (list) => list.map(({ Key, Value }) => `${Key}=${Value}`).join(", ") || "none"),
+      };
+      const width = Math.max(...Object.keys(entries).map(({ length }) => length));
+      call.printer.document("table", { table, ttl, pointInTimeRecovery, tags }, () =>
+        Object.entries(entries).map(([name, value]) => `${name.padEnd(width)}  ${shown(value)}`),
+      );
+      return exitCodes.done;
+    });
+  },
+});
+
+export const tableCheck = command({
+  usage: "table check [NAME]",
+  details: `
+Checks that a table is a lease table, and that its settings are right. Exit 0, 2 where something is broken, 1 with
+--strict where there are warnings. leasehold doctor checks permissions, clock and leases as well.`,
+  writes: false,
+  operands: [0, 1],
+  flags: { strict: yes("exit 1 where there are warnings") },
+  async run(call) {
+    const look = async (asked: AskedTable): Promise<readonly Finding[]> =>
+      settingFindings(asked, await factsOf(asked));
+    return reportFindings(call, await withTable(call, call.operands[0], look), call.flags.strict);
+  },
+});
+
+const flags = {
+  "deletion-protection": yes("the table refuses to be deleted"),
+  "no-deletion-protection": yes("the table may be deleted; asks first"),
+  pitr: yes("point-in-time recovery on"),
+  "no-pitr": yes("point-in-time recovery off: what it has kept is gone; asks first"),
+  stream: yes("a stream of changes, old and new"),
+  "no-stream": yes("no stream: waiting workflows are not woken any more; asks first"),
+  ttl: yes("ttl on the right attribute; from a wrong one it takes two calls, an hour apart"),
+  tag: texts("K=V", "a tag, such as leasehold=true; may be given several times"),
+};
+
+type SetCall = Call<typeof flags>;
+
+const opposites = ["deletion-protection", "pitr", "stream"] as const;
+
+export const tableSet = command({
+  usage: "table set [NAME] flags",
+  details:
+    "Changes a table's settings, one request for each. What takes protection away asks for the table's name first.",
+  writes: true,
+  operands: [0, 1],
+  flags,
+  async run(call) {
+    const tags = tagsOf(call.flags.tag);
+    checkFlags(call, tags.length > 0);
+    return await withTable(call, call.operands[0], async (asked) => {
+      const { tableName: TableName } = asked;
+      const send = sendTo(asked, call);
+      const say = (line: string): void => {
+        if (!call.global["dry-run"]) call.terminal.say(`${TableName}: ${line}`);
+      };
+      // Detects a wrong name before any question or change.
+      const { table } = await factsOf(asked);
+      if (!(await mayWeaken(call, TableName))) {
+        call.terminal.say("nothing is changed");
+        return exitCodes.usage;
+      }
+      for (const isOn of switched(call, "deletion-protection")) {
+        await send("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled: isOn }));
+        say(`deletion protection ${isOn ? "on" : "off"}`);
+      }
+      for (const isOn of switched(call, "stream")) {
+        const view = isOn ? { StreamViewType: "NEW_AND_OLD_IMAGES" as const } : {};
+        const StreamSpecification = { StreamEnabled: isOn, ...view };
+        await send("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
+        say(`stream ${isOn ? "on" : "off"}`);
+      }
+      for (const isOn of switched(call, "pitr")) {
+        await setPointInTimeRecovery(send, TableName, isOn);
+        say(`point-in-time recovery ${isOn ? "on" : "off"}`);
+      }
+      if (call.flags.ttl) say(await correctTimeToLive(send, asked));
+      if (tags.length > 0) {
+        await send("TagResource", new TagResourceCommand({ ResourceArn: table.TableArn ?? "", Tags: tags }));
+        say(`tagged ${tags.map(({ Key, Value }) => shown(`${Key}=${Value}`)).join(", ")}`);
+      }
+      return exitCodes.done;
+    });
+  },
+});
+
+/** Whether the flags switch a setting on or off; nothing if they leave it as it is. */
+function switched({ flags }: SetCall, flag: (typeof opposites)[number]): readonly boolean[] {
+  if (flags[flag]) return [true];
+  return flags[`no-${flag}`] ? [false] : [];
+}
+
+function checkFlags({ flags }: SetCall, hasTags: boolean): void {
+  for (const flag of opposites) {
+    if (flags[flag] && flags[`no-${flag}`]) {
+      throw new UsageError(`--${flag} and --no-${flag} do not go together; give one of them`);
+    }
+  }
+  const isAny = hasTags || flags.ttl || opposites.some((flag) => flags[flag] || flags[`no-${flag}`]);
+  if (!isAny) throw new UsageError("nothing is to be set; leasehold table set --help lists what can be");
+}
+
+/** Asks a person if a setting removes protection. */
+async function mayWeaken({ flags, global, terminal, signal }: SetCall, tableName: string): Promise<boolean> {
+  const weaker = opposites.filter((flag) => flags[`no-${flag}`]).map((flag) => `--no-${flag}`);
+  if (weaker.length === 0 || global.yes || global["dry-run"]) return true;
+  terminal.say(
+    `${weaker.join(" and ")} of the table ${tableName} takes away what programs or people rely on.`,
+  );
+  return await confirm(terminal, { question: "Type the table's name to change it", word: tableName, signal });
+}

@@ -1,0 +1,153 @@
+// The permitted requests, each tried on one key. Every write has a condition that no item meets, so it changes nothing.
+
+import {
+  BatchExecuteStatementCommand,
+  DeleteItemCommand,
+  GetItemCommand,
+  QueryCommand,
+  ScanCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from "@aws-sdk/client-dynamodb";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { docsAddress } from "../terminal/text.ts";
+import { type AskedTable, refusalIn } from "./asked-table.ts";
+import type { Finding } from "./findings.ts";
+
+/** The key of doctor's trials. */
+export const doctorKey = "leasehold/doctor";
+
+const { partitionKey, sortKey, token } = attributeNames;
+const key = { [partitionKey]: { S: doctorKey }, [sortKey]: { S: leaseSortKey } };
+const never = { S: "no token is this one" };
+const condition = {
+  ConditionExpression: "#token = :never",
+  ExpressionAttributeNames: { "#token": token },
+  ExpressionAttributeValues: { ":never": never },
+};
+
+/** An IAM action, its use, and a request that needs it and changes nothing. */
+interface Trial {
+  readonly action: string;
+  readonly for: string;
+  readonly isWrite: boolean;
+  readonly request: (TableName: string) => object;
+}
+
+const trials: readonly Trial[] = [
+  {
+    action: "GetItem",
+    for: "waiting and looking",
+    isWrite: false,
+    request: (TableName) => new GetItemCommand({ TableName, Key: key }),
+  },
+  {
+    action: "UpdateItem",
+    for: "every lock",
+    isWrite: true,
+    request: (TableName) =>
+      new UpdateItemCommand({ TableName, Key: key, UpdateExpression: "REMOVE #token", ...condition }),
+  },
+  {
+    action: "Query",
+    for: "jobs, tasks, leasehold get",
+    isWrite: false,
+    request: (TableName) =>
+      new QueryCommand({
+        TableName,
+        Limit: 1,
+        KeyConditionExpression: `${partitionKey} = :key`,
+        ExpressionAttributeValues: { ":key": { S: doctorKey } },
+      }),
+  },
+  {
+    action: "Scan",
+    for: "leasehold ls",
+    isWrite: false,
+    request: (TableName) => new ScanCommand({ TableName, Limit: 1 }),
+  },
+  {
+    action: "PartiQLUpdate",
+    for: "renewals that share a request",
+    isWrite: true,
+    request: (TableName) => {
+      const Statement = `UPDATE "${TableName}" REMOVE "${token}" WHERE "${partitionKey}" = ? AND "${sortKey}" = ? AND "${token}" = ?`;
+      const Parameters = [{ S: doctorKey }, { S: leaseSortKey }, never];
+      return new BatchExecuteStatementCommand({ Statements: [{ Statement, Parameters }] });
+    },
+  },
+  {
+    action: "ConditionCheckItem",
+    for: "lease.conditionCheck()",
+    isWrite: true,
+    request: (TableName) =>
+      new TransactWriteItemsCommand({
+        TransactItems: [{ ConditionCheck: { TableName, Key: key, ...condition } }],
+      }),
+  },
+  {
+    action: "DeleteItem",
+    for: "tasks",
+    isWrite: true,
+    request: (TableName) => new DeleteItemCommand({ TableName, Key: key, ...condition }),
+  },
+];
+
+/** Tries the requests that locks and commands need. With `isReadOnly`, only reads. */
+export async function permissionFindings(
+  asked: AskedTable,
+  isReadOnly: boolean,
+): Promise<readonly Finding[]> {
+  const check = "permissions";
+  const isTried = ({ isWrite }: Trial): boolean => !(isWrite && isReadOnly);
+  const outcomes = await Promise.all(
+    trials.map(async (trial) => (isTried(trial) ? await outcome(asked, trial) : "left")),
+  );
+  const having = (wanted: Outcome | "left"): readonly Trial[] =>
+    trials.filter((_, index) => outcomes[index] === wanted);
+  const named = (some: readonly Trial[]): string => some.map(({ action }) => action).join(" ");
+  const granted = named(having("permitted"));
+  const denied = having("denied");
+  const unknown = named(having("unsupported"));
+  const left = named(having("left"));
+  const isBlind = denied.some(({ action }) => action === "GetItem" || action === "UpdateItem");
+  const findings: Finding[] = [];
+  if (granted !== "") {
+    findings.push({ check, result: "ok", text: `${granted} (each tried on the key "${doctorKey}")` });
+  }
+  if (denied.length > 0) {
+    findings.push({
+      check,
+      result: isBlind ? "error" : "warning",
+      text: `denied: ${denied.map(({ action, for: use }) => `${action} (${use})`).join(", ")}`,
+      fix: "leasehold table policy use, operate or read prints the policy to give to this role",
+      docs: docsAddress("iam.md"),
+    });
+  }
+  if (unknown !== "") {
+    findings.push({ check, result: "not checked", text: `this engine does not know ${unknown}` });
+  }
+  if (left !== "") findings.push({ check, result: "not checked", text: `--read-only sends none of ${left}` });
+  return findings;
+}
+
+type Outcome = "permitted" | "denied" | "unsupported";
+
+async function outcome(asked: AskedTable, { request }: Trial): Promise<Outcome> {
+  try {
+    const answer = await asked.ask((dynamodb, options) =>
+      // The SDK's overloads take each command by its own type.
+      dynamodb.send(request(asked.tableName) as BatchExecuteStatementCommand, options),
+    );
+    // DynamoDB refuses each statement of a batch separately.
+    return answer.Responses?.[0]?.Error?.Code === "AccessDenied" ? "denied" : "permitted";
+  } catch (error) {
+    const refusal = refusalIn(error);
+    if (refusal !== undefined) return refusal;
+    const { name } = Object((error as Error).cause ?? error) as { readonly name?: string };
+    // DynamoDB evaluated the condition, so the request was permitted.
+    if (name === "ConditionalCheckFailedException" || name === "TransactionCanceledException")
+      return "permitted";
+    throw error;
+  }
+}

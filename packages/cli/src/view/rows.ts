@@ -1,0 +1,242 @@
+// A list of rows: which ones, in which order, as records for other programs, and as columns for a terminal.
+
+import type { LeaseState } from "@leasehold/client";
+import type { DescribedLease } from "@leasehold/client/admin";
+import type { GlobalValues } from "../flags.ts";
+import type { Cell, Column, Style } from "../terminal/table.ts";
+import { ageText, timeText } from "../terminal/text.ts";
+import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
+import type { TableSnapshot } from "./table-snapshot.ts";
+
+/** The order of rows: the longest held first, by name, or by the nearest end. */
+export type RowOrder = "age" | "key" | "ends";
+
+/** The selection of rows. */
+export interface RowSelection {
+  /** Every primitive; without it, job runs, tasks and caches are left out. @default false */
+  readonly all?: boolean;
+  /** Only leases that have expired and were not released. @default false */
+  readonly expired?: boolean;
+  /** Free locks too. @default false */
+  readonly tombstones?: boolean;
+  /** Only rows whose owner matches this pattern: `*` stands for any text, `?` for a character. @default - any */
+  readonly owner?: string | undefined;
+  /** Only leases that have been held for at least this many milliseconds. @default - any */
+  readonly olderMs?: number | undefined;
+  /** @default "key" */
+  readonly sort?: RowOrder | undefined;
+}
+
+const usualPrimitives: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
+
+/** The selected rows of a table, in their order. */
+export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}): readonly KeyRow[] {
+  const { all = false, expired = false, tombstones = false, owner, olderMs, sort = "key" } = selection;
+  const isOwner = owner === undefined ? () => true : globTest(owner);
+  const rows = snapshot.keys
+    .flatMap(keyRows)
+    .filter(
+      (row) =>
+        (all || usualPrimitives.includes(row.primitive)) &&
+        (tombstones || !isIdle(row)) &&
+        (!expired || row.leases.some(({ state }) => state === "expired")) &&
+        (owner === undefined || row.leases.some((lease) => isOwner(lease.owner))) &&
+        (olderMs === undefined || row.leases.some(({ acquiredAt }) => row.readAt - acquiredAt >= olderMs)),
+    );
+  return rows.sort(orders[sort]);
+}
+
+/** Nobody holds it, and nobody wants it. Tasks and caches with content still get a row. */
+function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
+  const keepsNothing = primitive !== "tasks" && primitive !== "cache" && primitive !== "job";
+  return keepsNothing && state === "free" && waiting === 0 && parked === 0;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+const byKey = (one: KeyRow, other: KeyRow): number =>
+  one.key === other.key ? 0 : one.key < other.key ? -1 : 1;
+
+const orders: Readonly<Record<RowOrder, (one: KeyRow, other: KeyRow) => number>> = {
+  key: byKey,
+  age: (one, other) => compare(oldest(one), oldest(other)) || byKey(one, other),
+  ends: (one, other) => compare(nextEnd(one), nextEnd(other)) || byKey(one, other),
+};
+
+function compare(one: number, other: number): number {
+  return one === other ? 0 : one - other;
+}
+
+function oldest({ leases }: KeyRow): number {
+  return leases.reduce((earliest, { acquiredAt }) => Math.min(earliest, acquiredAt), never);
+}
+
+function nextEnd({ leases }: KeyRow): number {
+  return leases.reduce((earliest, { expiresAt }) => Math.min(earliest, expiresAt), never);
+}
+
+/**
+ * Returns the test of a pattern in which `*` stands for any text and `?` for one character.
+ *
+ * It goes back only to the last `*`, so its time is at most the product of the lengths of text and pattern. A regular
+ * expression for the same pattern may never end.
+ */
+export function globTest(pattern: string): (text: string) => boolean {
+  const wanted = [...pattern];
+  const least = wanted.filter((character) => character !== "*").length;
+  return (text) => {
+    const given = [...text];
+    return given.length >= least && fits(given, wanted);
+  };
+}
+
+function fits(given: readonly string[], wanted: readonly string[]): boolean {
+  let at = 0;
+  let next = 0;
+  // The position of the last `*`, and the beginning of the text after its match.
+  let star = -1;
+  let behindStar = 0;
+  while (at < given.length) {
+    if (wanted[next] === "*") {
+      star = next;
+      behindStar = at;
+      next += 1;
+    } else if (wanted[next] === "?" || (next < wanted.length && wanted[next] === given[at])) {
+      at += 1;
+      next += 1;
+    } else if (star >= 0) {
+      behindStar += 1;
+      at = behindStar;
+      next = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(next).every((character) => character === "*");
+}
+
+/** How many rows there are of each kind: `7 keys, 5 held, 1 expired, 1 paused`. */
+export function countsText(rows: readonly KeyRow[]): string {
+  const keys = new Set(rows.map(({ key }) => key)).size;
+  const count = (...states: readonly string[]): number =>
+    rows.filter(({ state }) => states.includes(state)).length;
+  const counted = [
+    [count("held", "stopping", "grace"), "held"],
+    [count("expired"), "expired"],
+    [count("paused"), "paused"],
+    [count("cooldown"), "closed"],
+    [count("free"), "free"],
+  ] as const;
+  return [
+    `${keys} ${keys === 1 ? "key" : "keys"}`,
+    ...counted.filter(([n]) => n > 0).map((one) => one.join(" ")),
+  ].join(", ");
+}
+
+/** Whether the record has the tokens of leases: with a token, a caller can end its lease. */
+export interface RecordOptions {
+  /** @default true */
+  readonly withTokens?: boolean;
+}
+
+/** A lease for other programs: its record, with its state and its times until now. */
+export function leaseRecord(lease: DescribedLease, readAt: number, options: RecordOptions = {}): object {
+  const { token, ...others } = lease;
+  const { withTokens = true } = options;
+  return {
+    ...(withTokens ? lease : others),
+    heldForMs: readAt - lease.acquiredAt,
+    remainingMs: lease.expiresAt - readAt,
+  };
+}
+
+/** A row for other programs. Its field names are those of a lease's record, and a few more. */
+export function rowRecord(row: KeyRow, options: RecordOptions = {}): object {
+  const { key, primitive, readAt, state, lease, leases, waiting, longestWaitMs, parked, permits, note } = row;
+  const others = leases.filter((one) => one !== lease);
+  return {
+    key,
+    primitive,
+    readAt,
+    ...(lease === undefined ? {} : leaseRecord(lease, readAt, options)),
+    state,
+    waiting,
+    longestWaitMs,
+    parked,
+    permits,
+    leases: others.length === 0 ? undefined : others.map((one) => leaseRecord(one, readAt, options)),
+    note,
+  };
+}
+
+const none = "—";
+
+const stylesOfStates: Readonly<Partial<Record<LeaseState, Style>>> = {
+  expired: "red",
+  grace: "yellow",
+  stopping: "yellow",
+  paused: "magenta",
+  cooldown: "dim",
+  free: "dim",
+};
+
+/** A text in the colour of a state; the text itself shows the state too. */
+export function inColorOf(state: LeaseState, text: string): Cell {
+  const style = stylesOfStates[state];
+  return style === undefined ? text : { text, style };
+}
+
+/** `…710169`: enough to distinguish two numbers. */
+export function fenceText(fencingToken: number | undefined): string {
+  return fencingToken === undefined ? none : `…${String(fencingToken).slice(-6)}`;
+}
+
+/** `19s`, or `9h 12m ago` after the end. */
+export function endIn(ms: number | undefined): string {
+  if (ms === undefined) return none;
+  return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
+}
+
+/** The columns of a list of locks. Times are relative, and on request also absolute. */
+export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">): readonly Column<KeyRow>[] {
+  const zone = local ? "local" : "utc";
+  const isAbsolute = utc || local;
+  const at = ({ readAt }: KeyRow, inMs: number | undefined): string =>
+    inMs === undefined ? none : timeText(readAt + inMs, zone);
+  return [
+    { title: "KEY", cell: ({ key }) => key, gives: true },
+    { title: "STATE", cell: ({ state, stateText }) => inColorOf(state, stateText) },
+    { title: "OWNER", cell: ({ owner }) => owner, gives: true, from: 50 },
+    {
+      title: "HELD FOR",
+      cell: ({ heldForMs: ms }) => (ms === undefined ? none : ageText(ms)),
+      align: "right",
+      from: 60,
+      less: 1,
+    },
+    { title: "ENDS IN", cell: ({ remainingMs }) => endIn(remainingMs), align: "right" },
+    {
+      title: `SINCE (${zone})`,
+      cell: (row) => at(row, row.heldForMs && -row.heldForMs),
+      wide: !isAbsolute,
+      from: 60,
+      less: 3,
+    },
+    {
+      title: `ENDS (${zone})`,
+      cell: (row) => at(row, row.remainingMs),
+      wide: !isAbsolute,
+      from: 60,
+      less: 4,
+    },
+    {
+      title: "FENCE",
+      cell: ({ lease }) => fenceText(lease?.fencingToken),
+      full: ({ lease }) => String(lease?.fencingToken ?? none),
+      align: "right",
+      from: 72,
+      less: 5,
+    },
+    { title: "NOTE", cell: ({ note }) => note, gives: true, from: 72, less: 2 },
+  ];
+}
