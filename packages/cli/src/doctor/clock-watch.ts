@@ -59,7 +59,7 @@ export class ClockWatch {
       result: "error",
       text,
       fix: "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do",
-      docs: docsAddress("troubleshooting.md#the-clock"),
+      docs: docsAddress("RUNBOOK.md#the-clock"),
     };
   }
 }

@@ -47,7 +47,7 @@ export async function latencyFinding(
     result: "warning",
     text,
     fix,
-    docs: docsAddress("troubleshooting.md#dynamodb-is-slow-or-throttles"),
+    docs: docsAddress("RUNBOOK.md#dynamodb-is-slow-or-throttles"),
   };
 }
 
