@@ -1,4 +1,4 @@
-/** The entries that the app's own alarms have in docs/RUNBOOK.md, besides those of the constructs. */
+/** The entries of docs/systems/alarms.md: the alarms of the app, besides those of the constructs. */
 export const systemRunbookAnchors = {
   importFailed: "import-failed",
   ordersParked: "orders-parked",
@@ -14,5 +14,5 @@ export type SystemRunbookEntry = keyof typeof systemRunbookAnchors;
 
 /** The text of an alarm: what is wrong, and where to read on. */
 export function systemAlarmText(entry: SystemRunbookEntry, what: string): { readonly description: string } {
-  return { description: `${what}\nRunbook: docs/RUNBOOK.md#${systemRunbookAnchors[entry]}` };
+  return { description: `${what}\nRunbook: docs/systems/alarms.md#${systemRunbookAnchors[entry]}` };
 }

@@ -298,14 +298,20 @@ test("every dead-letter queue is encrypted, and keeps its messages for 14 days",
 });
 
 test("every alarm leads to an entry of the runbook that exists, and every entry has an alarm", () => {
-  const headings = [...readFileSync("docs/RUNBOOK.md", "utf8").matchAll(/^## (.+)$/gm)];
-  const sections = headings.map(([, heading = ""]) => heading.toLowerCase().replaceAll(" ", "-"));
-  const entries = sections.filter((section) => section !== "without-an-alarm");
+  const entriesOf = (page: string): string[] =>
+    [...readFileSync(page, "utf8").matchAll(/^## (.+)$/gm)]
+      .map(([, heading = ""]) => `${page}#${heading.toLowerCase().replaceAll(" ", "-")}`)
+      .filter((entry) => entry !== "docs/RUNBOOK.md#without-an-alarm");
+  const entries = ["docs/RUNBOOK.md", "docs/systems/alarms.md"].flatMap(entriesOf);
   const linked = resourcesOf(json, "AWS::CloudWatch::Alarm").map(([, { Properties }]) =>
-    textsIn(Properties.AlarmDescription).join("").split("docs/RUNBOOK.md#").at(1),
+    textsIn(Properties.AlarmDescription).join("").split("Runbook: ").at(1),
   );
   expect([...new Set(linked)].sort()).toEqual(entries.sort());
-  expect(entries).toEqual(Object.values({ ...runbookAnchors, ...systemRunbookAnchors }).sort());
+  const declared = [
+    ...Object.values(runbookAnchors).map((anchor) => `docs/RUNBOOK.md#${anchor}`),
+    ...Object.values(systemRunbookAnchors).map((anchor) => `docs/systems/alarms.md#${anchor}`),
+  ];
+  expect(entries).toEqual(declared.sort());
 });
 
 test("an alarm counts what the imports and the closings log, by the words that they log", () => {

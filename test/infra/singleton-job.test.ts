@@ -638,9 +638,7 @@ describe("alarms", () => {
         }),
     );
     for (const anchor of Object.values(runbookAnchors)) {
-      for (const part of ["Description", "Investigation", "Resolution"]) {
-        expect(sections.get(anchor), anchor).toContain(`### ${part}\n`);
-      }
+      for (const part of ["Look", "Do"]) expect(sections.get(anchor), anchor).toContain(`**${part}`);
     }
     expect([...sections.keys()]).toEqual(expect.arrayContaining(Object.values(runbookAnchors)));
     for (const { AlarmDescription } of Object.values(alarmsOf(templateOf()))) {

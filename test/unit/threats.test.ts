@@ -11,6 +11,7 @@ import { globalFlags } from "../../packages/cli/src/flags.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { threatTests } from "../support/threat-tests.ts";
 
 const root = join(import.meta.dirname, "../..");
 let clock: ManualClock;
@@ -203,8 +204,8 @@ describe("the command line", () => {
   );
 });
 
-/** Where a cell names a test: `["its name"](../test/unit/file.test.ts)`. */
-const tested = /\["(?<name>[^"]+)"\]\((?<file>[^)]+)\)/g;
+/** A link of a cell to a test: `[threats](../test/unit/threats.test.ts)`. */
+const tested = /\]\((?<file>[^)]+)\)/g;
 
 describe("docs/security.md", () => {
   const page = readFileSync(join(root, "docs/security.md"), "utf8");
@@ -217,40 +218,62 @@ describe("docs/security.md", () => {
   });
 
   it.each(rows)("%s", (row) => {
-    expect(wrongIn(row)).toEqual([]);
+    expect(wrongIn(row, threatTests)).toEqual([]);
+  });
+
+  it("has a row for each threat that tests try", () => {
+    const threats = rows.map((row) => cellsOf(row)[0]);
+    expect(threats).toEqual(expect.arrayContaining(Object.keys(threatTests)));
+    expect(new Set(threats).size).toBe(rows.length);
   });
 
   it("would be found wrong with a row that lacks a cell, a test, or names one that is not there", () => {
-    const here = "../test/unit/threats.test.ts";
-    expect(wrongIn(`| a | b | c | ["with a guessed token changes nothing"](${here}) |`)).toEqual([]);
-    expect(wrongIn("| a | b | c | not ours: the operating system |")).toEqual([]);
-    expect(wrongIn("| a | b | | not ours: AWS |")).toEqual(["an empty cell"]);
-    expect(wrongIn("| a | b | c |")).toEqual(["3 cells"]);
-    expect(wrongIn("| a | b | c | we are careful |")).toEqual(["no test"]);
-    expect(wrongIn('| a | b | c | ["x"](../test/unit/none.test.ts) |')).toEqual([
-      "no ../test/unit/none.test.ts",
-    ]);
+    const file = "unit/threats.test.ts";
+    const link = `[threats](../test/${file})`;
     const gone = ["with a guessed token changes", "everything"].join(" ");
-    expect(wrongIn(`| a | b | c | ["${gone}"](${here}) |`)).toEqual([`no "${gone}" in ${here}`]);
-    expect(wrongIn('| a | b | c | ["x"](../packages/x.ts) |')).toEqual(["../packages/x.ts is no test"]);
+    const tests: typeof threatTests = {
+      a: [[file, "with a guessed token changes nothing"]],
+      none: [["unit/none.test.ts", "x"]],
+      gone: [[file, gone]],
+    };
+    expect(wrongIn(`| a | b | c | ${link} |`, tests)).toEqual([]);
+    expect(wrongIn("| other | b | c | not ours: the operating system |", tests)).toEqual([]);
+    expect(wrongIn("| other | b | | not ours: AWS |", tests)).toEqual(["an empty cell"]);
+    expect(wrongIn("| a | b | c |", tests)).toEqual(["3 cells"]);
+    expect(wrongIn("| other | b | c | we are careful |", tests)).toEqual(["no test"]);
+    expect(wrongIn(`| other | b | c | ${link} |`, tests)).toEqual(["no test"]);
+    expect(wrongIn("| a | b | c | not ours: AWS |", tests)).toEqual([`links to , not to ${file}`]);
+    expect(wrongIn("| none | b | c | [none](../test/unit/none.test.ts) |", tests)).toEqual([
+      "no unit/none.test.ts",
+    ]);
+    expect(wrongIn(`| gone | b | c | ${link} |`, tests)).toEqual([`no "${gone}" in ${file}`]);
+    expect(wrongIn("| a | b | c | [x](../packages/x.ts) |", tests)).toEqual([
+      `links to ../packages/x.ts, not to ${file}`,
+    ]);
   });
 });
 
-/** What is wrong with a row of the page's tables. */
-function wrongIn(row: string): string[] {
-  const cells = row
+function cellsOf(row: string): string[] {
+  return row
     .split(/(?<!\\)\|/)
     .slice(1, -1)
     .map((cell) => cell.trim());
+}
+
+/** What is wrong with a row of the page's tables. */
+function wrongIn(row: string, known: typeof threatTests): string[] {
+  const cells = cellsOf(row);
   if (cells.length !== 4) return [`${cells.length} cells`];
   if (cells.includes("")) return ["an empty cell"];
-  const proof = cells[3] ?? "";
-  const tests = [...proof.matchAll(tested)].map(({ groups }) => groups as Record<"name" | "file", string>);
+  const [threat = "", , , proof = ""] = cells;
+  const tests = known[threat];
   // A defence that is another's, as AWS's own, says so.
-  if (tests.length === 0) return /^not ours: \w/.test(proof) ? [] : ["no test"];
-  return tests.flatMap(({ name, file }) => {
-    if (!file.startsWith("../test/")) return [`${file} is no test`];
-    const path = join(root, "docs", file);
+  if (tests === undefined) return /^not ours: \w/.test(proof) ? [] : ["no test"];
+  const linked = [...proof.matchAll(tested)].map(({ groups }) => groups?.file?.replace(/^\.\.\/test\//, ""));
+  const files = [...new Set(tests.map(([file]) => file))];
+  if (String(linked) !== String(files)) return [`links to ${linked}, not to ${files}`];
+  return tests.flatMap(([file, name]) => {
+    const path = join(root, "test", file);
     if (!existsSync(path)) return [`no ${file}`];
     return readFileSync(path, "utf8").includes(`"${name}"`) ? [] : [`no "${name}" in ${file}`];
   });

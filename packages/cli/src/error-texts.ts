@@ -53,7 +53,7 @@ export const texts: Readonly<Record<string, string>> = {
   LEASE_CREDENTIALS_MISSING:
     "`LeaseConfigurationError`\n\n- Means: there are no AWS credentials. The request was not sent.\n- Comes when: no provider finds any. The light store reads the environment and containers alone, and no profiles.\n- Do: sign in (`aws sso login`), set a profile or the environment, or pass `dynamodb` or `credentials`.",
   LEASE_ACCESS_DENIED:
-    "`LeaseConfigurationError`\n\n- Means: AWS knows the caller, and a policy does not allow the request; or the credentials are invalid or have expired.\n- Comes when: the role lacks an action on the table, or its condition on keys does not fit.\n- Do: compare the role with the permissions (https://github.com/leasehold/leasehold/blob/main/docs/operations.md#permissions); the message names the action.",
+    "`LeaseConfigurationError`\n\n- Means: AWS knows the caller, and a policy does not allow the request; or the credentials are invalid or have expired.\n- Comes when: the role lacks an action on the table, or its condition on keys does not fit.\n- Do: compare the role with the permissions (https://github.com/leasehold/leasehold/blob/main/docs/iam.md); the message names the action.",
   LEASE_THROTTLED:
     "`LeaseServiceError`\n\n- Means: DynamoDB has too many requests at the moment, or this client's own requests wait for too long behind renewals.\n- Comes when: the table's capacity or an item's 1,000 writes a second are used up, also after retries.\n- Do: try again later; spread work over more keys; use on-demand capacity. A lease that is held stays held until its deadline.",
   LEASE_CONFLICT:

@@ -5,6 +5,7 @@ import { functionRun, heartbeatHour, wakeUp } from "./functions.ts";
 import { dollars, table } from "./markdown.ts";
 import {
   costOf,
+  hoursOfMonth,
   minutesOfMonth,
   type Price,
   prices,
@@ -21,29 +22,24 @@ const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), 
 export async function costReport(resting: readonly RestingPart[]): Promise<string> {
   const sections = [
     section(
-      "A keeper, an hour",
-      `A lease that a state machine renews, each third of it, for a workflow or a person.`,
+      "A lease that is held, an hour",
+      "A keeper is a state machine that renews a lease for a workflow or a person; a heartbeat renews it in a process. With `renewals: together()`, heartbeats share requests, but not write units.",
       [
-        ["lease", "transitions", "writes", "reads", "$ an hour", "$ a month"],
-        ...(await Promise.all(leases.map(keeperRow))),
+        ["lease", "keeper's transitions", "its writes", "$ a month", "heartbeat's writes", "$ a month"],
+        ...(await Promise.all(leases.map(leaseRow))),
       ],
     ),
     section(
-      "A heartbeat in a process, an hour",
-      "With `renewals: together()`, the leases of one client share requests, but not write units.",
-      [["lease", "writes", "$ an hour", "$ a month"], ...(await Promise.all(leases.map(heartbeatRow)))],
-    ),
-    section(
-      "A run of a leased workflow, besides its work",
-      "With its keeper, to the end of both, at the default lease of 3 minutes. Where the table has a LeaseWakeup, each release calls its function: that is in it.",
+      "A run of a leased workflow",
+      "With its keeper, the default lease of 3 minutes, and a call of the LeaseWakeup's function for each release.",
       [
         ["run", "transitions", "writes", "reads", "Lambda requests", "$ for 1,000"],
         ...(await workflowRows()),
       ],
     ),
     section(
-      "A singleton job that runs each minute, besides its work, a month",
-      `${thousands(minutesOfMonth)} runs of EventBridge Scheduler. A function's run is taken for 100 ms at 512 MB. The default alarms cost the same however seldom the job runs, and the metrics that the function writes the same if it runs each hour. Half of these metrics are of the table, and the jobs of the table share them. The alarms of the keeper and of the redrive guard are in the rows that have them, and the jobs of a stack share those. \`alarms: false\` of the job and \`metrics: false\` of the middleware save them.`,
+      "A job each minute, a month",
+      `${thousands(minutesOfMonth)} runs of a SingletonJob by EventBridge Scheduler; a function takes 100 ms at 512 MB. Alarms cost the same for a job that runs less often, and so do metrics if it runs each hour. The jobs of a table share half of the metrics; the jobs of a stack share the alarms of the keeper and of the redrive guard. \`alarms: false\` of the job and \`metrics: false\` of the middleware save them.`,
       [
         [
           "target",
@@ -59,13 +55,12 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
         ...(await jobRows()),
       ],
     ),
-    section(
-      "The app at rest, a month",
-      "The app of this repository, deployed and not used: what is there, and what its schedules fire.",
-      [["part", "$ a month"], ...restingRows(resting)],
-    ),
+    section("The app at rest, a month", "This repository's app, deployed and not used.", [
+      ["part", "$ a month"],
+      ...restingRows(resting),
+    ]),
     section(`Prices, ${pricesRegion}, read on ${pricesDate}`, pricesNote, [
-      ["for", "$", "source", ""],
+      ["for", "$", "source"],
       ...Object.values(prices).map(priceRow),
     ]),
   ];
@@ -73,16 +68,18 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
 }
 
 const pricesNote =
-  "Without free tiers, discounts and taxes. *quoted*: AWS's own page could not be read, and the price is from somebody who quotes it.";
+  "Without free tiers, discounts and taxes. The sources are AWS, or pages that quote its prices.";
 
-async function keeperRow(lease: Duration): Promise<string[]> {
-  const hour = await keeperHour(lease);
-  return [lease.toHumanString(), ...counts(hour, "transition", "writeUnit", "readUnit"), ...hourly(hour)];
-}
-
-async function heartbeatRow(lease: Duration): Promise<string[]> {
-  const hour = await heartbeatHour(lease.toMilliseconds());
-  return [lease.toHumanString(), ...counts(hour, "writeUnit"), ...hourly(hour)];
+async function leaseRow(lease: Duration): Promise<string[]> {
+  const keeper = await keeperHour(lease);
+  const heartbeat = await heartbeatHour(lease.toMilliseconds());
+  return [
+    lease.toHumanString(),
+    ...counts(keeper, "transition", "writeUnit"),
+    monthly(keeper),
+    ...counts(heartbeat, "writeUnit"),
+    monthly(heartbeat),
+  ];
 }
 
 async function workflowRows(): Promise<string[][]> {
@@ -138,15 +135,15 @@ function restingRows(resting: readonly RestingPart[]): string[][] {
 
 function priceRow({ usd, for: what, source, confirmed }: Price): string[] {
   const [per, name] = usd < 0.001 ? [1e6, `1,000,000 × ${what}`] : [1, what];
-  return [name, String(Number((usd * per).toPrecision(8))), `<${source}>`, confirmed ? "" : "*quoted*"];
+  return [name, String(Number((usd * per).toPrecision(8))), `[${confirmed ? "AWS" : "quoted"}](${source})`];
 }
 
 function counts(usage: Usage, ...names: readonly (keyof Usage)[]): string[] {
   return names.map((name) => thousands(usage[name] ?? 0));
 }
 
-function hourly(usage: Usage): string[] {
-  return [dollars(costOf(usage)), dollars(730 * costOf(usage))];
+function monthly(hour: Usage): string {
+  return dollars(hoursOfMonth * costOf(hour));
 }
 
 function thousands(count: number): string {

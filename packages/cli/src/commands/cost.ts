@@ -132,7 +132,7 @@ counts once more in writes; a refused attempt costs as much as a successful one.
     terminal.say(
       `Prices of ${prices.region}${elsewhere}, on demand, ${prices.date}; other regions differ: ${prices.source}`,
     );
-    terminal.say(`see ${docsAddress("cost.md")}`);
+    terminal.say(`see ${docsAddress("costs.md")}`);
     return exitCodes.done;
   },
 });

@@ -71,7 +71,7 @@ export class ClockWatch {
       result: "error",
       text,
       fix: "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do",
-      docs: docsAddress("troubleshooting.md#the-clock"),
+      docs: docsAddress("RUNBOOK.md#the-clock"),
     };
   }
 }
@@ -155,7 +155,7 @@ async function latencyFinding(client: LeaseClient, clock: Clock, signal: AbortSi
     result: "warning",
     text,
     fix,
-    docs: docsAddress("troubleshooting.md#dynamodb-is-slow-or-throttles"),
+    docs: docsAddress("RUNBOOK.md#dynamodb-is-slow-or-throttles"),
   };
 }
 
@@ -233,7 +233,7 @@ async function identityFinding(
     signal.throwIfAborted();
     const text = messageOf(error);
     const fix = credentialsFix;
-    const docs = docsAddress("troubleshooting.md#region-and-credentials");
+    const docs = docsAddress("RUNBOOK.md#region-and-credentials");
     // If STS is not reachable, as in an isolated subnet, the credentials may still be right.
     const isCredentials = Object(error).name !== "TypeError" && !limit.aborted;
     return isCredentials
@@ -254,16 +254,16 @@ function tableFailure(error: unknown, { env }: DoctorCall): Finding {
       result: "error",
       text,
       fix,
-      docs: docsAddress("troubleshooting.md#access-denied"),
+      docs: docsAddress("RUNBOOK.md#access-denied"),
     };
   }
   // Only a missing table has to be created: in the other cases it may exist.
   if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
     const fix = `${ownCommand(env)} table create NAME makes one`;
-    const docs = docsAddress("troubleshooting.md#the-table-is-not-found");
+    const docs = docsAddress("RUNBOOK.md#the-table-is-not-found");
     return { check: "table", result: "error", text, fix, docs };
   }
-  const docs = docsAddress("troubleshooting.md#region-and-credentials");
+  const docs = docsAddress("RUNBOOK.md#region-and-credentials");
   return { check: "table", result: "error", text, fix: credentialsFix, docs };
 }
 

@@ -124,7 +124,7 @@ function ttlFinding({ table, ttl }: TableFacts): Finding {
     return { check, result: "ok", text: "none: a table with strong consistency cannot have it" };
   if ("unknown" in ttl) return { check, result: "not checked", text: ttl.unknown };
   if (ttl.value === timeToLive) return { check, result: "ok", text: `on, on the attribute "${timeToLive}"` };
-  const docs = docsAddress("troubleshooting.md#ttl");
+  const docs = docsAddress("RUNBOOK.md#ttl");
   if (ttl.value === undefined) {
     const text = "off: what nobody needs any more is never removed, and listing reads it all";
     return { check, result: "error", text, fix: "leasehold table set --ttl", docs };
@@ -152,7 +152,7 @@ function recoveryFinding({ pointInTimeRecovery }: TableFacts): Finding {
     result: "warning",
     text: "point-in-time recovery is off. Mind that a restored table brings old leases back",
     fix: "leasehold table set --pitr",
-    docs: docsAddress("troubleshooting.md#restore"),
+    docs: docsAddress("RUNBOOK.md#restore"),
   };
 }
 

@@ -165,7 +165,7 @@ export function timeText(epochMs: number, zone: "utc" | "local" = "utc"): string
   return Number.isNaN(at.getTime()) ? "?" : at.toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** The address of a page of the documentation, or of a section of it: `troubleshooting.md#ttl`. */
+/** The address of a page of the documentation, or of a section of it: `RUNBOOK.md#ttl`. */
 export function docsAddress(page: string): string {
   return `https://github.com/leasehold/leasehold/blob/main/docs/${page}`;
 }
