@@ -265,7 +265,6 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "a value that a terminal would act on": [
     ["unit/cli.test.ts", "shows what is hostile in a key, and never sends it to the terminal"],
     ["unit/cli-ls.test.ts", "escapes in JSON what a terminal would act on, and it means the same"],
-    ["e2e/cli-top.test.ts", "shows hostile keys as text"],
   ],
   "a key that a shell would run in a line to copy": [
     ["unit/cli-get.test.ts", "shows hostile keys, owners and payloads as text, and quotes them for a shell"],
