@@ -29,23 +29,23 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
   },
   evidence: {
     worlds: {
-      what: "1,000 random worlds of the lock; --primitive tasks --seed 42 tells one of another: docs/simulation.md",
+      what: "1,000 random worlds of the lock; --primitive tasks --seed 42 tells one of another: docs/evidence.md",
       run: () => import("../test/simulation/main.ts"),
     },
     explore: {
-      what: "every course of small cases; --mistakes finds planted mistakes: docs/explorer.md",
+      what: "every course of small cases; --mistakes finds planted mistakes: docs/evidence.md",
       run: () => import("../test/explorer/main.ts"),
     },
     model: {
-      what: "every state of the lock's model; --mistakes drops each condition in turn: docs/model.md",
+      what: "every state of the lock's model; --mistakes drops each condition in turn: docs/evidence.md",
       run: () => import("../test/model/main.ts"),
     },
     torture: {
-      what: "a minute of killed, frozen and cut-off processes; --minutes 5 --seed 42: docs/torture.md",
+      what: "a minute of killed, frozen and cut-off processes; --minutes 5 --seed 42: docs/evidence.md",
       run: () => import("../test/torture/main.ts"),
     },
     mutation: {
-      what: "plants mistakes in the protocol and names those that no test sees; --only PATH: docs/mutation.md",
+      what: "plants mistakes in the protocol and names those that no test sees; --only PATH: docs/evidence.md",
       run: () => import("../test/mutation/main.ts"),
     },
     coverage: {

@@ -1,9 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
 import { table } from "../../tools/bench/costs/markdown.ts";
-import { measuredCommit, withMeasured } from "../../tools/bench/stamp.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { answerOf, bundleThread } from "../simulation/players.ts";
 import { wholeIn } from "../support/arguments.ts";
 import { type Exploration, retell } from "./explore.ts";
@@ -21,7 +20,7 @@ Plays every course of small cases: every order of what is under way, and every f
   --mistakes        plants each mistake, and looks for a course that shows it
   --seconds N       how long each may take; default: until every course was played
   --jobs N          how many threads share them; default: one for each processor
-  --write           writes the table of docs/explorer.md; of all cases alone`;
+  --write           writes the figures of docs/evidence.md; of all cases alone`;
 
 const { values } = parseArgs({
   options: {
@@ -71,7 +70,7 @@ async function main(): Promise<number> {
   const seconds = ((performance.now() - since) / 1_000).toFixed(0);
   const what = values.mistakes ? "mistakes were found" : "cases hold in every course that was played";
   const good = `${tasks.length - wrong.length} of ${tasks.length} ${what}, in ${seconds} s`;
-  if (values.write) await writeTable(tasks, all);
+  if (values.write) await writeFigures(all);
   console.log(styleText(wrong.length > 0 ? "red" : "green", good, { stream: process.stdout }));
   return wrong.length > 0 ? 1 : 0;
 }
@@ -82,24 +81,38 @@ interface Done {
   readonly result: Exploration;
 }
 
-/** Writes what was seen into its page, in the order of the scenarios. */
-async function writeTable(tasks: readonly Task[], all: readonly Done[]): Promise<void> {
-  const page = new URL("../../docs/explorer.md", import.meta.url);
-  const rows = tasks.flatMap((task) => {
-    const result = all.find((one) => one.task === task)?.result;
-    if (result === undefined) return [];
-    const { scenario, faults, states, courses, depth, milliseconds, isComplete } = result;
-    const mistake = mistakeOf(task)?.what;
-    const end = mistake ?? (isComplete ? "complete" : "not complete");
-    const counts = [faults, states, courses, depth].map((count) => count.toLocaleString("en"));
-    return [[`\`${scenario}\``, ...counts, (milliseconds / 1_000).toFixed(1), end]];
-  });
-  const last = values.mistakes ? "the mistake" : "courses played";
-  const head = ["case", "faults", "states", "courses", "depth", "seconds", last];
-  const command = values.mistakes ? "npm run evidence -- explore --mistakes" : "npm run evidence -- explore";
-  const text = await readFile(page, "utf8");
-  const commit = await measuredCommit("test/explorer");
-  await writeFile(page, withMeasured(text, table([head, ...rows]), command, commit));
+/** Writes what was seen into its page: a row for each group of cases, or how many mistakes were found in each. */
+async function writeFigures(all: readonly Done[]): Promise<void> {
+  const done = names.flatMap((name) => all.filter(({ task }) => task.scenario === name));
+  const groups = [
+    ...Map.groupBy(done, ({ task }) => task.scenario.replace(/:.*/, "")),
+    ["all", done] as const,
+  ];
+  const [program, figures] = values.mistakes
+    ? (["explore --mistakes", `Planted mistakes that were found: ${groups.map(found).join(", ")}.`] as const)
+    : (["explore", table([groupHead, ...groups.map(groupRow)])] as const);
+  await writeEvidence(program, figures, await measuredCommit("test/explorer"));
+}
+
+type Group = readonly [name: string, done: readonly Done[]];
+
+function found([name, done]: Group): string {
+  return `${name} ${done.filter(({ task, result }) => isGood(task, result)).length} of ${done.length}`;
+}
+
+const groupHead = ["group", "cases", "complete", "states", "courses", "seconds"];
+
+function groupRow([name, done]: Group): string[] {
+  const sum = (of: (result: Exploration) => number): number =>
+    done.reduce((total, { result }) => total + of(result), 0);
+  const counts = [
+    done.length,
+    sum(({ isComplete }) => Number(isComplete)),
+    sum(({ states }) => states),
+    sum(({ courses }) => courses),
+    Math.round(sum(({ milliseconds }) => milliseconds) / 1_000),
+  ];
+  return [name, ...counts.map((count) => count.toLocaleString("en"))];
 }
 
 /** Has the tasks done by threads, whichever is free. */

@@ -1,18 +1,26 @@
 import { parseArgs, styleText } from "node:util";
+import { table } from "../../tools/bench/costs/markdown.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { cases, conditions, type Mistake, mistakes, spare } from "./cases.ts";
 import { walk } from "./walk.ts";
 
-const usage = `npm run evidence -- model [--mistakes]
+const usage = `npm run evidence -- model [--mistakes | --write]
 
   Walks through every state of the model's cases, and does every write with the real expressions too.
-  --mistakes   plants each mistake in turn, and drops each condition; one of the cases must show it`;
+  --mistakes   plants each mistake in turn, and drops each condition; one of the cases must show it
+  --write      writes the table of docs/evidence.md`;
 
 const { values } = parseArgs({
-  options: { mistakes: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+  options: {
+    mistakes: { type: "boolean" },
+    write: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  },
 });
 
 /** Tells whether nothing is wrong in any case. */
-function walkAll(): boolean {
+async function walkAll(): Promise<boolean> {
+  const total = { cases: 0, states: 0, steps: 0, "greatest depth": 0, "writes compared": 0 };
   for (const [name, setting] of Object.entries(cases)) {
     const since = performance.now();
     const { states, steps, depth, writes, wrong } = walk(setting);
@@ -20,9 +28,21 @@ function walkAll(): boolean {
     const counts = [states, steps, writes].map((count) => count.toLocaleString("en"));
     console.log(`${name}: ${counts[0]} states, ${counts[1]} steps, depth ${depth}, ${seconds} s`);
     console.log(`  ${counts[2]} different writes did the same with the real expressions`);
+    total.cases += 1;
+    total.states += states;
+    total.steps += steps;
+    total["greatest depth"] = Math.max(total["greatest depth"], depth);
+    total["writes compared"] += writes;
     if (wrong === undefined) continue;
     console.log(styleText("red", [...wrong.way, wrong.what].join("\n"), { stream: process.stdout }));
     return false;
+  }
+  if (values.write) {
+    const figures = table([
+      Object.keys(total),
+      Object.values(total).map((each) => each.toLocaleString("en")),
+    ]);
+    await writeEvidence("model", figures, await measuredCommit("test/model"));
   }
   return true;
 }
@@ -48,4 +68,4 @@ function isShown(mistake: Mistake, otherwise: "red" | "dim"): boolean {
 }
 
 if (values.help) console.log(usage);
-else process.exitCode = (values.mistakes ? plantAll() : walkAll()) ? 0 : 1;
+else process.exitCode = (values.mistakes ? plantAll() : await walkAll()) ? 0 : 1;

@@ -12,7 +12,7 @@ import { play } from "./tests.ts";
 
 const usage = `npm run evidence -- mutation [--only PATH]... [--fresh]
 
-  --only PATH   mutants of the sources whose path contains this, alone; docs/mutation.md stays as it is
+  --only PATH   mutants of the sources whose path contains this, alone; docs/evidence.md stays as it is
   --fresh       forgets what earlier runs have seen
 
 Ctrl-C loses nothing: the next run goes on where this one stopped.`;
@@ -319,7 +319,7 @@ async function main(): Promise<number> {
     only === undefined || only.some((part) => file.includes(part));
   await run.play(isMeant);
   // The page is of the whole: what a part has shown is told here alone.
-  if (only === undefined) writePage(mutants, run.results, await measuredCommit("test"));
+  if (only === undefined) await writePage(mutants, run.results, await measuredCommit("test"));
   return tell(mutants.filter(isMeant), run.results);
 }
 

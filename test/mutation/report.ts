@@ -1,10 +1,8 @@
-/** What came of all mutants: on the screen, and as the tables of docs/mutation.md. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { withMeasured } from "../../tools/bench/stamp.ts";
+/** What came of all mutants: on the screen, and as the table of docs/evidence.md. */
+import { writeEvidence } from "../../tools/bench/stamp.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
-import { root, shareOfCode } from "./scope.ts";
+import { shareOfCode } from "./scope.ts";
 
 /** What became of a mutant; `open` while some tests have not judged it. */
 export interface Result {
@@ -16,7 +14,6 @@ export interface Result {
 
 /** How many of 100 mutants the tests have to see. */
 const threshold = 90;
-const page = join(root, "docs/mutation.md");
 
 interface Row {
   readonly all: number;
@@ -28,7 +25,7 @@ interface Row {
   readonly open: number;
 }
 
-const columns = ["all", "killed", "timedOut", "survived", "unreached", "open"] as const;
+const columns = ["all", "killed", "timedOut", "survived", "unreached"] as const;
 
 type Results = Readonly<Record<string, Result>>;
 
@@ -46,23 +43,24 @@ export function tell(mutants: readonly Mutant[], results: Results): number {
   return Number(scoreOf(total)) < threshold ? 1 : 0;
 }
 
-/** Writes the tables of the page: of all mutants, on this commit. */
-export function writePage(mutants: readonly Mutant[], results: Results, commit: string): void {
+/** Writes the table of the page: of all mutants, on this commit. */
+export async function writePage(mutants: readonly Mutant[], results: Results, commit: string): Promise<void> {
   const folders = rowsOf(mutants, results, ({ file }) =>
-    file.replace(/^packages\/(\w+)\/src\/([^/]+).*$/, "$1: $2"),
+    file.replace(/^packages\/(\w+)\/src\/(?:primitives\/)?([^/]+).*$/, "$1: $2"),
   );
+  const total = rowOf(mutants, results);
+  const left = survivors(mutants, results);
+  const reasons = reasonsByKey();
   const lines = [
     shareLine(),
+    `Of the ${left.length} mutants that no test sees, \`explained.ts\` explains ${left.filter(({ key }) => reasons.has(key)).length}.`,
+    ...(total.open > 0 ? [`${total.open} more are not judged yet: the score is a lower bound.`] : []),
     "",
-    "| | mutants | killed | endless | survived | not reached | open | score |",
-    "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ...[...folders].map(([name, row]) => tableLine(name, row)),
-    tableLine("all", rowOf(mutants, results)),
-    "",
-    ...explanations(mutants, results),
+    "| folder or file | mutants | killed | endless | survived | not reached | score |",
+    "|---|--:|--:|--:|--:|--:|--:|",
+    ...[...folders, ["all", total] as const].map(([name, row]) => tableLine(name, row)),
   ];
-  const text = readFileSync(page, "utf8");
-  writeFileSync(page, withMeasured(text, lines.join("\n").trim(), "npm run evidence -- mutation", commit));
+  await writeEvidence("mutation", lines.join("\n"), commit);
 }
 
 /** What part of the code the figures are about. */
@@ -74,28 +72,6 @@ export function shareLine(): string {
     `The figures are about ${lines} of the ${of} lines of \`packages\`, \`functions\` and \`infra\`, ${percent} %: the protocol and ` +
     "what is made of it. About the rest they say nothing."
   );
-}
-
-/** Each mutant that no test has seen, under the reason why that is right. */
-function* explanations(mutants: readonly Mutant[], results: Results): Iterable<string> {
-  const left = new Map(survivors(mutants, results).map((mutant) => [mutant.key, mutant]));
-  yield "## Explained\n";
-  for (const { why, mutants: keys } of explained) {
-    const meant = keys.flatMap((key) => left.get(key) ?? []);
-    if (meant.length === 0) continue;
-    yield `${why}\n`;
-    for (const mutant of meant) yield placeOf(mutant);
-    yield "";
-  }
-  const reasons = reasonsByKey();
-  const open = [...left.values()].filter(({ key }) => !reasons.has(key));
-  if (open.length === 0) return;
-  yield "## Not explained yet\n";
-  for (const mutant of open) yield placeOf(mutant);
-}
-
-function placeOf({ file, line, change }: Mutant): string {
-  return `- ${file.replace(/^packages\//, "")}:${line} \`\` ${change} \`\``;
 }
 
 function survivors(mutants: readonly Mutant[], results: Results): Mutant[] {

@@ -1,5 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
+import { table } from "../../tools/bench/costs/markdown.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { wholeIn } from "../support/arguments.ts";
 import type { Played } from "./player.ts";
 import { bundlePlayer, Players } from "./players.ts";
@@ -16,7 +18,8 @@ const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs 
                      ${names.join("\n                     ")}
   --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
   --runs N           how many seeds; default: 1000, or 1 with --seed
-  --jobs N           how many threads share them; default: one for each processor`;
+  --jobs N           how many threads share them; default: one for each processor
+  --write            writes the table of docs/evidence.md; of --primitive all and several seeds alone`;
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +27,7 @@ const { values } = parseArgs({
     seed: { type: "string" },
     runs: { type: "string" },
     jobs: { type: "string", default: String(availableParallelism()) },
+    write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
 });
@@ -36,16 +40,29 @@ async function main(): Promise<number> {
   const chosen = simulations.filter(({ name }) => values.primitive === "all" || name === values.primitive);
   if (chosen.length === 0)
     throw new Error(`--primitive is ${values.primitive}; allowed: all, ${names.join(", ")}`);
+  if (values.write && values.primitive !== "all")
+    throw new Error("--write is of all situations: add --primitive all");
   const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
   const count = wholeIn(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1, most);
+  if (values.write && count === 1) throw new Error("--write is of several seeds: add --runs 1000");
   const jobs = wholeIn(values.jobs, "--jobs", 1, most);
   const player = count === 1 ? "" : await bundlePlayer();
+  let virtualMs = 0;
   for (const simulation of chosen) {
-    const isSound =
-      count === 1
-        ? await replay(simulation, first)
-        : await playAll(simulation, { first, count, jobs, player });
-    if (!isSound) return 1;
+    if (count === 1) {
+      if (!(await replay(simulation, first))) return 1;
+      continue;
+    }
+    const played = await playAll(simulation, { first, count, jobs, player });
+    if (played === undefined) return 1;
+    virtualMs += played.virtualMs;
+  }
+  if (values.write) {
+    const head = ["situations", "worlds of each", "first seed", "hours of virtual time", "violations"];
+    const hours = Math.round(virtualMs / 3_600_000).toLocaleString("en");
+    const row = [String(chosen.length), count.toLocaleString("en"), String(first), hours, "0"];
+    const figures = table([head, row]);
+    await writeEvidence("worlds", figures, await measuredCommit("test/simulation"));
   }
   console.log(styleText("green", "nothing went wrong", { stream: process.stdout }));
   return 0;
@@ -65,8 +82,11 @@ interface Batch {
   readonly player: string;
 }
 
-/** Tells what happened in many worlds, or the story of the first seed at which something was wrong. */
-async function playAll(simulation: Simulation, { first, count, jobs, player }: Batch): Promise<boolean> {
+/** Tells what happened in many worlds; where something was wrong, the story of the first such seed, and gives nothing. */
+async function playAll(
+  simulation: Simulation,
+  { first, count, jobs, player }: Batch,
+): Promise<Played | undefined> {
   const { isTTY } = process.stdout;
   const since = { clock: performance.now(), cpu: process.cpuUsage() };
   const players = new Players({ first, count }, (worlds) => {
@@ -80,11 +100,11 @@ async function playAll(simulation: Simulation, { first, count, jobs, player }: B
     const text = `${simulation.name}: seeds ${first} to ${first + count - 1}, ${jobs} threads`;
     console.log(`${text}: ${paceOf(played, seconds, (user + system) / 1_000)}`);
     tellTally(played);
-    return true;
+    return played;
   }
   const isSound = await replay(simulation, played.wrong);
   if (isSound) throw new Error(`seed ${played.wrong} went wrong in a thread, and does not go wrong again`);
-  return false;
+  return undefined;
 }
 
 /** The processor's time is told too: on a busy machine it is what can be compared. */

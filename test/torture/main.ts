@@ -23,7 +23,7 @@ const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes
 ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
   --folder DIR       where the histories are kept; default: a new folder for temporary files
   --porcupine        lets Porcupine judge the histories too, where Go is installed
-  --report           adds the run's figures to those in test/torture/runs.jsonl, and writes the tables of docs/torture.md`;
+  --report           adds the run's figures to those in test/torture/runs.jsonl, and writes their sum on docs/evidence.md`;
 
 const { values } = parseArgs({
   options: {
@@ -84,7 +84,7 @@ async function main(): Promise<number> {
     const result = await torture({ ...options, durationMs: minutes * 60_000, ...(bend && { bend }) });
     onProgress("");
     const figures = figuresOf(result, { seed, commit, minutes, processes, engine: version });
-    console.log(runTables([figures]));
+    console.log(runTables(figures));
     console.log(`The histories are in ${folder}`);
     const { violations } = result;
     for (const { rule, text } of violations) console.log(`${red(rule)}: ${text}`);

@@ -1,14 +1,14 @@
-/** The figures of runs, as tables: on a terminal, and on the page that reports the long runs. */
+/** The figures of a run, as tables on a terminal; the sum of the recorded runs, on docs/evidence.md. */
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { withGenerated } from "../../tools/bench/costs/markdown.ts";
+import { evidencePage } from "../../tools/bench/stamp.ts";
 import { type Operation, primitives } from "./history.ts";
 import type { TortureResult } from "./run.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** The figures of the runs that are reported, one a line. */
 export const recordedRuns: string = join(root, "test/torture/runs.jsonl");
-export const reportPage: string = join(root, "docs/torture.md");
 
 /** What one run has shown, in numbers. */
 export interface RunFigures {
@@ -55,81 +55,48 @@ export function figuresOf(
   };
 }
 
-/** The tables of some runs: the operations, the faults, and what each run was. */
-export function runTables(runs: readonly RunFigures[]): string {
-  const operations = new Map<string, [number, number, number]>();
-  const faults = new Map<string, number>();
-  for (const run of runs) {
-    for (const [name, counts] of Object.entries(run.operations)) {
-      const [ok, refused, unknown] = operations.get(name) ?? [0, 0, 0];
-      operations.set(name, [ok + counts[0], refused + counts[1], unknown + counts[2]]);
-    }
-    for (const [name, times] of Object.entries(run.faults)) faults.set(name, (faults.get(name) ?? 0) + times);
-  }
-  const sum = (of: (run: RunFigures) => number): number => runs.reduce((total, run) => total + of(run), 0);
-  const counts = [...operations].filter(([, each]) => each.some((times) => times > 0));
-  const all = counts.reduce((total, [, each]) => total + each[0] + each[1] + each[2], 0);
+/** The tables of a run: the operations, the faults, and what the run was. */
+export function runTables(run: RunFigures): string {
+  const { seed, commit, minutes, processes, requests, holds, kills, freezes, violations } = run;
+  const faults = { ...run.faults, "processes killed": kills, "processes frozen": freezes };
+  const about = { minutes, processes, requests, operations: operationsOf(run), holds, violations };
   return [
-    table(
-      ["operations", "ok", "refused", "unknown"],
-      counts.map(([name, each]) => [name, ...each.map(shown)]),
-    ),
+    operationsTable([run]),
     table(
       ["faults", "times"],
-      [
-        ...faults,
-        ["processes killed", sum(({ kills }) => kills)] as const,
-        ["processes frozen", sum(({ freezes }) => freezes)] as const,
-      ]
+      Object.entries(faults)
         .sort(([, one], [, other]) => other - one)
         .map(([name, times]) => [name, shown(times)]),
     ),
     table(
-      [
-        "seed",
-        "commit",
-        "minutes",
-        "processes",
-        "requests",
-        "operations",
-        "holds",
-        "killed",
-        "frozen",
-        "violations",
-      ],
-      [
-        ...runs.map((run) => [
-          String(run.seed),
-          run.commit,
-          String(run.minutes),
-          String(run.processes),
-          shown(run.requests),
-          shown(
-            Object.values(run.operations).reduce((total, each) => total + each[0] + each[1] + each[2], 0),
-          ),
-          ...[run.holds, run.kills, run.freezes, run.violations].map(shown),
-        ]),
-        ...(runs.length === 1
-          ? []
-          : [
-              [
-                "all",
-                "",
-                String(sum(({ minutes }) => minutes)),
-                "",
-                shown(sum(({ requests }) => requests)),
-                shown(all),
-                ...[
-                  sum(({ holds }) => holds),
-                  sum(({ kills }) => kills),
-                  sum(({ freezes }) => freezes),
-                  sum(({ violations }) => violations),
-                ].map(shown),
-              ],
-            ]),
-      ],
+      ["seed", "commit", ...Object.keys(about)],
+      [[String(seed), commit, ...Object.values(about).map(shown)]],
     ),
   ].join("\n");
+}
+
+/** What the operations of some runs ended with, by primitive. */
+function operationsTable(runs: readonly RunFigures[]): string {
+  const subjects = [...primitives, "register"].map((subject) => ({
+    subject,
+    counts: [0, 1, 2].map((outcome) => sum(runs, ({ operations }) => operations[subject]?.[outcome] ?? 0)),
+  }));
+  return table(
+    ["operations", "ok", "refused", "unknown"],
+    subjects
+      .filter(({ counts }) => counts.some((count) => count > 0))
+      .map(({ subject, counts }) => [subject, ...counts.map(shown)]),
+  );
+}
+
+function operationsOf({ operations }: RunFigures): number {
+  return Object.values(operations)
+    .flat()
+    .reduce((total, count) => total + count, 0);
+}
+
+function sum(runs: readonly RunFigures[], of: (run: RunFigures) => number): number {
+  return runs.reduce((total, run) => total + of(run), 0);
 }
 
 function shown(number: number): string {
@@ -160,15 +127,22 @@ export async function readRuns(): Promise<readonly RunFigures[]> {
   return lines.map((line) => JSON.parse(line) as RunFigures);
 }
 
-/** The page with the tables of these runs. */
+/** The page with the sums of these runs. */
 export function pageWith(page: string, runs: readonly RunFigures[]): string {
   const unique = (of: (run: RunFigures) => string): string => [...new Set(runs.map(of))].join(", ");
-  const about = `Runs of ${unique(({ date }) => date)}, on ${unique(({ engine }) => engine)}:`;
-  return withGenerated(page, `${about}\n\n${runTables(runs).trim()}`, "npm run evidence -- torture");
+  const total = (of: (run: RunFigures) => number): string => shown(sum(runs, of));
+  const faults = total((run) => Object.values(run.faults).reduce((all, times) => all + times, 0));
+  const about = [
+    `Measured in ${runs.length} runs on the commits ${unique(({ commit }) => `\`${commit}\``)}, on ${unique(({ engine }) => engine)}:`,
+    `${total(({ minutes }) => minutes)} minutes, ${total(({ requests }) => requests)} requests, ${faults} faults of the network,`,
+    `${total(({ kills }) => kills)} processes killed, ${total(({ freezes }) => freezes)} frozen, ${total(({ holds }) => holds)} leases held,`,
+    `${total(operationsOf)} operations, ${total(({ violations }) => violations)} violations.`,
+  ].join("\n");
+  return withGenerated(page, `${about}\n\n${operationsTable(runs).trim()}`, "npm run evidence -- torture");
 }
 
-/** Adds a run to those that are reported, and writes the page anew. */
+/** Adds a run to those that are recorded, and writes the page anew. */
 export async function record(figures: RunFigures): Promise<void> {
   await appendFile(recordedRuns, `${JSON.stringify(figures)}\n`);
-  await writeFile(reportPage, pageWith(await readFile(reportPage, "utf8"), await readRuns()));
+  await writeFile(evidencePage, pageWith(await readFile(evidencePage, "utf8"), await readRuns()));
 }

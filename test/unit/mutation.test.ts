@@ -1,9 +1,9 @@
 /** What is planted in the sources, and what is left as it is. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { Instrumenter } from "@stryker-mutator/instrumenter";
 import { beforeAll, describe, expect, it } from "vitest";
+import { evidencePage } from "../../tools/bench/stamp.ts";
 import { logger } from "../mutation/mutants.ts";
 import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
 import { shareLine } from "../mutation/report.ts";
@@ -98,13 +98,12 @@ it("the protocol is mutated, and judged by tests that need no engine", () => {
 });
 
 it("a run of some sources leaves the published page as it is", { tags: ["long"] }, async () => {
-  const page = join(root, "docs/mutation.md");
-  const published = readFileSync(page, "utf8");
+  const published = readFileSync(evidencePage, "utf8");
   const args = ["--import", "tsx", "--conditions=leasehold-source", "test/mutation/main.ts"];
   // No source has this in its path: there is nothing to judge.
   const { status } = spawnSync(process.execPath, [...args, "--only", "no such source"], { cwd: root });
   expect(status).toBe(1);
-  expect(readFileSync(page, "utf8")).toBe(published);
+  expect(readFileSync(evidencePage, "utf8")).toBe(published);
 });
 
 it("the page says which part of all code its figures are about", () => {
@@ -112,6 +111,7 @@ it("the page says which part of all code its figures are about", () => {
   expect(mutated).toBeGreaterThan(5_000);
   expect(all).toBeGreaterThan(2 * mutated);
   expect(shareLine()).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of .*, \d+ %: /);
-  const page = readFileSync(new URL("../../docs/mutation.md", import.meta.url), "utf8");
-  expect(page).toMatch(/^The figures are about [\d,]+ of the [\d,]+ lines of /m);
+  expect(readFileSync(evidencePage, "utf8")).toMatch(
+    /^The figures are about [\d,]+ of the [\d,]+ lines of /m,
+  );
 });

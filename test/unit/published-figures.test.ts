@@ -11,9 +11,11 @@ const protocol = ["packages/client/src", "packages/jobs/src"];
 const pageOf = (name: string): string => readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
 
 describe.each([
-  ["mutation.md", "npm run evidence -- mutation"],
-  ["explorer.md", "npm run evidence -- explore"],
-  ["explorer.md", "npm run evidence -- explore --mistakes"],
+  ["evidence.md", "npm run evidence -- worlds"],
+  ["evidence.md", "npm run evidence -- explore"],
+  ["evidence.md", "npm run evidence -- explore --mistakes"],
+  ["evidence.md", "npm run evidence -- model"],
+  ["evidence.md", "npm run evidence -- mutation"],
   ["benchmarks.md", comparison],
 ])("docs/%s, written by %s,", (name, command) => {
   it("names the commit that was measured", () => {
@@ -27,7 +29,7 @@ describe.each([
 
 it("the last torture is told to be old where the protocol has changed since", async () => {
   const last = (await readRuns()).at(-1);
-  await warnOfAge("docs/torture.md", "npm run evidence -- torture --report", last?.commit ?? "");
+  await warnOfAge("docs/evidence.md", "npm run evidence -- torture --report", last?.commit ?? "");
 });
 
 /** Warns, and does not fail: a change of the protocol cannot wait for hours of measuring. */

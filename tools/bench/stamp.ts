@@ -1,10 +1,14 @@
 /** Which commit measured figures are of: measured anew now and then, and not with every change of the code. */
 import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { generatedIn, withGenerated } from "./costs/markdown.ts";
 
 const root = join(import.meta.dirname, "../..");
+
+/** The page that has the figures of every `npm run evidence -- ...`. */
+export const evidencePage: string = join(root, "docs/evidence.md");
 
 async function git(...words: string[]): Promise<string> {
   return (await promisify(execFile)("git", words, { cwd: root })).stdout.trim();
@@ -28,6 +32,12 @@ export function stamp(commit: string): string {
 /** Gives the page with other figures, and with the commit that they are of. */
 export function withMeasured(page: string, figures: string, command: string, commit: string): string {
   return withGenerated(page, `${stamp(commit)}\n\n${figures}`, command);
+}
+
+/** Writes the figures of a program, such as `explore --mistakes`, into the page of the evidence. */
+export async function writeEvidence(program: string, figures: string, commit: string): Promise<void> {
+  const page = await readFile(evidencePage, "utf8");
+  await writeFile(evidencePage, withMeasured(page, figures, `npm run evidence -- ${program}`, commit));
 }
 
 /** The commit of the figures that a command has written into a page; undefined where they name none. */
