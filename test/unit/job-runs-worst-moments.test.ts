@@ -283,6 +283,32 @@ describe("answers that got lost", () => {
     expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", attempt: 2, owner: "b" });
   });
 
+  test("of an outcome: it is known again by its attempt, where another caller's claim has been taken back since", async () => {
+    const update = store.update.bind(store);
+    const unheard = (): never => {
+      throw new LeaseServiceError("LEASE_NO_ANSWER", "cut off");
+    };
+    let token: unknown;
+    const run = runsOf("a", { heartbeat: false }).run(slot, () => {
+      token = item()?.token;
+      store.update = async (request, options) => {
+        await update(request, options);
+        store.update = async () => {
+          store.update = update;
+          return unheard();
+        };
+        await expect(inTime(runsOf("b").tryRun(slot, () => "b"))).rejects.toThrow(LeaseServiceError);
+        await clock.advance(100);
+        return unheard();
+      };
+      return "a";
+    });
+    expect(await inTime(run)).toBe("a");
+    expect(token).toEqual(expect.any(String));
+    expect(item()).toMatchObject({ state: "succeeded", releasedToken: expect.any(String) });
+    expect(item()?.releasedToken).not.toBe(token);
+  });
+
   test("of a success that is never confirmed: the caller is told, and the slot can be retried", async () => {
     const runs = runsOf("a");
     const run = runs.run(slot, () => {

@@ -187,6 +187,12 @@ describe("an operator", () => {
     expect(broken({ holds, operations: [{ ...breaks(), to: undefined, outcome: "unknown" }] })).toEqual([]);
   });
 
+  it("lets another in beside a holder that learns of its grant only after the break", () => {
+    const late = [hold(40, 80, { fencingToken: 2 }), hold(50, 60, { fencingToken: 1, since: 5 })];
+    expect(broken({ holds: late, operations: [breaks()] })).toEqual([]);
+    expect(broken({ holds: late })).toEqual(["mutual exclusion"]);
+  });
+
   it.each<[string, Partial<Operation>]>([
     ["has found nothing to break", { outcome: "refused" }],
     ["has broken another lease", { details: { fencingToken: 2 } }],

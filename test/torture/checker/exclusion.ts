@@ -25,6 +25,8 @@ export function exclusionViolations(
     let active: CertainHold[] = [];
     for (const hold of ofKey) {
       active = active.filter(({ until }) => until > hold.from);
+      // The break came before its holder had learnt of the grant.
+      if (isBroken(hold, hold.from, breaks)) continue;
       const others = active.filter(
         (other) => !isOneLease(hold, other) && !isBroken(other, hold.from, breaks),
       );
@@ -38,9 +40,10 @@ export function exclusionViolations(
 }
 
 /** Whether an operator may have broken its lease before `at`: its holder believes in it for a while all the same. */
-function isBroken({ key, fencingToken }: Hold, at: number, breaks: readonly Operation[]): boolean {
+function isBroken({ key, fencingToken, since }: Hold, at: number, breaks: readonly Operation[]): boolean {
   return breaks.some(
-    (each) => each.key === key && each.details.fencingToken === fencingToken && each.from < at,
+    ({ key: ofKey, details, from, to = Number.POSITIVE_INFINITY }) =>
+      ofKey === key && details.fencingToken === fencingToken && from < at && to > since,
   );
 }
 

@@ -69,6 +69,11 @@ export interface HeldForm {
   proof(lease: LeaseRecord): Write;
   /** Called when the service has confirmed that the lease was won or prolonged, with the item of that answer. */
   confirmed?(item: Item | undefined): void;
+  /**
+   * Whether an item shows that this very lease was released, although it names another token as the last one that was.
+   * @default - an item does not show it
+   */
+  showsRelease?(item: Item | undefined): boolean;
   /** Called when the service has confirmed the release. */
   released?(): void;
 }

@@ -449,7 +449,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
     let confirmed = false;
     try {
       const { applied, item, retried } = await gate.giveBack(() => this.#sendRelease(slot));
-      confirmed = applied || wasReleasedByHolder(item, token);
+      confirmed = applied || wasReleasedByHolder(item, token) || this.form.showsRelease?.(item) === true;
       if (!confirmed) {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, token);
         if (isKnown || !(retried || this.#mayHaveEnded)) return notOurs;

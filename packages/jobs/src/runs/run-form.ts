@@ -108,6 +108,13 @@ export class RunForm extends LockForm {
     if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;
   }
 
+  /** By the outcome, which only this attempt writes: the end of another caller's claim may have replaced its token. */
+  showsRelease(item: Item | undefined): boolean {
+    const { attempt, state, endedAt } = runAttributeNames;
+    if (this.outcome === undefined || item?.[attempt] !== this.#attempt) return false;
+    return item[state] === this.outcome.state && item[endedAt] === this.outcome.endedAt;
+  }
+
   #kept(write: Write): Write {
     return keepForSlot(write, this.#slot, this.#rules.keepForMs);
   }
