@@ -53,7 +53,8 @@ describe.each(published)("packages/%s", (name, manifest) => {
     expect(links.filter((link) => !link.startsWith("https://"))).toEqual([]);
     const own = links.filter((link) => link.includes("/leasehold/blob/main/"));
     expect(own.length).toBeGreaterThan(1);
-    for (const link of own) expect(existsSync(join(root, link.split("/main/")[1] ?? "")), link).toBe(true);
+    for (const link of own)
+      expect(existsSync(join(root, link.split(/\/main\/|#/)[1] ?? "")), link).toBe(true);
   });
 
   it("installs what the examples of its page import", () => {
