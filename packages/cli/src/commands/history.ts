@@ -1,6 +1,6 @@
 // The past of a key, and what operators have done.
 
-import type { AuditEntry, LeaseChange } from "@leasehold/client/admin";
+import { type AuditEntry, type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
@@ -8,7 +8,6 @@ import type { Cell, Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { type HistoryEntry, historyEntries } from "../view/history.ts";
 import { globTest } from "../view/rows.ts";
-import { operatorOn } from "./shared/intervention.ts";
 
 export const history = command({
   usage: "history KEY",
@@ -24,10 +23,11 @@ leasehold history nightly-report --since 2d`,
     limit: whole("at most so many lines, the latest ones", { least: 1 }),
   },
   async run(call) {
-    const { operands, flags, global, connect, printer, terminal } = call;
+    const { operands, flags, global, connect, printer, terminal, by } = call;
     const [key = ""] = operands;
     const { since: sinceMs, limit } = flags;
-    const operator = operatorOn(await connect(), call);
+    const { client } = await connect();
+    const operator = new LeaseOperator(client, { by });
     const since = defined({ sinceMs });
     const changes: LeaseChange[] = [];
     for await (const change of operator.history(key, since)) changes.push(change);
@@ -109,11 +109,12 @@ it reads the whole table, a megabyte a request.`,
   async run(call) {
     const { operands, flags, global, connect, printer, terminal } = call;
     const [key] = operands;
-    const connection = await connect();
+    const { client } = await connect();
+    const operator = new LeaseOperator(client, { by: call.by });
     const { prefix, since: sinceMs, by, action, limit } = flags;
     const isBy = by === undefined ? () => true : globTest(by);
     const entries: AuditEntry[] = [];
-    for await (const entry of operatorOn(connection, call).audit(defined({ key, prefix, sinceMs }))) {
+    for await (const entry of operator.audit(defined({ key, prefix, sinceMs }))) {
       if (isBy(entry.by) && (action === undefined || entry.action === action)) entries.push(entry);
     }
     entries.sort((one, other) => other.at - one.at);

@@ -11,10 +11,10 @@ import { fenceText } from "../view/rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import {
   agreed,
+  describedKey,
   doneTo,
   freeError,
   leaseFlags,
-  operatorOn,
   reasonFlag,
   reasonOf,
   sayDone,
@@ -39,11 +39,9 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
     wait: duration("then wait until it has let go, at most so long; exit 75 where it has not"),
   },
   async run(call) {
-    const { operands, flags, connect, terminal } = call;
+    const { operands, flags, terminal } = call;
     const [key = ""] = operands;
-    const connection = await connect();
-    const operator = operatorOn(connection, call);
-    const details = await operator.describe(key);
+    const { connection, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     refuseWithoutHolder(lease, details.readAt);
     terminal.say(heldText(lease, details.readAt));
@@ -114,11 +112,9 @@ leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'
     force: yes("remove the record of a lease that has ended, too: the next caller would take it over anyway"),
   },
   async run(call) {
-    const { operands, flags, connect, terminal } = call;
+    const { operands, flags, terminal } = call;
     const [key = ""] = operands;
-    const connection = await connect();
-    const operator = operatorOn(connection, call);
-    const details = await operator.describe(key);
+    const { connection, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     for (const line of breakWarning(lease, details.readAt)) terminal.say(line);
     if (lease.state === "expired" && !flags.force) {
@@ -207,13 +203,11 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     wait: duration("wait for the present holder of the lock, at most so long (default: not at all)"),
   },
   async run(call) {
-    const { operands, flags, connect, terminal, signal } = call;
+    const { operands, flags, terminal, signal } = call;
     const [key = ""] = operands;
     const forMs = flags.for;
     if (forMs === undefined) throw new UsageError("--for is missing: for how long? A pause ends by itself");
-    const connection = await connect();
-    const operator = operatorOn(connection, call);
-    const details = await operator.describe(key);
+    const { connection, operator, details } = await describedKey(call, key);
     const holder = details.leases.find(
       ({ sortKey, state }) => sortKey === "lease" && state !== "free" && state !== "expired",
     );
@@ -262,11 +256,9 @@ leasehold jobs backfill.`,
   operands: [1, 1],
   flags: { reason: reasonFlag },
   async run(call) {
-    const { operands, flags, connect, terminal, by } = call;
+    const { operands, flags, terminal, by } = call;
     const [key = ""] = operands;
-    const connection = await connect();
-    const operator = operatorOn(connection, call);
-    const details = await operator.describe(key);
+    const { connection, operator, details } = await describedKey(call, key);
     const lease = details.leases.find(({ state }) => state === "paused");
     if (lease?.pause === undefined) {
       const [holder] = details.leases.filter(({ state }) => state !== "free");

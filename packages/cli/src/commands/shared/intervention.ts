@@ -25,9 +25,18 @@ export const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 da
 /** A call of a command that intervenes. */
 type Calling = Pick<Call, "global" | "terminal" | "signal" | "by" | "printer">;
 
-/** An operator on a table. */
-export function operatorOn({ client }: Pick<Connection, "client">, { by }: Pick<Call, "by">): LeaseOperator {
-  return new LeaseOperator(client, { by });
+/** Everything under a key, and the operator that may act on it. */
+export async function describedKey(
+  { connect, by }: Pick<Call, "connect" | "by">,
+  key: string,
+): Promise<{
+  readonly connection: Connection;
+  readonly operator: LeaseOperator;
+  readonly details: KeyDetails;
+}> {
+  const connection = await connect();
+  const operator = new LeaseOperator(connection.client, { by });
+  return { connection, operator, details: await operator.describe(key) };
 }
 
 /** Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no. */
