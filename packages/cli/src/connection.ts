@@ -165,7 +165,7 @@ export class DryRunEnd extends Error {
 type Operation = "update" | "updateMany" | "transact" | "get" | "query" | "scan";
 
 /** Counts requests, and the cost of reads. */
-export class RequestLog {
+class RequestLog {
   readonly #counts = new Map<Operation, number>();
   #readUnits = 0;
 

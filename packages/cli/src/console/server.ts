@@ -10,7 +10,7 @@ import { icon, script, style } from "./assets.ts";
 import { type Html, html } from "./html.ts";
 
 /** How people prove their identity. */
-export interface AccessOptions {
+interface AccessOptions {
   /** The secret that opens a session: in the fragment of the address, or typed. */
   readonly secret: string;
   /** Whether a host with its port is the console's: `127.0.0.1:8787`. */

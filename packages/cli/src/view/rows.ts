@@ -9,7 +9,7 @@ import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
 import type { TableSnapshot } from "./table-snapshot.ts";
 
 /** The order of rows: the longest held first, by name, or by the nearest end. */
-export type RowOrder = "age" | "key" | "ends";
+type RowOrder = "age" | "key" | "ends";
 
 /** The selection of rows. */
 export interface RowSelection {

@@ -274,7 +274,7 @@ export async function outerHold(
 }
 
 /** How a command uses a key. */
-export type KeyKind = "lock" | "semaphore" | "read-write lock";
+type KeyKind = "lock" | "semaphore" | "read-write lock";
 
 type Item = Readonly<Record<string, string | number>>;
 

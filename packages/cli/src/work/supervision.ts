@@ -155,7 +155,7 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
 }
 
 /** A command under a lease, and its variables beside those of this process. */
-export interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say"> {
+interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say"> {
   readonly commandLine: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
   /** Reads and writes the child's pipes; without it, the child has this process's own stdin and stdout. */

@@ -52,7 +52,7 @@ const traceKept: Part = { set: "#ttl = :ttl", when: "attribute_not_exists(#ttl)"
 const leavesTrace = say(traceKept, { set: "#data = :data" });
 
 /** Writes a trace. Refused if the same trace is there: then an earlier copy of its transaction has landed. */
-export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): Write {
+function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): Write {
   const { key, at, ...content } = entry;
   const values = { ":ttl": timeToLive(at, retentionMs), ":data": JSON.stringify(content) };
   return new Write(
@@ -63,7 +63,7 @@ export function leaveTrace(entry: AuditEntry, id: string, retentionMs: number): 
 }
 
 /** Occupies the place of a trace with an empty item: no copy of that trace can land any more. */
-export function occupyTrace(trace: Write): Write {
+function occupyTrace(trace: Write): Write {
   return new Write(trace.key, say(traceKept), { ":ttl": trace.values[":ttl"] as number });
 }
 

@@ -1,8 +1,3 @@
-/**
- * Lets tracing tools follow a call to acquire from its beginning to its end, whatever the outcome. The tools see no
- * token and no payload.
- */
-
 import { tracingChannel } from "node:diagnostics_channel";
 import type { LeaseEvent } from "../base/events.ts";
 import type { LeaseRecord } from "../base/lease-record.ts";
@@ -182,7 +177,10 @@ export function isTraced(): boolean {
   return calls.hasSubscribers;
 }
 
-/** Runs a call to acquire so that listening tools can trace it. */
+/**
+ * Lets tracing tools follow a call to acquire from its beginning to its end, whatever the outcome. The tools see no token
+ * and no payload.
+ */
 export async function traced<T>(
   { tableName }: Pick<AcquireTrace, "tableName">,
   keys: readonly string[],

@@ -176,7 +176,7 @@ export function contentsOf(item: Item): Item {
 }
 
 /** A store that remembers the written items, so that they can be removed. */
-export class RecordingStore implements LeaseStore {
+class RecordingStore implements LeaseStore {
   readonly tableName: string;
   readonly isLocal: boolean;
   readonly #store: LeaseStore;

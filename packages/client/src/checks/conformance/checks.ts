@@ -1,4 +1,3 @@
-/** The least sizes of keys and items that must be possible, and the refusal of larger ones. */
 import assert from "node:assert/strict";
 import { LeaseError } from "../../base/errors.ts";
 import { limits } from "../../base/schema.ts";
@@ -15,7 +14,8 @@ import { writeChecks } from "./writes.ts";
 /** Larger than an item in DynamoDB may be, with its names. */
 const tooLarge = "x".repeat(400 * 1024);
 
-export const limitChecks: readonly ConformanceCheck[] = [
+/** The least sizes of keys and items that must be possible, and the refusal of larger ones. */
+const limitChecks: readonly ConformanceCheck[] = [
   defineCheck("limits", `an item holds a payload of ${limits.dataBytes} bytes`, async (table) => {
     const data = "ü".repeat(limits.dataBytes / 2);
     await table.put("large", { data });

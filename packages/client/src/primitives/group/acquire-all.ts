@@ -82,7 +82,7 @@ interface BlockedGroup extends Blocked {
  * A look reads one held lock. The read may lag, and costs a fraction of a refused transaction. The next lock is read
  * only when that one is free.
  */
-export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
+class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
   readonly #keys: readonly string[];
   readonly #terms: WaitTerms;
 

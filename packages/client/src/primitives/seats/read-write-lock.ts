@@ -229,7 +229,7 @@ const intentLeaseMs = 10_000;
  * So it waits only for earlier readers, and later readers cannot starve it. Only that depends on the intent; a writer
  * is alone because of its own seat's limits.
  */
-export function writerFirst({ times }: Core, seat: SeatForm): Order {
+function writerFirst({ times }: Core, seat: SeatForm): Order {
   // Nobody holds the lock by an intent: it is no event, and no trace.
   const intent = Object.assign(seat, { mutes: ({ type }: LeaseEvent) => type !== "error" });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);

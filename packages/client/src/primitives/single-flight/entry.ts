@@ -1,5 +1,5 @@
 /**
- * The expressions of results that are computed in single flight.
+ * A result that was computed in single flight, as its item holds it, and the statements that write and read it:
  *
  *     storeResult       no later holder of the lock has stored one
  *     replaceResult     the one that was seen is still there

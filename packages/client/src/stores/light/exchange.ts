@@ -13,7 +13,7 @@ interface HttpModule {
 }
 
 /** An answer, read to its end. */
-export interface HttpAnswer {
+interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;

@@ -12,7 +12,7 @@ import type { Item, TransactionEntry, TransactionResult, UpdateRequest } from ".
 export type PlainAttributeValue = { readonly S: string } | { readonly N: string };
 
 /** Writes one plain value in DynamoDB's own form. */
-export function toAttributeValue(value: string | number): PlainAttributeValue {
+function toAttributeValue(value: string | number): PlainAttributeValue {
   return typeof value === "string" ? { S: value } : { N: String(value) };
 }
 

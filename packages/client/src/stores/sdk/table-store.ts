@@ -37,7 +37,7 @@ const longestPauseMs = 60 * 60_000;
  * Policies and credentials change, and a refusal may be temporary. So a batch is tried again after a pause that doubles
  * with each refusal, from a minute up to an hour.
  */
-export class BatchPause {
+class BatchPause {
   readonly #clock: Clock;
   /** On the monotonic clock. */
   #until = Number.NEGATIVE_INFINITY;
