@@ -79,7 +79,7 @@ export const explained: readonly Explained[] = [
   {
     why: "Undefined counts as false.",
     mutants: [
-      "packages/client/src/core/core.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
+      "packages/client/src/core/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
     ],
   },
   {

@@ -1,6 +1,7 @@
 /** What a client remembers of leases stays bounded, and never forgets what is in use. */
 import { describe, expect, it } from "vitest";
-import { type Core, LeaseMemory } from "../../packages/client/src/core/core.ts";
+import type { Core } from "../../packages/client/src/core/core.ts";
+import { LeaseMemory } from "../../packages/client/src/core/lease-memory.ts";
 
 const client = {} as Core;
 

@@ -4,7 +4,7 @@
  * Only the rhythm of waiting depends on it: a wrong estimate costs reads or idle time, never order or exclusion.
  */
 import type { LeaseRecord } from "../base/lease-record.ts";
-import { LeaseMemory } from "./core.ts";
+import { LeaseMemory } from "./lease-memory.ts";
 
 /** The expected duration of a hold, learnt from earlier holds. */
 export interface HoldEstimate {

@@ -1,6 +1,6 @@
 import { type Clock, deferred, settles } from "../base/clock.ts";
 import type { Item } from "../base/store.ts";
-import { LeaseMemory } from "./core.ts";
+import { LeaseMemory } from "./lease-memory.ts";
 
 /** What a waiter sends: a read, or a write that may win the lease. */
 type Step = "look" | "try";

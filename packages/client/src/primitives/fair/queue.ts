@@ -2,7 +2,8 @@ import { deferred } from "../../base/clock.ts";
 import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import type { CallBudget } from "../../base/timed-call.ts";
-import { type Core, LeaseMemory } from "../../core/core.ts";
+import type { Core } from "../../core/core.ts";
+import { LeaseMemory } from "../../core/lease-memory.ts";
 import {
   holdNoteIn,
   type QueueSnapshot,
