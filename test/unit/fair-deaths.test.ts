@@ -36,8 +36,10 @@ class Process {
   readonly client: LeaseClient;
   readonly owner: string;
 
-  constructor(owner: string) {
+  /** @param knowsTime whether answers tell it the service's time. */
+  constructor(owner: string, knowsTime = true) {
     this.owner = owner;
+    this.store.isLocal = knowsTime;
     const times = { leaseDurationMs: 30_000, clockSkewMs };
     this.client = new LeaseClient({ store: this.store, clock, owner, randomness, ...times });
   }
@@ -158,6 +160,28 @@ describe("while the dead are waited for,", () => {
     expect([...served.keys()]).toEqual(["w3"]);
     expect(itemNow().waiting).toBe(2);
   });
+
+  it.each([0, 750, 2_750, 4_750])(
+    "nobody passes a living waiter that sees the last sign of the dead head later: it came %i ms after it",
+    async (comesAfterMs) => {
+      const holder = await new Process("holder").lock().acquire({ leaseDurationMs: 1_200_000 });
+      // Without the service's time, a ticket does not say how old it is.
+      const head = new Process("head", false);
+      await head.waits(head.lock().acquire({ waitMs }));
+      await clock.advance(comesAfterMs);
+      await line("living");
+      // In a long hold, waiters look each 9 s.
+      await clock.advance(800_000);
+      const before = head.writes();
+      while (head.writes() === before) await clock.advance(100);
+      head.die();
+      await line("sees it at once");
+      await holder.release();
+      startedAt = clock.now();
+      await clock.advance(promisedMs + 10_000);
+      expect([...served.keys()]).toEqual(["living"]);
+    },
+  );
 
   it("no newcomer takes the place of a living waiter in a full line", async () => {
     const [, second] = (await holdAndRelease(() => line("w1", "w2", "w3", "w4"))) as [Process, Process];

@@ -33,6 +33,13 @@ interface Unchanged {
   readonly writtenAt: number | undefined;
 }
 
+/** When a ticket was first seen with its text, and last seen without it, on the monotonic clock. */
+interface SeenTicket {
+  readonly text: string;
+  readonly since: number;
+  readonly absentAt: number;
+}
+
 /** A lease that the first waiter could have. It was written when its last hold ended. */
 type FreeLease = Unchanged & FreeAsJudged;
 
@@ -62,8 +69,10 @@ export class Queue {
   readonly sortKey: string;
   readonly #core: Core;
   #snapshot = unseen;
-  /** Since when each ticket has stayed unchanged, on the monotonic clock. */
-  #seen = new Map<string, { readonly text: string; readonly since: number }>();
+  /** Each ticket as this client has seen it. */
+  #seen = new Map<string, SeenTicket>();
+  /** When this client last saw the line, on the monotonic clock. */
+  #lastSeenAt = Number.NEGATIVE_INFINITY;
   #free: FreeLease | undefined;
   readonly #waiters = new Set<LocalWaiter>();
   #latest: Item | undefined;
@@ -82,9 +91,10 @@ export class Queue {
     const tickets = ticketsIn(item);
     const seen = tickets.map(({ id, text }) => {
       const before = this.#seen.get(id);
-      return [id, before?.text === text ? before : { text, since }] as const;
+      return [id, before?.text === text ? before : { text, since, absentAt: this.#lastSeenAt }] as const;
     });
     this.#seen = new Map(seen);
+    this.#lastSeenAt = since;
     this.#snapshot = { item, tickets };
     return this.#snapshot;
   }
@@ -140,11 +150,19 @@ export class Queue {
     return tickets.every(isExpired) ? undefined : this.#free;
   }
 
-  /** About how long a ticket still shows that its waiter is alive while the lease is free. */
+  /**
+   * About how long a ticket still shows that its waiter is alive while the lease is free. Others may have seen a ticket
+   * of unknown age before this client did: it counts from when this client saw the line without it.
+   */
   provesLifeFor(ticket: QueueTicket): number {
-    const { isWatching, leaseMs } = ticket;
+    const { id, isWatching, leaseMs, ownClock } = ticket;
     const longestMs = isWatching ? Math.min(leaseMs, unresponsiveAfterMs) : leaseMs;
-    return longestMs - this.#ticketUnchangedFor(ticket, this.#core.clock.now());
+    const { absentAt = Number.NEGATIVE_INFINITY } = this.#seen.get(id) ?? {};
+    const { clock } = this.#core;
+    const unchangedMs = ownClock
+      ? clock.monotonic() - absentAt
+      : this.#ticketUnchangedFor(ticket, clock.now());
+    return longestMs - unchangedMs;
   }
 
   /** Whether no caller of this process waits. */
