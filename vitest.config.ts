@@ -4,13 +4,16 @@ import { defineConfig } from "vitest/config";
 const conditions = ["leasehold-source"];
 /** They replace modules, load them again, or look at the process: they share neither with other files. */
 const isolated = [
-  "test/unit/clones.test.ts",
-  "test/unit/error-copies.test.ts",
+  "test/client/clones.test.ts",
+  "test/repository/error-copies.test.ts",
   // It counts the listeners of the process.
-  "test/unit/middy-lock.test.ts",
-  "test/unit/old-sdk.test.ts",
-  "test/simulation/planted.test.ts",
+  "test/middy/lock.test.ts",
+  "test/client/old-sdk.test.ts",
+  "test/worlds/planted.test.ts",
 ];
+const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
+/** The mutation runner's own, and projects of users. */
+const apart = ["test/{mutation,consumers,oldest-*}/**"];
 const demonstration = "test/e2e/main-job.test.ts";
 const onTheLightStore = [
   "fault/bad-service",
@@ -75,8 +78,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/{unit,contract,simulation,explorer,infra,fuzz}/**/*.test.ts"],
-          exclude: isolated,
+          include: ["test/**/*.test.ts"],
+          exclude: [...isolated, ...onAnEngine, ...apart],
           globalSetup: "test/support/temporary-folder-setup.ts",
           pool: "threads",
           unstubEnvs: true,
@@ -93,7 +96,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "engine",
-          include: ["test/{integration,fault,e2e}/**/*.test.ts"],
+          include: onAnEngine,
           exclude: [demonstration],
           globalSetup: "test/support/engine-setup.ts",
           ...patience,

@@ -30,11 +30,11 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
   evidence: {
     worlds: {
       what: "1,000 random worlds of the lock; --primitive tasks --seed 42 tells one of another: docs/evidence.md",
-      run: () => import("../test/simulation/main.ts"),
+      run: () => import("../test/worlds/main.ts"),
     },
     explore: {
       what: "every course of small cases; --mistakes finds planted mistakes: docs/evidence.md",
-      run: () => import("../test/explorer/main.ts"),
+      run: () => import("../test/exhaustive/main.ts"),
     },
     model: {
       what: "every state of the lock's model; --mistakes drops each condition in turn: docs/evidence.md",

@@ -1,4 +1,4 @@
-/** cfn-lint over every template that test/infra synthesizes. */
+/** cfn-lint over every template that test/infra and test/cdk synthesize. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir } from "node:fs/promises";
@@ -25,7 +25,7 @@ async function lintTemplates(tools: PythonTools): Promise<boolean> {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   const synthesis = spawn(
     process.execPath,
-    [vitest, "run", "--project=unit", "--reporter=dot", "test/infra"],
+    [vitest, "run", "--project=unit", "--reporter=dot", "test/infra", "test/cdk"],
     {
       cwd: root,
       env: { ...process.env, LEASEHOLD_KEPT_TEMPLATES: folder },

@@ -9,7 +9,7 @@ import type { WaitsBy } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { WorldClock } from "../simulation/world.ts";
+import type { WorldClock } from "../worlds/world.ts";
 import { DurableService } from "./durable-service.ts";
 import { type LeaseChange, parkedIn, wakeAt } from "./stream-wakes.ts";
 import { farAway } from "./wrong-clocks.ts";

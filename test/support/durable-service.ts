@@ -7,7 +7,7 @@ import {
   type WireOperation,
 } from "@aws/durable-execution-sdk-js";
 import type { Context } from "aws-lambda";
-import type { WorldClock } from "../simulation/world.ts";
+import type { WorldClock } from "../worlds/world.ts";
 
 /** A request that a process made, numbered over all of them: where one can be killed. */
 export type Boundary = {

@@ -4,7 +4,7 @@
  */
 import type { CallOptions, Clock, LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { WorldClock } from "../simulation/world.ts";
+import type { WorldClock } from "../worlds/world.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;

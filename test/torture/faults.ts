@@ -1,4 +1,3 @@
-import { Random } from "../simulation/random.ts";
 import type { Behaviour, Exchange } from "../support/proxy.ts";
 import {
   arriveLate,
@@ -13,6 +12,7 @@ import {
   sendAgain,
   sendTwice,
 } from "../support/proxy-behaviours.ts";
+import { Random } from "../worlds/random.ts";
 import type { Bend } from "./plants.ts";
 
 /** How often each thing has happened. */

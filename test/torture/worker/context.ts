@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { type Clock, LeaseClient, LeaseError, LeaseServiceError } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../worlds/random.ts";
 import type { HoldTerms, Outcome } from "../history.ts";
 import { terms } from "../terms.ts";
 import type { WorkerConfig } from "./config.ts";

@@ -17,7 +17,7 @@ import {
 } from "@leasehold/client";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { bytesOf } from "../../../packages/cli/src/view/read-cost.ts";
-import type { Random } from "../../../test/simulation/random.ts";
+import type { Random } from "../../../test/worlds/random.ts";
 
 /** What DynamoDB lets through, in units a second. */
 export interface Throughput {

@@ -1,6 +1,6 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { Random } from "../../../test/simulation/random.ts";
+import { Random } from "../../../test/worlds/random.ts";
 import { LimitedTable, type Load, type Throughput } from "./limited-table.ts";
 
 /** Processes with the real client on one table with limits, in virtual time. The same each time. */

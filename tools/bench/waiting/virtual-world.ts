@@ -1,6 +1,6 @@
 import { type Item, LeaseClient, type LeaseStore, type UpdateResult } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { Random } from "../../../test/simulation/random.ts";
+import { Random } from "../../../test/worlds/random.ts";
 
 /** How long a request is on its way, and how long its answer. */
 const oneWayMs = 5;

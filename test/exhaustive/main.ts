@@ -1,0 +1,193 @@
+import { availableParallelism } from "node:os";
+import { parseArgs, styleText } from "node:util";
+import { Worker } from "node:worker_threads";
+import { table } from "../../tools/bench/costs/markdown.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
+import { wholeIn } from "../support/arguments.ts";
+import { answerOf, bundleThread } from "../worlds/players.ts";
+import { type Exploration, retell } from "./explore.ts";
+import type { Task } from "./explorer-thread.ts";
+import { scenarios } from "./scenarios/index.ts";
+
+const names = scenarios.map(({ name }) => name);
+const usage = `npm run evidence -- explore [--scenario NAME] [--faults N] [--mistakes] [--seconds N] [--jobs N]
+
+Plays every course of small cases: every order of what is under way, and every fault at every moment.
+
+  --scenario NAME   one of them, or all whose names begin so; default: all
+                    ${names.join("\n                    ")}
+  --faults N        how many faults befall it at most; default: the scenario's own
+  --mistakes        plants each mistake, and looks for a course that shows it
+  --seconds N       how long each may take; default: until every course was played
+  --jobs N          how many threads share them; default: one for each processor
+  --write           writes the figures of docs/evidence.md; of all cases alone`;
+
+const { values } = parseArgs({
+  options: {
+    scenario: { type: "string", default: "" },
+    faults: { type: "string" },
+    seconds: { type: "string" },
+    mistakes: { type: "boolean", default: false },
+    jobs: { type: "string", default: String(availableParallelism()) },
+    write: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h" },
+  },
+});
+
+const widths = [26, 6, 10, 10, 6, 8] as const;
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const chosen = scenarios.filter(({ name }) => name.startsWith(values.scenario));
+  if (chosen.length === 0) throw new Error(`--scenario is ${values.scenario}; allowed: ${names.join(", ")}`);
+  if (values.write && chosen.length < scenarios.length)
+    throw new Error("--write is of all cases: the page would lose the others; leave --scenario out");
+  const bounds: Task["bounds"] = {
+    ...(values.seconds === undefined
+      ? {}
+      : { milliseconds: 1_000 * wholeIn(values.seconds, "--seconds", 0, 999_999) }),
+    ...(values.faults === undefined ? {} : { faults: wholeIn(values.faults, "--faults", 0, 999_999) }),
+  };
+  const tasks: Task[] = chosen.flatMap(({ name: scenario, mistakes }) =>
+    values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake, bounds })) : [{ scenario, bounds }],
+  );
+  const since = performance.now();
+  console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
+  const all: Done[] = [];
+  let left = tasks.length;
+  await share(tasks, wholeIn(values.jobs, "--jobs", 0, 999_999), (task, result) => {
+    left -= 1;
+    if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
+    console.log(tell(task, result));
+    if (process.stdout.isTTY && left > 0) process.stdout.write(`${left} to go`);
+    all.push({ task, result });
+  });
+  const wrong = all.filter(({ task, result }) => !isGood(task, result));
+  for (const { task, result } of wrong) await tellWrong(task, result);
+  const seconds = ((performance.now() - since) / 1_000).toFixed(0);
+  const what = values.mistakes ? "mistakes were found" : "cases hold in every course that was played";
+  const good = `${tasks.length - wrong.length} of ${tasks.length} ${what}, in ${seconds} s`;
+  if (values.write) await writeFigures(all);
+  console.log(styleText(wrong.length > 0 ? "red" : "green", good, { stream: process.stdout }));
+  return wrong.length > 0 ? 1 : 0;
+}
+
+/** A task, and what came of it. */
+interface Done {
+  readonly task: Task;
+  readonly result: Exploration;
+}
+
+/** Writes what was seen into its page: a row for each group of cases, or how many mistakes were found in each. */
+async function writeFigures(all: readonly Done[]): Promise<void> {
+  const done = names.flatMap((name) => all.filter(({ task }) => task.scenario === name));
+  const groups = [
+    ...Map.groupBy(done, ({ task }) => task.scenario.replace(/:.*/, "")),
+    ["all", done] as const,
+  ];
+  const [program, figures] = values.mistakes
+    ? (["explore --mistakes", `Planted mistakes that were found: ${groups.map(found).join(", ")}.`] as const)
+    : (["explore", table([groupHead, ...groups.map(groupRow)])] as const);
+  await writeEvidence(program, figures, await measuredCommit("test/exhaustive"));
+}
+
+type Group = readonly [name: string, done: readonly Done[]];
+
+function found([name, done]: Group): string {
+  return `${name} ${done.filter(({ task, result }) => isGood(task, result)).length} of ${done.length}`;
+}
+
+const groupHead = ["group", "cases", "complete", "states", "courses", "seconds"];
+
+function groupRow([name, done]: Group): string[] {
+  const sum = (of: (result: Exploration) => number): number =>
+    done.reduce((total, { result }) => total + of(result), 0);
+  const counts = [
+    done.length,
+    sum(({ isComplete }) => Number(isComplete)),
+    sum(({ states }) => states),
+    sum(({ courses }) => courses),
+    Math.round(sum(({ milliseconds }) => milliseconds) / 1_000),
+  ];
+  return [name, ...counts.map((count) => count.toLocaleString("en"))];
+}
+
+/** Has the tasks done by threads, whichever is free. */
+async function share(
+  tasks: readonly Task[],
+  jobs: number,
+  onResult: (task: Task, result: Exploration) => void,
+): Promise<void> {
+  const script = await bundleThread(new URL("explorer-thread.ts", import.meta.url));
+  const waiting = [...tasks];
+  const work = async (): Promise<void> => {
+    const thread = new Worker(script, { eval: true });
+    try {
+      for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
+        onResult(task, await answerOf<Exploration>(thread, task, task.scenario));
+      }
+    } finally {
+      await thread.terminate();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, Math.min(jobs, tasks.length)) }, work));
+}
+
+function mistakeOf({ scenario, mistake }: Task) {
+  return mistake === undefined
+    ? undefined
+    : scenarios.find(({ name }) => name === scenario)?.mistakes[mistake];
+}
+
+function isGood(task: Task, { violation }: Exploration): boolean {
+  const mistake = mistakeOf(task);
+  if (mistake === undefined) return violation === undefined;
+  return violation !== undefined && mistake.violation.test(violation.text);
+}
+
+function tell(task: Task, result: Exploration): string {
+  const { scenario, faults, states, courses, depth, milliseconds, isComplete, violation } = result;
+  const mistake = mistakeOf(task);
+  const end = isComplete ? "complete" : "NOT complete";
+  const verdict =
+    mistake === undefined
+      ? (violation?.text ?? end)
+      : `${isGood(task, result) ? "found" : "NOT FOUND"}: ${mistake.what}`;
+  const seconds = `${(milliseconds / 1_000).toFixed(1)} s`;
+  return `${row([scenario, faults, states, courses, depth, seconds])}  ${verdict}`;
+}
+
+function row(cells: readonly (string | number)[]): string {
+  return cells
+    .map((cell, index) => {
+      const text = typeof cell === "number" ? cell.toLocaleString("en") : cell;
+      return index === 0 ? text.padEnd(widths[0]) : text.padStart(widths[index] ?? 0);
+    })
+    .join(" ");
+}
+
+/** The story of a course that must not be; of a mistake that was not found, what came instead. */
+async function tellWrong(task: Task, { faults, violation }: Exploration): Promise<void> {
+  const mistake = mistakeOf(task);
+  if (mistake !== undefined) {
+    const instead = violation?.text ?? "nothing went wrong";
+    console.log(`\n${task.scenario}, with ${mistake.what}: ${instead}; expected: ${mistake.violation}`);
+    return;
+  }
+  const scenario = scenarios.find(({ name }) => name === task.scenario);
+  if (scenario === undefined || violation === undefined) return;
+  console.log(`\n${task.scenario}:`);
+  for (const { at, who, text } of await retell(scenario, violation.path, { faults })) {
+    console.log(`${String(Math.round(at)).padStart(8)} ms  ${who}  ${text}`);
+  }
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 2;
+}

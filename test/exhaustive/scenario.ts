@@ -1,0 +1,108 @@
+import type { Cluster } from "../worlds/cluster.ts";
+import type { Mistake, Planted } from "../worlds/simulation.ts";
+import type { World } from "../worlds/world.ts";
+
+/** What can befall the processes and what they send, each time at the cost of one fault. */
+export type FaultKind =
+  | "request lost"
+  | "request late"
+  | "answer lost"
+  | "answer late"
+  | "sent twice"
+  | "conflict"
+  /** The service refuses a request for want of capacity, and says so. */
+  | "throttled"
+  /** Of writes that travel together, only the first, or only the last, is taken; the service throttles the others. */
+  | "partial batch"
+  /** Another program writes a seat that cannot be read. */
+  | "unreadable seat"
+  | "read lags"
+  | "killed"
+  | "frozen"
+  | "suspended"
+  | "clock ahead"
+  | "clock back"
+  /** From now on a proxy takes the Date out of the host's answers. */
+  | "no Dates"
+  /** A proxy puts a Date of its own into an answer. */
+  | "Date replaced"
+  | "ttl";
+
+/** What can befall what one host hears of the service's time. */
+export const dateFaults: readonly FaultKind[] = ["no Dates", "Date replaced"];
+
+/** Some processes, and what must hold of all that they do. */
+export interface Scene<Step> {
+  readonly world: Cluster<unknown>;
+  /** What it remembers of several processes together, in the order in which it happened. @default - nothing */
+  readonly state?: string;
+  take(step: Step): Promise<void>;
+  /** Lets another program write what cannot be read. */
+  intrude?(): void;
+}
+
+/** Time that passes before a lane's next step. */
+export interface Wait {
+  readonly kind: "wait";
+  readonly ms: number;
+}
+
+/** What one process is told to do, step after step, each when the calls of the one before have settled. */
+export interface Lane<Step> {
+  readonly process: number;
+  readonly steps: readonly (Step | Wait)[];
+}
+
+/** A small case, of which every course is explored. */
+export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
+  /** The primitive, and after a colon the situation. */
+  readonly name: string;
+  /** How many faults befall it at most. */
+  readonly faults: number;
+  /** The kinds of faults that befall it. */
+  readonly kinds: readonly FaultKind[];
+  /** What comes before is an opening, in which no fault befalls it; in milliseconds. @default 0 */
+  readonly openingMs?: number;
+  /** What stands where chance would decide something that is not explored. @default 0.5 */
+  readonly fraction?: number;
+  readonly make: (world: World, planted: Planted) => Stage;
+  /** What goes on side by side. */
+  readonly lanes: readonly Lane<Step>[];
+  /** What has to hold when nothing goes astray any more. */
+  readonly end?: (stage: Stage) => Promise<void>;
+  /** What has to be found. */
+  readonly mistakes: readonly Mistake[];
+}
+
+/** A scenario whose steps are not known here. */
+export type AnyScenario = Omit<Scenario, "make" | "lanes" | "end"> & {
+  readonly make: (world: World, planted: Planted) => Scene<unknown>;
+  readonly lanes: readonly Lane<unknown>[];
+  readonly end?: (stage: Scene<unknown>) => Promise<void>;
+};
+
+/** Checks that the steps are those of the scene. */
+export function scenario<Step, Stage extends Scene<Step>>(one: Scenario<Step, Stage>): AnyScenario {
+  return one as unknown as AnyScenario;
+}
+
+/** What is different where more faults befall a case. */
+type Group = Pick<AnyScenario, "kinds"> & Partial<Pick<AnyScenario, "lanes" | "mistakes">>;
+
+/**
+ * The same case with more faults, of some kinds at a time: with all of its kinds nobody would wait for its end. Each is
+ * named after what befalls it.
+ */
+export function withFaults(
+  one: AnyScenario,
+  faults: number,
+  groups: Readonly<Record<string, Group>>,
+): readonly AnyScenario[] {
+  return Object.entries(groups).map(([name, group]) => ({
+    ...one,
+    mistakes: [],
+    ...group,
+    name: `${one.name}:${name}`,
+    faults,
+  }));
+}

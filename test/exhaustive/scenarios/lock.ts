@@ -1,0 +1,305 @@
+import { clockSkewMs } from "../../worlds/cluster.ts";
+import type { Planted } from "../../worlds/simulation.ts";
+import type { World } from "../../worlds/world.ts";
+import { dateFaults, type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
+import * as mistakes from "./lock-mistakes.ts";
+import { LockScene, type LockStep } from "./lock-scene.ts";
+
+type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
+type Act = Exclude<LockStep["kind"], "acquire" | "clock" | "sweep">;
+
+const behindMs = 0.9 * clockSkewMs;
+const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
+/** One process's steps; `acquire` waits as long as is said. */
+function lane(process: number, ...steps: readonly (Act | Options | Wait)[]): Lane<LockStep> {
+  return {
+    process,
+    steps: steps.map((one) => {
+      if (typeof one === "string") return { kind: one, process };
+      return "kind" in one ? one : { kind: "acquire", process, ...one };
+    }),
+  };
+}
+
+const messages: readonly FaultKind[] = [
+  "request lost",
+  "request late",
+  "answer lost",
+  "answer late",
+  "sent twice",
+];
+const make = (world: World, planted: Planted): LockScene => new LockScene(world, planted);
+const end = (scene: LockScene): Promise<void> => scene.expectItToOpen();
+const waits = { waitMs: 9_000 };
+
+const usual = scenario({
+  name: "lock",
+  faults: 1,
+  kinds: [...messages, "killed", "frozen", ...dateFaults],
+  make,
+  lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
+  end,
+  mistakes: mistakes.usual,
+});
+
+const renewed = scenario({
+  name: "lock:renewed",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "answer late", "killed", "frozen"],
+  make,
+  lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
+  end,
+  mistakes: mistakes.renewed,
+});
+
+const judgedLate = scenario({
+  name: "lock:judged-late",
+  faults: 1,
+  kinds: [...messages, "killed", "frozen"],
+  make,
+  // Its renewal lands between an answer to the other caller and the moment at which that caller judges the answer.
+  lanes: [lane(0, {}, wait(3_000), "renew", wait(3_500), "write", "release"), lane(1, waits, "write")],
+  end,
+  mistakes: mistakes.judgedLate,
+});
+
+export const lock = [
+  usual,
+  ...withFaults(usual, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"] },
+    "two-late": { kinds: ["request late", "answer late"] },
+    "two-frozen": {
+      kinds: ["frozen", "answer lost"],
+      lanes: [lane(0, {}, "release"), lane(1, { waitMs: 6_000 }, "write")],
+    },
+  }),
+  scenario({
+    name: "lock:slow",
+    faults: 2,
+    kinds: ["request late", "request lost", "answer late"],
+    make,
+    lanes: [lane(0, {}, wait(6_500), "write"), lane(1, wait(1_000), waits, "write")],
+    end,
+    mistakes: mistakes.slow,
+  }),
+  scenario({
+    name: "lock:three-callers",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make,
+    lanes: [lane(0, {}, "release"), lane(1, waits, "write", "release"), lane(2, waits, "write", "release")],
+    end,
+    mistakes: mistakes.threeCallers,
+  }),
+  renewed,
+  ...withFaults(renewed, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
+    "two-late": { kinds: ["request late", "answer late"] },
+    "two-frozen": {
+      kinds: ["frozen", "answer lost"],
+      lanes: [
+        lane(0, { heartbeat: true }, wait(2_500), "write", "release"),
+        lane(1, { waitMs: 6_000 }, "write"),
+      ],
+    },
+  }),
+  scenario({
+    name: "lock:renewed-late",
+    faults: 1,
+    kinds: messages,
+    make,
+    lanes: [
+      lane(0, {}, "renew", wait(1_000), "renew", wait(5_000), "write"),
+      lane(1, wait(500), waits, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.renewedLate,
+  }),
+  judgedLate,
+  ...withFaults(judgedLate, 2, { "two-frozen": { kinds: ["frozen", "request late"] } }),
+  scenario({
+    name: "lock:clocks",
+    faults: 2,
+    kinds: ["clock ahead", "clock back", "suspended", ...dateFaults],
+    // Machines that can be suspended, and whose uptime tells of it.
+    fraction: 0.3,
+    make,
+    lanes: [
+      lane(0, wait(0), {}, wait(4_000), "write", wait(3_000), "write"),
+      lane(1, waits, "write", "renew", wait(4_000), "write"),
+    ],
+    end,
+    mistakes: mistakes.clocks,
+  }),
+  scenario({
+    name: "lock:slow-service",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    // The service's host that answers the holder is behind the one that answers the waiter, by nearly the allowance.
+    make: (world, planted) =>
+      new LockScene(world, planted, {}, { serviceAheadMs: (index) => (index === 0 ? -behindMs : 0) }),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: -behindMs },
+          // Just before a full second of that host, so that the answer's Date leaves its lease no time to spare.
+          wait(behindMs + 990),
+          { kind: "acquire", process: 0, heartbeat: false },
+          wait(4_900),
+          { kind: "write", process: 0 },
+        ],
+      },
+      // At a full second, so that the answer's Date tells this caller the time exactly.
+      lane(1, wait(2_000), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.slowService,
+  }),
+  scenario({
+    name: "lock:first-renewal",
+    faults: 1,
+    kinds: ["throttled", "request lost", "answer lost"],
+    make,
+    lanes: [
+      // What its first answer tells corrects the expiry that it has written, by a renewal at once.
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: 20_000 },
+          { kind: "acquire", process: 0 },
+          { kind: "write", process: 0 },
+          { kind: "release", process: 0 },
+        ],
+      },
+      lane(1, wait(1_000), { waitMs: 1_000 }, "write", "release"),
+    ],
+    end: (scene: LockScene) => scene.expectNothingToStay(),
+    mistakes: mistakes.firstRenewal,
+  }),
+  scenario({
+    name: "lock:untold",
+    faults: 1,
+    kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
+    // The first host's answers have no Date, and its clock is behind by more than a lease.
+    make: (world, planted) =>
+      new LockScene(world, planted, {}, { dates: (index) => (index === 0 ? "stripped" : "kept") }),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          { kind: "clock", process: 0, aheadMs: -6_000 },
+          { kind: "acquire", process: 0 },
+          { kind: "wait", ms: 4_000 },
+          { kind: "write", process: 0 },
+        ],
+      },
+      lane(1, wait(1_000), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.untold,
+  }),
+  scenario({
+    name: "lock:handed-over",
+    faults: 1,
+    kinds: ["request late", "answer late", "clock back", "clock ahead", "killed"],
+    make,
+    lanes: [
+      lane(0, {}, "hand over"),
+      // It has heard the service's time: before, it would not hold the lease until a renewal is confirmed.
+      lane(1, {}, wait(1_000), "adopt", "write", wait(7_000), "write", "renew", "release"),
+      lane(2, wait(1_500), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.handedOver,
+  }),
+  scenario({
+    name: "lock:late-copies",
+    faults: 1,
+    kinds: ["sent twice", "request late"],
+    make,
+    lanes: [
+      lane(0, {}, "check", "release", wait(1_500), "check", "revive", wait(1_000), "check"),
+      lane(1, wait(500), {}, "check", "release", wait(1_500), {}, "check", "release"),
+    ],
+    end,
+    mistakes: mistakes.lateCopies,
+  }),
+  scenario({
+    name: "lock:slots",
+    faults: 1,
+    kinds: [...messages, "killed"],
+    make,
+    lanes: [
+      lane(0, { slot: "1" }, "complete", { slot: "2" }, "release"),
+      lane(1, { slot: "1", ...waits }, "complete", { slot: "2", ...waits }, "complete"),
+    ],
+    end,
+    mistakes: mistakes.slots,
+  }),
+  scenario({
+    name: "lock:kept-closed",
+    faults: 1,
+    kinds: [...messages, "killed"],
+    make,
+    lanes: [lane(0, { lockAtLeastForMs: 3_000 }, "release"), lane(1, waits, "write", "release")],
+    end,
+    mistakes: mistakes.keptClosed,
+  }),
+  scenario({
+    name: "lock:reentrant",
+    faults: 1,
+    kinds: [...messages, "frozen"],
+    make,
+    lanes: [
+      { process: 0, steps: reentrantSteps("one", 500) },
+      { process: 0, steps: reentrantSteps("two", 1_000) },
+      lane(1, waits, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.reentrant,
+  }),
+  scenario({
+    name: "lock:removed-by-ttl",
+    faults: 2,
+    kinds: ["ttl", "killed", "request late"],
+    make,
+    lanes: [
+      lane(0, {}, "write", "release"),
+      lane(1, wait(9_000), {}, "write", "release", wait(15_000), {}, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.removedByTtl,
+  }),
+  scenario({
+    name: "lock:a-thousand-and-one",
+    faults: 0,
+    kinds: [],
+    // By watching alone: its locks' holders are dead, and no clock tells.
+    make: (world, planted) => new LockScene(world, planted, { clockSkewMs: Number.POSITIVE_INFINITY }),
+    lanes: [
+      { process: 0, steps: [{ kind: "sweep", process: 0, locks: 1_001, all: true }] },
+      {
+        process: 1,
+        steps: [
+          wait(1_000),
+          { kind: "sweep", process: 1, locks: 1_001, all: false },
+          wait(6_000),
+          { kind: "sweep", process: 1, locks: 1_001, all: true },
+        ],
+      },
+    ],
+    mistakes: mistakes.aThousandAndOne,
+  }),
+];
+
+function reentrantSteps(as: string, forMs: number): Lane<LockStep>["steps"] {
+  const of = { process: 0, as } as const;
+  return [
+    { kind: "acquire", ...of, owner: "p0", reentrant: true, waitMs: 9_000 },
+    wait(forMs),
+    { kind: "write", ...of },
+    { kind: "release", ...of },
+  ];
+}

@@ -1,0 +1,341 @@
+/** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
+import { type Item, LeaseItemError, LeaseServiceError } from "@leasehold/client";
+import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
+import { QueueWaiter } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
+import { seatCounters } from "../../../packages/client/src/primitives/seats/seat.ts";
+import { HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
+import type { Write } from "../../../packages/client/src/statements/statement.ts";
+import { insistingOn, leaving, withConditions } from "../../support/recomposed.ts";
+import {
+  mistakes,
+  type SeatStep,
+  Seats,
+  tokenAlone,
+  type Wish,
+  writing,
+} from "../../worlds/primitives/seats.ts";
+import { type Mistake, replacing, withoutTests } from "../../worlds/simulation.ts";
+import {
+  type AnyScenario,
+  dateFaults,
+  type FaultKind,
+  scenario,
+  type Wait,
+  withFaults,
+} from "../scenario.ts";
+import { takingTurns } from "./fair-lock-mistakes.ts";
+
+const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep => ({
+  ...{ kind: "acquire", caller, what },
+  ...{ permits: 1, waitMs: 12_000, heartbeat: false, reentrant: false, lockAtLeastForMs: 0 },
+  ...options,
+});
+/** Of an owner that may have a seat already. */
+const again = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep =>
+  acquire(caller, what, { reentrant: true, ...options });
+const release = (caller: number): SeatStep => ({ kind: "release", caller });
+const check = (caller: number): SeatStep => ({ kind: "check", caller });
+const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
+/** A reader that comes and goes. */
+const reading = (caller: number): readonly (SeatStep | Wait)[] =>
+  Array.from({ length: 2 }, () => [
+    acquire(caller, "read", { waitMs: 0 }),
+    wait(700),
+    release(caller),
+    wait(300),
+  ]).flat();
+
+const messages: readonly FaultKind[] = ["request lost", "request late", "answer lost", "sent twice"];
+
+/** Those of its simulation whose words contain one of these. */
+const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
+  mistakes.filter(({ what }) => words.some((word) => what.includes(word)));
+
+const end = (stage: Seats): Promise<void> => stage.expectAllToHeal();
+
+const seatMistakes: readonly Mistake[] = [
+  {
+    what: "a release that frees whatever seat has its token",
+    plant: replacing(HeldSeat.prototype, "proof", tokenAlone),
+    violation: /a stale write of .* went through/,
+  },
+  {
+    what: "a release that does not insist on its seat",
+    plant: writing("release", (write) => insistingOn(write, "attribute_exists(#ttl)")),
+    violation: /differs from/,
+  },
+  {
+    what: "a seat that is not counted",
+    plant: writing("acquire", (write) => leaving(write, "#permits")),
+    violation: /permits differs from/,
+  },
+];
+
+/** In place of the mark of the owner's own seat, the one of anybody's. */
+function besideAny(write: Write): Write {
+  return withConditions(write, (condition) => condition.replace("#Exempt", `#${seatCounters.write}`));
+}
+
+function withoutBounds(write: Write): Write {
+  return withConditions(write, (condition) => (condition.includes(":most_") ? undefined : condition));
+}
+
+const takenBack: Mistake = {
+  what: "an acquisition that is taken back without having landed",
+  plant: replacing(
+    SeatForm.prototype,
+    "cancel",
+    (original) =>
+      function (this: SeatForm, cancellation) {
+        return insistingOn(original.call(this, cancellation), "attribute_exists(#ttl)");
+      },
+  ),
+  violation: /differs from/,
+};
+
+const semaphore = scenario({
+  name: "semaphore",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
+  make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+  lanes: [
+    {
+      process: 0,
+      steps: [acquire(0, "permit"), release(0), acquire(0, "permit", { waitMs: 0 }), check(0), release(0)],
+    },
+    { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), check(1), release(1)] },
+  ],
+  end,
+  mistakes: [...mistakesOf("off by one", "counter", "revoked"), ...seatMistakes],
+});
+
+const readWrite = scenario({
+  name: "read-write",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
+  make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+  lanes: [
+    {
+      process: 0,
+      steps: [acquire(0, "read"), release(0), acquire(0, "write", { waitMs: 0 }), check(0), release(0)],
+    },
+    { process: 1, steps: [acquire(1, "write", { waitMs: 500 }), check(1), release(1)] },
+  ],
+  end,
+  mistakes: [
+    {
+      what: "a bound that is left out",
+      plant: writing("acquire", withoutBounds),
+      violation: /two writers|reads while/,
+    },
+  ],
+});
+
+/** A waiter that was granted a permit learns what else there is, and fails where that cannot be read. */
+const unreadableAfterGrant = replacing(
+  QueueWaiter.prototype as unknown as { learn(item: Item | undefined): void },
+  "learn",
+  (learn) =>
+    function (this: object, item) {
+      try {
+        learn.call(this as { learn: typeof learn }, item);
+      } catch (error) {
+        if (!(error instanceof LeaseItemError)) throw error;
+        throw new LeaseServiceError("LEASE_REQUEST_REJECTED", error.message);
+      }
+    },
+);
+
+export const seats: readonly AnyScenario[] = [
+  semaphore,
+  ...withFaults(semaphore, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"], mistakes: [takenBack] },
+    "two-late": { kinds: ["request late"] },
+  }),
+  scenario({
+    name: "semaphore:three",
+    faults: 1,
+    kinds: ["request late", "answer lost", "sent twice", "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 3, permits: 2 }),
+    lanes: [
+      {
+        process: 0,
+        steps: [acquire(0, "permit", { permits: 2, waitMs: 0, lockAtLeastForMs: 1_000 }), release(0)],
+      },
+      { process: 1, steps: [acquire(1, "permit", { waitMs: 1_500 }), release(1)] },
+      {
+        process: 2,
+        steps: [
+          acquire(2, "permit", { waitMs: 0 }),
+          wait(6_000),
+          acquire(2, "permit", { permits: 2, waitMs: 0 }),
+          release(2),
+        ],
+      },
+    ],
+    end,
+    mistakes: mistakesOf("off by one", "cooldown", "takeover", "two copies"),
+  }),
+  scenario({
+    name: "semaphore:ttl",
+    faults: 2,
+    kinds: ["request late", "answer lost", "ttl"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2 }),
+    lanes: [
+      { process: 0, steps: [acquire(0, "permit", { waitMs: 0 }), wait(2_000), release(0)] },
+      {
+        process: 1,
+        steps: [
+          acquire(1, "permit", { waitMs: 0 }),
+          release(1),
+          wait(500),
+          acquire(1, "permit", { permits: 2, waitMs: 0 }),
+          release(1),
+        ],
+      },
+    ],
+    end,
+    mistakes: mistakesOf("ttl"),
+  }),
+  scenario({
+    name: "semaphore:reentrant",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+    lanes: [
+      { process: 0, steps: [again(0, "permit"), wait(500), check(0), release(0)] },
+      { process: 0, steps: [again(0, "permit"), wait(1_000), check(0), release(0)] },
+      { process: 1, steps: [acquire(1, "permit"), check(1), release(1)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "the first handle that is let go ends a seat for the others",
+        plant: replacing(HeldLease.prototype, "retain", () => () => undefined),
+        violation: /let one handle go, and lost/,
+      },
+    ],
+  }),
+  scenario({
+    name: "semaphore:two-of-an-owner",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2 }),
+    lanes: [
+      {
+        process: 0,
+        steps: [again(0, "permit", { waitMs: 0 }), again(0, "permit", { waitMs: 0 }), release(0)],
+      },
+      { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), release(1)] },
+    ],
+    end,
+    mistakes: mistakesOf("reentrant owner"),
+  }),
+  readWrite,
+  ...withFaults(readWrite, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
+    "two-copies": { kinds: ["sent twice", "answer lost"] },
+  }),
+  scenario({
+    name: "read-write:renewals",
+    faults: 2,
+    kinds: ["request late", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+    lanes: [
+      { process: 0, steps: [acquire(0, "write", { waitMs: 0, heartbeat: true }), wait(8_000), release(0)] },
+      { process: 1, steps: [wait(6_500), acquire(1, "write", { waitMs: 0 }), release(1)] },
+    ],
+    end,
+    mistakes: [...mistakesOf("renewed since")],
+  }),
+  scenario({
+    name: "read-write:reentrant",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          again(0, "write", { waitMs: 0 }),
+          again(0, "read", { waitMs: 0 }),
+          release(0),
+          check(0),
+          release(0),
+        ],
+      },
+      { process: 1, steps: [again(1, "read", { waitMs: 1_000 }), check(1), release(1)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "a reader that takes any owner's write lock for its own",
+        plant: writing("acquire", besideAny),
+        violation: /reads while/,
+      },
+    ],
+  }),
+  // There is never a moment without a reader, until a writer waits.
+  scenario({
+    name: "read-write:crowded",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 3 }),
+    lanes: [
+      { process: 0, steps: [wait(900), acquire(0, "write", { waitMs: 6_000 }), check(0), release(0)] },
+      { process: 1, steps: reading(1) },
+      { process: 2, steps: [wait(500), ...reading(2)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "an intent that keeps no reader out",
+        tamper: withoutTests(({ attribute }) => attribute === "intents"),
+        violation: /reads while .* waits to write/,
+      },
+    ],
+  }),
+  scenario({
+    name: "semaphore:in-line:unreadable",
+    faults: 2,
+    kinds: ["unreadable seat", "throttled"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2, isOrdered: true }),
+    lanes: [
+      { process: 0, steps: [wait(100), acquire(0, "permit"), wait(1_000), release(0)] },
+      { process: 1, steps: [wait(300), acquire(1, "permit", { permits: 2 }), release(1)] },
+    ],
+    end: (stage: Seats) => stage.expectNothingToStay(),
+    mistakes: [
+      {
+        what: "a permit that is granted beside an unreadable seat, and not given",
+        plant: unreadableAfterGrant,
+        violation: /has a seat, and no caller was given it/,
+      },
+    ],
+  }),
+  scenario({
+    name: "semaphore:in-line",
+    faults: 1,
+    kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+    make: (world, planted) => new Seats(world, planted, { processes: 3, permits: 1, isOrdered: true }),
+    lanes: [
+      { process: 0, steps: [acquire(0, "permit"), wait(1_000), release(0)] },
+      { process: 1, steps: [wait(800), acquire(1, "permit"), release(1)] },
+      { process: 2, steps: [wait(900), acquire(2, "permit"), release(2)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "a bound that is left out where callers wait in line",
+        plant: takingTurns(withoutBounds),
+        violation: /permits are held/,
+      },
+      {
+        what: "a ticket that leaves with its caller's turn, and is still counted",
+        plant: takingTurns((write) => leaving(write, "#waiting")),
+        violation: /the count of tickets has drifted/,
+      },
+    ],
+  }),
+];

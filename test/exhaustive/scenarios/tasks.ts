@@ -1,0 +1,188 @@
+import { TaskLostError } from "../../../packages/jobs/src/index.ts";
+import { Task } from "../../../packages/jobs/src/tasks/task.ts";
+import { TaskForm } from "../../../packages/jobs/src/tasks/task-form.ts";
+import { kindOf } from "../../support/lease-writes.ts";
+import { insistingOn } from "../../support/recomposed.ts";
+import { Import, tasks as simulated, type TaskStep } from "../../worlds/primitives/tasks.ts";
+import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
+import type { World } from "../../worlds/world.ts";
+import { dateFaults, scenario, type Wait } from "../scenario.ts";
+import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
+
+const add = (process: number, maxAttempts: number, delayMs = 0): TaskStep => ({
+  kind: "add",
+  process,
+  ids: ["t0"],
+  delayMs,
+  maxAttempts,
+});
+const claim = (process: number): TaskStep => ({ kind: "claim", process });
+const cancel = (process: number): TaskStep => ({ kind: "cancel", process, id: "t0" });
+const requeue = (process: number): TaskStep => ({ kind: "requeue", process, which: 0 });
+const ending = (process: number, how: "succeed" | "fail" | "release", retryAfterMs = 0): TaskStep => ({
+  kind: "end",
+  which: 0,
+  of: process,
+  how,
+  retryAfterMs,
+});
+const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
+const make =
+  (workers: number) =>
+  (world: World, { tamper }: Planted): Import =>
+    new Import(world, tamper, workers);
+const end = (tasks: Import): Promise<void> => tasks.expectAllToEnd();
+
+const [many, , handedOver, begunAgain] = simulated.map(({ mistakes }) => mistakes);
+const planted = (what: string): Mistake => {
+  const all = [...(many ?? []), ...(handedOver ?? []), ...(begunAgain ?? [])];
+  const one = all.find((mistake) => mistake.what === what);
+  if (one === undefined) throw new Error(`no simulation of tasks plants ${what}`);
+  return one;
+};
+
+/** Each of both tests is enough against a claim that was seen too late. */
+const whileClaimed: Mistake = {
+  what: "a claim of a task that is claimed, whatever its fencing token",
+  tamper: withoutTests(
+    ({ attribute, write }) => ["token", "fence"].includes(attribute) && kindOf(write) === "acquire",
+  ),
+  violation: /believes to hold/,
+};
+
+const refusedSuccess: Mistake = {
+  what: "a success that is reported although it was refused",
+  plant: replacing(
+    Task.prototype,
+    "succeed",
+    (succeed) =>
+      async function (this: Task, remark) {
+        await succeed.call(this, remark).catch((error: unknown) => {
+          if (!(error instanceof TaskLostError)) throw error;
+        });
+      },
+  ),
+  violation: /was confirmed, and is|two workers were told/,
+};
+
+const foreignTakeBack: Mistake = {
+  what: "a claim without an answer that takes back another's",
+  plant: replacing(
+    TaskForm.prototype,
+    "cancel",
+    (cancel) =>
+      function (this: TaskForm, cancellation) {
+        return insistingOn(cancel.call(this, cancellation), "attribute_exists(#token)");
+      },
+  ),
+  violation: /believes to hold/,
+};
+
+const confirmedLate: Mistake = {
+  what: "an ending that another call has come before, and that is confirmed all the same",
+  plant: replacing(
+    Task.prototype,
+    "release",
+    (release) =>
+      async function (this: Task) {
+        await release.call(this).catch((error: unknown) => {
+          if (!(error instanceof TaskLostError)) throw error;
+        });
+      },
+  ),
+  violation: /was ended by two calls of one claim/,
+};
+
+export const tasks = [
+  scenario({
+    name: "tasks",
+    faults: 1,
+    kinds: ["answer lost", "sent twice", "conflict", "killed", ...dateFaults],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), wait(10), claim(0), ending(0, "fail", 2_000)] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "succeed"), add(1, 2)] },
+    ],
+    end,
+    mistakes: [
+      whileClaimed,
+      planted("a task that is added again after its success"),
+      planted("a claim before its time"),
+    ],
+  }),
+  scenario({
+    name: "tasks:lost",
+    faults: 1,
+    kinds: ["answer lost", "killed", "frozen"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), wait(10), claim(0), wait(4_000), ending(0, "succeed")] },
+      { process: 1, steps: [wait(10), claim(1), wait(6_200), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [
+      planted("an ending by another's claim"),
+      hastyExpiry,
+      longBelief,
+      refusedSuccess,
+      foreignTakeBack,
+    ],
+  }),
+  scenario({
+    name: "tasks:handed over",
+    faults: 1,
+    kinds: ["request late", "sent twice", "answer lost"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), claim(0), ending(0, "release"), claim(0), ending(0, "release")] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "release")] },
+    ],
+    end,
+    mistakes: [planted("a late copy of a claim")],
+  }),
+  scenario({
+    name: "tasks:begun again",
+    faults: 1,
+    kinds: ["request late", "sent twice", "answer lost"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), wait(10), cancel(0), requeue(0), cancel(0), requeue(0)] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "release")] },
+    ],
+    end,
+    mistakes: [
+      {
+        ...planted("a cancel of a task that is claimed"),
+        violation: /was not waiting, and is cancelled|has landed after its answer/,
+      },
+      planted("a late copy of a requeue"),
+      planted("a late copy of a cancel"),
+    ],
+  }),
+  scenario({
+    name: "tasks:ended thrice",
+    // The service fails the first ending as often as it is tried.
+    faults: 3,
+    kinds: ["throttled"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 2), claim(0), { kind: "endThrice", of: 0 }] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [confirmedLate],
+  }),
+  scenario({
+    name: "tasks:failing",
+    faults: 1,
+    kinds: ["answer lost", "sent twice", "killed"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [add(0, 3), ...[1, 2].flatMap(() => [claim(0), ending(0, "fail")])] },
+      { process: 1, steps: [wait(10), ...[3, 4].flatMap(() => [claim(1), ending(1, "fail")])] },
+    ],
+    end,
+    mistakes: [planted("a task that is added with an attempt more")],
+  }),
+];

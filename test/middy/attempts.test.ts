@@ -1,0 +1,284 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { environmentNames } from "@leasehold/client/environment";
+import { fair } from "@leasehold/client/fair";
+import type { LeaseLockOptions, Lock } from "@leasehold/middy";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type App, type Bench, bench, ways } from "./support.ts";
+
+afterEach(() => vi.unstubAllEnvs());
+
+const event = { scheduledTime: "2026-11-21T10:00:00Z" };
+const id = "one-and-the-same";
+
+describe.each(Object.entries(ways))("%s", (_, wrap) => {
+  /** Two environments of one function, which Lambda may give one event, with one request id. */
+  function environments(options: LeaseLockOptions, workMs = 5_000) {
+    const b = bench();
+    const locks: Lock[] = [];
+    let running = 0;
+    let mostAtOnce = 0;
+    const environment = (): App =>
+      wrap(
+        {
+          client: new LeaseClient({ store: b.store, clock: b.clock }),
+          clock: b.clock,
+          key: "job",
+          ...options,
+        },
+        async (lock) => {
+          locks.push(lock);
+          running += 1;
+          mostAtOnce = Math.max(mostAtOnce, running);
+          await new Promise<void>((resolve) => b.clock.schedule(resolve, workMs));
+          running -= 1;
+          return "done";
+        },
+      );
+    return { ...b, first: environment(), second: environment(), locks, mostAtOnce: () => mostAtOnce };
+  }
+
+  /** Delivers the event to both environments, a moment apart; gives both answers. */
+  async function deliverTwice({ first, second, context, clock }: ReturnType<typeof environments>) {
+    const answers = [first(event, context(60_000, id)).catch((error: unknown) => error)];
+    await clock.advance(100);
+    answers.push(second(event, context(60_000, id)).catch((error: unknown) => error));
+    await clock.advance(120_000);
+    return await Promise.all(answers);
+  }
+
+  test.each<[string, LeaseLockOptions]>([
+    ["no options", {}],
+    ["once", { once: true }],
+    ["once and a heartbeat", { once: true, heartbeat: true, lockAtMostForMs: 3_000 }],
+    ["throw", { whenHeld: "throw" }],
+    ["throw and once", { whenHeld: "throw", once: true }],
+    ["wait", { whenHeld: "wait" }],
+    ["wait in order", { whenHeld: "wait", order: fair() }],
+    ["replace", { whenHeld: "replace" }],
+  ])("an event that two environments get at once runs one handler at a time: %s", async (_, options) => {
+    const both = environments(options);
+    const [answer] = await deliverTwice(both);
+    expect(both.mostAtOnce()).toBe(1);
+    expect(answer).toBe("done");
+    expect(both.locks[0]?.lease.loss).toBeUndefined();
+  });
+
+  test.each<[string, LeaseLockOptions]>([
+    ["skip", {}],
+    ["skip, as asked for", { whenHeld: "skip" }],
+    ["skip and once", { once: true }],
+  ])("a delivery beside a running one is no success, for that one may fail yet: %s", async (_, options) => {
+    const both = environments(options);
+    const [, answer] = await deliverTwice(both);
+    expect(answer).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
+  });
+
+  test("a delivery after the run is done is skipped where once is set", async () => {
+    const { first, second, context, clock, locks } = environments({ once: true, skipResult: "skipped" });
+    const answer = first(event, context(60_000, id));
+    await clock.advance(10_000);
+    expect(await answer).toBe("done");
+    expect(await second(event, context(60_000, id))).toBe("skipped");
+    expect(locks).toHaveLength(1);
+  });
+
+  describe("the retry of an invocation that was killed", () => {
+    /** An attempt that leaves its lease behind, as one that was killed; its lease lasts for 61 s. */
+    async function killed(options: LeaseLockOptions): Promise<Bench & { retry: App; dead: Lock }> {
+      const { first, second, locks, ...b } = environments(options, 10_000_000);
+      void first(event, b.context(60_000, id)).catch(() => undefined);
+      await b.clock.advance(0);
+      const [dead] = locks;
+      if (dead === undefined) throw new Error("it did not run");
+      return { ...b, retry: second, dead };
+    }
+
+    test.each<[string, LeaseLockOptions]>([
+      ["skip", {}],
+      ["throw", { whenHeld: "throw" }],
+      ["once", { once: true }],
+    ])("rejects while the dead lease lasts, so that Lambda tries again: %s", async (_, options) => {
+      const { retry, context, clock } = await killed(options);
+      await clock.advance(59_000);
+      const answer = retry(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(0);
+      expect(await Promise.race([answer, "it runs"])).toMatchObject({
+        name: "LeaseUnavailableError",
+        holder: `job/${id}`,
+      });
+    });
+
+    test("takes over once the dead lease has ended, as Lambda's retry after a minute does", async () => {
+      const { retry, dead, context, clock, other } = await killed({ heartbeat: false });
+      await clock.advance(60_000 + 3_000);
+      void retry(event, context(60_000, id)).catch(() => undefined);
+      await clock.advance(0);
+      expect((await other.inspect("job"))?.fencingToken).toBeGreaterThan(dead.lease.fencingToken);
+    });
+
+    test("waits for the dead lease's end with wait", async () => {
+      const { retry, dead, context, clock, other } = await killed({ whenHeld: "wait" });
+      await clock.advance(30_000);
+      void retry(event, context(60_000, id)).catch(() => undefined);
+      await clock.advance(20_000);
+      expect((await other.inspect("job"))?.fencingToken).toBe(dead.lease.fencingToken);
+      await clock.advance(15_000);
+      expect((await other.inspect("job"))?.fencingToken).toBeGreaterThan(dead.lease.fencingToken);
+    });
+  });
+
+  describe("resume", () => {
+    test("takes over at once what an earlier attempt at the event holds, which hears of it when it renews", async () => {
+      const { first, second, context, clock, locks } = environments({ resume: true, heartbeat: 1_000 });
+      const earlier = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(100);
+      const retry = second(event, context(60_000, id));
+      await clock.advance(0);
+      expect(locks).toHaveLength(2);
+      expect(locks[1]?.lease.fencingToken).toBeGreaterThan(locks[0]?.lease.fencingToken ?? 0);
+      await clock.advance(1_000);
+      expect(locks[0]?.signal.reason).toBeInstanceOf(LeaseLostError);
+      await clock.advance(10_000);
+      expect(await earlier).toMatchObject({ name: "LeaseLostError" });
+      expect(await retry).toBe("done");
+    });
+
+    test("in one process waits for an earlier attempt at the event that waits itself, and runs after it", async () => {
+      const { first, context, clock, other, locks, mostAtOnce } = environments({
+        resume: true,
+        whenHeld: "wait",
+      });
+      const held = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const earlier = first(event, context(60_000, id));
+      await clock.advance(100);
+      const retry = first(event, context(60_000, id));
+      await clock.advance(1_000);
+      await held.release();
+      await clock.advance(40_000);
+      expect([await earlier, await retry]).toEqual(["done", "done"]);
+      expect(mostAtOnce()).toBe(1);
+      expect(locks[1]?.lease.fencingToken).toBeGreaterThan(locks[0]?.lease.fencingToken ?? 0);
+    });
+
+    test("in one process waits for the latest earlier attempt, when one before it has ended late", async () => {
+      const { first, context, clock, locks, mostAtOnce } = environments(
+        { resume: true, whenHeld: "wait", heartbeat: false, lockAtMostForMs: 10_000 },
+        15_000,
+      );
+      const late = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(12_000);
+      const second = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(4_000);
+      expect(await late).toMatchObject({ name: "LeaseLostError" });
+      const third = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(1_000);
+      expect(locks).toHaveLength(2);
+      expect(locks[1]?.lease.held).toBe(true);
+      expect(mostAtOnce()).toBe(2);
+      await clock.advance(60_000);
+      expect(await second).toMatchObject({ name: "LeaseLostError" });
+      expect(await third).toMatchObject({ name: "LeaseLostError" });
+    });
+
+    test("takes over nothing of another event's", async () => {
+      const { first, second, context, clock, locks } = environments({ resume: true, skipResult: "skipped" });
+      const earlier = first(event, context(60_000, id));
+      await clock.advance(100);
+      expect(await second(event, context(60_000, "another"))).toBe("skipped");
+      await clock.advance(10_000);
+      expect(await earlier).toBe("done");
+      expect(locks).toHaveLength(1);
+    });
+
+    test.each<[string, LeaseLockOptions]>([
+      ["once: true", { once: true }],
+      ["a function that names the slot", { once: () => "slot" }],
+    ])("is refused beside %s: nothing takes over a living run", (_, options) => {
+      expect(() => environments({ resume: true, ...options })).toThrow(
+        expect.objectContaining({ name: "InvalidOptionsError", option: "resume" }),
+      );
+    });
+
+    test("is refused beside a once of the environment's", () => {
+      vi.stubEnv(environmentNames.once, "true");
+      expect(() => environments({ resume: true })).toThrow(expect.objectContaining({ option: "resume" }));
+    });
+  });
+});
+
+describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => {
+  async function refusal(options: LeaseLockOptions, holder = "somebody else"): Promise<string> {
+    const b = bench();
+    await b.client.acquire("job", { owner: holder, leaseDurationMs: 60_000 });
+    const app = wrap({ client: b.client, clock: b.clock, key: "job", ...options }, () => "ran");
+    const answer = app({}, b.context(1_000, "a")).catch((error: unknown) => error);
+    await b.clock.advance(2_000);
+    const error = await answer;
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    return (error as Error).message;
+  }
+
+  test.each<[string, LeaseLockOptions, string, RegExp]>([
+    ["a retry", {}, "job/a", /; or take over from the earlier attempt at this event.* with resume: true$/],
+    ["a retry beside once", { once: () => "1" }, "job/a", /; or wait for it with whenHeld: "wait"$/],
+    ["another event", {}, "somebody else", /; or wait for it with whenHeld: "wait"$/],
+    [
+      "an event that has waited",
+      { whenHeld: "wait" },
+      "somebody else",
+      /; waited \d+ ms; try again in \d+ ms; or leave the wait more time with a smaller reserveMs/,
+    ],
+  ])("names options that the middleware takes, to %s", async (_who, options, holder, advice) => {
+    const message = await refusal(options, holder);
+    expect(message).toMatch(advice);
+    expect(message).not.toMatch(/waitMs|reentrant/);
+  });
+});
+
+describe.each(Object.entries(ways))("%s: many invocations at once in one environment", (_, wrap) => {
+  test("each have a lease and a signal of their own, and exclude one another by their keys", async () => {
+    const b = bench();
+    let [running, most] = [new Set<string>(), 0];
+    const locks: Lock[] = [];
+    const key = (given: unknown): string => `job/${given}`;
+    const options: LeaseLockOptions = { client: b.client, clock: b.clock, key, whenHeld: "wait" };
+    const app = wrap({ ...options, lockAtMostForMs: 9_000, heartbeat: true }, async (lock) => {
+      const { key: own } = lock.lease;
+      expect(running.has(own)).toBe(false);
+      running = running.add(own);
+      most = Math.max(most, running.size);
+      locks.push(lock);
+      await new Promise<void>((resolve) => b.clock.schedule(resolve, 10_000));
+      running.delete(own);
+      return lock.lease.held && !lock.signal.aborted;
+    });
+    const events = Array.from({ length: 24 }, (_each, index) => index % 8);
+    const answers = Promise.all(events.map((event) => app(event, b.context(200_000))));
+    await b.clock.advance(100_000);
+    expect(await answers).toEqual(events.map(() => true));
+    expect(most).toBe(8);
+    expect(new Set(locks.map(({ lease }) => lease.token)).size).toBe(24);
+    expect(b.client.held()).toEqual([]);
+  });
+});
+
+test("a worker thread hears no SIGTERM, as the page says of managed instances", async () => {
+  const program = `
+    const { Worker } = require("node:worker_threads");
+    const ofWorker = \`
+      const { parentPort } = require("node:worker_threads");
+      process.on("SIGTERM", () => parentPort.postMessage("worker"));
+      parentPort.on("message", () => { parentPort.postMessage("asked"); parentPort.close(); });
+    \`;
+    const worker = new Worker(ofWorker, { eval: true });
+    const heard = [];
+    worker.on("message", (who) => heard.push(who));
+    worker.on("exit", () => console.log(heard.join()));
+    worker.on("online", () => process.kill(process.pid, "SIGTERM"));
+    process.on("SIGTERM", () => { heard.push("process"); worker.postMessage("are you there?"); });
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["-e", program]);
+  expect(stdout.trim()).toBe("process,asked");
+});

@@ -1,0 +1,150 @@
+/** What an invocation leaves behind, and by when it has ended. */
+import { getEventListeners } from "node:events";
+import { LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
+import { CompletionFailedError, leased, leaseLock } from "@leasehold/middy";
+import middy from "@middy/core";
+import { describe, expect, test } from "vitest";
+import { bench, ways } from "./support.ts";
+
+const throttled = () => new LeaseServiceError("LEASE_THROTTLED", "too many requests");
+const quiet = { metrics: false } as const;
+
+describe.each(Object.entries(ways))("%s", (_, wrap) => {
+  test("an attempt that waits for its own earlier one, and then for another's, gives up in time", async () => {
+    const { clock, store, other, context } = bench();
+    // As soon as the earlier attempt has let go, somebody else has the lock.
+    const client = new LeaseClient({
+      ...{ store, clock },
+      onEvent: ({ type }) => {
+        if (type === "released") void other.acquire("job", { leaseDurationMs: 600_000 });
+      },
+    });
+    const work = Promise.withResolvers<void>();
+    const options = { client, clock, key: "job", resume: true, whenHeld: "wait", ...quiet } as const;
+    const app = wrap(options, () => work.promise);
+    const first = app({}, context(60_000, "1"));
+    await clock.advance(0);
+    const startedAt = clock.monotonic();
+    let ended: { readonly error: unknown; readonly afterMs: number } | undefined;
+    // A quarter of its 40 s is its reserve.
+    const second = app({}, context(40_000, "1")).catch((error: unknown) => {
+      ended = { error, afterMs: clock.monotonic() - startedAt };
+    });
+    await clock.advance(10_000);
+    work.resolve();
+    await first;
+    await clock.advance(60_000);
+    await second;
+    expect(ended?.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(ended?.afterMs).toBeLessThanOrEqual(30_000);
+  });
+
+  test("a slot that cannot be recorded is tried to the invocation's end, however long its lease lasts", async () => {
+    const { clock, store, client, context } = bench();
+    const options = { client, clock, key: "job", once: () => "slot", lockAtMostForMs: 600_000, ...quiet };
+    const app = wrap(options, () => {
+      store.delay = () => Promise.reject(throttled());
+      return "done";
+    });
+    const startedAt = clock.monotonic();
+    let ended: { readonly error: unknown; readonly afterMs: number } | undefined;
+    const run = app({}, context(20_000)).catch((error: unknown) => {
+      ended = { error, afterMs: clock.monotonic() - startedAt };
+    });
+    await clock.advance(700_000);
+    await run;
+    expect(ended?.error).toBeInstanceOf(CompletionFailedError);
+    expect(ended?.afterMs).toBeLessThan(20_000);
+    expect(ended?.afterMs).toBeGreaterThan(10_000);
+  });
+
+  test("a heartbeat that would come too late for its lease comes each third of it", async () => {
+    const { clock, client, other, context } = bench();
+    const work = Promise.withResolvers<string>();
+    const app = wrap({ client, clock, key: "job", heartbeat: 60_000, ...quiet }, () => work.promise);
+    const run = app({}, context(900_000));
+    await clock.advance(120_000);
+    expect(await other.tryAcquire("job")).toBeUndefined();
+    work.resolve("done");
+    expect(await run).toBe("done");
+  });
+
+  test("a second delivery of an event that was done is skipped while its lock is in its cooldown", async () => {
+    const { clock, client, context } = bench();
+    const options = { client, clock, key: "job", lockAtLeastForMs: 30_000, skipResult: "skipped", ...quiet };
+    const app = wrap({ ...options, whenHeld: "skip" }, () => "done");
+    expect(await app({}, context(60_000, "1"))).toBe("done");
+    expect(await app({}, context(60_000, "1"))).toBe("skipped");
+  });
+});
+
+describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", (_, wrap) => {
+  test("an invocation that may still run after its end listens to SIGTERM no more: an idle process dies of it", async () => {
+    const { clock, client, context, holder } = bench();
+    // One listener serves all invocations of a process, those that other tests have left running too.
+    const listeners = (): number =>
+      process.listeners("SIGTERM").filter(({ name }) => name === "onSigterm").length;
+    const before = listeners();
+    let during = 0;
+    const app = wrap({ client, clock, key: "job", ...quiet }, () => {
+      during = listeners();
+      // Its time is over: middy's early timeout does not wait for the handler.
+      clock.freeze(59_999);
+      throw new Error("out of time");
+    });
+    await expect(app({}, context(60_000))).rejects.toThrow("out of time");
+    expect(during).toBe(1);
+    expect(await holder()).toMatch(/^job\/request/);
+    expect(listeners()).toBeLessThanOrEqual(before);
+  });
+});
+
+describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", (_, wrap) => {
+  // Middy's early timeout is 5 ms before the end. Its timer fires a little late or, by whole milliseconds, a little early.
+  test.each([
+    [7, "is left to expire", "job/request-1"],
+    [8, "is released", undefined],
+  ])("the lease of an invocation that ends with %i ms left %s", async (leftMs, _what, expected) => {
+    const { clock, client, context, holder } = bench();
+    const app = wrap({ client, clock, key: "job", ...quiet }, () => {
+      clock.freeze(60_000 - leftMs);
+      throw new Error("out of time");
+    });
+    await expect(app({}, context(60_000))).rejects.toThrow("out of time");
+    expect(await holder()).toBe(expected);
+  });
+});
+
+test("a refused invocation leaves no listener on the signal that it has followed", async () => {
+  const { clock, client, other, context } = bench();
+  await other.acquire("job", { leaseDurationMs: 60_000 });
+  const { signal } = new AbortController();
+  const app = leased({ client, clock, key: "job", whenHeld: "throw", ...quiet }, () => "done");
+  await expect(app({}, context(), { signal })).rejects.toThrow(LeaseUnavailableError);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+test("an invocation that is skipped answers when Powertools' middlewares are cleaned up", async () => {
+  const { clock, client, other, context } = bench();
+  await other.acquire("job", { leaseDurationMs: 60_000 });
+  const { promise: flushed, resolve: flush } = Promise.withResolvers<void>();
+  const metrics = {
+    before: (request: { internal: Record<string, unknown> }) => {
+      request.internal["powertools-for-aws.metrics"] = () => flushed;
+    },
+  };
+  const app = middy(async () => "done")
+    .use(metrics)
+    .use(leaseLock({ client, clock, key: "job", skipResult: "skipped", whenHeld: "skip", ...quiet }));
+  let answer: unknown;
+  const answered = (app({}, context()) as Promise<unknown>).then((result) => {
+    answer = result;
+  });
+  await settled();
+  await settled();
+  expect(answer).toBeUndefined();
+  flush();
+  await answered;
+  expect(answer).toBe("skipped");
+});

@@ -1,0 +1,548 @@
+import {
+  type LeaseClient,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+} from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
+import { fair } from "@leasehold/client/fair";
+import { coreOf } from "@leasehold/client/internal";
+import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
+import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./support.ts";
+
+describe.each(Object.entries(ways))("%s", (_, wrap) => {
+  function setUp(options: LeaseLockOptions, work: Work = () => "done"): Bench & { app: App; runs: Lock[] } {
+    const b = bench();
+    const runs: Lock[] = [];
+    const app = wrap({ client: b.client, clock: b.clock, key: "job", ...options }, async (lock, event) => {
+      runs.push(lock);
+      return await work(lock, event);
+    });
+    return { ...b, app, runs };
+  }
+
+  test("makes exactly 2 requests, and leaves no timer behind", async () => {
+    const { app, store, context, clock } = setUp({});
+    expect(await app({}, context())).toBe("done");
+    expect(store.requests).toEqual(["update", "update"]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a lease sized from the remaining time outlives the invocation", async () => {
+    const { app, runs, context, clock } = setUp({}, () => clock.advance(14_900));
+    await app({}, context(15_000));
+    const [lock] = runs;
+    expect((lock?.lease.expiresAt ?? 0) - clock.now()).toBeGreaterThan(1_000);
+  });
+
+  test("the holder is the function and its request", async () => {
+    const { app, runs, context } = setUp({});
+    await app({}, context(1_000, "7"));
+    expect(runs[0]?.lease.owner).toBe("job/7");
+  });
+
+  test("a lock whose cooldown is longer than the invocation can last has a lease as long", async () => {
+    const { app, context, clock, other } = setUp({ lockAtLeastForMs: 50_000 });
+    expect(await app({}, context(3_000))).toBe("done");
+    await clock.advance(49_000);
+    expect(await other.tryAcquire("job")).toBeUndefined();
+    await clock.advance(2_100);
+    expect(await other.tryAcquire("job")).toBeDefined();
+  });
+
+  test("a failed handler releases the lock and its error comes through", async () => {
+    const { app, context, holder } = setUp({}, () => {
+      throw new Error("no");
+    });
+    await expect(app({}, context())).rejects.toThrow("no");
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("two invocations at once in one process exclude each other", async () => {
+    let finish: () => void = () => undefined;
+    const { app, runs, context, clock } = setUp(
+      { whenHeld: "skip", skipResult: "skipped" },
+      () =>
+        new Promise<void>((resolve) => {
+          finish = resolve;
+        }),
+    );
+    const first = app({}, context());
+    await clock.advance(0);
+    expect(await app({}, context())).toBe("skipped");
+    finish();
+    await first;
+    expect(runs).toHaveLength(1);
+  });
+
+  describe("while somebody else holds the lock", () => {
+    test("skip answers nothing, with one request and without running the handler", async () => {
+      const { app, runs, context, other, store } = setUp({ whenHeld: "skip" });
+      await other.acquire("job");
+      store.requests.length = 0;
+      expect(await app({}, context())).toBeUndefined();
+      expect(runs).toHaveLength(0);
+      expect(store.requests).toEqual(["update"]);
+    });
+
+    test.each([
+      ["a value", { statusCode: 409 }, { statusCode: 409 }],
+      [
+        "a function",
+        (event: unknown, _: unknown, error: Error) => [event, error.name],
+        [7, "LeaseUnavailableError"],
+      ],
+      ["null", null, null],
+    ])("answers with skipResult as %s", async (_, skipResult, expected) => {
+      const { app, context, other } = setUp({ whenHeld: "skip", skipResult });
+      await other.acquire("job");
+      expect(await app(7, context())).toEqual(expected);
+    });
+
+    test("throw rejects, so that the trigger retries", async () => {
+      const { app, runs, context, other, clock } = setUp({ whenHeld: "throw" });
+      await other.acquire("job");
+      await expect(app({}, context())).rejects.toBeInstanceOf(LeaseUnavailableError);
+      expect(runs).toHaveLength(0);
+      expect(clock.pending).toBe(1); // the other holder's own
+    });
+
+    test("wait gets the lock when it is let go, with a lease that covers the rest of the invocation", async () => {
+      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait" });
+      const lease = await other.acquire("job", { leaseDurationMs: 60_000 });
+      const lambda = context(60_000);
+      const answer = app({}, lambda);
+      await clock.advance(10_000);
+      await lease.release();
+      await clock.advance(8_000);
+      expect(await answer).toBe("done");
+      const remaining = lambda.getRemainingTimeInMillis();
+      expect(runs[0]?.lease.expiresAt).toBeGreaterThan(clock.now() + remaining);
+    });
+
+    test("wait gives up while the reserve is left", async () => {
+      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait", reserveMs: 20_000 });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const lambda = context(60_000);
+      const answer = app({}, lambda).catch((error: unknown) => error);
+      await clock.advance(39_000);
+      await expect(Promise.race([answer, Promise.resolve("waiting")])).resolves.toBe("waiting");
+      await clock.advance(1_100);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      expect(runs).toHaveLength(0);
+    });
+
+    test("wait with fair lets invocations in as they came, before whoever comes when the lock is let go", async () => {
+      const served: unknown[] = [];
+      const options = { whenHeld: "wait", order: fair(), heartbeat: true } as const;
+      const { app, context, other, clock } = setUp(options, async (_lock, event) => {
+        served.push(event);
+        await new Promise<void>((resolve) => clock.schedule(resolve, 1_000));
+      });
+      const lease = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answers = ["first", "second", "third"].map((event) => app(event, context(60_000)));
+      await clock.advance(5_000);
+      await lease.release();
+      answers.push(app("late", context(60_000)));
+      await clock.advance(20_000);
+      await Promise.all(answers);
+      expect(served).toEqual(["first", "second", "third", "late"]);
+    });
+
+    test("wait with fair rejects with QueueFullError beyond maxWaiters, and runs nothing", async () => {
+      const { app, runs, context, other, clock } = setUp({
+        whenHeld: "wait",
+        order: fair({ maxWaiters: 1 }),
+      });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const waiting = app({}, context(10_000)).catch((error: unknown) => error);
+      await clock.advance(100);
+      await expect(app({}, context(10_000))).rejects.toMatchObject({ code: "LEASE_QUEUE_FULL", waiting: 1 });
+      await clock.advance(10_000);
+      expect(await waiting).toBeInstanceOf(LeaseUnavailableError);
+      expect(runs).toHaveLength(0);
+    });
+
+    test("wait keeps a quarter of the time by default", async () => {
+      const { app, context, other, clock } = setUp({ whenHeld: "wait" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const lambda = context(60_000);
+      const answer = app({}, lambda).catch(() => lambda.getRemainingTimeInMillis());
+      await clock.advance(60_000);
+      expect(await answer).toBe(15_000);
+    });
+  });
+
+  describe("replace", () => {
+    const untilAborted: Work = (lock) =>
+      new Promise((_, reject) => {
+        const { signal } = lock;
+        if (signal.aborted) reject(signal.reason);
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+
+    test("a newer trigger stops the holder at its next heartbeat and runs; the replaced one is skipped", async () => {
+      let count = 0;
+      const { app, context, clock, holder } = setUp(
+        { whenHeld: "replace", skipResult: "replaced" },
+        (lock, event) => (++count === 1 ? untilAborted(lock, event) : "newer"),
+      );
+      const first = app({ time: "2026-01-01T10:00:00Z" }, context());
+      await clock.advance(0);
+      const second = app({ time: "2026-01-01T10:01:00Z" }, context());
+      await clock.advance(20_000);
+      expect(await first).toBe("replaced");
+      expect(await second).toBe("newer");
+      expect(await holder()).toBeUndefined();
+    });
+
+    test("an older trigger that comes late does not replace a newer one", async () => {
+      const { app, runs, context, clock } = setUp({ whenHeld: "replace", skipResult: "superseded" }, () =>
+        clock.advance(20_000),
+      );
+      const newer = app({ time: "2026-01-01T10:01:00Z" }, context());
+      await new Promise(setImmediate);
+      expect(await app({ time: "2026-01-01T10:00:00Z" }, context())).toBe("superseded");
+      await newer;
+      expect(runs).toHaveLength(1);
+      expect(runs[0]?.lease.loss).toBeUndefined();
+    });
+
+    test("asks each holder that comes to stop, also one of the same name as the one before", async () => {
+      const { app, context, clock, other, runs } = setUp({ whenHeld: "replace" });
+      const first = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answer = app({}, context());
+      await clock.advance(0);
+      await first.renew().catch(() => undefined);
+      expect(first.signal.reason).toMatchObject({ reason: "revoked" });
+      await first.release();
+      const second = await other.acquire("job", { leaseDurationMs: 600_000 });
+      await clock.advance(2_000);
+      await second.renew().catch(() => undefined);
+      expect(second.signal.reason).toMatchObject({ reason: "revoked" });
+      await second.release();
+      await clock.advance(20_000);
+      expect(await answer).toBe("done");
+      expect(runs).toHaveLength(1);
+    });
+
+    test("gives up on a holder that does not hear", async () => {
+      const { app, context, clock, other } = setUp({ whenHeld: "replace" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answer = app({}, context(20_000)).catch((error: unknown) => error);
+      await clock.advance(20_000);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      expect((await other.inspect("job"))?.revocation).toMatch("replaced by job/request-1");
+    });
+
+    test("asks nobody any more once it has given up", async () => {
+      const { app, context, clock, other, store } = setUp({ whenHeld: "replace" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answer = app({}, context(20_000)).catch((error: unknown) => error);
+      await clock.advance(20_000);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      const before = store.requests.length;
+      await clock.advance(60_000);
+      expect(store.requests.slice(before).filter((request) => request === "get")).toEqual([]);
+    });
+
+    test("asks a holder again where the request to stop has failed", async () => {
+      const { app, context, clock, client, other } = setUp({ whenHeld: "replace" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const core = coreOf(client);
+      const update = core.update.bind(core);
+      let asked = 0;
+      core.update = async (write, budget) => {
+        if (":revocation" in write.values) asked += 1;
+        if (asked === 1) throw new LeaseServiceError("LEASE_THROTTLED", "too many requests");
+        return await update(write, budget);
+      };
+      const answer = app({}, context(20_000)).catch((error: unknown) => error);
+      await clock.advance(3_000);
+      expect((await other.inspect("job"))?.revocation).toMatch("replaced by job/request-1");
+      await clock.advance(17_000);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      expect(asked).toBe(2);
+    });
+  });
+
+  describe("once", () => {
+    const event = { scheduledTime: "2026-11-21T10:00:00+00:00", time: "ignored" };
+
+    test("a trigger that is delivered twice runs once, and the second is skipped even where held means throw", async () => {
+      const { app, runs, context } = setUp({
+        once: true,
+        whenHeld: "throw",
+        skipResult: (_: unknown, __: unknown, error: unknown) => error,
+      });
+      expect(await app(event, context())).toBe("done");
+      const again = await app({ time: "2026-11-21T10:00:00Z" }, context());
+      expect(again).toBeInstanceOf(SlotDoneError);
+      expect(again).toMatchObject({ slot: "2026-11-21T10:00:00.000Z" });
+      expect(runs).toHaveLength(1);
+    });
+
+    test("a failed run leaves its slot open, so that the retry runs it", async () => {
+      let count = 0;
+      const { app, runs, context } = setUp({ once: true }, () => {
+        count += 1;
+        if (count === 1) throw new Error("first");
+        return "second";
+      });
+      await expect(app(event, context())).rejects.toThrow("first");
+      expect(await app(event, context())).toBe("second");
+      expect(runs).toHaveLength(2);
+    });
+
+    test("the next time runs", async () => {
+      const { app, runs, context } = setUp({ once: true });
+      await app(event, context());
+      await app({ time: "2026-11-21T10:01:00Z" }, context());
+      expect(runs).toHaveLength(2);
+    });
+
+    test("a trigger that is dated in the future is refused by name, before anything is sent: it would keep out all until then", async () => {
+      const { app, runs, context, store, clock } = setUp({ once: true });
+      const scheduledTime = new Date(clock.now() + 60_001).toISOString();
+      await expect(app({ scheduledTime }, context())).rejects.toMatchObject({
+        name: "SlotNotDueError",
+        slot: scheduledTime,
+        dueInMs: 60_001,
+      });
+      expect(store.requests).toEqual([]);
+      await clock.advance(1);
+      expect(await app({ scheduledTime }, context())).toBe("done");
+      expect(runs).toHaveLength(1);
+    });
+
+    test("a function names the slot", async () => {
+      const { app, runs, context } = setUp({ once: (given) => (given as { n: string }).n });
+      await app({ n: "1" }, context());
+      await app({ n: "1" }, context());
+      await app({ n: "2" }, context());
+      expect(runs).toHaveLength(2);
+    });
+
+    test.each([
+      [{}, "event.scheduledTime is undefined"],
+      [undefined, "event.scheduledTime is undefined"],
+      [{ time: "soon" }, 'event.time is "soon"'],
+      [{ scheduledTime: 7 }, "event.scheduledTime is 7"],
+    ])(
+      "%j without a time is refused before anything is sent, by the name of what is missing",
+      async (given, message) => {
+        const { app, runs, context, store } = setUp({ once: true });
+        const refused = app(given, context()).catch((error: unknown) => error);
+        expect(await refused).toMatchObject({ name: "InvalidOptionsError", option: message.split(" ")[0] });
+        expect(await refused).toMatchObject({ message: expect.stringContaining(message) });
+        expect(store.requests).toEqual([]);
+        expect(runs).toHaveLength(0);
+      },
+    );
+  });
+
+  describe("a lease that is lost while the handler runs", () => {
+    test("aborts the signal and fails the invocation", async () => {
+      const { app, runs, context, clock } = setUp({ lockAtMostForMs: 1_000 }, async (lock) => {
+        await clock.advance(999);
+        expect(lock.signal.aborted).toBe(false);
+        await clock.advance(1);
+        expect(lock.signal.reason).toBeInstanceOf(LeaseLostError);
+        return "done";
+      });
+      await expect(app({}, context())).rejects.toMatchObject({ name: "LeaseLostError", reason: "expired" });
+      expect(runs).toHaveLength(1);
+    });
+
+    test("a heartbeat keeps a short lease", async () => {
+      const { app, context, clock } = setUp({ lockAtMostForMs: 1_000, heartbeat: true }, async () => {
+        for (let i = 0; i < 50; i += 1) await clock.advance(100);
+        return "done";
+      });
+      expect(await app({}, context())).toBe("done");
+      expect(clock.pending).toBe(0);
+    });
+
+    test("the handler's own error comes first", async () => {
+      const { app, context, clock } = setUp({ lockAtMostForMs: 1_000 }, async () => {
+        await clock.advance(2_000);
+        throw new Error("mine");
+      });
+      await expect(app({}, context())).rejects.toThrow("mine");
+    });
+
+    test("a revocation aborts the signal but is no error, and leaves the slot open", async () => {
+      const { app, context, clock, other, client } = setUp(
+        { heartbeat: 1_000, once: () => "slot" },
+        async (lock) => {
+          await adminOf(other).requestRevocation("job", { token: lock.lease.token });
+          await clock.advance(1_100);
+          expect(lock.signal.reason).toMatchObject({ reason: "revoked" });
+          return "stopped";
+        },
+      );
+      expect(await app({}, context())).toBe("stopped");
+      expect(await client.tryAcquire("job", { slot: "slot" })).toBeDefined();
+    });
+
+    test("a handler that let its lease go itself has not lost it", async () => {
+      const { app, context } = setUp({}, async (lock) => {
+        await lock.lease.release();
+        return "done";
+      });
+      expect(await app({}, context())).toBe("done");
+    });
+
+    test("a thawed process goes by the clock: its timers have not fired yet", async () => {
+      const { app, context, clock } = setUp({ lockAtMostForMs: 1_000 }, (lock) => {
+        clock.freeze(2_000);
+        expect(lock.signal.aborted).toBe(true);
+        return "done";
+      });
+      await expect(app({}, context())).rejects.toMatchObject({ name: "LeaseLostError" });
+    });
+  });
+
+  describe("the signal", () => {
+    test("aborts shortly before the function's timeout and says so; the lease is released by a handler that stops", async () => {
+      const { app, context, clock, holder } = setUp({}, async (lock) => {
+        await clock.advance(9_700);
+        expect(lock.signal.aborted).toBe(false);
+        await clock.advance(50);
+        expect(lock.signal.reason).toBeInstanceOf(InvocationEndingError);
+        throw lock.signal.reason;
+      });
+      await expect(app({}, context(10_000))).rejects.toMatchObject({ reason: "timeout" });
+      expect(await holder()).toBeUndefined();
+    });
+
+    test("leaves a function that has little time three quarters of it", async () => {
+      const { app, context, clock } = setUp({}, async (lock) => {
+        await clock.advance(299);
+        expect(lock.signal.aborted).toBe(false);
+        await clock.advance(1);
+        return lock.signal.reason;
+      });
+      expect(await app({}, context(400))).toMatchObject({ reason: "timeout" });
+    });
+
+    test("looks at the clock in a thawed process", async () => {
+      const { app, context, clock } = setUp({}, (lock) => {
+        clock.freeze(9_900);
+        return lock.signal.reason;
+      });
+      expect(await app({}, context(10_000))).toMatchObject({ reason: "timeout" });
+    });
+
+    test("does not abort by the release", async () => {
+      const { app, runs, context } = setUp({});
+      await app({}, context());
+      expect(runs[0]?.signal.aborted).toBe(false);
+    });
+  });
+
+  test("a lease that is taken over while the grant was on its way is not believed", async () => {
+    const b = setUp({ lockAtMostForMs: 1_000 });
+    const acquire = b.client.acquire.bind(b.client);
+    b.client.acquire = (async (...args: Parameters<LeaseClient["acquire"]>) => {
+      const lease = await acquire(...args);
+      b.clock.freeze(5_000);
+      return lease;
+    }) as LeaseClient["acquire"];
+    await expect(b.app({}, b.context())).rejects.toMatchObject({ name: "LeaseLostError" });
+    expect(b.runs).toHaveLength(0);
+  });
+
+  test("without a remaining time the lease is short and renewed", async () => {
+    const { app, context, clock, runs } = setUp({}, () => clock.advance(100_000));
+    const { functionName } = context();
+    await app({}, { functionName } as LambdaContext);
+    expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(30_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  describe("SIGTERM", () => {
+    test("aborts the signal; the handler stops and its lease is released", async () => {
+      const ignore = (): void => undefined;
+      process.on("SIGTERM", ignore);
+      onTestFinished(() => void process.off("SIGTERM", ignore));
+      const listeners = process.listenerCount("SIGTERM");
+      const { app, context, clock, holder } = setUp(
+        {},
+        (lock) =>
+          new Promise((_, reject) => {
+            lock.signal.addEventListener("abort", () => reject(lock.signal.reason), { once: true });
+          }),
+      );
+      const answer = app({}, context()).catch((error: unknown) => error);
+      await clock.advance(0);
+      expect(process.listenerCount("SIGTERM")).toBe(listeners + 1);
+      process.emit("SIGTERM");
+      expect(await answer).toMatchObject({ name: "InvocationEndingError", reason: "shutdown" });
+      expect(await holder()).toBeUndefined();
+      expect(process.listenerCount("SIGTERM")).toBe(listeners);
+    });
+  });
+
+  describe("metrics", () => {
+    const measured = (lines: string[]): string[] =>
+      lines.map((line) => {
+        const { _aws, Table, Job, ...values } = JSON.parse(line);
+        return `${Table}/${Job}: ${Object.keys(values)}`;
+      });
+
+    test("say what became of a job", async () => {
+      const lines: string[] = [];
+      let fails = false;
+      const { app, context, other } = setUp(
+        { job: "j", metrics: (line) => lines.push(line), tableName: "t", whenHeld: "skip" },
+        () => {
+          if (fails) throw new Error("no");
+        },
+      );
+      await app({}, context());
+      fails = true;
+      await app({}, context()).catch(() => undefined);
+      const lease = await other.acquire("job");
+      await app({}, context());
+      await lease.release();
+      await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
+      await app({}, context());
+      expect(measured(lines)).toEqual([
+        "t/j: JobSucceeded",
+        "t/j: JobFailed",
+        "t/j: JobSkipped",
+        "t/j: JobPaused",
+      ]);
+    });
+
+    test("are not written without a job", async () => {
+      const lines: string[] = [];
+      const { app, context } = setUp({ metrics: (line) => lines.push(line), tableName: "t" });
+      await app({}, context());
+      expect(lines).toEqual([]);
+    });
+  });
+
+  test("a key function gets the event and the context", async () => {
+    const { app, runs, context } = setUp({ key: (event, { awsRequestId }) => `${event}/${awsRequestId}` });
+    await app("e", context(1_000, "r"));
+    expect(runs[0]?.lease.key).toBe("e/r");
+  });
+
+  test.each([[undefined], [7], [""], [null]])("a key function that gives %j is refused", async (key) => {
+    const { app, context, store } = setUp({ key: () => key as string });
+    await expect(app({}, context())).rejects.toMatchObject({ name: "InvalidOptionsError", option: "key" });
+    expect(store.requests).toEqual([]);
+  });
+
+  test("a context of a durable execution is refused", async () => {
+    const { app, context, store } = setUp({});
+    const durable = { ...context(), lambdaContext: context() } as LambdaContext;
+    await expect(app({}, durable)).rejects.toThrow(/durable/);
+    expect(store.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,303 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
+import { inspect } from "node:util";
+import { leaseLock } from "@leasehold/middy";
+import middy, { type PluginExecutionMode } from "@middy/core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bench, type LambdaContext, ways } from "./support.ts";
+
+describe("streaming", () => {
+  let mode: PluginExecutionMode;
+  beforeAll(async () => {
+    // What Lambda's runtime provides.
+    Object.assign(globalThis, {
+      awslambda: {
+        streamifyResponse: (handler: unknown) => handler,
+        HttpResponseStream: { from: (stream: unknown) => stream },
+      },
+    });
+    ({ executionModeStreamifyResponse: mode } = await import("@middy/core/StreamifyResponse"));
+  });
+  afterAll(() => {
+    delete (globalThis as { awslambda?: unknown }).awslambda;
+  });
+
+  async function run(
+    handler: () => unknown,
+    options: { chunkDelay?: () => Promise<void>; breaks?: boolean } = {},
+  ) {
+    const b = bench();
+    const heldAt: unknown[] = [];
+    let text = "";
+    const output = new Writable({
+      async write(chunk, _encoding, callback) {
+        await options.chunkDelay?.();
+        heldAt.push(await b.holder());
+        text += chunk;
+        callback(options.breaks ? new Error("gone") : undefined);
+      },
+    });
+    const app = middy(async () => handler(), { executionMode: mode }).use(
+      leaseLock({ client: b.client, clock: b.clock, key: "job", once: () => "slot", skipResult: "skipped" }),
+    );
+    const call = app as unknown as (
+      event: unknown,
+      stream: Writable,
+      context: LambdaContext,
+    ) => Promise<void>;
+    const answer = call({}, output, b.context());
+    const outcome = await answer.then(
+      () => "ended",
+      (error: Error) => error.message,
+    );
+    await b.clock.advance(0);
+    const holder = await b.holder();
+    const slot = (await b.other.tryAcquire("job", { slot: "slot" })) === undefined ? "done" : "open";
+    return { heldAt, text, outcome, holder, slot };
+  }
+
+  const chunks = (): AsyncIterable<string> =>
+    (async function* () {
+      yield "a";
+      await new Promise(setImmediate);
+      yield "b";
+    })();
+
+  test.each([
+    ["a Readable", () => Readable.from(chunks())],
+    ["a web stream", () => Readable.toWeb(Readable.from(chunks()))],
+    ["a response with a stream for its body", () => ({ statusCode: 200, body: Readable.from(chunks()) })],
+  ])("%s holds the lock to its end", async (_, handler) => {
+    const { heldAt, text, outcome, holder, slot } = await run(handler);
+    expect(text).toBe("ab");
+    expect(new Set(heldAt.slice(-2))).toEqual(new Set(["job/request-1"]));
+    expect([outcome, holder, slot]).toEqual(["ended", undefined, "done"]);
+  });
+
+  test("a text is let go with the handler", async () => {
+    const { text, outcome, holder, slot } = await run(() => "text");
+    expect([text, outcome, holder, slot]).toEqual(["text", "ended", undefined, "done"]);
+  });
+
+  test("a stream that fails releases the lock and leaves the slot open", async () => {
+    const { outcome, holder, slot } = await run(() =>
+      Readable.from(
+        (async function* () {
+          yield "a";
+          throw new Error("source");
+        })(),
+      ),
+    );
+    expect([outcome, holder, slot]).toEqual(["source", undefined, "open"]);
+  });
+
+  test("a caller that goes away releases the lock and leaves the slot open", async () => {
+    const { outcome, holder, slot } = await run(() => Readable.from(chunks()), { breaks: true });
+    expect([outcome, holder, slot]).toEqual(["gone", undefined, "open"]);
+  });
+
+  test.each([
+    [
+      "is replaced by an outer after that reads it",
+      (response: unknown) =>
+        Readable.from(
+          (async function* () {
+            for await (const chunk of response as AsyncIterable<string>) yield chunk.toUpperCase();
+          })(),
+        ),
+      "AB",
+      ["job/request-1", "job/request-1"],
+      undefined,
+    ],
+    [
+      "is never read, as an outer after answers instead",
+      () => "instead",
+      "instead",
+      ["job/request-1"],
+      "job/request-1",
+    ],
+  ])(
+    "a stream that %s does not let the lock go before its end",
+    async (_, transform, expected, held, end) => {
+      const b = bench();
+      const heldAt: unknown[] = [];
+      let text = "";
+      const output = new Writable({
+        async write(chunk, _encoding, callback) {
+          heldAt.push(await b.holder());
+          text += chunk;
+          callback();
+        },
+      });
+      const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
+        .use({ after: (request) => transform(request.response) })
+        .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+      await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
+      expect(text).toBe(expected);
+      expect(heldAt).toEqual(held);
+      expect(await b.holder()).toBe(end);
+    },
+  );
+
+  test("a stream that an outer after destroys when it has read its beginning releases the lock", async () => {
+    const b = bench();
+    let text = "";
+    const output = new Writable({
+      write(chunk, _encoding, callback) {
+        text += chunk;
+        callback();
+      },
+    });
+    const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
+      .use({
+        async after(request) {
+          const stream = request.response as Readable;
+          const { value } = await stream.iterator({ destroyOnReturn: false }).next();
+          stream.destroy();
+          return value;
+        },
+      })
+      .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+    await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
+    await new Promise(setImmediate);
+    expect([text, await b.holder()]).toEqual(["a", undefined]);
+  });
+
+  test("a handler that fails releases the lock", async () => {
+    const { outcome, holder } = await run(() => {
+      throw new Error("handler");
+    });
+    expect([outcome, holder]).toEqual(["handler", undefined]);
+  });
+
+  test("a held lock is answered with skipResult", async () => {
+    const b = bench();
+    await b.other.acquire("job");
+    let text = "";
+    const output = new Writable({
+      write(chunk, _encoding, callback) {
+        text += chunk;
+        callback();
+      },
+    });
+    const app = middy(async () => "ran", { executionMode: mode }).use(
+      leaseLock({ client: b.client, clock: b.clock, key: "job", whenHeld: "skip", skipResult: "skipped" }),
+    );
+    await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
+    expect(text).toBe("skipped");
+  });
+});
+
+describe("durable", () => {
+  const folder = mkdtempSync(join(tmpdir(), "durable-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test("is refused with an error that says what to do, and nothing is sent", async () => {
+    // Middy's own mode, with a stand-in for AWS's SDK that hands out a context as that does.
+    const source = readFileSync(new URL(import.meta.resolve("@middy/core/DurableContext")), "utf8");
+    const util = import.meta.resolve("@middy/util", import.meta.resolve("@middy/core"));
+    const file = join(folder, "mode.mjs");
+    writeFileSync(
+      file,
+      source
+        .replace(
+          /import .* from "@aws\/durable-execution-sdk-js";/,
+          "const withDurableExecution = (handler) => handler;",
+        )
+        .replace('"@middy/util"', JSON.stringify(util)),
+    );
+    const { executionModeDurableContext } = await import(pathToFileURL(file).href);
+    const b = bench();
+    let ran = false;
+    const app = middy(
+      async () => {
+        ran = true;
+      },
+      { executionMode: executionModeDurableContext },
+    ).use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+    const durable = { step: () => undefined, executionContext: {}, lambdaContext: b.context() };
+
+    await expect(app({}, durable as unknown as LambdaContext)).rejects.toMatchObject({
+      name: "InvalidOptionsError",
+      option: "context",
+      message: expect.stringMatching(/durable execution.*withDurableLease/),
+    });
+    expect(ran).toBe(false);
+    expect(b.store.requests).toEqual([]);
+  });
+});
+
+describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
+  /** A response as frameworks have it: a class, with a part that is its own. */
+  class StreamResponse {
+    readonly #status = 201;
+    body: AsyncIterable<unknown>;
+    constructor(body: AsyncIterable<unknown>) {
+      this.body = body;
+    }
+    get statusCode(): number {
+      return this.#status;
+    }
+    async text(): Promise<string> {
+      const chunks: unknown[] = [];
+      for await (const chunk of this.body) chunks.push(chunk);
+      return chunks.join("");
+    }
+  }
+
+  async function answer(response: unknown) {
+    const b = bench();
+    const app = wrap({ client: b.client, clock: b.clock, key: "job" }, () => response);
+    return { ...b, answered: await app({}, b.context()) };
+  }
+
+  test("of a class with a stream keeps its class, and the lock to the stream's end", async () => {
+    const { answered, holder } = await answer(new StreamResponse(Readable.from(["a", "b"])));
+    expect(answered).toBeInstanceOf(StreamResponse);
+    const response = answered as StreamResponse;
+    expect(await holder()).toBeDefined();
+    expect([response.statusCode, await response.text()]).toEqual([201, "ab"]);
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("that is frozen keeps its class, and the lock to the stream's end", async () => {
+    class Frozen {
+      readonly body = Readable.from(["a", "b"]);
+    }
+    const { answered, holder } = await answer(Object.freeze(new Frozen()));
+    expect(answered).toBeInstanceOf(Frozen);
+    expect(await (answered as Frozen).body.toArray()).toEqual(["a", "b"]);
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("of the platform keeps the lock to the end of its stream, whoever reads it", async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode("ab"));
+        controller.close();
+      },
+    });
+    const { answered, holder } = await answer(new Response(stream, { status: 201, headers: { "x-a": "1" } }));
+    const response = answered as Response;
+    expect(response).toBeInstanceOf(Response);
+    expect(await holder()).toBeDefined();
+    expect([response.status, response.headers.get("x-a"), await response.text()]).toEqual([201, "1", "ab"]);
+    expect(await holder()).toBeUndefined();
+  });
+});
+
+test("a context that is printed shows no lock and no token", async () => {
+  const b = bench();
+  const context = b.context();
+  const printed: string[] = [];
+  const app = ways.leaseLock?.({ client: b.client, clock: b.clock, key: "job" }, ({ lease }) => {
+    printed.push(JSON.stringify(context), inspect(context), JSON.stringify({ ...context }));
+    expect(context.lock.lease).toBe(lease);
+    for (const text of printed) expect(text).not.toContain(lease.token);
+  });
+  await app?.({}, context);
+  expect(printed).toHaveLength(3);
+});

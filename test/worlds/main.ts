@@ -1,0 +1,133 @@
+import { availableParallelism } from "node:os";
+import { parseArgs, styleText } from "node:util";
+import { table } from "../../tools/bench/costs/markdown.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
+import { wholeIn } from "../support/arguments.ts";
+import type { Played } from "./player.ts";
+import { bundlePlayer, Players } from "./players.ts";
+import { simulations } from "./primitives/index.ts";
+import { tellViolation } from "./report.ts";
+import { type Simulation, simulate } from "./simulation.ts";
+
+/** Numbers of at most nine digits. */
+const most = 999_999_999;
+const names = simulations.map(({ name }) => name);
+const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs N] [--jobs N]
+
+  --primitive NAME   what is simulated, or \`all\`; default: lock
+                     ${names.join("\n                     ")}
+  --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
+  --runs N           how many seeds; default: 1000, or 1 with --seed
+  --jobs N           how many threads share them; default: one for each processor
+  --write            writes the table of docs/evidence.md; of --primitive all and several seeds alone`;
+
+const { values } = parseArgs({
+  options: {
+    primitive: { type: "string", default: "lock" },
+    seed: { type: "string" },
+    runs: { type: "string" },
+    jobs: { type: "string", default: String(availableParallelism()) },
+    write: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h" },
+  },
+});
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const chosen = simulations.filter(({ name }) => values.primitive === "all" || name === values.primitive);
+  if (chosen.length === 0)
+    throw new Error(`--primitive is ${values.primitive}; allowed: all, ${names.join(", ")}`);
+  if (values.write && values.primitive !== "all")
+    throw new Error("--write is of all situations: add --primitive all");
+  const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
+  const count = wholeIn(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1, most);
+  if (values.write && count === 1) throw new Error("--write is of several seeds: add --runs 1000");
+  const jobs = wholeIn(values.jobs, "--jobs", 1, most);
+  const player = count === 1 ? "" : await bundlePlayer();
+  let virtualMs = 0;
+  for (const simulation of chosen) {
+    if (count === 1) {
+      if (!(await replay(simulation, first))) return 1;
+      continue;
+    }
+    const played = await playAll(simulation, { first, count, jobs, player });
+    if (played === undefined) return 1;
+    virtualMs += played.virtualMs;
+  }
+  if (values.write) {
+    const head = ["situations", "worlds of each", "first seed", "hours of virtual time", "violations"];
+    const hours = Math.round(virtualMs / 3_600_000).toLocaleString("en");
+    const row = [String(chosen.length), count.toLocaleString("en"), String(first), hours, "0"];
+    const figures = table([head, row]);
+    await writeEvidence("worlds", figures, await measuredCommit("test/worlds"));
+  }
+  console.log(styleText("green", "nothing went wrong", { stream: process.stdout }));
+  return 0;
+}
+
+/** Tells the story of one seed, and whether nothing went wrong. */
+async function replay(simulation: Simulation, seed: number): Promise<boolean> {
+  const outcome = await simulate(simulation, seed);
+  console.log(tellViolation(outcome));
+  return outcome.violation === undefined;
+}
+
+interface Batch {
+  readonly first: number;
+  readonly count: number;
+  readonly jobs: number;
+  readonly player: string;
+}
+
+/** Tells what happened in many worlds; where something was wrong, the story of the first such seed, and gives nothing. */
+async function playAll(
+  simulation: Simulation,
+  { first, count, jobs, player }: Batch,
+): Promise<Played | undefined> {
+  const { isTTY } = process.stdout;
+  const since = { clock: performance.now(), cpu: process.cpuUsage() };
+  const players = new Players({ first, count }, (worlds) => {
+    if (isTTY) process.stdout.write(`\r${worlds} of ${count} worlds`);
+  });
+  const played = await players.play(player, simulation.name, Math.min(jobs, count));
+  if (isTTY) process.stdout.write("\r");
+  const seconds = (performance.now() - since.clock) / 1_000;
+  const { user, system } = process.cpuUsage(since.cpu);
+  if (played.wrong === undefined) {
+    const text = `${simulation.name}: seeds ${first} to ${first + count - 1}, ${jobs} threads`;
+    console.log(`${text}: ${paceOf(played, seconds, (user + system) / 1_000)}`);
+    tellTally(played);
+    return played;
+  }
+  const isSound = await replay(simulation, played.wrong);
+  if (isSound) throw new Error(`seed ${played.wrong} went wrong in a thread, and does not go wrong again`);
+  return undefined;
+}
+
+/** The processor's time is told too: on a busy machine it is what can be compared. */
+function paceOf({ worlds, virtualMs }: Played, seconds: number, cpuMs: number): string {
+  const hours = (virtualMs / 3_600_000).toFixed(1);
+  const aMinute = Math.round((worlds / seconds) * 60).toLocaleString("en");
+  const each = (cpuMs / worlds).toFixed(2);
+  return `${hours} hours of virtual time in ${seconds.toFixed(1)} s, ${aMinute} worlds a minute, ${each} ms of CPU each`;
+}
+
+function tellTally({ tally }: Played): void {
+  const widest = Math.max(...Object.keys(tally).map((what) => what.length));
+  for (const [what, times] of Object.entries(tally).sort()) {
+    console.log(`  ${what.padEnd(widest)}  ${String(times).padStart(9)}`);
+  }
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: Error) => {
+    console.error(error.message);
+    process.exitCode = 2;
+  },
+);
