@@ -1,4 +1,11 @@
-import { type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError } from "@leasehold/client";
+import {
+  type CallOptions,
+  type Lease,
+  LeaseClient,
+  type LeaseEvent,
+  LeaseServiceError,
+  LeaseUnavailableError,
+} from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -27,6 +34,10 @@ function farAway(): void {
     return { earliest, latest: earliest + 1000 };
   };
 }
+
+/** A request without an answer. */
+const hanging = ({ signal }: CallOptions): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 beforeEach(() => {
   clock = new ManualClock();
@@ -86,6 +97,56 @@ describe("waiting for a held lock", () => {
     await clock.advance(watchedMs(30_000));
     expect(waiting.value?.held).toBe(true);
     expect(store.count("update")).toBe(3);
+  });
+
+  it("tries once when a look has shown the release, with what that look has shown", async () => {
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
+    await clock.advance(1_500);
+    await held.release();
+    store.calls.length = 0;
+    await clock.advance(500);
+    expect(waiting.value?.held).toBe(true);
+    expect(store.calls.map(({ method }) => method)).toEqual(["get", "update"]);
+  });
+
+  it("has its own lease where a late copy of its first try has landed meanwhile", async () => {
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
+    await clock.advance(500);
+    const [late] = store.calls[0]?.requests ?? [];
+    await held.release();
+    expect(late && store.table.updateNow(late).applied).toBe(true);
+    await clock.advance(500);
+    expect(waiting.value?.token).toBe("b-1");
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("looks again where a look fails, or has no answer within ten seconds", async () => {
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
+    const { get } = store;
+    const looks: number[] = [];
+    store.get = async (request, call) => {
+      looks.push(clock.monotonic());
+      if (looks.length === 1) throw new LeaseServiceError("LEASE_THROTTLED", "no");
+      if (looks.length > 2) return await get.call(store, request, call);
+      return await hanging(call);
+    };
+    await held.release();
+    const begun = clock.monotonic();
+    await clock.advance(13_000);
+    expect(looks.map((at) => at - begun)).toEqual([1_000, 2_000, 13_000]);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it.each([2_500, 20_000])("has %i ms, also where a look hangs", async (waitMs) => {
+    store.get = (_, call) => hanging(call);
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs, retry }), clock);
+    await clock.advance(waitMs);
+    expect(waiting.at).toBe(waitMs);
+    expect(waiting.error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
   });
 
   it("goes on while the holder renews", async () => {

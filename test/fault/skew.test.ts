@@ -1,7 +1,7 @@
 import type { LeaseClient, LeaseEvent } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { anyRequest, startProxy } from "../support/proxy.ts";
-import { delayAnswer, removeDate } from "../support/proxy-behaviours.ts";
+import { removeDate } from "../support/proxy-behaviours.ts";
 import { bentClock, makeTable, sdkClient } from "../support/table.ts";
 
 const proxy = await startProxy(inject("engine"));
@@ -57,7 +57,7 @@ async function expectTakeoverByObservationAlone(client: LeaseClient): Promise<vo
 }
 
 describe("where the caller's wall clock is wrong", () => {
-  test.for([3 * hours, -3 * hours, 10 * minutes, -10 * minutes])(
+  test.for([3 * hours, -3 * hours])(
     "by %i ms, it takes over no living lock, a dead one at the first call, and says so once",
     async (wallMs) => {
       const client = observer(500, wallMs);
@@ -98,14 +98,6 @@ describe("where the caller's wall clock is wrong", () => {
       expect(proxy.operations).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
     },
   );
-
-  test("by 4 s, a first request that takes 3.5 s does not take a lock that has 2.9 s left", async () => {
-    const holder = await table.client({ leaseDurationMs: 7_000 }).acquire(key);
-    const client = observer(1_000, 4_000);
-    proxy.next(anyRequest, delayAnswer(3_500));
-    expect(await client.tryAcquire(key)).toBeUndefined();
-    expect(await holder.release()).toBe(true);
-  });
 });
 
 test("a wall clock that is right costs 1 request from the first acquisition on", async () => {
@@ -125,26 +117,6 @@ describe("where the service does not tell its time", () => {
     expect(eventsOf("skew")).toEqual([]);
   });
 
-  test("a waiter takes a dead lock over as soon as it has watched it for a whole lease", async () => {
-    await table.deadLease(key, 1_000);
-    const start = performance.now();
-    await observer(500).acquire(key, { waitMs: 20_000 });
-    expect(performance.now() - start).toBeGreaterThanOrEqual(1_000);
-    expect(eventsOf("takeover")).toMatchObject([{ reason: "observation" }]);
-  });
-
-  test("a renewal in between starts the observation anew", async () => {
-    const client = observer(500);
-    const holder = await table.client({ leaseDurationMs }).acquire(key);
-    expect(await client.tryAcquire(key)).toBeUndefined();
-    watchedMs += leaseDurationMs - 10_000;
-    await holder.renew();
-    watchedMs += 10_000 + marginMs;
-    expect(await client.tryAcquire(key)).toBeUndefined();
-    watchedMs += leaseDurationMs + marginMs;
-    expect(await client.tryAcquire(key)).toBeDefined();
-  });
-
   test("a takeover is defeated by a renewal that comes between the refusal and the takeover", async () => {
     const client = observer(500);
     const holder = await table.client({ leaseDurationMs }).acquire(key);
@@ -160,15 +132,4 @@ describe("where the service does not tell its time", () => {
     expect(proxy.operations).toEqual(["UpdateItem", "UpdateItem"]);
     expect(await holder.release()).toBe(true);
   });
-});
-
-test("with an infinite allowance, a dead lock is taken over by observation alone", async () => {
-  await expectTakeoverByObservationAlone(observer(Number.POSITIVE_INFINITY));
-  expect(eventsOf("skew")).toEqual([]);
-});
-
-test("a lease that ended less than the allowance ago is not taken over by expiry", async () => {
-  await table.deadLease(key, leaseDurationMs);
-  expect(await observer(2 * minutes).tryAcquire(key)).toBeUndefined();
-  expect(await observer(minutes / 2).tryAcquire(key)).toBeDefined();
 });
