@@ -12,8 +12,8 @@ const isolated = [
   "test/worlds/planted.test.ts",
 ];
 const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
-/** The mutation runner's own, and projects of users. */
-const apart = ["test/{mutation,consumers,oldest-*}/**"];
+/** For the mutation run alone. */
+const apart = "test/mutation/worlds.test.ts";
 const demonstration = "test/e2e/main-job.test.ts";
 const onTheLightStore = [
   "fault/bad-service",
@@ -77,7 +77,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...isolated, ...onAnEngine, ...apart],
+          exclude: [...isolated, ...onAnEngine, apart],
           globalSetup: "test/support/temporary-folder-setup.ts",
           pool: "threads",
           unstubEnvs: true,

@@ -1,5 +1,7 @@
 /** Every program behind an npm script that has several: `npm run evidence -- torture` runs `torture` of `evidence`. */
 
+import { runOwn } from "./own-dependencies.ts";
+
 export interface Program {
   /** One line for the list of them. */
   readonly what: string;
@@ -27,6 +29,16 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       run: () => import("./bench/stack-size-main.ts"),
     },
   },
+  docs: {
+    "": {
+      what: "builds the docs as a site, in tools/site/dist",
+      run: () => runOwn("tools/site"),
+    },
+    dev: {
+      what: "serves the site, and follows what is written in docs/",
+      run: () => runOwn("tools/site", "main.ts", ["dev"]),
+    },
+  },
   evidence: {
     worlds: {
       what: "1,000 random worlds of the lock; --primitive tasks --seed 42 tells one of another: docs/evidence.md",
@@ -46,7 +58,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
     },
     mutation: {
       what: "plants mistakes in the protocol and names those that no test sees; --only PATH: docs/evidence.md",
-      run: () => import("../test/mutation/main.ts"),
+      run: () => runOwn("test/mutation"),
     },
     coverage: {
       what: "how much of packages/ the tests in memory execute; fails below the thresholds of vitest.config.ts",

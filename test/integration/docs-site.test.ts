@@ -18,6 +18,13 @@ beforeAll(async () => {
   // A minute on an idle machine.
 }, 900_000);
 
+it("is made by sources that have the types that they say", async () => {
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const args = [compiler, "-p", join(root, "tools/site/tsconfig.types.json")];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(stdout).toBe("");
+});
+
 it("has every page of the docs, and the reference of every entry", () => {
   const pages = globSync("**/*.md", { cwd: join(root, "docs") });
   expect(pages.length).toBeGreaterThan(30);

@@ -151,7 +151,10 @@ const mistakenClause: Mutator = {
 
 /** Adds ours to StrykerJS's, whose list is open but not exported. */
 export async function dropMutators(): Promise<void> {
-  const path = join(root, "node_modules/@stryker-mutator/instrumenter/dist/src/mutators/mutate.js");
+  const path = join(
+    root,
+    "test/mutation/node_modules/@stryker-mutator/instrumenter/dist/src/mutators/mutate.js",
+  );
   const { allMutators } = (await import(pathToFileURL(path).href)) as { allMutators: Mutator[] };
   for (const own of [droppedElement, droppedAssignment, mistakenClause])
     if (!allMutators.includes(own)) allMutators.push(own);

@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { ownFolders } from "../../tools/own-dependencies.ts";
 import { type Manifest, publishedManifest, type RepositoryManifest } from "../../tools/packaging/manifest.ts";
 import { publishedPackages } from "../../tools/packaging/prepare.ts";
 import { versionProblems } from "../../tools/packaging/version.ts";
@@ -173,8 +174,10 @@ describe("the updates of dependencies", () => {
 
   it("come for packages and for actions, in groups, and not on the day of their release", () => {
     expect(updates.map((each) => each["package-ecosystem"])).toEqual(["npm", "github-actions"]);
+    const folders = ["/", ...ownFolders.map((folder) => `/${folder}`)];
+    expect(updates.map(({ directory, directories = [directory] }) => directories)).toEqual([folders, ["/"]]);
     for (const each of updates) {
-      expect(each).toMatchObject({ directory: "/", cooldown: { "default-days": 7 }, groups: {} });
+      expect(each).toMatchObject({ cooldown: { "default-days": 7 }, groups: {} });
       expect(Object.keys(each.groups as object).length).toBeGreaterThan(0);
     }
   });

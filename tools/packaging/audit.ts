@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ownFolders } from "../own-dependencies.ts";
 import { type LockedPackage, type Lockfile, productionClosure } from "./lockfile.ts";
 import { npm } from "./pack.ts";
 import { publishedPackages, repositoryFolder } from "./prepare.ts";
@@ -70,12 +71,13 @@ export function pinProblems(file: string, wants: Wants): string[] {
     .map(([name, version]) => `${file} asks for ${name} ${version}, which is not one version`);
 }
 
-/** The lock file of this repository. */
-export async function lockfile(): Promise<Lockfile> {
-  return JSON.parse(await readFile(join(repositoryFolder, "package-lock.json"), "utf8")) as Lockfile;
+/** The lock file of this repository, or of a program with dependencies of its own. */
+export async function lockfile(folder = "."): Promise<Lockfile> {
+  const file = join(repositoryFolder, folder, "package-lock.json");
+  return JSON.parse(await readFile(file, "utf8")) as Lockfile;
 }
 
-/** All that is wrong with the repository's own lock file and manifests; empty where nothing is. */
+/** All that is wrong with the repository's own lock files and manifests; empty where nothing is. */
 export async function auditProblems(): Promise<string[]> {
   const locked = await lockfile();
   const folders = (await publishedPackages()).map((name) => `packages/${name}`);
@@ -85,7 +87,7 @@ export async function auditProblems(): Promise<string[]> {
     ),
   );
   return [
-    ...originProblems(locked),
+    ...[locked, ...(await Promise.all(ownFolders.map(lockfile)))].flatMap(originProblems),
     ...productionProblems(locked, folders),
     ...manifests.flatMap(([file, text]) => pinProblems(file, JSON.parse(text) as Wants)),
   ];
@@ -106,15 +108,22 @@ export type Advisories =
   /** Weaknesses in what users get, and in what this repository alone uses. */
   | { readonly production: readonly string[]; readonly development: readonly string[] };
 
-/** Asks the registry for advisories on every package of the lock file. */
+/** Asks the registry for advisories on every package of the lock files. */
 export async function advisories(): Promise<Advisories> {
-  // It ends with an error where it finds something, and where it could not ask.
-  const { stdout } = await npm(["audit", "--json", "--package-lock-only"], repositoryFolder).catch(
-    (error: unknown) => error as { readonly stdout: string },
-  );
   const locked = await lockfile();
   const folders = (await publishedPackages()).map((name) => `packages/${name}`);
-  return sorted(stdout, new Set(folders.flatMap((folder) => productionClosure(locked, folder))));
+  const known = { production: [] as string[], development: [] as string[] };
+  const closure = new Set(folders.flatMap((folder) => productionClosure(locked, folder)));
+  for (const folder of [".", ...ownFolders]) {
+    // It ends with an error where it finds something, and where it could not ask.
+    const asked = npm(["audit", "--json", "--package-lock-only"], join(repositoryFolder, folder));
+    const { stdout } = await asked.catch((error: unknown) => error as { readonly stdout: string });
+    const found = sorted(stdout, folder === "." ? closure : new Set());
+    if ("notAsked" in found) return found;
+    known.production.push(...found.production);
+    known.development.push(...found.development);
+  }
+  return known;
 }
 
 /** Sorts npm's report by whom a weakness is about. */

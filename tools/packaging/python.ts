@@ -7,11 +7,14 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { installOwn } from "../own-dependencies.ts";
 import { build, copyPrepared } from "./pack.ts";
 import { repositoryFolder } from "./prepare.ts";
 
 const run = promisify(execFile);
 const modules = join(repositoryFolder, "node_modules");
+/** jsii and jsii-pacmak. */
+const own = "tools/packaging/jsii";
 const client = "@leasehold/client";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -49,7 +52,7 @@ const allowed = "reserved-word";
 
 /** Runs a command of a package in a folder; rejects with all that it has printed. */
 async function runBin(name: string, args: readonly string[], cwd: string): Promise<void> {
-  const bin = join(modules, name, "bin", name);
+  const bin = join(repositoryFolder, own, "node_modules", name, "bin", name);
   await run(process.execPath, [bin, ...args], { cwd, maxBuffer: 2 ** 26 }).catch((error: unknown) => {
     const { stdout = "", stderr = "" } = error as { readonly stdout?: string; readonly stderr?: string };
     throw new Error(`${name} failed:\n${stdout}${stderr}`, { cause: error });
@@ -65,6 +68,7 @@ async function changeJson(file: string, change: (json: Json) => Json): Promise<v
  * express, with the place of each.
  */
 export async function assemble(folder: string): Promise<void> {
+  await installOwn(own);
   await build();
   await copyPrepared("cdk", folder);
   await rm(join(folder, "dist"), { recursive: true });

@@ -1,17 +1,18 @@
 // The version of all packages: they have one, and depend on exactly that one of each other.
 import { glob, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ownFolders } from "../own-dependencies.ts";
 import { repositoryFolder } from "./prepare.ts";
 
 /** Where the version stands as a constant, for what prints it. */
 const constantFile = "packages/cli/src/version.ts";
 
-/** The manifests of the repository and of its workspaces, relative to the repository. */
+/** The manifests of the repository, its workspaces and its programs with own dependencies, relative to the repository. */
 export async function allManifests(): Promise<readonly string[]> {
   const root = await readFile(join(repositoryFolder, "package.json"), "utf8");
   const { workspaces } = JSON.parse(root) as { readonly workspaces: readonly string[] };
   const files = ["package.json"];
-  const patterns = workspaces.map((workspace) => `${workspace}/package.json`);
+  const patterns = [...workspaces, ...ownFolders].map((folder) => `${folder}/package.json`);
   for await (const file of glob(patterns, { cwd: repositoryFolder })) files.push(file.replaceAll("\\", "/"));
   return files.sort();
 }

@@ -1,4 +1,5 @@
-// Builds the site of the pages that pages.ts has written. `tsx main.ts dev` serves it, and follows what is written in docs/.
+/** Builds the site of the docs, or with `dev` serves it and follows what is written in docs/. */
+import { spawnSync } from "node:child_process";
 import { watch } from "node:fs";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,10 +7,17 @@ import { build, createServer } from "vitepress";
 import { docs, pages } from "./places.ts";
 
 const [command] = process.argv.slice(2);
+if (command !== undefined && command !== "dev")
+  throw new Error(`${command} is no command; allowed: none, or dev`);
 
+// In a process of its own: TypeDoc takes more than a gigabyte, which is free again then.
+const { status } = spawnSync(process.execPath, ["--import", "tsx", join(import.meta.dirname, "pages.ts")], {
+  stdio: "inherit",
+});
+if (status !== 0) process.exit(status ?? 1);
 if (command === undefined) {
   await build(import.meta.dirname);
-} else if (command === "dev") {
+} else {
   watch(docs, { recursive: true }, (_change, file) => {
     // Ignored: a file that is gone by now, as editors leave them behind.
     if (file !== null) void cp(join(docs, file), join(pages, file), { recursive: true }).catch(() => {});
@@ -17,6 +25,4 @@ if (command === undefined) {
   const server = await createServer(import.meta.dirname);
   await server.listen();
   server.printUrls();
-} else {
-  throw new Error(`${command} is no command; allowed: none, or dev`);
 }

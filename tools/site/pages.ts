@@ -1,4 +1,4 @@
-// Writes what VitePress builds the site of. It runs alone: TypeDoc takes more than a gigabyte, which is free again then.
+/** Writes what VitePress builds the site of: the docs, and the API reference beside them. */
 import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { docs, pages } from "./places.ts";

@@ -1,15 +1,23 @@
+// @module-tag long
 /** What is planted in the sources, and what is left as it is. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { Instrumenter } from "@stryker-mutator/instrumenter";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { evidencePage } from "../../tools/bench/stamp.ts";
-import { logger } from "../mutation/mutants.ts";
-import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
-import { shareLine } from "../mutation/report.ts";
-import { mutatedFiles, root, shareOfCode, testFiles } from "../mutation/scope.ts";
+import { installOwn } from "../../tools/own-dependencies.ts";
+import { dropMutators, textsForPeople } from "./mutators.ts";
+import { shareLine } from "./report.ts";
+import { mutatedFiles, root, shareOfCode, testFiles } from "./scope.ts";
+
+beforeAll(async () => {
+  await installOwn("test/mutation");
+  await dropMutators();
+}, 600_000);
 
 async function replacementsIn(content: string, mutator: string): Promise<string[]> {
+  const { Instrumenter } = await import("@stryker-mutator/instrumenter");
+  const { logger } = await import("./mutants.ts");
   const { mutants } = await new Instrumenter(logger).instrument([{ name: "a.ts", mutate: true, content }], {
     excludedMutations: [],
     ignorers: [textsForPeople],
@@ -19,8 +27,6 @@ async function replacementsIn(content: string, mutator: string): Promise<string[
     .filter(({ mutatorName, statusReason }) => mutatorName === mutator && statusReason === undefined)
     .map(({ replacement }) => replacement.replace(/\s+/g, " "));
 }
-
-beforeAll(dropMutators);
 
 describe("data loses", () => {
   it("each of its conditions, one at a time, and no part of one", async () => {
@@ -88,6 +94,15 @@ it("what people read stays as it is, and what DynamoDB reads does not", async ()
   expect(await replacementsIn(texts, "StringLiteral")).toHaveLength(2);
 });
 
+it("the sources of the run have the types that they say", () => {
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const { stdout, status } = spawnSync(process.execPath, [compiler, "-p", import.meta.dirname], {
+    encoding: "utf8",
+  });
+  expect(stdout).toBe("");
+  expect(status).toBe(0);
+});
+
 it("the protocol is mutated, and judged by tests that need no engine", () => {
   const files = mutatedFiles();
   expect(files).toContain("packages/client/src/statements/lock.ts");
@@ -97,7 +112,7 @@ it("the protocol is mutated, and judged by tests that need no engine", () => {
   expect(testFiles().filter((file) => !/^test\/(contract|client|jobs|mutation)\//.test(file))).toEqual([]);
 });
 
-it("a run of some sources leaves the published page as it is", { tags: ["long"] }, async () => {
+it("a run of some sources leaves the published page as it is", async () => {
   const published = readFileSync(evidencePage, "utf8");
   const args = ["--import", "tsx", "--conditions=leasehold-source", "test/mutation/main.ts"];
   // No source has this in its path: there is nothing to judge.
