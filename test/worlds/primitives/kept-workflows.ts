@@ -169,6 +169,8 @@ class UnreliableSteps extends StepFunctions {
   readonly #world: World;
   /** How often, as a share of the calls. */
   trouble = 0;
+  /** Since when no call fails any more, on the world's clock. */
+  calmSince = Number.NEGATIVE_INFINITY;
   /** Whether all calls take effect at once, and at worst their answers are late. */
   isPrompt = false;
   /** Until when every look is refused, on the world's clock. */
@@ -307,6 +309,7 @@ export class KeptWorkflows {
   /** When nothing fails any more, every workflow comes to its end, no keeper goes on, and the lock is free. */
   async expectAllToEnd(): Promise<void> {
     const { world } = this;
+    if (this.#steps.trouble > 0) this.#steps.calmSince = world.clock.monotonic();
     this.#steps.trouble = 0;
     this.#steps.throttledUntil = 0;
     world.killAll();
@@ -569,7 +572,10 @@ export class KeptWorkflows {
 
   /** While no call fails but looks that are throttled, no keeper stops work without a reason. */
   #expectReason(executionArn: string, event: { readonly status: string; readonly error?: string }): void {
-    if (event.status !== "ABORTED" || event.error !== "LeaseLostError" || this.#steps.trouble > 0) return;
+    if (event.status !== "ABORTED" || event.error !== "LeaseLostError") return;
+    const { trouble, calmSince } = this.#steps;
+    // A call that has failed before is still the reason while its lease lasts.
+    if (trouble > 0 || this.world.clock.monotonic() < calmSince + noticeMs) return;
     const token = this.#tokens.get(executionArn) ?? "";
     if (this.#mayStop.has(executionArn) || this.#mayStop.has(token) || this.#broken.has(token)) return;
     this.world.fault(`${nameOf(executionArn)} is healthy, and was stopped`);
