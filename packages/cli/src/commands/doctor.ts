@@ -233,7 +233,7 @@ async function identityFinding(
     signal.throwIfAborted();
     const text = messageOf(error);
     const fix = credentialsFix;
-    const docs = docsAddress("RUNBOOK.md#region-and-credentials");
+    const docs = docsAddress("errors.md#lease_credentials_missing");
     // If STS is not reachable, as in an isolated subnet, the credentials may still be right.
     const isCredentials = Object(error).name !== "TypeError" && !limit.aborted;
     return isCredentials
@@ -254,16 +254,16 @@ function tableFailure(error: unknown, { env }: DoctorCall): Finding {
       result: "error",
       text,
       fix,
-      docs: docsAddress("RUNBOOK.md#access-denied"),
+      docs: docsAddress("errors.md#lease_access_denied"),
     };
   }
   // Only a missing table has to be created: in the other cases it may exist.
   if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
     const fix = `${ownCommand(env)} table create NAME makes one`;
-    const docs = docsAddress("RUNBOOK.md#the-table-is-not-found");
+    const docs = docsAddress("errors.md#lease_table_not_found");
     return { check: "table", result: "error", text, fix, docs };
   }
-  const docs = docsAddress("RUNBOOK.md#region-and-credentials");
+  const docs = docsAddress("errors.md#lease_credentials_missing");
   return { check: "table", result: "error", text, fix: credentialsFix, docs };
 }
 
