@@ -76,7 +76,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/**/*.test.ts"],
+          include: ["{test,tools}/**/*.test.ts"],
           exclude: [...isolated, ...onAnEngine, apart],
           globalSetup: "test/support/temporary-folder-setup.ts",
           pool: "threads",

@@ -1,8 +1,8 @@
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
-import { bench, machineArn, only } from "../support/state-machines.ts";
-import { collectUncaught } from "../support/uncaught.ts";
+import { bench, machineArn, only } from "../../../test/support/state-machines.ts";
+import { collectUncaught } from "../../../test/support/uncaught.ts";
+import { StateMachines } from "../src/state-machines/state-machines.ts";
 
 const waiting = only({ Type: "Wait", Seconds: 3600 });
 

@@ -1,8 +1,8 @@
 import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
-import type { ServiceCall, TaskContext } from "../../tools/local/src/state-machines/task.ts";
-import { bench, only } from "../support/state-machines.ts";
+import { bench, only } from "../../../test/support/state-machines.ts";
+import { StatesError } from "../src/state-machines/errors.ts";
+import type { ServiceCall, TaskContext } from "../src/state-machines/task.ts";
 
 const never: ServiceCall = () => new Promise(() => {});
 const task = { Type: "Task", Resource: "arn:aws:states:::aws-sdk:dynamodb:updateItem" };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Standing } from "../../functions/admit-tickets/admission.ts";
-import { auditTickets, lateTickets, summarizeTickets } from "../../tools/demo/scenarios/tickets/audit.ts";
-import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../../tools/demo/scenarios/tickets/evidence.ts";
+import type { Standing } from "../../../functions/admit-tickets/admission.ts";
+import { auditTickets, lateTickets, summarizeTickets } from "../scenarios/tickets/audit.ts";
+import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../scenarios/tickets/evidence.ts";
 
 type Mutable<T> = T extends unknown ? { -readonly [K in keyof T]: Mutable<T[K]> } : never;
 

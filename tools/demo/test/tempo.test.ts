@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { readOptions } from "../../tools/demo/arguments.ts";
-import { Ending, NotStaged } from "../../tools/demo/endings.ts";
-import { stretchFor } from "../../tools/demo/machine.ts";
-import { Tempo } from "../../tools/demo/tempo.ts";
+import { readOptions } from "../arguments.ts";
+import { Ending, NotStaged } from "../endings.ts";
+import { stretchFor } from "../machine.ts";
+import { Tempo } from "../tempo.ts";
 
 describe("the machine's speed", () => {
   it.each([

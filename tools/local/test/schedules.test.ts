@@ -1,7 +1,7 @@
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { ScheduleSpec } from "../../tools/local/src/assembly/types.ts";
-import { type ScheduleEvent, Scheduler } from "../../tools/local/src/schedules/scheduler.ts";
+import type { ScheduleSpec } from "../src/assembly/types.ts";
+import { type ScheduleEvent, Scheduler } from "../src/schedules/scheduler.ts";
 
 const minute = 60_000;
 const start = Date.UTC(2026, 10, 21, 10, 0, 0);

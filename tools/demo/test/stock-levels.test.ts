@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Grant } from "../../tools/demo/lease-history.ts";
-import { auditStock, lateAnswers, summarizeStock } from "../../tools/demo/scenarios/stock-levels/audit.ts";
-import type { Reading, Round, StockEvidence } from "../../tools/demo/scenarios/stock-levels/evidence.ts";
-import { callersAtOnce } from "../../tools/demo/scenarios/stock-levels/plan.ts";
+import type { Grant } from "../lease-history.ts";
+import { auditStock, lateAnswers, summarizeStock } from "../scenarios/stock-levels/audit.ts";
+import type { Reading, Round, StockEvidence } from "../scenarios/stock-levels/evidence.ts";
+import { callersAtOnce } from "../scenarios/stock-levels/plan.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
 type Logged = Mutable<StockEvidence>["log"][number];

@@ -1,9 +1,9 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { describe, expect, test } from "vitest";
-import { InvalidDefinitionError } from "../../tools/local/src/state-machines/errors.ts";
-import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
-import { machineArn, only } from "../support/state-machines.ts";
+import { machineArn, only } from "../../../test/support/state-machines.ts";
+import { InvalidDefinitionError } from "../src/state-machines/errors.ts";
+import { StateMachines } from "../src/state-machines/state-machines.ts";
 
 const task = { Type: "Task", Resource: "arn:aws:states:::lambda:invoke" };
 const done = { Type: "Succeed" };

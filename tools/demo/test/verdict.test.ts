@@ -1,12 +1,12 @@
 import { PassThrough } from "node:stream";
 import type { InvokeResult } from "@leasehold/local";
 import { describe, expect, it } from "vitest";
-import { type Check, check, promise } from "../../tools/demo/check.ts";
-import { exitCodes } from "../../tools/demo/endings.ts";
-import type { System } from "../../tools/demo/marks.ts";
-import { isOutOfTime } from "../../tools/demo/out-of-time.ts";
-import { Screen } from "../../tools/demo/screen.ts";
-import { type SystemOutcome, tellVerdict, verdictOn } from "../../tools/demo/verdict.ts";
+import { type Check, check, promise } from "../check.ts";
+import { exitCodes } from "../endings.ts";
+import type { System } from "../marks.ts";
+import { isOutOfTime } from "../out-of-time.ts";
+import { Screen } from "../screen.ts";
+import { type SystemOutcome, tellVerdict, verdictOn } from "../verdict.ts";
 
 const right = [check("runs", 8, 8), promise("overlaps", 0, 0)];
 const missed = [check("runs", 8, 7), promise("overlaps", 0, 0)];

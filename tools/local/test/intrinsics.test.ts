@@ -6,7 +6,7 @@ import {
   UnsupportedResourceError,
 } from "@leasehold/local";
 import { describe, expect, test } from "vitest";
-import type { Json, RawStack, RawTemplate } from "../../tools/local/src/assembly/types.ts";
+import type { Json, RawStack, RawTemplate } from "../src/assembly/types.ts";
 
 /** A stack with one output for each value. */
 function stack(name: string, template: RawTemplate, assets: Record<string, string> = {}): RawStack {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Grant } from "../../tools/demo/lease-history.ts";
-import { auditTasks, lateClaims, summarizeTasks } from "../../tools/demo/scenarios/tasks/audit.ts";
-import type { TasksEvidence } from "../../tools/demo/scenarios/tasks/evidence.ts";
+import type { Grant } from "../lease-history.ts";
+import { auditTasks, lateClaims, summarizeTasks } from "../scenarios/tasks/audit.ts";
+import type { TasksEvidence } from "../scenarios/tasks/evidence.ts";
 
 type Mutable<T> = T extends unknown ? { -readonly [K in keyof T]: Mutable<T[K]> } : never;
 type Logged = TasksEvidence["log"][number];

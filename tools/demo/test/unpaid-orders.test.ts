@@ -1,15 +1,11 @@
 import { leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, it } from "vitest";
-import type { Order } from "../../functions/close-unpaid-orders/order.ts";
-import type { ClosedOrder } from "../../functions/close-unpaid-orders/shop-table.ts";
-import type { Grant } from "../../tools/demo/lease-history.ts";
-import type { Answer } from "../../tools/demo/scenarios/unpaid-orders/answers.ts";
-import { audit, lateIn, summarize } from "../../tools/demo/scenarios/unpaid-orders/audit.ts";
-import type {
-  Delivery,
-  Evidence,
-  RecordedEvent,
-} from "../../tools/demo/scenarios/unpaid-orders/recording.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
+import type { ClosedOrder } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import type { Grant } from "../lease-history.ts";
+import type { Answer } from "../scenarios/unpaid-orders/answers.ts";
+import { audit, lateIn, summarize } from "../scenarios/unpaid-orders/audit.ts";
+import type { Delivery, Evidence, RecordedEvent } from "../scenarios/unpaid-orders/recording.ts";
 
 type Mutable<T> = T extends Error
   ? T

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { ServiceCall } from "../../tools/local/src/state-machines/task.ts";
-import { bench, only, startTime } from "../support/state-machines.ts";
+import { bench, only, startTime } from "../../../test/support/state-machines.ts";
+import type { ServiceCall } from "../src/state-machines/task.ts";
 
 /** Runs a machine that needs no time to pass. */
 async function outcome(definition: object, input: unknown = {}, call?: ServiceCall) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { RuleSpec, RuleTargetSpec } from "../../tools/local/src/assembly/types.ts";
-import { EventBus } from "../../tools/local/src/services/event-bus.ts";
-import { eventRules } from "../../tools/local/src/services/event-rules.ts";
-import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import type { RuleSpec, RuleTargetSpec } from "../src/assembly/types.ts";
+import { EventBus } from "../src/services/event-bus.ts";
+import { eventRules } from "../src/services/event-rules.ts";
+import { statusEvent } from "../src/state-machines/status-event.ts";
 
 const target: RuleTargetSpec = {
   arn: "target",

@@ -1,7 +1,7 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
-import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
+import { StatesError } from "../src/state-machines/errors.ts";
+import { StateMachines } from "../src/state-machines/state-machines.ts";
 
 const arn = "arn:aws:states:us-east-1:123456789012:stateMachine:m";
 const day = 24 * 60 * 60 * 1000;

@@ -1,11 +1,11 @@
 /** What the bench calculates from its samples: quantiles, ratios to the floor, and what a request is billed. */
 import { describe, expect, it } from "vitest";
-import { costOf, prices } from "../../tools/bench/costs/prices.ts";
-import { inParallel } from "../../tools/bench/peers/keys.ts";
-import { dollarsOfAMillion } from "../../tools/bench/peers/tables.ts";
-import { billedUnits } from "../../tools/bench/peers/wire.ts";
-import { median, quantile } from "../../tools/bench/statistics.ts";
-import { summaries } from "../../tools/bench/turns.ts";
+import { costOf, prices } from "../costs/prices.ts";
+import { inParallel } from "../peers/keys.ts";
+import { dollarsOfAMillion } from "../peers/tables.ts";
+import { billedUnits } from "../peers/wire.ts";
+import { median, quantile } from "../statistics.ts";
+import { summaries } from "../turns.ts";
 
 describe("statistics", () => {
   it("finds quantiles whatever the order of the samples", () => {

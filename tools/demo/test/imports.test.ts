@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { auditTransfers, lateTransfers } from "../../tools/demo/scenarios/imports/audit.ts";
-import type { TransferEvidence } from "../../tools/demo/scenarios/imports/evidence.ts";
+import { auditTransfers, lateTransfers } from "../scenarios/imports/audit.ts";
+import type { TransferEvidence } from "../scenarios/imports/evidence.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
 

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { generatedIn } from "../../tools/bench/costs/markdown.ts";
-import { LimitedTable, roundTripMs } from "../../tools/bench/scale/limited-table.ts";
-import { compare, type Figure, figures } from "../../tools/bench/scale/paper.ts";
-import { scaleReport } from "../../tools/bench/scale/report.ts";
-import { keepPermits } from "../../tools/bench/scale/scenarios.ts";
-import { Random } from "../worlds/random.ts";
+import { Random } from "../../../test/worlds/random.ts";
+import { generatedIn } from "../costs/markdown.ts";
+import { LimitedTable, roundTripMs } from "../scale/limited-table.ts";
+import { compare, type Figure, figures } from "../scale/paper.ts";
+import { scaleReport } from "../scale/report.ts";
+import { keepPermits } from "../scale/scenarios.ts";
 
-const page = readFileSync(join(import.meta.dirname, "../../docs/scale.md"), "utf8");
+const page = readFileSync(join(import.meta.dirname, "../../../docs/scale.md"), "utf8");
 
 /** Writes of one item of a size, one after the other, each sent at the same moment; gives how many were served. */
 async function served(
@@ -113,7 +113,7 @@ describe("on one key", () => {
 
 /** The cells of a row of a page's table, by its first cell. */
 function cellsOf(name: string, row: string): string[] {
-  const text = readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
+  const text = readFileSync(join(import.meta.dirname, "../../../docs", name), "utf8");
   const line = text.split("\n").find((each) => each.startsWith(`| ${row} |`)) ?? "";
   return line.split("|").map((cell) => cell.trim());
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Gate, type GateRequest } from "../../tools/demo/gate.ts";
+import { Gate, type GateRequest } from "../gate.ts";
 
 let behind: Server;
 let gate: Gate;

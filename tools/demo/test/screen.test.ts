@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Screen } from "../../tools/demo/screen.ts";
+import { Screen } from "../screen.ts";
 
 const esc = "\u001b";
 const sequences = new RegExp(`(${esc}\\[\\d*[AJm]|\\n)`);

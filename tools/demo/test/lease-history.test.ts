@@ -1,13 +1,7 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
-import {
-  type Grant,
-  grantsIn,
-  type LeaseChange,
-  overlaps,
-  takenOver,
-} from "../../tools/demo/lease-history.ts";
-import { ranOut } from "../../tools/demo/lease-log.ts";
+import { type Grant, grantsIn, type LeaseChange, overlaps, takenOver } from "../lease-history.ts";
+import { ranOut } from "../lease-log.ts";
 
 const leaseDurationMs = 2_500;
 
