@@ -35,7 +35,7 @@ describe.each(scenarios)("every course of $name", ({ name, faults, mistakes, ...
 const lock = scenarios.find(({ name }) => name === "lock");
 
 describe("an exploration", () => {
-  it("plays every course of one fault, and the same ones each time", async () => {
+  it("plays every course of one fault, and the same ones each time", { tags: ["long"] }, async () => {
     if (lock === undefined) throw new Error("the lock is gone");
     const one = await explore(lock, { faults: 1 });
     const other = await explore(lock, { faults: 1 });

@@ -75,6 +75,7 @@ describe("the table with limits", () => {
 describe("on one key", () => {
   it.each(figures.filter(({ isQuick }) => isQuick))(
     "the simulation agrees with the paper: $what",
+    { tags: ["long"] },
     async (figure) => {
       const { simulated, paper } = await compare(figure);
       expect({
