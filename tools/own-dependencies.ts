@@ -11,7 +11,14 @@ import { fileURLToPath } from "node:url";
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
 /** The folders, from the repository's. */
-export const ownFolders = ["tools/site", "tools/packaging/jsii", "test/mutation"] as const;
+export const ownFolders = [
+  "tools/site",
+  "tools/packaging/jsii",
+  "test/mutation",
+  "test/oldest-node",
+  "test/oldest-sdk",
+  "test/oldest-cdk",
+] as const;
 
 export type OwnFolder = (typeof ownFolders)[number];
 
@@ -22,7 +29,7 @@ export async function installOwn(folder: OwnFolder): Promise<void> {
   const installed = join(path, "node_modules", ".installed-lock.json");
   // Ignored: nothing is installed yet.
   if ((await readFile(installed, "utf8").catch(() => undefined)) === locked) return;
-  console.error(`npm ci in ${folder}: what this program alone needs`);
+  console.error(`npm ci in ${folder}, once`);
   const code = await ended("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], path);
   if (code !== 0) throw new Error(`npm ci in ${folder} ended with ${code}: it needs the network once`);
   await writeFile(installed, locked);

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
+import { installOldest } from "../support/packed.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";
@@ -40,6 +41,7 @@ const supplies: Supplies = {
   cdk: join(repositoryFolder, "node_modules/.bin/cdk"),
 };
 
+await installOldest();
 const failures: unknown[] = [];
 const since = performance.now();
 for (const name of named.length > 0 ? named : Object.keys(consumers)) {

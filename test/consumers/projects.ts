@@ -17,7 +17,7 @@ export interface Supplies {
 export type Consumer = (project: StrangersProject, supplies: Supplies) => Promise<void>;
 
 const nodes = [
-  ["the oldest Node", oldestNode()],
+  ["the oldest Node", oldestNode],
   ["the newest Node", process.execPath],
 ] as const;
 const cdkPackages = ["@leasehold/client", "@leasehold/cdk"];

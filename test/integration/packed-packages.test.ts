@@ -8,6 +8,7 @@ import { build, transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { checkTemplate } from "../consumers/template.ts";
 import {
+  installOldest,
   installPacked,
   oldestCdk,
   oldestNode,
@@ -35,6 +36,7 @@ const ownDependencies = [
 let project: PackedProject;
 
 beforeAll(async () => {
+  await installOldest();
   project = await installPacked(ownDependencies);
 });
 
@@ -87,7 +89,7 @@ async function outcomeOf(
 describePackedContents(() => project);
 
 const nodes = [
-  ["the oldest Node", oldestNode()],
+  ["the oldest Node", oldestNode],
   ["the newest Node", process.execPath],
 ] as const;
 
@@ -143,7 +145,7 @@ describe("a handler under a lock", () => {
 
 describe("the packages, installed", () => {
   it("support the oldest Node that they are proved on", async () => {
-    const { stdout } = await run(oldestNode(), ["--version"]);
+    const { stdout } = await run(oldestNode, ["--version"]);
     expect(stdout.trim()).toBe("v22.0.0");
   });
 
@@ -237,9 +239,9 @@ describe("the client without aws4, which only the light store needs", () => {
 
 describe("packages whose peers are there in two formats", () => {
   const formats = [
-    ["CommonJS on the oldest Node", "cjs", oldestNode()],
+    ["CommonJS on the oldest Node", "cjs", oldestNode],
     ["CommonJS on the newest Node", "cjs", process.execPath],
-    ["ES modules on the oldest Node", "esm", oldestNode()],
+    ["ES modules on the oldest Node", "esm", oldestNode],
     ["ES modules on the newest Node", "esm", process.execPath],
   ] as const;
 
@@ -286,7 +288,7 @@ describe("a CDK app of the packages' users", () => {
   }
 
   it.concurrent.each([
-    ["CommonJS on the oldest Node", "cjs", oldestNode()],
+    ["CommonJS on the oldest Node", "cjs", oldestNode],
     ["ES modules on the newest Node", "esm", process.execPath],
   ] as const)("synthesizes each construct, in %s", async (_name, format, node) => {
     const folder = join(project.folder, `app-${format}`);
@@ -305,7 +307,7 @@ describe("a CDK app of the packages' users", () => {
       await appIn(folder, "esm");
       const modules = join(folder, "node_modules");
       await cp(join(project.folder, "node_modules"), modules, { recursive: true, verbatimSymlinks: true });
-      for (const [name, path] of oldestCdk()) {
+      for (const [name, path] of oldestCdk) {
         await rm(join(modules, name));
         await symlink(path, join(modules, name));
       }
@@ -313,7 +315,7 @@ describe("a CDK app of the packages' users", () => {
 
     it("has the versions that the package says it needs", async () => {
       const needed: Record<string, string> = {};
-      for (const [name, path] of oldestCdk()) {
+      for (const [name, path] of oldestCdk) {
         const { version } = JSON.parse(await readFile(join(path, "package.json"), "utf8"));
         needed[name] = `^${version}`;
       }
@@ -351,7 +353,7 @@ describe("a program of the packages' users", () => {
   });
 
   it.concurrent.each([
-    ["an ES module on the oldest Node", "program.mjs", oldestNode()],
+    ["an ES module on the oldest Node", "program.mjs", oldestNode],
     ["CommonJS on the newest Node", "program.cjs", process.execPath],
   ])("finds what is promised, as %s", async (_name, file, node) => {
     const { clientConfig } = inject("engine");
@@ -378,12 +380,12 @@ describe("a program of the packages' users", () => {
         verbatimSymlinks: true,
       });
       await rm(join(folder, "node_modules", sdk), { recursive: true });
-      await symlink(oldestSdk(), join(folder, "node_modules", sdk));
+      await symlink(oldestSdk, join(folder, "node_modules", sdk));
       await copyFile(join(project.folder, "program.mjs"), join(folder, "program.mjs"));
     });
 
     it("is the one that the packages say they need", async () => {
-      const { version } = JSON.parse(await readFile(join(oldestSdk(), "package.json"), "utf8"));
+      const { version } = JSON.parse(await readFile(join(oldestSdk, "package.json"), "utf8"));
       const client = project.manifests.find(({ name }) => name === "@leasehold/client");
       expect(client?.peerDependencies).toMatchObject({ [sdk]: `^${version}` });
     });

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { installOwn } from "../../tools/own-dependencies.ts";
 import type { Manifest } from "../../tools/packaging/manifest.ts";
 import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
 
@@ -56,26 +57,25 @@ export async function installPacked(beside: readonly string[] = []): Promise<Pac
   return { folder, manifests, archives, entryPoints, folderOf, remove };
 }
 
-/** The binary of the oldest Node that the packages support; it lies apart, so that it hides no other `node`. */
-export function oldestNode(): string {
-  const from = createRequire(join(root, "test/oldest-node/package.json"));
-  return join(dirname(from.resolve("node/package.json")), "bin/node");
+const oldest = ["test/oldest-node", "test/oldest-sdk", "test/oldest-cdk"] as const;
+
+/** Installs the oldest versions that the packages support. They lie apart, so that they hide no other. */
+export async function installOldest(): Promise<void> {
+  for (const folder of oldest) await installOwn(folder);
 }
 
-/** Where the oldest AWS SDK that the packages support is; it lies apart for the same reason. */
-export function oldestSdk(): string {
-  const from = createRequire(join(root, "test/oldest-sdk/package.json"));
-  return dirname(from.resolve("@aws-sdk/client-dynamodb/package.json"));
-}
+/** The binary of the oldest Node that the packages support. */
+export const oldestNode: string = join(root, "test/oldest-node/node_modules/node/bin/node");
 
-/** Where the oldest AWS CDK that the constructs support is, by the names of its packages; it lies apart for the same reason. */
-export function oldestCdk(): ReadonlyMap<string, string> {
-  const from = createRequire(join(root, "test/oldest-cdk/package.json"));
-  const names = ["aws-cdk-lib", "constructs"];
-  return new Map(names.map((name) => [name, dirname(from.resolve(`${name}/package.json`))]));
-}
+/** Where the oldest AWS SDK that the packages support is. */
+export const oldestSdk: string = join(root, "test/oldest-sdk/node_modules/@aws-sdk/client-dynamodb");
 
-/** The oldest TypeScript that the packages' types support, as a script for Node; it lies apart for the same reason. */
+/** Where the oldest AWS CDK that the constructs support is, by the names of its packages. */
+export const oldestCdk: ReadonlyMap<string, string> = new Map(
+  ["aws-cdk-lib", "constructs"].map((name) => [name, join(root, "test/oldest-cdk/node_modules", name)]),
+);
+
+/** The oldest TypeScript that the packages' types support, as a script for Node. */
 export function oldestTypeScript(): string {
   const from = createRequire(join(root, "test/oldest-typescript/package.json"));
   return from.resolve("typescript/bin/tsc");
