@@ -38,6 +38,48 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect((lock?.lease.expiresAt ?? 0) - clock.now()).toBeGreaterThan(1_000);
   });
 
+  describe("of an invocation that may run for more than a minute", () => {
+    const minutes = 15 * 60_000;
+
+    test("the lease is short, and is renewed while the handler runs", async () => {
+      const { app, runs, context, clock, store } = setUp({}, () => clock.advance(100_000));
+      await app({}, context(minutes));
+      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(30_000);
+      expect(runs[0]?.signal.aborted).toBe(false);
+      // It acquires, renews each 10 s or a little earlier, and releases.
+      expect(store.requests).toHaveLength(1 + 10 + 1);
+      expect(clock.pending).toBe(0);
+    });
+
+    test("the lock is free half a minute after a crash, not at the invocation's end", async () => {
+      const crash = Promise.withResolvers<void>();
+      const { app, context, clock, other } = setUp({}, () => crash.promise);
+      const answer = app({}, context(minutes)).catch((error: unknown) => error);
+      await clock.advance(25_000);
+      clock.freeze(31_100);
+      expect(await other.tryAcquire("job")).toBeDefined();
+      crash.resolve();
+      expect(await answer).toBeInstanceOf(LeaseLostError);
+    });
+
+    test.each([
+      ["a lockAtMostForMs of its own", { lockAtMostForMs: 120_000 }, 120_000],
+      ["heartbeat: false, the whole time", { heartbeat: false }, minutes + 1_000],
+    ])("the lease of %s is not renewed", async (_, options, leaseMs) => {
+      const { app, runs, context, clock, store } = setUp(options, () => clock.advance(100_000));
+      await app({}, context(minutes));
+      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(leaseMs);
+      expect(store.requests).toHaveLength(2);
+    });
+
+    test("a minute is covered by one lease", async () => {
+      const { app, runs, context, clock, store } = setUp({}, () => clock.advance(50_000));
+      await app({}, context(60_000));
+      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(61_000);
+      expect(store.requests).toHaveLength(2);
+    });
+  });
+
   test("the holder is the function and its request", async () => {
     const { app, runs, context } = setUp({});
     await app({}, context(1_000, "7"));

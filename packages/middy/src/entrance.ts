@@ -10,10 +10,13 @@ import {
 import { type Invocation, isNewer } from "./invocation.ts";
 import type { MiddlewareSettings } from "./settings.ts";
 
-/**
- * The duration of a lease if nothing else determines it: the remaining time is unknown, or the lease is renewed anyway.
- */
+/** The duration of a lease that is renewed. */
 const renewedLeaseMs = 30_000;
+/**
+ * The longest remaining time that one lease covers by default. After a crash early in a longer invocation, such a lease
+ * would keep the lock for up to 15 minutes.
+ */
+const longestCoveredMs = 60_000;
 /** A lease that covers an invocation ends this long after it, so that the lease never ends first. */
 const coverMarginMs = 1_000;
 /** How often an invocation looks for another holder to ask, while it waits to replace one. */
@@ -52,7 +55,8 @@ export async function admit<TEvent>(
   const { client, order, lockAtLeastForMs, data, resume: reentrant } = settings;
   const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
-  const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
+  const isLong = settings.lockAtMostForMs === undefined && Number(remainingMs) > longestCoveredMs;
+  const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined || isLong);
   // The lease counts from the grant. So after a wait it covers more than the rest of the invocation.
   const coveringMs =
     heartbeat || remainingMs === undefined ? renewedLeaseMs : Math.ceil(remainingMs) + coverMarginMs;

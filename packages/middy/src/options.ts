@@ -70,15 +70,17 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /**
    * The lease's duration: after a crash the lock stays held for this long.
    * @default - LEASEHOLD_LOCK_AT_MOST_FOR_MS; else the invocation's remaining time and a second, which needs no
-   * renewal; else, with a heartbeat or without a known remaining time, 30000
+   * renewal; with a heartbeat, as by default beyond a minute of remaining time, 30000
    */
   readonly lockAtMostForMs?: number;
   /** The lock's cooldown after an early end lasts until this long after the acquisition. @default - LEASEHOLD_LOCK_AT_LEAST_FOR_MS, else 0 */
   readonly lockAtLeastForMs?: number;
   /**
    * Renews the lease while the handler runs: `true` for every third of its duration, or an interval in milliseconds.
-   * Needed if `lockAtMostForMs` is shorter than the work, and to notice a revocation.
-   * @default - LEASEHOLD_HEARTBEAT_MS, else true for `whenHeld: "replace"` and without a known remaining time
+   * Needed if `lockAtMostForMs` is shorter than the work, and to notice a revocation. A handler that blocks the event
+   * loop for most of a lease loses it: then say `false`, or give `lockAtMostForMs`.
+   * @default - LEASEHOLD_HEARTBEAT_MS, else true for `whenHeld: "replace"`, and without `lockAtMostForMs` for more than
+   * a minute of remaining time, each 10 s; true without a known remaining time
    */
   readonly heartbeat?: boolean | number;
   /**
