@@ -52,7 +52,7 @@ export interface SingletonJobProps extends ObservabilityProps {
    * How often the function renews its lease; below half of lockAtMostFor. A function with heartbeats may run for longer than lockAtMostFor.
    * Not for a locked function, whose keeper has its own.
    *
-   * @default - the lease covers a whole run
+   * @default - one lease covers a run of up to a minute; a longer one renews a lease of 30 s, unless it has a lockAtMostFor
    */
   readonly heartbeat?: Duration;
   /** The `input` of the job's runs: any JSON value. @default - none */
@@ -78,8 +78,8 @@ export interface SingletonJobProps extends ObservabilityProps {
   /**
    * How long the lock stays held after its run has died.
    *
-   * @default - a function's lease is sized from the time that the invocation has left; 3 minutes for a locked function,
-   *   whose keeper renews it
+   * @default - up to a minute, the time that the invocation has left; 30 s beyond, renewed by the function; 3 minutes for
+   *   a locked function, whose keeper renews it
    */
   readonly lockAtMostFor?: Duration;
   /**
