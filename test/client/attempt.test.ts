@@ -61,6 +61,11 @@ function beFarAhead(aheadMs: () => number): void {
 const tokenNow = (): unknown => store.table.peek(itemKey)?.token;
 
 describe("a try", () => {
+  it("is sent in its caller's own turn where there is room", () => {
+    void acquire();
+    expect(store.calls).toHaveLength(1);
+  });
+
   it.each<[string, AcquireOptions, number]>([
     ["10 s", { leaseDurationMs: 60_000 }, 10_000],
     ["its lease", { leaseDurationMs: 4_000 }, 4_000],

@@ -1,7 +1,7 @@
 /** What a client knows of a line, and what its callers share. */
 import { type Clock, type Item, LeaseClient } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
 import {
@@ -242,23 +242,6 @@ describe("a client's view of a line", () => {
       queue.remove(other);
       queue.add(queueing());
       expect(queue.latest).toBeUndefined();
-    });
-
-    it("they join one after the other", async () => {
-      const joined: string[] = [];
-      const [first, second, third] = [queue.enter(), queue.enter(), queue.enter()];
-      void first.before.then(() => joined.push("first"));
-      void second.before.then(() => joined.push("second"));
-      void third.before.then(() => joined.push("third"));
-      await settled();
-      expect(joined).toEqual(["first"]);
-      third.pass();
-      first.pass();
-      await settled();
-      expect(joined).toEqual(["first", "second"]);
-      second.pass();
-      await settled();
-      expect(joined).toEqual(["first", "second", "third"]);
     });
 
     /** Joins the line with as many callers as that; each asks for its ticket to be renewed. */

@@ -270,44 +270,6 @@ describe("a caller that is to wait", () => {
 });
 
 describe("callers of one process", () => {
-  it("come one after the other: only the first of them tries, and each joins with 1 request", async () => {
-    await hold();
-    const a = new Process("a");
-    for (const owner of ["a1", "a2", "a3"]) void a.wait({ owner });
-    await clock.advance(0);
-    expect(a.sent).toHaveLength(1 + 3);
-    expect(waitingNow()).toEqual(["a1", "a2", "a3"]);
-  });
-
-  it("keep their order where one between them gives up before the first of them has joined", async () => {
-    await hold();
-    const a = new Process("a");
-    const giveUp = new AbortController();
-    a.next("hangs");
-    void a.wait({ owner: "a1" });
-    void a.wait({ owner: "a2", signal: giveUp.signal });
-    void a.wait({ owner: "a3" });
-    giveUp.abort(new Error("enough"));
-    await clock.advance(9_999);
-    expect(a.sent).toEqual(["0 write"]);
-    await clock.advance(1_000);
-    expect(waitingNow()).toEqual(["a1", "a3"]);
-  });
-
-  it("all see what one of them looks at: none looks but the first in line", async () => {
-    const sentWith = async (count: number): Promise<readonly string[]> => {
-      store = new ScriptedStore();
-      await hold();
-      const a = new Process("a");
-      for (let caller = 0; caller < count; caller += 1) void a.wait();
-      await clock.advance(0);
-      a.again();
-      await clock.advance(20_000);
-      return [...a.sent];
-    };
-    expect(await sentWith(3)).toEqual(await sentWith(1));
-  });
-
   it("keep their tickets when one of them gives up", async () => {
     await hold();
     const a = new Process("a");

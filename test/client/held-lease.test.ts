@@ -210,6 +210,34 @@ describe("a seat that came by a handle", () => {
   });
 });
 
+/** Freezes its process once, right after so many further looks at it. */
+class FreezingClock extends ManualClock {
+  looks = 0;
+
+  override now(): number {
+    const now = super.now();
+    this.looks -= 1;
+    if (this.looks === 0) this.freeze(60_000);
+    return now;
+  }
+}
+
+it.each([
+  ["renew", 2],
+  ["release", 1],
+] as const)("a write is not sent where the process froze while it was made: %s", async (how, looks) => {
+  const freezing = new FreezingClock();
+  const lease = await new LeaseClient({ store, clock: freezing, leaseDurationMs: 600_000 }).acquire("k");
+  const isCurrent: boolean[] = [];
+  store.update = async (_, call) => {
+    isCurrent.push(call.isCurrent());
+    throw new LeaseServiceError("LEASE_NO_ANSWER", "lost");
+  };
+  freezing.looks = looks;
+  await failureOf(lease[how]());
+  expect(isCurrent).toEqual([false]);
+});
+
 describe("for how long a lease was held", () => {
   const heldMs = (): unknown => events.flatMap((event) => (event.type === "released" ? event.heldMs : []));
 
