@@ -138,6 +138,7 @@ describe("a try", () => {
     ["of none, where one is done,", undefined, "2026", false],
   ])("for a slot %s is refused: %s after %s: %s", async (_, slot, done, isRefused) => {
     await (await clientOf("first").acquire("k", { slot: done })).complete();
+    await clientOf("other").acquire("k");
     const failure = await failureOf(acquire(slot === undefined ? {} : { slot }));
     expect(failure instanceof SlotDoneError).toBe(isRefused);
   });

@@ -507,6 +507,12 @@ describe("client.close()", () => {
     await client.close();
   });
 
+  it("records no slot as done", async () => {
+    await client.acquire("k", { slot });
+    await client.close();
+    expect((await other.acquire("k", { slot })).held).toBe(true);
+  });
+
   it("may be called several times: each call waits, and only the first one sends", async () => {
     await client.acquire("k");
     const calls = store.calls.length;

@@ -177,6 +177,13 @@ it.each([
 });
 
 describe("a caller that is to wait", () => {
+  it("tells whose lease it meets", async () => {
+    await hold();
+    await join("w1");
+    const contended = events.filter(({ type }) => type === "contended");
+    expect(contended).toMatchObject([{ owner: "w1", holder: "holder" }]);
+  });
+
   it("has the lock at once where it is let go before the caller joins", async () => {
     const first = await hold();
     const w1 = new Process("w1");
@@ -270,6 +277,30 @@ describe("a caller that is to wait", () => {
 });
 
 describe("callers of one process", () => {
+  it("come one after the other: only the first of them tries, and each joins with 1 request", async () => {
+    await hold();
+    const a = new Process("a");
+    for (const owner of ["a1", "a2", "a3"]) void a.wait({ owner });
+    await clock.advance(0);
+    expect(a.sent).toHaveLength(1 + 3);
+    expect(waitingNow()).toEqual(["a1", "a2", "a3"]);
+  });
+
+  it("keep their order where one between them gives up before the first of them has joined", async () => {
+    await hold();
+    const a = new Process("a");
+    const giveUp = new AbortController();
+    a.next("hangs");
+    void a.wait({ owner: "a1" });
+    void a.wait({ owner: "a2", signal: giveUp.signal });
+    void a.wait({ owner: "a3" });
+    giveUp.abort(new Error("enough"));
+    await clock.advance(9_999);
+    expect(a.sent).toEqual(["0 write"]);
+    await clock.advance(1_000);
+    expect(waitingNow()).toEqual(["a1", "a3"]);
+  });
+
   it("keep their tickets when one of them gives up", async () => {
     await hold();
     const a = new Process("a");

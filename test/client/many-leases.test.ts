@@ -231,6 +231,12 @@ describe("a heartbeat of leases that share requests", () => {
     expect(batches()).toHaveLength(2);
   });
 
+  it("sends one that is due alone as a write of its own", async () => {
+    await holdTogether(1);
+    await clock.advance(3_000);
+    expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
+  });
+
   it("settles one by one what the store leaves open", async () => {
     const leases = await Promise.all(
       ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),

@@ -13,6 +13,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -285,6 +286,20 @@ describe("a handle of a reentrant lease", () => {
     await after.renew();
     expect(after.token).not.toBe(before.token);
   });
+});
+
+describe("a handle beside others of a reentrant lease", () => {
+  it.each(["revoked", "taken"] as const)(
+    "that is released after it was %s: it was its holder's to end if revoked",
+    async (how) => {
+      const outer = await client.acquire("k", again);
+      const inner = await client.acquire("k", again);
+      if (how === "revoked") await adminOf(client).requestRevocation("k", { token: outer.token });
+      else await clientOf("b").acquire("k", again);
+      await expect(outer.renew()).rejects.toMatchObject({ reason: how });
+      expect(await inner.release()).toBe(how === "revoked");
+    },
+  );
 });
 
 describe("a group of a reentrant owner", () => {
