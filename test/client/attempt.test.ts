@@ -127,6 +127,8 @@ describe("a try", () => {
     };
     const refused = await failureOf(new Semaphore(clientOf("me"), "k", { permits }).acquire({ permits }));
     expect(refused).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "dead" });
+    // The first try, the clearing that is refused, and the renewal.
+    expect(store.count("update") - permits).toBe(3);
     const { permits: taken } = store.table.peek({ pk: "k", sk: "semaphore" }) ?? {};
     expect(taken).toBe(permits);
   });

@@ -230,6 +230,12 @@ describe("a client's view of a line", () => {
       expect([one.heard, other.heard, queue.latest]).toEqual([[], [{ fence: 7 }], { fence: 7 }]);
     });
 
+    it("a look is a read that may lag, unless it has to be consistent", async () => {
+      await queue.look();
+      await queue.look({}, true);
+      expect(store.calls.map(({ consistent }) => consistent)).toEqual([false, true]);
+    });
+
     it("what was seen counts for a newcomer only while another caller has a ticket", () => {
       const [one, other] = [localWaiter(), queueing()];
       queue.add(one);
