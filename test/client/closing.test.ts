@@ -472,6 +472,47 @@ describe("client.close()", () => {
     expect(await adminOf(other).inspectAll("k")).toEqual([]);
   });
 
+  it("refuses a call from within what it ends, such as a listener of a lease's signal", async () => {
+    const { signal } = await client.acquire("k");
+    let refusal: Promise<unknown> | undefined;
+    signal.addEventListener("abort", () => {
+      refusal = outcomeOf(client.acquire("l"));
+    });
+    await client.close();
+    expect(await refusal).toBeInstanceOf(ClientClosedError);
+  });
+
+  it("waits for no call whose signal had aborted before, nor for one that has ended", async () => {
+    const caller = new AbortController();
+    const { signal } = caller;
+    await other.acquire("k");
+    const waiting = outcomeOf(client.acquire("k", { waitMs: 60_000, signal }));
+    caller.abort(new Error("enough"));
+    expect(await waiting).toMatchObject({ code: "LEASE_ABORTED" });
+    expect(await outcomeOf(client.acquire("k", { signal }))).toMatchObject({ code: "LEASE_ABORTED" });
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    await clock.advance(400);
+    expect(await closed).toBeUndefined();
+  });
+
+  it("leaves a release that failed before to its caller, and forgets one that failed once a later one succeeds", async () => {
+    const [before, meanwhile] = [await client.acquire("a"), await client.acquire("b")];
+    store.weather = "throttled";
+    await outcomeOf(before.release());
+    const left = [{ key: "b", error: { code: "LEASE_THROTTLED" } }];
+    for (let calls = 0; calls < 2; calls += 1)
+      expect(await outcomeOf(client.close())).toMatchObject({ left });
+    store.weather = undefined;
+    await meanwhile.release();
+    await client.close();
+  });
+
+  it("records no slot as done", async () => {
+    await client.acquire("k", { slot });
+    await client.close();
+    expect((await other.acquire("k", { slot })).held).toBe(true);
+  });
+
   it("may be called several times: each call waits, and only the first one sends", async () => {
     await client.acquire("k");
     const calls = store.calls.length;

@@ -22,13 +22,9 @@ it.each<[string, Partial<QueueEstimate>, number]>([
     { round: 2, holds: alike },
     2_000,
   ],
-  ["the hold may have begun already", { round: 2, holds: alike, heldMs: 400 }, 1_600],
   ["between two holds passes half a step", { round: 3, holds: alike }, 3_050],
-  ["and so before each further turn", { round: 4, holds: alike }, 4_100],
   ["where holds differ, a waiter looks earlier", { round: 2, holds: differing }, 1_408],
-  ["after two fifths of the time where they differ as much as they last", { round: 2, holds: unlike }, 400],
   ["two steps at least", { round: 2, holds: unlike, heldMs: 1_000 }, 200],
-  ["and at most the longest look", { round: 50, holds: alike }, 6_500],
 ])("%s", (_, known, sleepMs) => {
   expect(pollIntervalMs({ ...atHead, ...known })).toBeCloseTo(sleepMs, 6);
 });
@@ -37,7 +33,6 @@ it.each<[string, Partial<QueueEstimate>, number | undefined]>([
   ["it is not known before the first release", { round: 2 }, undefined],
   ["the rest of the hold for the head", { holds: alike, heldMs: 300 }, 700],
   ["nothing of a hold that has lasted longer", { holds: alike, heldMs: 3_000 }, 0],
-  ["nothing between two holds", { holds: alike, heldMs: undefined }, 0],
   ["a typical hold more for each turn before it", { round: 3, holds: alike, heldMs: 300 }, 2_700],
 ])("when a waiter's turn comes: %s", (_, known, waitMs) => {
   expect(estimatedWaitMs({ ...atHead, ...known })).toBe(waitMs);

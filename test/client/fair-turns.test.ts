@@ -95,18 +95,6 @@ describe("the turns of a line", () => {
     expect([tries("b"), tries("a")]).toEqual([false, true]);
   });
 
-  it("40 tickets that have expired go with the write that takes the lock", async () => {
-    const first = await lockOf("first").acquire();
-    const lock = lockOf("desk");
-    for (let owner = 1; owner <= 40; owner += 1) await lock.checkIn({ owner: `${owner}` });
-    await first.release();
-    await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    store.calls.length = 0;
-    await lockOf("newcomer").acquire();
-    expect(store.calls).toHaveLength(2);
-    expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(0);
-  });
-
   describe("for the permits of a semaphore", () => {
     it("leases that have expired make room, more of them than one write can remove", async () => {
       const permits = seatLimits.passedPerWrite + 1;

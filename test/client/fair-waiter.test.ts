@@ -286,26 +286,6 @@ describe("callers of one process", () => {
     expect(waitingNow()).toEqual(["a1", "a2", "a3"]);
   });
 
-  it("send nothing while the first of them waits for an answer", async () => {
-    await hold();
-    const a = new Process("a");
-    a.next("hangs");
-    for (const owner of ["a1", "a2"]) void a.wait({ owner });
-    await clock.advance(9_999);
-    expect(a.sent).toEqual(["0 write"]);
-    await clock.advance(1_000);
-    expect(waitingNow()).toEqual(["a1", "a2"]);
-  });
-
-  it("keep their order where the service is too busy to let the first of them join", async () => {
-    await hold();
-    const a = new Process("a");
-    a.next(undefined, "throttled");
-    for (const owner of ["a1", "a2"]) void a.wait({ owner });
-    await clock.advance(1_000);
-    expect(waitingNow()).toEqual(["a1", "a2"]);
-  });
-
   it("keep their order where one between them gives up before the first of them has joined", async () => {
     await hold();
     const a = new Process("a");
@@ -319,20 +299,6 @@ describe("callers of one process", () => {
     expect(a.sent).toEqual(["0 write"]);
     await clock.advance(1_000);
     expect(waitingNow()).toEqual(["a1", "a3"]);
-  });
-
-  it("all see what one of them looks at: none looks but the first in line", async () => {
-    const sentWith = async (count: number): Promise<readonly string[]> => {
-      store = new ScriptedStore();
-      await hold();
-      const a = new Process("a");
-      for (let caller = 0; caller < count; caller += 1) void a.wait();
-      await clock.advance(0);
-      a.again();
-      await clock.advance(20_000);
-      return [...a.sent];
-    };
-    expect(await sentWith(3)).toEqual(await sentWith(1));
   });
 
   it("keep their tickets when one of them gives up", async () => {
@@ -376,31 +342,12 @@ describe("a waiter's looks", () => {
     expect(w1.sent).toEqual([`${at} read`]);
   });
 
-  it("are rare far behind in line", async () => {
-    await hold();
-    const [, , , w4] = (await join("w1", "w2", "w3", "w4")) as [Process, Process, Process, Process];
-    await clock.advance(3_000);
-    expect(w4.sent).toEqual(["1500 read", "3000 read"]);
-  });
-
   it("are given up after 2 s without an answer, and made again", async () => {
     await hold();
     const [w1] = (await join("w1")) as [Process];
     w1.hangs = true;
     await clock.advance(2_500);
     expect(w1.sent).toEqual(["250 read", "2500 read"]);
-  });
-
-  it("do not hold a waiter up that gives up", async () => {
-    await hold();
-    const w1 = new Process("w1");
-    w1.hangs = true;
-    const giveUp = new AbortController();
-    const waiting = w1.wait({ signal: giveUp.signal });
-    await clock.advance(300);
-    expect(w1.sent.at(-1)).toBe("250 read");
-    giveUp.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
   });
 
   it("that show an older state than the waiter knows change nothing", async () => {
@@ -452,33 +399,22 @@ describe("a ticket", () => {
     await expect(closed).rejects.toMatchObject({ left });
   });
 
-  it("whose joining was not answered is given up as well", async () => {
-    await hold();
-    const w1 = new Process("w1");
-    const giveUp = new AbortController();
-    w1.next(undefined, "answer lost");
-    const waiting = w1.wait({ signal: giveUp.signal });
-    await clock.advance(0);
-    expect(waitingNow()).toEqual(["w1"]);
-    giveUp.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
-    await clock.advance(0);
-    expect(waitingNow()).toEqual([]);
-  });
-
-  it("whose joining is under way when its waiter gives up is given up as well", async () => {
-    await hold();
-    const w1 = new Process("w1");
-    const giveUp = new AbortController();
-    w1.next(undefined, "hangs");
-    const waiting = w1.wait({ signal: giveUp.signal });
-    await clock.advance(0);
-    expect(waitingNow()).toEqual(["w1"]);
-    giveUp.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
-    await clock.advance(0);
-    expect(waitingNow()).toEqual([]);
-  });
+  it.each(["answer lost", "hangs"] as const)(
+    "whose joining ends with: %s, is given up as well",
+    async (fate) => {
+      await hold();
+      const w1 = new Process("w1");
+      const giveUp = new AbortController();
+      w1.next(undefined, fate);
+      const waiting = w1.wait({ signal: giveUp.signal });
+      await clock.advance(0);
+      expect(waitingNow()).toEqual(["w1"]);
+      giveUp.abort(new Error("enough"));
+      await expect(waiting).rejects.toThrow("enough");
+      await clock.advance(0);
+      expect(waitingNow()).toEqual([]);
+    },
+  );
 });
 
 describe("behind waiters that have died,", () => {

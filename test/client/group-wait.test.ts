@@ -2,7 +2,7 @@ import { LeaseClient, type LeaseClientOptions, type LeaseEvent, LeaseServiceErro
 import { acquireAll } from "@leasehold/client/group";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, expect, it } from "vitest";
-import { failureOf } from "../support/lease-by-hand.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const everySecond = { strategy: "fixed", delayMs: 1_000 } as const;

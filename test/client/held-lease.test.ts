@@ -1,184 +1,406 @@
-/** One lease's renewals: what they send, what they believe of the answers, and how the lease can be lost. */
+/** What a holder sends after it has acquired, what it believes of the answers, and what it tells. */
+import {
+  type Lease,
+  LeaseClient,
+  type LeaseEvent,
+  LeaseServiceError,
+  type UpdateResult,
+} from "@leasehold/client";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Item, UpdateResult } from "../../packages/client/src/base/store.ts";
-import type { TimedCall } from "../../packages/client/src/base/timed-call.ts";
-import type { HeldLease } from "../../packages/client/src/core/held-lease.ts";
-import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { itemKey, type LeaseByHand, leaseByHand, leaseDurationMs } from "../support/lease-by-hand.ts";
-import { said } from "../support/recomposed.ts";
+import { failureOf } from "../support/failure-of.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 
-let scene: LeaseByHand;
+const leaseDurationMs = 10_000;
+const hourMs = 3_600_000;
+const itemKey = { pk: "k", sk: "lease" };
 
-beforeEach(async () => {
-  scene = await leaseByHand();
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+  client = clientOf();
 });
 
-/** Answers each renewal with the item as it would be, and what the test says of it; notes what was sent. */
-function answering(...changes: (Item | "gone")[]) {
-  const sent: { readonly write: Write; readonly call: TimedCall }[] = [];
-  const send = async (write: Write, call: TimedCall): Promise<UpdateResult> => {
-    sent.push({ write, call });
-    const change = changes.shift() ?? {};
-    const { set } = said(write);
-    const written = Object.fromEntries(Object.entries(set).map(([name, text]) => [name, JSON.parse(text)]));
-    const item =
-      change === "gone" ? undefined : { ...scene.store.table.peek(itemKey), ...written, ...change };
-    return { applied: change !== "gone", item, retried: false };
+/** A client of this process, or of another one. */
+const clientOf = (): LeaseClient =>
+  new LeaseClient({
+    ...{ store, clock, owner: "me", leaseDurationMs, clockSkewMs: 500 },
+    onEvent: (event) => events.push(event),
+  });
+/** A lease by its handle, in another process. */
+const adopted = async (lease: Lease | Promise<Lease>): Promise<Lease> =>
+  clientOf().adopt((await lease).toJSON());
+const types = (): string[] => events.map(({ type }) => type);
+/** Forgets what has happened so far. */
+const again = (): void => {
+  events.length = 0;
+  store.calls.length = 0;
+};
+/** Answers one write after the other as the test says, and the later ones as they are. */
+function answering(...changes: ((result: UpdateResult) => Partial<UpdateResult>)[]): void {
+  const update = store.update.bind(store);
+  store.update = async (request, call) => {
+    const change = changes.shift();
+    const result = await update(request, call);
+    return { ...result, ...change?.(result) };
   };
-  return { sent, send, versions: () => sent.map(({ write }) => write.values[":version"]) };
 }
-
-const types = (): string[] => scene.events.map(({ type }) => type);
-
-describe("what is known of a lease", () => {
-  it("is its place, its expiry and its version", () => {
-    const lease = scene.held();
-    expect([lease.key, lease.sortKey, lease.expiresAt, lease.version]).toEqual([
-      ...["k", "lease", scene.record.expiresAt],
-      1,
-    ]);
-  });
-
-  it("until when others may believe in it is never beyond what the table shows, nor its holder's own deadline", () => {
-    const lease = scene.held();
-    expect(lease.believedUntil).toBe(scene.record.expiresAt);
-    scene.clock.jump(-2_000);
-    expect(lease.believedUntil).toBe(scene.record.expiresAt - 2_000);
-    scene.clock.jump(5_000);
-    expect(lease.believedUntil).toBe(scene.record.expiresAt);
-  });
-});
-
-describe("for how long it was held", () => {
-  const heldMsOf = async (lease: HeldLease): Promise<unknown> => {
-    scene.events.length = 0;
-    await lease.release(false);
-    const [event] = scene.events;
-    return event?.type === "released" && event.heldMs;
-  };
-
-  it("counts from its acquisition, here or in another process", async () => {
-    scene.clock.freeze(3_000.4);
-    expect(await heldMsOf(scene.held({ heldSince: 500 }))).toBe(2_500);
-    expect(await heldMsOf(scene.adopted())).toBe(3_000);
-  });
-
-  it("is nothing where another's wall clock is ahead", async () => {
-    scene.clock.jump(-60_000);
-    expect(await heldMsOf(scene.adopted())).toBe(0);
-  });
-});
+/** Refuses each write from now on, as the service would not by itself. */
+const refusing = (result: Partial<UpdateResult>): void => {
+  store.update = async () => ({ applied: false, item: undefined, retried: false, ...result });
+};
 
 describe("a renewal", () => {
-  it("proves the lease by the record, and has a version and an expiry of its own", async () => {
-    scene.clock.freeze(4_000);
-    const { sent, send } = answering();
-    await scene.held().renew(send);
-    expect(sent[0]?.write.values).toMatchObject({
-      ":version": 2,
-      ":expiresAt": scene.record.expiresAt + 4_000,
-    });
-  });
-
   it.each([
-    ["half of what is left", 8_000, true, 4_000],
-    ["5 s at most", 60_000, true, 5_000],
-    ["half of the lease where nothing has confirmed it", 8_000, false, 4_000],
-  ])("takes no longer than %s", async (_, forMs, isConfirmed, withinMs) => {
-    const lease = scene.held({ leaseDurationMs: 8_000 }, false);
-    if (isConfirmed) lease.confirm({ since: scene.core.clock.moment(), forMs }, scene.record.expiresAt);
-    const { sent, send } = answering();
-    await lease.renew(send);
-    scene.clock.freeze(withinMs);
-    expect(sent[0]?.call.isCurrent()).toBe(true);
-    scene.clock.freeze(1);
-    expect(sent[0]?.call.isCurrent()).toBe(false);
-  });
-
-  it("is not sent where the process froze while it was written", async () => {
-    const lease = scene.held();
-    const write = lease.form.renew.bind(lease.form);
-    lease.form.renew = (renewal) => {
-      scene.clock.freeze(leaseDurationMs / 2 + 1);
-      return write(renewal);
+    ["half of what is left", 8_000, 4_000],
+    ["5 s", 60_000, 5_000],
+  ])("takes no longer than %s", async (_, durationMs, withinMs) => {
+    const lease = await client.acquire("k", { leaseDurationMs: durationMs });
+    store.update = async (_request, call) => {
+      clock.freeze(withinMs);
+      expect(call.isCurrent()).toBe(true);
+      clock.freeze(1);
+      expect(call.isCurrent()).toBe(false);
+      throw new LeaseServiceError("LEASE_THROTTLED", "no");
     };
-    const isCurrent: boolean[] = [];
-    const { send } = answering();
-    await lease.renew((renewal, call) => {
-      isCurrent.push(call.isCurrent());
-      return send(renewal, call);
-    });
-    expect(isCurrent).toEqual([false]);
+    await failureOf(lease.renew());
+    expect.assertions(2);
   });
 
-  it("confirms the lease from the moment of its request, and tells so", async () => {
-    const lease = scene.held({}, false);
-    const { send } = answering();
-    await lease.renew((write, call) => {
-      scene.clock.freeze(1_000);
-      return send(write, call);
+  it("confirms the lease from the moment of its request", async () => {
+    const lease = await client.acquire("k");
+    answering((result) => {
+      clock.freeze(1_000);
+      return result;
     });
+    await lease.renew();
     expect(lease.remainingMs()).toBe(leaseDurationMs - 1_000);
-    expect(scene.events).toMatchObject([
-      { type: "renewed", key: "k", owner: "me", fencingToken: scene.record.fencingToken },
-    ]);
+    expect(types()).toEqual(["acquired", "renewed"]);
   });
 
-  it("is not sent for a lease that is lost", async () => {
-    const lease = scene.held();
-    lease.over("taken");
-    const { sent, send } = answering();
-    await expect(lease.renew(send)).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-    expect(sent).toEqual([]);
-  });
-
-  it("ends the lease where its holder was asked to stop", async () => {
-    const lease = scene.held();
-    const { send } = answering({ revocation: "please" });
-    await expect(lease.renew(send)).rejects.toMatchObject({ reason: "revoked" });
-    expect(types()).toEqual(["renewed", "lost"]);
-  });
-});
-
-describe("a renewal that another process's has overtaken", () => {
   it.each([
     ["a later version", { version: 7 }, 8],
     ["another expiry at the same version", { expiresAt: 1 }, 3],
     ["an earlier version", { version: 1 }, 3],
-  ])("is repeated beyond %s, and is believed only then", async (_, change, version) => {
-    const { send, versions } = answering(change);
-    const lease = scene.held({}, false);
-    await lease.renew(send);
-    expect(versions()).toEqual([2, version]);
-    expect([lease.version, types()]).toEqual([version, ["renewed"]]);
+  ])("that another process's has overtaken is repeated beyond %s", async (_, change, version) => {
+    const lease = await client.acquire("k");
+    answering(({ item }) => ({ item: { ...item, ...change } }));
+    again();
+    await lease.renew();
+    expect([store.table.peek(itemKey)?.version, store.count("update"), types()]).toEqual([
+      version,
+      2,
+      ["renewed"],
+    ]);
   });
 
-  it("is repeated five times, and then fails without an end of the lease", async () => {
-    const { sent, send } = answering(...Array.from({ length: 6 }, () => ({ expiresAt: 1 })));
-    const lease = scene.held();
-    await expect(lease.renew(send)).rejects.toMatchObject({ code: "LEASE_CONFLICT" });
-    expect([sent.length, lease.lost]).toEqual([6, undefined]);
+  it("that others overtake each time is repeated five times, and fails without an end of the lease", async () => {
+    const lease = await client.acquire("k");
+    answering(
+      ...Array.from({ length: 6 }, () => ({ item }: UpdateResult) => ({ item: { ...item, expiresAt: 1 } })),
+    );
+    again();
+    expect(await failureOf(lease.renew())).toMatchObject({ code: "LEASE_CONFLICT" });
+    expect([store.count("update"), lease.held]).toEqual([6, true]);
+  });
+
+  it("of a heartbeat that meets a mistake in the program ends the lease's protection, and tells it once", async () => {
+    const lease = await client.acquire("k", { heartbeat: 1_000 });
+    again();
+    const mistake = new TypeError("no such thing");
+    store.update = () => Promise.reject(mistake);
+    await clock.advance(5_000);
+    expect(lease.signal.reason).toMatchObject({ reason: "failed", cause: mistake });
+    expect(events).toMatchObject([
+      { type: "error", operation: "renew", error: mistake },
+      { type: "lost", reason: "failed" },
+    ]);
+    expect(events[0]).not.toHaveProperty("fencingToken");
   });
 });
 
-describe("a mistake in the program during a heartbeat", () => {
-  it("ends the lease's protection, and is told", () => {
-    const mistake = new TypeError("no such thing");
-    const lease = scene.held();
-    lease.fail(mistake);
-    expect(lease.lost).toBe("failed");
-    expect(lease.error?.cause).toBe(mistake);
-    expect(scene.events).toMatchObject([
-      { type: "error", operation: "renew", error: mistake },
-      { type: "lost" },
-    ]);
-    expect(scene.events[0]).not.toHaveProperty("fencingToken");
+describe("a renewal in a process whose clock the service contradicts", () => {
+  let lease: Lease;
+  beforeEach(async () => {
+    const handle = await client.acquire("k");
+    store.isLocal = false;
+    lease = await adopted(handle);
+    again();
+  });
+  /** Lets the service's clock be ahead by so much in each answer; as in the last one from then on. */
+  function tellAhead(...aheadMs: number[]): void {
+    let ahead = 0;
+    store.time = () => {
+      ahead = aheadMs.shift() ?? ahead;
+      return { earliest: clock.now() + ahead, latest: clock.now() + ahead + 1 };
+    };
+  }
+
+  it("is sent again where the expiry was over by then, and only that is confirmed", async () => {
+    tellAhead(hourMs);
+    await lease.renew();
+    expect([store.count("update"), types()]).toEqual([2, ["skew", "renewed"]]);
+    expect(lease.remainingMs()).toBeGreaterThan(leaseDurationMs - 100);
   });
 
-  it("is nothing to tell once the lease has ended", () => {
-    const lease = scene.held();
-    lease.over("taken");
-    lease.fail(new TypeError("no such thing"));
-    expect(types()).toEqual(["lost"]);
+  it("fails after two where that moves on each time, and ends nothing", async () => {
+    tellAhead(hourMs, 2 * hourMs);
+    expect(await failureOf(lease.renew())).toMatchObject({
+      code: "LEASE_NO_ANSWER",
+      message: expect.stringContaining("clocks moved apart"),
+    });
+    expect([store.count("update"), types()]).toEqual([2, ["skew"]]);
+  });
+
+  it("is good enough after two where that moves back each time: the expiry is too late, not too early", async () => {
+    tellAhead(-hourMs, -2 * hourMs);
+    await lease.renew();
+    expect([store.count("update"), lease.remainingMs()]).toEqual([2, leaseDurationMs]);
+  });
+
+  it("is not repeated where its holder was asked to stop", async () => {
+    tellAhead(-hourMs);
+    answering(({ item }) => ({ item: { ...item, revocation: "please" } }));
+    expect(await failureOf(lease.renew())).toMatchObject({ reason: "revoked" });
+    expect(store.count("update")).toBe(1);
+  });
+});
+
+describe("a seat that came by a handle", () => {
+  const semaphoreOf = (of: LeaseClient): Semaphore => new Semaphore(of, "k", { permits: 2 });
+  const seat = async (): Promise<Lease> => {
+    const lease = await semaphoreOf(client).acquire();
+    again();
+    return lease;
+  };
+  const adopted = (lease: Lease): Lease => semaphoreOf(clientOf()).adopt(lease.toJSON());
+  const methods = (): string[] => store.calls.map(({ method }) => method);
+
+  it("is read once before its first renewal, consistently, and not where this process has acquired it", async () => {
+    const own = await seat();
+    const lease = adopted(own);
+    for (const one of [own, own, lease, lease]) await one.renew();
+    expect(methods()).toEqual(["update", "update", "get", "update", "update"]);
+    expect(store.calls[2]).toMatchObject({ consistent: true, readsKey: "k" });
+  });
+
+  it("is read within the time of its renewal", async () => {
+    const lease = adopted(await seat());
+    store.get = async (_, call) => {
+      clock.freeze(leaseDurationMs / 2 + 1);
+      expect(call.isCurrent()).toBe(false);
+      return undefined;
+    };
+    await failureOf(lease.renew());
+    expect.assertions(1);
+  });
+
+  it("is read before it is released, and lost where it is not there", async () => {
+    const lease = await seat();
+    expect(await adopted(lease).release()).toBe(true);
+    expect(methods()).toEqual(["get", "update"]);
+    expect(await failureOf(adopted(lease).renew())).toMatchObject({ code: "LEASE_LOST" });
+  });
+});
+
+/** Freezes its process once, right after so many further looks at it. */
+class FreezingClock extends ManualClock {
+  looks = 0;
+
+  override now(): number {
+    const now = super.now();
+    this.looks -= 1;
+    if (this.looks === 0) this.freeze(60_000);
+    return now;
+  }
+}
+
+it.each([
+  ["renew", 2],
+  ["release", 1],
+] as const)("a write is not sent where the process froze while it was made: %s", async (how, looks) => {
+  const freezing = new FreezingClock();
+  const lease = await new LeaseClient({ store, clock: freezing, leaseDurationMs: 600_000 }).acquire("k");
+  const isCurrent: boolean[] = [];
+  store.update = async (_, call) => {
+    isCurrent.push(call.isCurrent());
+    throw new LeaseServiceError("LEASE_NO_ANSWER", "lost");
+  };
+  freezing.looks = looks;
+  await failureOf(lease[how]());
+  expect(isCurrent).toEqual([false]);
+});
+
+describe("for how long a lease was held", () => {
+  const heldMs = (): unknown => events.flatMap((event) => (event.type === "released" ? event.heldMs : []));
+
+  it.each([
+    [3_000.4, 0, [3_000, 3_000]],
+    [0, -60_000, [0, 0]],
+  ])(
+    "counts from its acquisition, here or in another process: %i ms, wall clock %i ms",
+    async (ms, jumpMs, told) => {
+      const [here, other] = [await client.acquire("k"), await client.acquire("l")];
+      clock.freeze(ms);
+      clock.jump(jumpMs);
+      await here.release();
+      await (await adopted(other)).release();
+      expect(heldMs()).toEqual(told);
+    },
+  );
+});
+
+describe("a cooldown", () => {
+  const cooldown = (): unknown => {
+    const { expiresAt, leaseDurationMs: forMs } = store.table.peek(itemKey) ?? {};
+    return forMs === undefined ? undefined : [Number(expiresAt) - clock.now(), forMs];
+  };
+
+  it.each([
+    ["what is left by the monotonic clock, in the process that has acquired it", false, 2_000, 60_000, 7_000],
+    ["what is left by the wall clock, in another one", true, 0, 2_000, 7_000],
+    ["all of its time, where another's wall clock was ahead", true, 0, -60_000, 9_000],
+    ["no time once it is over", false, 9_000, 0, undefined],
+  ])("lasts for %s", async (_, isAdopted, freezeMs, jumpMs, leftMs) => {
+    clock.freeze(500);
+    const acquired = await client.acquire("k", { lockAtLeastForMs: 9_000, leaseDurationMs: 60_000 });
+    const lease = isAdopted ? await adopted(acquired) : acquired;
+    clock.freeze(freezeMs);
+    clock.jump(jumpMs);
+    await lease.release();
+    expect(cooldown()).toEqual(leftMs && [leftMs, leftMs]);
+  });
+});
+
+describe("a release", () => {
+  it("is sent once for all who ask at the same time, in their own turn, and again after it failed", async () => {
+    const lease = await client.acquire("k");
+    again();
+    store.next("throttled");
+    const releasing = [lease.release(), lease.release()];
+    expect(store.calls).toHaveLength(1);
+    for (const failure of await Promise.all(releasing.map(failureOf)))
+      expect(failure).toMatchObject({ code: "LEASE_THROTTLED" });
+    expect(await lease.release()).toBe(true);
+    expect([store.calls.length, types()]).toEqual([2, ["released", "released"]]);
+  });
+
+  it("that meets a mistake in the program is told, beside that it is not confirmed", async () => {
+    const lease = await client.acquire("k");
+    again();
+    const mistake = new TypeError("no such thing");
+    store.update = () => Promise.reject(mistake);
+    expect(await failureOf(lease.release())).toBe(mistake);
+    expect(events).toMatchObject([
+      { type: "released", confirmed: false },
+      { type: "error", operation: "release", error: mistake },
+    ]);
+  });
+
+  it.each([
+    ["2026", true],
+    ["2027", true],
+    ["2025", false],
+    [undefined, false],
+  ])(
+    "of which an earlier copy has landed has recorded its slot where %s is done: %s",
+    async (done, isRecorded) => {
+      const lease = await client.acquire("k", { slot: "2026" });
+      const item = {
+        ...itemKey,
+        releasedToken: lease.token,
+        ...(done === undefined ? {} : { doneSlot: done }),
+      };
+      refusing({ item });
+      expect(await lease.complete()).toBe(isRecorded);
+    },
+  );
+});
+
+describe("a release that finds the lease gone", () => {
+  const unknown = { code: "LEASE_NO_ANSWER", message: expect.stringContaining("not known") };
+  const released = { item: { ...itemKey, releasedToken: "other" } };
+
+  it.each<[string, Partial<UpdateResult>, () => object]>([
+    ["its only request was refused", released, () => ({})],
+    ["the item shows it all the same", { retried: true }, () => store.table.peek(itemKey) ?? {}],
+    [
+      "an operator has broken it",
+      { retried: true },
+      () => ({ brokenToken: store.table.peek(itemKey)?.token }),
+    ],
+  ])("was not its holder's to end where %s", async (_, result, shown) => {
+    const lease = await client.acquire("k");
+    refusing({ item: { ...itemKey, ...shown() }, ...result });
+    expect(await lease.release()).toBe(false);
+    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: false });
+  });
+
+  it("does not know whether an earlier copy had landed, where the request was repeated", async () => {
+    const lease = await client.acquire("k");
+    refusing({ retried: true });
+    expect(await failureOf(lease.release())).toMatchObject(unknown);
+  });
+
+  it.each([
+    ["an answer that was lost", new LeaseServiceError("LEASE_NO_ANSWER", "no"), true],
+    ["a refusal", new LeaseServiceError("LEASE_THROTTLED", "no"), false],
+    ["a mistake in the program", new TypeError("no such thing"), false],
+  ])("may have landed after a first try that ended with %s: %#", async (_, first, mayHaveLanded) => {
+    const lease = await client.acquire("k");
+    store.update = () => Promise.reject(first);
+    await failureOf(lease.release());
+    refusing(released);
+    const outcome = await lease.release().catch((error: unknown) => error);
+    expect(outcome).toEqual(mayHaveLanded ? expect.objectContaining(unknown) : false);
+  });
+
+  describe("of a seat", () => {
+    const seat = (reentrant = false): Promise<Lease> =>
+      new Semaphore(client, "k", { permits: 1 }).acquire(reentrant ? { owner: "me", reentrant } : {});
+
+    it("had landed before, where nobody else could have taken the seat yet, or when its first try began", async () => {
+      const [repeated, again] = [await seat(), await new Semaphore(client, "l", { permits: 1 }).acquire()];
+      store.update = () => Promise.reject(new LeaseServiceError("LEASE_NO_ANSWER", "lost"));
+      await failureOf(again.release());
+      refusing({ retried: true });
+      expect(await repeated.release()).toBe(true);
+      expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
+      clock.freeze(leaseDurationMs - 1);
+      expect(await again.release()).toBe(true);
+    });
+
+    it.each<[string, boolean, (lease: Lease) => void]>([
+      ["a process of the same owner could have taken it", true, () => refusing({ retried: true })],
+      [
+        "its time was over before",
+        false,
+        () => {
+          clock.freeze(leaseDurationMs);
+          refusing({ retried: true });
+        },
+      ],
+      [
+        "its time was over when the answer came",
+        false,
+        () => {
+          store.update = async () => {
+            clock.freeze(leaseDurationMs);
+            return { applied: false, item: undefined, retried: true };
+          };
+        },
+      ],
+    ])("is not known to have landed where %s", async (_, reentrant, meanwhile) => {
+      const lease = await seat(reentrant);
+      meanwhile(lease);
+      expect(await failureOf(lease.release())).toMatchObject(unknown);
+    });
   });
 });

@@ -3,33 +3,10 @@ import {
   estimateAfter,
   type HoldEstimate,
   HoldWatch,
-  longestLookMs,
   nextLookMs,
 } from "../../packages/client/src/core/hold-estimate.ts";
 
-const estimateOf = (holds: readonly number[]): HoldEstimate | undefined =>
-  holds.reduce<HoldEstimate | undefined>(estimateAfter, undefined);
-/** When a caller looks that waits from the beginning of a hold to its end. */
-function looks(estimate: HoldEstimate | undefined, holdMs: number): number[] {
-  const times: number[] = [];
-  for (let at = 0; at < holdMs; ) {
-    at += nextLookMs(estimate, at);
-    times.push(at);
-  }
-  return times;
-}
-
 describe("the estimate of how long holders keep a lease", () => {
-  it("is the hold itself where all are alike, and they do not differ", () => {
-    const estimate = estimateOf(Array.from({ length: 20 }, () => 1_000));
-    expect(estimate?.typicalMs).toBe(1_000);
-    expect(estimate?.spreadMs).toBeLessThan(1);
-  });
-
-  it("follows holds that become short within a few of them", () => {
-    expect(estimateOf([5_000, 5_000, 5_000, 20, 20, 20, 20])?.typicalMs).toBeLessThan(400);
-  });
-
   it("takes a shorter hold for half, a longer one for three tenths, and a quarter of how far they differ", () => {
     const first = estimateAfter(undefined, 1_600);
     expect(first).toEqual({ typicalMs: 1_600, spreadMs: 100 });
@@ -58,25 +35,6 @@ describe("the estimate of how long holders keep a lease", () => {
     expect([0, 4_000, 16_000, 1_600_000].map((held) => nextLookMs(undefined, held))).toEqual([
       250, 250, 1_000, 9_000,
     ]);
-  });
-
-  it("makes a caller look a handful of times where holds are alike, and close to their end", () => {
-    const times = looks(estimateOf(Array.from({ length: 20 }, () => 1_000)), 1_000);
-    expect(times.length).toBeLessThanOrEqual(3);
-    expect(times.at(-1)).toBeLessThan(1_150);
-  });
-
-  it.each([undefined, 20, 3_600_000])(
-    "makes at most 500 looks in a hold of an hour, typical %s",
-    (typicalMs) => {
-      const estimate = typicalMs === undefined ? undefined : { typicalMs, spreadMs: 0 };
-      expect(looks(estimate, 3_600_000).length).toBeLessThanOrEqual(510);
-    },
-  );
-
-  it("lets no caller sleep for longer than a waiter may take to answer", () => {
-    for (const heldMs of [0, 1_000, 60_000, 3_600_000])
-      expect(longestLookMs(heldMs)).toBeLessThanOrEqual(9_000);
   });
 });
 

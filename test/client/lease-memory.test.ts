@@ -28,11 +28,6 @@ describe("what is remembered of a lease", () => {
     expect(numbers.of(client, "k", "lease")).toBe(first);
   });
 
-  it("is made of that client, key and sort key", () => {
-    const made = new LeaseMemory((context, key, sortKey) => [context, key, sortKey]);
-    expect(made.of(client, "k", "lease")).toEqual([client, "k", "lease"]);
-  });
-
   it("is forgotten beyond a thousand leases, the one that was used longest ago first", () => {
     const numbers = memory();
     for (let lease = 1; lease <= 1_000; lease += 1) numbers.of(client, `k${lease}`, "lease");

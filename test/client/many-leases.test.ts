@@ -125,6 +125,62 @@ describe("leases that are renewed in one batch", () => {
     },
   );
 
+  it.each<[string, () => unknown]>([
+    ["was rejected, for one of them may be at fault", () => store.next("rejected")],
+    [
+      "leaves some of them open and refuses others",
+      () => {
+        const refused = new LeaseServiceError("LEASE_REQUEST_REJECTED", "no");
+        store.updateMany = async () => [undefined, refused, refused];
+      },
+    ],
+  ])("are renewed one by one at once when the batch %s", async (_, go) => {
+    const leases = await holdTogether(3);
+    go();
+    await clock.advance(3_000);
+    expect(store.count("update")).toBe(3);
+    expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
+  });
+
+  it("end one by one where the store throws at once, as mistakes in the program", async () => {
+    const leases = await holdTogether(2);
+    const mistake = new TypeError("no such thing");
+    store.updateMany = async () => [undefined, undefined];
+    store.update = () => {
+      throw mistake;
+    };
+    await clock.advance(3_000);
+    for (const { signal } of leases)
+      expect(signal.reason).toMatchObject({ reason: "failed", cause: mistake });
+  });
+
+  it("are sent only while each of them that still waits may be, and tell the service's time", async () => {
+    store.isLocal = false;
+    const onEvent = (event: LeaseEvent): void => void events.push(event);
+    client = new LeaseClient({ store, clock, randomness, renewals: together(), onEvent });
+    const short = await client.acquire("short", { heartbeat: 3_000, leaseDurationMs: 6_001 });
+    await client.acquire("long", { heartbeat: 3_000, leaseDurationMs: 60_000 });
+    const calls: CallOptions[] = [];
+    store.updateMany = (_, call) => {
+      calls.push(call);
+      return new Promise(() => undefined);
+    };
+    await clock.advance(3_000);
+    const isCurrent = (): boolean | undefined => calls[0]?.isCurrent();
+    const answered = calls[0]?.timed?.();
+    expect(isCurrent()).toBe(true);
+    clock.freeze(1_501);
+    expect(isCurrent()).toBe(false);
+    void short.release();
+    await clock.advance(1_000);
+    expect(isCurrent()).toBe(true);
+    clock.freeze(2_500);
+    expect(isCurrent()).toBe(false);
+    events.length = 0;
+    answered?.({ earliest: clock.now() + 3_600_000, latest: clock.now() + 3_601_000 });
+    expect(events).toMatchObject([{ type: "skew" }]);
+  });
+
   it("are tried again after a pause where a statement of theirs was throttled, and the others are renewed", async () => {
     const leases = await holdTogether(3);
     const updateMany = store.updateMany.bind(store);
@@ -173,6 +229,12 @@ describe("a heartbeat of leases that share requests", () => {
     await clock.advance(3_000);
     expect(batches().map((keys) => keys.toSorted())).toContainEqual(["k1", "k2", "k3"]);
     expect(batches()).toHaveLength(2);
+  });
+
+  it("sends one that is due alone as a write of its own", async () => {
+    await holdTogether(1);
+    await clock.advance(3_000);
+    expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
   });
 
   it("settles one by one what the store leaves open", async () => {

@@ -13,9 +13,11 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
-type Wish = Pick<AcquireOptions, "owner" | "reentrant" | "slot">;
+type Wish = Pick<AcquireOptions, "owner" | "reentrant" | "slot" | "waitMs" | "signal">;
 
 const leaseDurationMs = 30_000;
 const again = { owner: "task-1", reentrant: true } as const;
@@ -103,6 +105,69 @@ describe.each(exclusive)("%s", (_, take) => {
     const resumed = await take(clientOf("b"), again);
     await resumed.renew();
     await expect(outer.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+  });
+
+  it("that another holds is waited for by each of its owner's calls with that call's own patience", async () => {
+    const leaseDurationMs = 600_000;
+    await take(new LeaseClient({ store, clock, owner: "other", leaseDurationMs }), {});
+    const stop = new AbortController();
+    const calls = [{ waitMs: 300_000 }, {}, { waitMs: 300_000, signal: stop.signal }].map((patience) =>
+      follow(take(client, { ...again, ...patience }), clock),
+    );
+    await clock.advance(10);
+    stop.abort(new Error("stop"));
+    await clock.advance(320_000);
+    expect(calls.map(({ at = 0 }) => Math.round(at / 1_000))).toEqual([300, 10, 0]);
+    for (const { error } of calls.slice(0, 2)) expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
+  });
+});
+
+describe("calls of one owner at the same time", () => {
+  it("win one lease together; one that fails fails alone: the next wins, and those behind share that", async () => {
+    store.next("rejected");
+    const [first, ...others] = [1, 2, 3].map(() => client.acquire("k", again));
+    await expect(first).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+    const [second, third] = (await Promise.all(others)) as [Lease, Lease];
+    expect([third.token, store.count("update")]).toEqual([second.token, 2]);
+    await second.release();
+    expect(third.held).toBe(true);
+    await third.release();
+    expect(store.count("update")).toBe(3);
+  });
+
+  it("have one time for all that they wait for, however many fail before them", async () => {
+    store.weather = "hangs";
+    const calls = [6_000, 30_000, 30_000].map((leaseDurationMs) =>
+      follow(client.acquire("k", { ...again, leaseDurationMs }), clock),
+    );
+    await clock.advance(20_000);
+    expect(calls.map(({ at }) => at)).toEqual([6_000, 16_000, 10_000]);
+    expect(calls[2]?.error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
+  });
+
+  it("share a lease of the same key, place, kind and owner only", async () => {
+    const readWrite = readWriteLockOf(client);
+    const other = { ...again, owner: "task-2" };
+    const semaphore = new Semaphore(client, "k", { permits: 2 });
+    const taken = [
+      client.acquire("k", again),
+      client.acquire("l", again),
+      semaphore.acquire(again),
+      semaphore.acquire(other),
+      readWrite.write(again),
+      readWrite.read(again),
+    ];
+    const tokens = (await Promise.all(taken)).map(({ token }) => token);
+    expect(new Set(tokens).size).toBe(taken.length);
+  });
+
+  it("win a new lease once the time of theirs is over, which outlives the end of the old one", async () => {
+    const old = await client.acquire("k", again);
+    clock.freeze(leaseDurationMs);
+    const young = await client.acquire("k", again);
+    expect(young.token).not.toBe(old.token);
+    await old.release();
+    expect((await client.acquire("k", again)).token).toBe(young.token);
   });
 });
 
@@ -223,6 +288,20 @@ describe("a handle of a reentrant lease", () => {
   });
 });
 
+describe("a handle beside others of a reentrant lease", () => {
+  it.each(["revoked", "taken"] as const)(
+    "that is released after it was %s: it was its holder's to end if revoked",
+    async (how) => {
+      const outer = await client.acquire("k", again);
+      const inner = await client.acquire("k", again);
+      if (how === "revoked") await adminOf(client).requestRevocation("k", { token: outer.token });
+      else await clientOf("b").acquire("k", again);
+      await expect(outer.renew()).rejects.toMatchObject({ reason: how });
+      expect(await inner.release()).toBe(how === "revoked");
+    },
+  );
+});
+
 describe("a group of a reentrant owner", () => {
   it("keeps the lock that it shares while it waits for the others, though the first handle is released", async () => {
     const other = await clientOf("other").acquire("l");
@@ -234,6 +313,27 @@ describe("a group of a reentrant owner", () => {
     await other.release();
     await clock.advance(10_000);
     expect((await waiting).held).toBe(true);
+  });
+
+  it("gives its locks in the order of the wishes, wins the missing ones alone, and waits for all that others win", async () => {
+    const held = await client.acquire("l", again);
+    const winning = client.acquire("m", again);
+    const group = await acquireAll(client, ["k", "l", "m"], again);
+    const [k, l, m] = [...group.leases.values()].map(({ key, token }) => ({ key, token }));
+    expect([l, m]).toEqual([held, await winning].map(({ key, token }) => ({ key, token })));
+    expect([k?.key, store.calls.map(({ method }) => method)]).toEqual([
+      "k",
+      ["update", "update", "transact"],
+    ]);
+  });
+
+  it("keeps no hold on what it shares where the missing locks are not won, which are free to win then", async () => {
+    const held = await client.acquire("l", again);
+    store.next("rejected");
+    await expect(acquireAll(client, ["k", "l"], again)).rejects.toThrow();
+    await held.release();
+    expect(await client.inspect("l")).toBeUndefined();
+    expect((await client.acquire("k", again)).held).toBe(true);
   });
 });
 

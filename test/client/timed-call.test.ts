@@ -24,26 +24,20 @@ function budget(options: { readonly signal?: AbortSignal } = {}) {
 }
 
 describe("a request is sent no more", () => {
-  it("when its time is over by the monotonic clock, to the millisecond", () => {
+  it.each([
+    ["the monotonic clock, to the millisecond", "monotonic", 2_000],
+    ["the wall clock, which may be set by a second meanwhile", "wall", 3_000],
+  ] as const)("when its time is over by %s", (_, which, ms) => {
     const { call, now } = budget();
-    now.monotonic += 2_000;
+    now[which] += ms;
     expect(call.isCurrent()).toBe(true);
-    now.monotonic += 1;
-    expect(call.isCurrent()).toBe(false);
-  });
-
-  it("when its time is over by the wall clock, which may be set by a second meanwhile", () => {
-    const { call, now } = budget();
-    now.wall += 3_000;
-    expect(call.isCurrent()).toBe(true);
-    now.wall += 1;
+    now[which] += 1;
     expect(call.isCurrent()).toBe(false);
   });
 
   it("when its caller gives up, whose reason it gives on", () => {
     const outer = new AbortController();
     const { call } = budget({ signal: outer.signal });
-    expect(call.isCurrent()).toBe(true);
     const reason = new Error("no more");
     outer.abort(reason);
     expect([call.isCurrent(), call.signal.reason]).toEqual([false, reason]);
@@ -52,11 +46,11 @@ describe("a request is sent no more", () => {
   it("when its timer has fired, with an error that says how long it had", () => {
     const { call, timers } = budget();
     for (const fire of timers) fire();
-    expect(call.isCurrent()).toBe(false);
-    expect(call.signal.reason).toMatchObject({
-      code: "LEASE_NO_ANSWER",
-      message: expect.stringContaining("2000 ms"),
-    });
+    const message = expect.stringContaining("2000 ms");
+    expect([call.isCurrent(), call.signal.reason]).toMatchObject([
+      false,
+      { code: "LEASE_NO_ANSWER", message },
+    ]);
   });
 });
 
@@ -77,23 +71,13 @@ describe("nothing is left listening to a caller's signal", () => {
       sleep(clock, 10, signal),
       settles(clock, new Promise(() => undefined), 10, signal),
       woken.sleep(1_000, signal),
+      new WakeableSleep(clock).sleep(10, undefined),
     ]);
     expect(listeners(signal)).toBe(3);
     woken.wake();
     await clock.advance(10);
-    expect(await all).toEqual([undefined, false, true]);
+    expect(await all).toEqual([undefined, false, true, false]);
     expect(listeners(signal)).toBe(0);
-  });
-
-  it("by a sleep that nothing but its time or a call ends", async () => {
-    const clock = new ManualClock();
-    const woken = new WakeableSleep(clock);
-    const first = woken.sleep(10, undefined);
-    await clock.advance(10);
-    expect(await first).toBe(false);
-    const second = woken.sleep(10, undefined);
-    woken.wake();
-    expect(await second).toBe(true);
   });
 
   it("after it was called back once, or called off", () => {
@@ -114,37 +98,22 @@ describe("nothing is left listening to a caller's signal", () => {
 });
 
 describe("the machine's timers", () => {
-  const useTimers = (): void => {
+  it("fire no earlier than they are due, at the longest delay in place of a longer one, and not once called off", () => {
     vi.useFakeTimers();
-    onTestFinished(() => {
-      vi.useRealTimers();
-    });
-  };
-
-  it("take the longest delay in place of a longer one, which would fire at once", () => {
-    useTimers();
-    let fired = 0;
-    const cancel = systemClock.schedule(() => {
-      fired += 1;
-    }, 2 ** 40);
-    vi.advanceTimersByTime(2 ** 31 - 2);
-    expect(fired).toBe(0);
-    vi.advanceTimersByTime(1);
-    expect(fired).toBe(1);
-    cancel();
-  });
-
-  it("fire no earlier than they are due, and not at all once they are called off", () => {
-    useTimers();
+    onTestFinished(() => void vi.useRealTimers());
     const fired: string[] = [];
-    systemClock.schedule(() => fired.push("due"), 10.2);
-    const cancel = systemClock.schedule(() => fired.push("called off"), 5);
-    systemClock.schedule(() => fired.push("at once"), -3);
-    cancel();
+    const schedule = (delayMs: number): (() => void) =>
+      systemClock.schedule(() => fired.push(`${delayMs}`), delayMs);
+    for (const delayMs of [10.2, -3, 2 ** 40]) schedule(delayMs);
+    schedule(5)();
     vi.advanceTimersByTime(10);
-    expect(fired).toEqual(["at once"]);
+    expect(fired).toEqual(["-3"]);
     vi.advanceTimersByTime(1);
-    expect(fired).toEqual(["at once", "due"]);
+    expect(fired).toEqual(["-3", "10.2"]);
+    vi.advanceTimersByTime(2 ** 31 - 1 - 12);
+    expect(fired).toHaveLength(2);
+    vi.advanceTimersByTime(1);
+    expect(fired).toHaveLength(3);
   });
 
   it("keep the process alive unless they are in the background", () => {
@@ -153,9 +122,6 @@ describe("the machine's timers", () => {
       const timer = { unref: vi.fn() };
       timers.push(timer);
       return timer;
-    });
-    onTestFinished(() => {
-      vi.unstubAllGlobals();
     });
     systemClock.schedule(() => undefined, 1);
     systemClock.schedule(() => undefined, 1, { background: true });
