@@ -17,7 +17,7 @@ import {
   SingletonJobTarget,
   SingletonJobTrigger,
 } from "@leasehold/cdk";
-import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
+import { App, Duration, Stack } from "aws-cdk-lib";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Vpc } from "aws-cdk-lib/aws-ec2";
 import {
@@ -30,30 +30,21 @@ import {
 import { Rule } from "aws-cdk-lib/aws-events";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { type Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { CallAwsService, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { findingsIn } from "../support/cdk-nag.ts";
-
-const schedule = ScheduleExpression.rate(Duration.minutes(5));
-const env = { account: "111122223333", region: "eu-west-1" };
-
-function newStack(props: StackProps = {}): Stack {
-  return new Stack(new App(), "Test", props);
-}
+import {
+  functionIn as anyFunctionIn,
+  newStack,
+  everyFiveMinutes as schedule,
+} from "../support/constructs.ts";
 
 /** A function of the user's, about which cdk-nag finds nothing. */
 function functionIn(stack: Stack, id: string): LambdaFunction {
   const role = new Role(stack, `${id}Role`, { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-  const code = Code.fromInline("exports.handler = async () => ({});");
-  return new LambdaFunction(stack, id, {
-    runtime: Runtime.NODEJS_LATEST,
-    handler: "index.handler",
-    code,
-    role,
-  });
+  return anyFunctionIn(stack, id, { role, runtime: Runtime.NODEJS_LATEST });
 }
 
 function workflowIn(stack: Stack, id: string, props: Omit<LeasedWorkflowProps, "work">): LeasedWorkflow {
@@ -138,11 +129,11 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
 
 describe("a stack with each construct has no finding", () => {
   test("where it leaves its account and region open", () => {
-    expect(findingsIn(everything(newStack()))).toEqual([]);
+    expect(findingsIn(everything(newStack({})))).toEqual([]);
   });
 
   test("where its account and region are known, and its table has a key of the user's", () => {
-    const stack = newStack({ env });
+    const stack = newStack();
     const key = new Key(stack, "Key", { enableKeyRotation: true });
     expect(findingsIn(everything(stack, TableEncryptionV2.customerManagedKey(key)))).toEqual([]);
   });
@@ -159,7 +150,7 @@ test("a stack has no finding about what it adds to the heartbeat of another stac
 });
 
 test("a stack has no finding about what a heartbeat may do with a state machine of the user's", () => {
-  const stack = newStack();
+  const stack = newStack({});
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
   const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Work"));
   heartbeat.guard(new StateMachine(stack, "Own", { definitionBody }));
@@ -169,7 +160,7 @@ test("a stack has no finding about what a heartbeat may do with a state machine 
 });
 
 test("a finding about a user's own work stays", () => {
-  const stack = newStack();
+  const stack = newStack({});
   const work = new CallAwsService(stack, "List", {
     service: "s3",
     action: "listBuckets",

@@ -150,17 +150,6 @@ describe("a keeper that is aborted", () => {
     await thief.release();
   });
 
-  it("has another in its place as soon as one can be started", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    kept.steps.fail("sfn:startExecution.waitForTaskToken", 2, "Sfn.ExecutionLimitExceededException");
-    kept.steps.machines.stop(keeper);
-    await kept.clock.advance(4_000);
-    expect(running()).toHaveLength(1);
-    expect(await kept.beats(3)).toBeGreaterThan(0);
-    expect(kept.token()).toBe(lease.token);
-    expect(kept.status(work)).toBe("RUNNING");
-  });
-
   it("has nothing in its place where the work has let its lease go, or has ended", async () => {
     holdBack();
     const { lease, work, keeper } = await kept.guarded();

@@ -75,18 +75,6 @@ describe("a keeper whose work cannot be stopped at once", () => {
     });
   });
 
-  it("stops trying when the work ends by itself", async () => {
-    kept.deliver = () => {};
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
-    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
-    await kept.beats(5);
-    kept.steps.machines.stop(work, { error: "itself" });
-    await kept.beats(2);
-    expect(kept.status(keeper)).toBe("SUCCEEDED");
-    expect(kept.token()).toBeUndefined();
-  });
-
   it("ends when the holder that was asked to stop lets go meanwhile, and does not stop it", async () => {
     const { lease, work, keeper } = await kept.guarded();
     await adminOf(kept.client).requestRevocation(key, { token: lease.token });
@@ -154,21 +142,6 @@ describe("a keeper that cannot see its work", () => {
     },
   );
 
-  it("looks less and less often while it is refused, and as often as ever when it sees again", async () => {
-    await kept.guarded();
-    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
-    await kept.clock.advance(60 * lookMs);
-    const before = looks();
-    await kept.clock.advance(80 * lookMs);
-    expect(looks() - before).toBeGreaterThan(5);
-    expect(looks() - before).toBeLessThan(15);
-    kept.steps.heal();
-    await kept.clock.advance(17 * lookMs);
-    const seen = looks();
-    await kept.clock.advance(10 * lookMs);
-    expect(looks() - seen).toBe(10);
-  });
-
   it("keepers that are refused together do not look together again", async () => {
     let drawn = 0;
     kept = new KeptWork(() => {
@@ -211,21 +184,6 @@ describe("a keeper that cannot see its work", () => {
     });
     expect(kept.token()).toBeUndefined();
   });
-
-  it("still renews, doubts and hands over as one that sees", { tags: ["long"] }, async () => {
-    const { lease, work } = await kept.guarded();
-    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
-    for (let round = 0; round < 20; round += 1) {
-      kept.steps.fail("dynamodb:updateItem", 2);
-      expect(await kept.beats(100)).toBeGreaterThan(0);
-      await kept.client.adopt(lease.toJSON()).renew();
-    }
-    expect(kept.keepers().length).toBeGreaterThan(1);
-    for (const { executionArn } of kept.keepers()) {
-      expect(kept.steps.machines.history(executionArn).events).toBeLessThan(15_000);
-    }
-    expect(kept.status(work)).toBe("RUNNING");
-  });
 });
 
 describe("a keeper with a long history", { tags: ["long"] }, () => {
@@ -244,26 +202,6 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
     expect(kept.keepers().filter((one) => one.status === "RUNNING")).toEqual([]);
-  });
-
-  it("hands over a lease without an execution, too", async () => {
-    const lease = await kept.client.acquire(key);
-    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 2_000 * beatMs });
-    expect(await kept.beats(1_990)).toBeGreaterThan(0);
-    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
-    await kept.beats(20);
-    expect(kept.token()).toBeUndefined();
-    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
-  });
-
-  it("carries on by itself while a hand-over fails, and hands over later", async () => {
-    const { lease, work, keeper: first } = await kept.guarded();
-    await kept.beats(beatsOfOne - 20);
-    kept.steps.fail("sfn:startExecution.waitForTaskToken", 3, "Sfn.ExecutionLimitExceededException");
-    expect(await kept.beats(80)).toBeGreaterThan(0);
-    expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
-    expect(kept.status(work)).toBe("RUNNING");
-    expect(kept.token()).toBe(lease.token);
   });
 
   it("carries on when the fresh execution was started and could not prove the lease", async () => {

@@ -72,12 +72,6 @@ describe("a table with a history", () => {
     }
   });
 
-  test("stands beside a wakeup, each with its own function", () => {
-    const { stack, table } = stackWithHistory();
-    new LeaseWakeup(stack, "Wakeup", { table });
-    Template.fromStack(stack).resourceCountIs("AWS::Lambda::EventSourceMapping", 2);
-  });
-
   test("with the user's key lets the function use it", () => {
     const stack = new Stack(new App(), "Test", { env });
     const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));

@@ -206,14 +206,6 @@ describe("a leased workflow and the names of its work", () => {
     const { stack, table } = stackOf();
     expect(() => new LeasedWorkflow(stack, "Import", { table, work: make(stack) })).toThrow(message);
   });
-
-  it("tells every collision at once", () => {
-    const { stack, table } = stackOf();
-    const work = Pass.jsonata(stack, "Leasehold_A", { assign: { lease: "{% 1 %}", leasehold_x: "{% 1 %}" } });
-    expect(() => new LeasedWorkflow(stack, "Import", { table, work })).toThrow(
-      /"Leasehold_A" begins with .*; .* assigns \$lease, .*; .* assigns \$leasehold_x/,
-    );
-  });
 });
 
 function raw(stack: Stack, stateJson: object): CustomState {

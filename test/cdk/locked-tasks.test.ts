@@ -6,10 +6,9 @@ import {
   SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
-  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { type IVpc, Vpc } from "aws-cdk-lib/aws-ec2";
 import {
@@ -19,23 +18,24 @@ import {
   FargateTaskDefinition,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
-import { Rule } from "aws-cdk-lib/aws-events";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import {
+  env,
+  everyFiveMinutes,
+  functionIn,
+  newStack,
+  type Statement,
+  statementsIn,
+} from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
-const env = { account: "111122223333", region: "eu-west-1" };
 const machineOf = (region: string, account = env.account): string =>
   `arn:aws:states:${region}:${account}:stateMachine:theirs`;
 const jobDefinitionArn = "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3";
 const jobQueueArn = "arn:aws:batch:eu-west-1:111122223333:job-queue/slow";
-
-function stackOf(app = new App(), id = "Test"): Stack {
-  return new Stack(app, id, { env });
-}
 
 function vpcIn(stack: Stack, id: string): IVpc {
   return Vpc.fromVpcAttributes(stack, id, {
@@ -85,20 +85,17 @@ function addJob(
   id = "Job",
 ): SingletonJob {
   const table = props.table ?? new LeaseTable(stack, `${id}Leases`, { stream: true });
-  const schedule = ScheduleExpression.rate(Duration.minutes(5));
   const waits = props.overlap === "queue" || props.overlap === "replace";
   const wakeup = waits ? { wakeup: new LeaseWakeup(stack, `${id}Wakeup`, { table }) } : {};
-  return new SingletonJob(stack, id, { table, schedule, target, ...wakeup, ...props });
+  return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...wakeup, ...props });
 }
 
 /** The statements of a job's own workflow that are about the task. */
-function statementsIn(template: Template): unknown[] {
-  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
-  const [, policy] = policies.find(([id]) => id.startsWith("JobWorkflowStateMachineRole")) ?? [];
-  const statements: { readonly Action: string | readonly string[] }[] =
-    policy?.Properties.PolicyDocument.Statement;
+function aboutTask(template: Template): Statement[] {
   const isCommon = (action: string): boolean => /^(logs|xray|dynamodb):/.test(action);
-  return statements.filter(({ Action }) => ![Action].flat().some(isCommon)).slice(1);
+  return statementsIn(template, /^JobWorkflowStateMachineRole/)
+    .filter(({ Action }) => ![Action].flat().some(isCommon))
+    .slice(1);
 }
 
 interface Run {
@@ -131,7 +128,7 @@ describe.each(["skip", "queue", "replace"] as const)(
   "a stack with a job of each task that is to %s",
   (overlap) => {
     test("is without fault to AWS's own validator and to an independent one of state machines", () => {
-      const stack = stackOf();
+      const stack = newStack();
       for (const [id, target] of Object.entries(targets)) addJob(stack, target(stack), { overlap }, id);
       const template = Template.fromStack(stack);
       expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
@@ -143,7 +140,7 @@ describe.each(["skip", "queue", "replace"] as const)(
 );
 
 test("tasks of a job with permits leave no marks, and their workflows pass the validator", () => {
-  const stack = stackOf();
+  const stack = newStack();
   for (const [id, target] of Object.entries(targets)) {
     addJob(stack, target(stack), { permits: 3, once: false }, id);
   }
@@ -154,11 +151,11 @@ test("tasks of a job with permits leave no marks, and their workflows pass the v
 
 describe("the workflow of a job", () => {
   test("of a task of ECS may run this revision in this cluster, see and stop its tasks, and pass its roles to ECS", () => {
-    const stack = stackOf();
+    const stack = newStack();
     addJob(stack, ecsTask(stack));
     const template = Template.fromStack(stack);
     const definition = { Ref: expect.stringMatching(/^Definition/) };
-    expect(statementsIn(template)).toEqual([
+    expect(aboutTask(template)).toEqual([
       {
         Action: "ecs:RunTask",
         Condition: {
@@ -194,9 +191,9 @@ describe("the workflow of a job", () => {
   });
 
   test("of a job of Batch may submit this one to this queue, and see and terminate jobs", () => {
-    const stack = stackOf();
+    const stack = newStack();
     addJob(stack, SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
+    expect(aboutTask(Template.fromStack(stack))).toEqual([
       {
         Action: "batch:SubmitJob",
         Effect: "Allow",
@@ -213,9 +210,9 @@ describe("the workflow of a job", () => {
   });
 
   test("of a job of Glue may start, see and stop runs of this one", () => {
-    const stack = stackOf();
+    const stack = newStack();
     addJob(stack, SingletonJobTarget.glueJob({ glueJobName: "report" }));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
+    expect(aboutTask(Template.fromStack(stack))).toEqual([
       {
         Action: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
         Effect: "Allow",
@@ -225,10 +222,10 @@ describe("the workflow of a job", () => {
   });
 
   test("of another state machine may start it, and see and stop its executions", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const machine = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1"));
     addJob(stack, SingletonJobTarget.stateMachine(machine));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
+    expect(aboutTask(Template.fromStack(stack))).toEqual([
       { Action: "states:StartExecution", Effect: "Allow", Resource: machineOf("eu-west-1") },
       {
         Action: ["states:DescribeExecution", "states:StopExecution"],
@@ -239,11 +236,12 @@ describe("the workflow of a job", () => {
     ]);
   });
 
-  test.each(Object.entries(targets))(
+  const locked = (stack: Stack): JobTarget => SingletonJobTarget.lockedLambda(functionIn(stack));
+  test.each(Object.entries({ ...targets, locked }))(
     "of the target %s has the alarms and metrics of a locked job",
     (_, target) => {
       for (const overlap of ["skip", "replace"] as const) {
-        const stack = stackOf();
+        const stack = newStack();
         const job = addJob(stack, target(stack), { overlap });
         expect(Object.keys(job.runs.failed)).toEqual(
           overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
@@ -256,7 +254,7 @@ describe("the workflow of a job", () => {
 
 describe("a task of ECS", () => {
   test("runs the revision of this app on Fargate, in private subnets, with a security group of its own", () => {
-    const stack = stackOf();
+    const stack = newStack();
     addJob(stack, ecsTask(stack));
     const template = Template.fromStack(stack);
     expect(runIn(template)).toMatchObject({
@@ -272,7 +270,7 @@ describe("a task of ECS", () => {
   });
 
   test("keeps what the user overrides in each container, beside the run's own variables", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const taskDefinition = definitionIn(new Ec2TaskDefinition(stack, "OnEc2"));
     const [main, proxy] = ["main", "proxy"].map((name) => taskDefinition.findContainer(name));
     if (main === undefined || proxy === undefined) throw new Error("no containers");
@@ -308,10 +306,10 @@ describe("a task of ECS", () => {
 
   test("can be of another stack, as its table can", () => {
     const app = new App();
-    const shared = stackOf(app, "Shared");
+    const shared = newStack({ env }, app, "Shared");
     const table = new LeaseTable(shared, "Leases");
     const target = ecsTask(shared);
-    const stack = stackOf(app);
+    const stack = newStack({ env }, app);
     addJob(stack, target, { table });
     expect(templateProblems(Template.fromStack(stack).toJSON() as CloudFormationTemplate)).toEqual([]);
     Template.fromStack(shared).resourceCountIs("AWS::Scheduler::Schedule", 0);
@@ -320,7 +318,7 @@ describe("a task of ECS", () => {
 
 describe("what a task cannot be", () => {
   test("without its parts, or with parts of another kind, refused by name", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const some = { cluster: clusterIn(stack), launchTarget: new EcsFargateLaunchTarget() };
     const imported = TaskDefinition.fromTaskDefinitionArn(
       stack,
@@ -351,7 +349,7 @@ describe("what a task cannot be", () => {
   });
 
   test("a task definition without a container", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const taskDefinition = new FargateTaskDefinition(stack, "Empty");
     expect(() => addJob(stack, ecsTask(stack, { taskDefinition }))).toThrow(
       "Test/Empty has no container: add one before the job is defined",
@@ -359,7 +357,7 @@ describe("what a task cannot be", () => {
   });
 
   test("an express state machine, or one of another region or account", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const express = new StateMachine(stack, "Express", {
       stateMachineType: StateMachineType.EXPRESS,
       definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Done")),
@@ -374,25 +372,6 @@ describe("what a task cannot be", () => {
     const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
     expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
       "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
-    );
-  });
-
-  test("one with permits whose runs wait, as those of a trigger do by default", () => {
-    const stack = stackOf();
-    const trigger = SingletonJobTrigger.rule(
-      new Rule(stack, "Uploaded", { eventPattern: { source: ["shop"] } }),
-    );
-    const given = { table: new LeaseTable(stack, "Leases"), trigger, permits: 2, target: ecsTask(stack) };
-    expect(() => new SingletonJob(stack, "Job", given)).toThrow(
-      'permits is set with overlap: "queue", and nothing tells runs of a permit that is free again: choose "skip"',
-    );
-  });
-
-  test("one whose lease is renewed by a heartbeat of the job's", () => {
-    const stack = stackOf();
-    const props = { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) };
-    expect(() => addJob(stack, ecsTask(stack), props)).toThrow(
-      "heartbeat is set for work that is locked from outside: leave it out",
     );
   });
 });

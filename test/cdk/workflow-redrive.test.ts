@@ -136,20 +136,6 @@ describe("a leased workflow that is redriven", () => {
     );
   });
 
-  it("and had run out of time, sends no task any more", async () => {
-    trouble.set("left", "hangs");
-    const execution = start(define({}, { TimeoutSeconds: 10 }));
-    await clock.advance(10_000);
-    expect(describeExecution(execution).status).toBe("TIMED_OUT");
-    trouble.clear();
-    await clock.advance(30_000);
-    const before = tasks();
-    steps.machines.redrive(execution);
-    await clock.advance(30_000);
-    expect(tasks()).toEqual(before);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
-  });
-
   it("and had failed, fails again as it did, and sends no task any more", async () => {
     trouble.set("finish", "fails");
     const execution = start(define());
