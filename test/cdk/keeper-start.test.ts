@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, lookMs } from "../support/kept-work.ts";
 
 let kept: KeptWork;

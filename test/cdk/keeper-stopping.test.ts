@@ -1,4 +1,3 @@
-import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
@@ -20,12 +19,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     const { lease, work } = await kept.guarded();
     await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
-    const other = new LeaseClient({
-      store: kept.steps.store,
-      clock: kept.clock,
-      owner: "other",
-      leaseDurationMs,
-    });
+    const other = kept.clientOf("other");
     for (let time = 0; time < hourMs; time += beatMs) {
       await kept.clock.advance(beatMs);
       expect(kept.token()).toBe(lease.token);
@@ -38,7 +32,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.token()).toBeUndefined();
     await kept.clock.advance(60_000);
-    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    expect(kept.running()).toEqual([]);
     for (const { executionArn } of kept.keepers()) {
       expect(kept.steps.machines.history(executionArn).events).toBeLessThan(25_000);
     }
@@ -138,7 +132,7 @@ describe("a keeper that cannot see its work", () => {
       kept.steps.machines.stop(work);
       await kept.clock.advance(spread + 2 * beat);
       expect(kept.token()).toBeUndefined();
-      expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+      expect(kept.running()).toEqual([]);
     },
   );
 
@@ -195,13 +189,13 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     expect(await kept.beats(3_000)).toBeGreaterThan(0);
     expect(kept.keepers()).toHaveLength(3);
     expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
-    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toHaveLength(1);
+    expect(kept.running()).toHaveLength(1);
     expect(kept.steps.machines.history(first).events).toBeLessThan(15_000);
     expect(kept.token()).toBe(lease.token);
     kept.steps.machines.stop(work);
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
-    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toEqual([]);
+    expect(kept.running()).toEqual([]);
   });
 
   it("carries on when the fresh execution was started and could not prove the lease", async () => {
@@ -222,7 +216,7 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     expect(kept.status(work)).toBe("RUNNING");
     kept.steps.machines.stop(work);
     await kept.beats(2);
-    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    expect(kept.running()).toEqual([]);
     expect(kept.token()).toBeUndefined();
   });
 
@@ -272,12 +266,7 @@ describe("a keeper that dies, of which nobody hears,", () => {
         await kept.clock.advance(500);
       }
       kept.steps.machines.stop(keeper);
-      const next = new LeaseClient({
-        store: kept.steps.store,
-        clock: kept.clock,
-        owner: "next",
-        leaseDurationMs,
-      });
+      const next = kept.clientOf("next");
       const waiting = next.acquire(key, { waitMs: 60_000 });
       await kept.clock.advance(leaseDurationMs + 5_000);
       const lease = await waiting;

@@ -1,4 +1,3 @@
-import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
@@ -15,12 +14,7 @@ const lost = { status: "FAILED", error: "LeaseLostError" };
 describe("a keeper", () => {
   it("keeps the lease for many times its duration, and nobody gets in", async () => {
     const { lease, keeper } = await kept.guarded();
-    const other = new LeaseClient({
-      store: kept.steps.store,
-      clock: kept.clock,
-      owner: "other",
-      leaseDurationMs,
-    });
+    const other = kept.clientOf("other");
     for (let beat = 0; beat < 100; beat += 1) {
       await kept.clock.advance(beatMs);
       expect(await other.tryAcquire(key)).toBeUndefined();

@@ -1,5 +1,4 @@
 import {
-  type JobOverlap,
   type JobTarget,
   LeasedWorkflow,
   LeaseHeartbeat,
@@ -9,7 +8,6 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { definitionProblems } from "@leasehold/local/definitions";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import {
@@ -21,10 +19,8 @@ import {
 } from "aws-cdk-lib/aws-lambda";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { findingsIn } from "../support/cdk-nag.ts";
-import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import { env, everyFiveMinutes, functionIn, newStack, statementsIn } from "../support/constructs.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import { definitionsIn, stateNamed } from "../support/definitions.ts";
 
 const arnOf = (region: string, account = env.account): string =>
   `arn:aws:lambda:${region}:${account}:function:report`;
@@ -89,76 +85,7 @@ interface Run {
 }
 
 /** The state that calls the function. */
-function runIn(template: Template): Run {
-  const find = (value: unknown): unknown => {
-    if (typeof value !== "object" || value === null) return undefined;
-    const { Run } = value as { readonly Run?: unknown };
-    return (
-      Run ??
-      Object.values(value)
-        .map(find)
-        .find((found) => found !== undefined)
-    );
-  };
-  return find(definitionsIn(template)) as Run;
-}
-
-/** A stack with a job of each target. */
-function everyTarget(overlap: JobOverlap): Stack {
-  const world = newWorld();
-  const { stack, table } = world;
-  const wakeup = wakeupOf(world);
-  const keeper = new LeaseHeartbeat(stack, "Keeper", { table });
-  let count = 0;
-  const add = (make: (id: string) => JobTarget): void => {
-    count += 1;
-    const target = make(`F${count}`);
-    const waits = target.waitingOverlaps.includes(overlap);
-    const kept = target.keptOverlaps.includes(overlap) && count % 2 === 0;
-    const props = {
-      ...("overlap" in target.refusedProps ? {} : { overlap }),
-      ...(waits ? { wakeup } : {}),
-      ...(kept ? { keeper } : {}),
-    };
-    addJob(world, target, props, `Job${count}`);
-  };
-  for (const [, make] of ownFunctions) add((id) => SingletonJobTarget.lambda(make(stack, id)));
-  for (const [, make] of [...ownFunctions, ...otherFunctions]) {
-    add((id) => SingletonJobTarget.lockedLambda(make(stack, id)));
-  }
-  add((id) => {
-    const work = new Pass(stack, `${id}Work`);
-    const whenHeld = overlap === "queue" ? "wait" : overlap;
-    const waits = overlap === "skip" ? {} : { wakeup };
-    const props = { table, work, key: id, heartbeat: keeper, whenHeld, ...waits } as const;
-    return SingletonJobTarget.workflow(new LeasedWorkflow(stack, id, props));
-  });
-  return stack;
-}
-
-describe.each<JobOverlap>(["skip", "queue", "replace"])(
-  "a stack with a job of each target that is to %s",
-  (overlap) => {
-    const template = Template.fromStack(everyTarget(overlap));
-
-    test("is without fault to AWS's own validator", () => {
-      expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
-    });
-
-    test("has state machines without fault to an independent validator", () => {
-      const definitions = Object.values(definitionsIn(template));
-      expect(definitions.length).toBeGreaterThan(10);
-      for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
-    });
-
-    test("has no finding of cdk-nag but those about the user's own functions", () => {
-      const findings = findingsIn(everyTarget(overlap)).map((finding) => finding.replace(/^\S+ /, ""));
-      expect([...new Set(findings)]).toEqual([
-        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
-      ]);
-    });
-  },
-);
+const runIn = (template: Template): Run => stateNamed("Run", definitionsIn(template)) as Run;
 
 describe("a function that is locked from outside", () => {
   test.each([...ownFunctions, ...otherFunctions])(

@@ -1,12 +1,11 @@
 import { type Clock, LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
-import { attributeNames, limits } from "@leasehold/client/schema";
+import { attributeNames } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { cancel, release } from "../../packages/client/src/statements/lock.ts";
-import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
@@ -476,7 +475,6 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
     const empty = { key, filler: "" };
     return { key, filler: "x".repeat(bytes - Buffer.byteLength(JSON.stringify(empty))) };
   };
-  const data = "x".repeat(limits.dataBytes - 2);
   const passing = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
 
   it("takes an input of 256 KiB", async () => {

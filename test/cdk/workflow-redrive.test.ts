@@ -76,7 +76,8 @@ const describeExecution = (arn: string) => steps.machines.describe(arn);
 const tasks = (): string[] => sent.map(({ task: name }) => name);
 const state = (arn: string): string | undefined => steps.machines.history(arn).entered.at(-1)?.stateName;
 
-beforeEach(() => {
+/** A world without executions. */
+function begin(): void {
   clock = new ManualClock();
   steps = new StepFunctions(clock);
   other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
@@ -92,7 +93,9 @@ beforeEach(() => {
       return {};
     });
   }
-});
+}
+
+beforeEach(begin);
 
 describe("a leased workflow that is redriven", () => {
   /** What another does with the lock before the redrive. */
@@ -254,17 +257,7 @@ describe("a leased workflow that is redriven", () => {
 
   /** Runs the workflow, and stops it when its n-th call of a service is under way. */
   async function play(stopAt: number | undefined): Promise<{ execution: string; calls: number }> {
-    clock = new ManualClock();
-    steps = new StepFunctions(clock);
-    steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
-    sent = [];
-    for (const name of ["fetch", "left", "store", "cleanUp", "finish"]) {
-      steps.resources.set(`work:${name}`, ({ token, fence }: { token: string; fence: number }) => {
-        const item = steps.lease(key);
-        sent.push({ task: name, hasLease: item?.token === token && item.fence === fence });
-        return {};
-      });
-    }
+    begin();
     const execution = start(define());
     const push = steps.calls.push.bind(steps.calls);
     let running = 0;

@@ -97,11 +97,7 @@ test.each(lateness)("no alarm is on while all is well and metrics are %i ms late
 const events: [string, string][] = [
   ["AlarmsLeaseExpired", metricId(metricsNamespace, metricNames.expired, { Table: tableName })],
   ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsFailed")],
-  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsTimedOut")],
-  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsAborted")],
   ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsFailed")],
-  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsAborted")],
-  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsTimedOut")],
   ["ImportsFailed", ofFunction("ImportsTransfer", "Errors")],
   ["ImportsFailed", ofFunction("ImportsTransfer", "AsyncEventsDropped")],
   ["ImportsFailed", metricId(metricsNamespace, "Leasehold-Imports-FailedTransfer", {})],
@@ -213,24 +209,6 @@ describe.each(lateness)("metrics that are %i ms late", (lateMs) => {
     expectAlarm(alarm("HeartbeatAlarmsThrottled"), metrics, start, {
       between: [start + 2 * hour + 10 * minute, start + 2 * hour + 26 * minute],
       endsBy: start + 4 * hour,
-    });
-  });
-
-  test.each([
-    ["LeaseFunctionsWakeupAlarmsDeadLetters", "LeaseFunctionsWakeupDeadLetters"],
-    ["LeaseFunctionsUnreportedAlarm", "LeaseFunctionsUnreportedExpiries"],
-    ["UnpaidOrdersJobAlarmsDeadLetters", "UnpaidOrdersJobDeadLetters"],
-  ])("%s is on as long as a message is there", (name, queue) => {
-    const metrics = new SyntheticMetrics();
-    for (let at = start + hour; at < start + 7 * hour; at += minute)
-      metrics.add(ofQueue(queue), at, 1, lateMs);
-    for (let at = start + 9 * hour; at < start + 10 * hour; at += minute)
-      metrics.add(ofQueue(queue), at, 0, lateMs);
-    const found = alarms.filter(([id]) => id.startsWith(name) && !id.includes("DeadLetterLost"));
-    expect(found).toHaveLength(1);
-    expectAlarm((found[0] as (typeof found)[0])[1], metrics, start, {
-      between: [start + hour, start + hour + 10 * minute],
-      endsBy: start + 10 * hour,
     });
   });
 });

@@ -202,7 +202,6 @@ describe("schedules", () => {
 describe("the lease table's stream", () => {
   const lease = { [attributeNames.sortKey]: { S: [leaseSortKey] } };
   const isThere = { [attributeNames.token]: { S: [{ exists: true }] } };
-  const isGone = { [attributeNames.token]: { S: [{ exists: false }] } };
 
   function mapping(name: string): { patterns: unknown[]; properties: Record<string, unknown> } {
     const [, properties] = only("AWS::Lambda::EventSourceMapping", name);
