@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, lookMs } from "../support/kept-work.ts";
 
 let kept: KeptWork;
@@ -59,6 +60,17 @@ describe("a keeper stops only work that holds the very lease", () => {
     expect(kept.steps.calls).toEqual(["dynamodb:getItem"]);
     expect(kept.status(work)).toBe("RUNNING");
     expect(kept.steps.lease(key)).toEqual(before);
+  });
+
+  it("with a lease of its caller's own, and the execution of somebody else, it says whose the lease is", async () => {
+    const victim = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: "the caller" });
+    const keeper = kept.startKeeper({ lease: lease.toJSON(), guarded: victim });
+    await adminOf(kept.client).forceRelease(key, { token: lease.token });
+    await kept.client.acquire(key, { owner: "the caller" });
+    await kept.clock.advance(10 * lookMs);
+    expect(kept.describe(keeper)).toMatchObject(notProven);
+    expect(kept.status(victim)).toBe("RUNNING");
   });
 
   it("also as one that claims to be a later execution of a keeper", async () => {

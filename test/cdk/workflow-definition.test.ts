@@ -314,6 +314,13 @@ describe("a leased workflow", () => {
 });
 
 describe("while somebody else holds the lock, a workflow", () => {
+  it("that is to fail says who holds it", async () => {
+    await other.acquire(key);
+    const { status, error, cause } = describeExecution(await run(define()));
+    expect([status, error]).toEqual(["FAILED", "LeaseUnavailableError"]);
+    expect(cause).toMatch(/other/);
+  });
+
   it("that is to skip succeeds without working", async () => {
     await other.acquire(key);
     const { status, output } = describeExecution(await run(define({ whenHeld: "skip" })));
@@ -434,6 +441,14 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
     await clock.advance(61_000);
     expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("that is to wait gives up when its time is over, and says so by name", async () => {
+    const lease = await other.acquire(key, { heartbeat: true });
+    const execution = start(define({ whenHeld: "wait", waitMs: 30_000 }));
+    await clock.advance(40_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    await lease.release();
   });
 
   it("of several that wait each gets its turn, in the order of their coming", async () => {
