@@ -11,17 +11,13 @@ import {
   SingletonJob,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-
-const env = { account: "111122223333", region: "eu-west-1" };
-const schedule = ScheduleExpression.rate(Duration.minutes(5));
+import { env, functionIn, everyFiveMinutes as schedule } from "../support/constructs.ts";
 
 /** The platform's stack, which has the table and what comes with it, and the stack of a team that uses them. */
 function newWorld(envOfStacks: typeof env | undefined = env) {
@@ -38,11 +34,6 @@ function newWorld(envOfStacks: typeof env | undefined = env) {
 
 type World = ReturnType<typeof newWorld>;
 
-function functionIn(stack: Stack, id: string): LambdaFunction {
-  const code = Code.fromInline("exports.handler = async () => ({});");
-  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_24_X, handler: "index.handler", code });
-}
-
 const work = ({ team }: World): Pass => new Pass(team, "Nothing");
 const heartbeatOf = ({ platform, table }: World): LeaseHeartbeat =>
   new LeaseHeartbeat(platform, "Heartbeat", { table });
@@ -57,13 +48,6 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
       table: world.table,
       heartbeat: heartbeatOf(world),
       key: "import",
-      work: work(world),
-    }),
-  "a workflow that waits by the wakeup": (world) =>
-    new LeasedWorkflow(world.team, "Import", {
-      table: world.table,
-      wakeup: wakeupOf(world),
-      whenHeld: "wait",
       work: work(world),
     }),
   "a workflow that waits by the wakeup and is kept by the heartbeat, with its alarms": (world) => {
@@ -106,12 +90,6 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
     table.grants.usePrimitives(functionIn(team, "Worker"), { keyPrefixes: ["orders/"] });
     table.grants.readStream(functionIn(team, "Reader"));
   },
-  "a job of a function that takes the lock": ({ team, table }) =>
-    new SingletonJob(team, "Job", {
-      table,
-      schedule,
-      target: SingletonJobTarget.lambda(functionIn(team, "Close")),
-    }),
   "a job of a function that takes the lock, which is of the functions' stack": ({ team, functions, table }) =>
     new SingletonJob(team, "Job", {
       table,
@@ -126,12 +104,6 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
       wakeup: wakeupOf(world),
       keeper: heartbeatOf(world),
       target: SingletonJobTarget.lambda(functionIn(world.functions, "Close")),
-    }),
-  "a job of a locked function": ({ team, table }) =>
-    new SingletonJob(team, "Job", {
-      table,
-      schedule,
-      target: SingletonJobTarget.lockedLambda(functionIn(team, "Report")),
     }),
   "a queued job of a locked function, which is kept by the heartbeat": (world) =>
     new SingletonJob(world.team, "Job", {

@@ -72,15 +72,6 @@ describe("the end of an execution that holds a lease", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
-  it("is seen by the keeper when the event is lost", async () => {
-    const { work, keeper } = await kept.guarded();
-    kept.steps.machines.stop(work);
-    await kept.clock.advance(lookMs);
-    expect(kept.token()).toBeUndefined();
-    await kept.clock.advance(beatMs);
-    expect(kept.status(keeper)).toBe("SUCCEEDED");
-  });
-
   it("told twice, changes nothing the second time", async () => {
     const { work } = await kept.guarded();
     kept.steps.machines.stop(work);

@@ -1,4 +1,4 @@
-// What cdk-nag finds in users' stacks: nothing about what the constructs make.
+// What validators find in users' stacks: nothing about what the constructs make.
 
 import {
   type JobOverlap,
@@ -17,7 +17,9 @@ import {
   SingletonJobTarget,
   SingletonJobTrigger,
 } from "@leasehold/cdk";
-import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
+import { definitionProblems } from "@leasehold/local/definitions";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Vpc } from "aws-cdk-lib/aws-ec2";
 import {
@@ -30,30 +32,23 @@ import {
 import { Rule } from "aws-cdk-lib/aws-events";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { type Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { CallAwsService, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { findingsIn } from "../support/cdk-nag.ts";
-
-const schedule = ScheduleExpression.rate(Duration.minutes(5));
-const env = { account: "111122223333", region: "eu-west-1" };
-
-function newStack(props: StackProps = {}): Stack {
-  return new Stack(new App(), "Test", props);
-}
+import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import {
+  functionIn as anyFunctionIn,
+  newStack,
+  everyFiveMinutes as schedule,
+} from "../support/constructs.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 /** A function of the user's, about which cdk-nag finds nothing. */
 function functionIn(stack: Stack, id: string): LambdaFunction {
   const role = new Role(stack, `${id}Role`, { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-  const code = Code.fromInline("exports.handler = async () => ({});");
-  return new LambdaFunction(stack, id, {
-    runtime: Runtime.NODEJS_LATEST,
-    handler: "index.handler",
-    code,
-    role,
-  });
+  return anyFunctionIn(stack, id, { role, runtime: Runtime.NODEJS_LATEST });
 }
 
 function workflowIn(stack: Stack, id: string, props: Omit<LeasedWorkflowProps, "work">): LeasedWorkflow {
@@ -70,7 +65,8 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table, scope: { keyPrefixes: ["orders/"] } });
   const waiting = workflowIn(stack, "Waiting", { table, wakeup, heartbeat, whenHeld: "wait" });
   const named = workflowIn(stack, "Named", { table, key: "named", stateMachineName: "acme-import" });
-  const jobs = (["skip", "queue", "replace"] satisfies JobOverlap[]).flatMap((overlap) => {
+  const overlaps: readonly JobOverlap[] = ["skip", "queue", "replace"];
+  const jobs = overlaps.flatMap((overlap) => {
     const common = { table, schedule, overlap };
     const queues = overlap === "queue" ? { wakeup } : {};
     const waits = overlap === "skip" ? {} : { wakeup };
@@ -113,8 +109,10 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
     Glue: SingletonJobTarget.glueJob({ glueJobName: "report" }),
     Machine: SingletonJobTarget.stateMachine(theirs),
   };
-  for (const [id, target] of Object.entries(tasks)) {
-    jobs.push(new SingletonJob(stack, `${id}Job`, { table, schedule, target }));
+  for (const [index, [id, target]] of Object.entries(tasks).entries()) {
+    const overlap = overlaps[index % 3] ?? "skip";
+    const waits = overlap === "skip" ? {} : { wakeup };
+    jobs.push(new SingletonJob(stack, `${id}Job`, { table, schedule, target, overlap, ...waits }));
   }
   const uploaded = new Rule(stack, "Uploaded", { eventPattern: { source: ["shop"] } });
   new SingletonJob(stack, "TriggeredJob", {
@@ -136,15 +134,24 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
   return stack;
 }
 
-describe("a stack with each construct has no finding", () => {
-  test("where it leaves its account and region open", () => {
-    expect(findingsIn(everything(newStack()))).toEqual([]);
-  });
-
-  test("where its account and region are known, and its table has a key of the user's", () => {
-    const stack = newStack({ env });
-    const key = new Key(stack, "Key", { enableKeyRotation: true });
-    expect(findingsIn(everything(stack, TableEncryptionV2.customerManagedKey(key)))).toEqual([]);
+describe.each([
+  ["leaves its account and region open", () => everything(newStack({}))],
+  [
+    "knows them, and whose table has a key of the user's",
+    () => {
+      const stack = newStack();
+      const key = new Key(stack, "Key", { enableKeyRotation: true });
+      return everything(stack, TableEncryptionV2.customerManagedKey(key));
+    },
+  ],
+])("a stack with each construct that %s", (_, make) => {
+  test("has no finding of cdk-nag, and no fault to AWS's own validator and to one of state machines", () => {
+    expect(findingsIn(make())).toEqual([]);
+    const template = Template.fromStack(make());
+    expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
+    const definitions = Object.values(definitionsIn(template));
+    expect(definitions.length).toBeGreaterThan(15);
+    for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
   });
 });
 
@@ -159,7 +166,7 @@ test("a stack has no finding about what it adds to the heartbeat of another stac
 });
 
 test("a stack has no finding about what a heartbeat may do with a state machine of the user's", () => {
-  const stack = newStack();
+  const stack = newStack({});
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
   const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Work"));
   heartbeat.guard(new StateMachine(stack, "Own", { definitionBody }));
@@ -169,7 +176,7 @@ test("a stack has no finding about what a heartbeat may do with a state machine 
 });
 
 test("a finding about a user's own work stays", () => {
-  const stack = newStack();
+  const stack = newStack({});
   const work = new CallAwsService(stack, "List", {
     service: "s3",
     action: "listBuckets",

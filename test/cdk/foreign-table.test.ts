@@ -9,31 +9,24 @@ import {
 } from "@leasehold/cdk";
 import { ManualClock } from "@leasehold/client/testing";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Fn, Stack } from "aws-cdk-lib";
-import { Match, Template } from "aws-cdk-lib/assertions";
-import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { App, Fn, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
+import {
+  env,
+  everyFiveMinutes,
+  functionIn,
+  newStack,
+  type Statement,
+  statementsIn,
+} from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
-const env = { account: "111122223333", region: "eu-west-1" };
 const arn = (account: string, region: string): string => `arn:aws:dynamodb:${region}:${account}:table/leases`;
 const ofAnotherAccount = arn("444455556666", "eu-west-1");
 const ofAnotherRegion = arn("111122223333", "us-east-1");
-
-function newStack(props: { readonly env?: typeof env } = { env }): Stack {
-  return new Stack(new App(), "Test", props);
-}
-
-function functionIn(stack: Stack, id: string): LambdaFunction {
-  const code = Code.fromInline("exports.handler = async () => ({});");
-  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_24_X, handler: "index.handler", code });
-}
-
-const schedule = ScheduleExpression.rate(Duration.minutes(5));
 
 /** Everything that uses a table without waiting. */
 function useEverywhere(stack: Stack, table: ILeaseTable): Template {
@@ -42,7 +35,7 @@ function useEverywhere(stack: Stack, table: ILeaseTable): Template {
     ["Locking", SingletonJobTarget.lambda(functionIn(stack, "Close"))],
     ["Locked", SingletonJobTarget.lockedLambda(functionIn(stack, "Report"))],
   ] as const) {
-    new SingletonJob(stack, id, { table, target, schedule });
+    new SingletonJob(stack, id, { table, target, schedule: everyFiveMinutes });
   }
   return Template.fromStack(stack);
 }
@@ -73,15 +66,11 @@ describe("a table of another account", () => {
     expect(alarms).toContain(`{"Name":"Table","Value":"${ofAnotherAccount}"}`);
     expect(alarms).not.toContain('"Value":"leases"');
     expect(table.metricAcquired().dimensions).toEqual({ Table: ofAnotherAccount });
-  });
-
-  test("is permitted by its ARN on this side", () => {
-    const stack = newStack();
-    const role = new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-    LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount).grants.useLeases(role, { keys: ["a"] });
-    Template.fromStack(stack).hasResourceProperties("AWS::IAM::Policy", {
-      PolicyDocument: { Statement: [Match.objectLike({ Resource: ofAnotherAccount })] },
-    });
+    const asksTheTable = ({ Action }: Statement): boolean => [Action].flat().includes("dynamodb:UpdateItem");
+    const on = statementsIn(template)
+      .filter(asksTheTable)
+      .map(({ Resource }) => Resource);
+    expect(new Set(on)).toEqual(new Set([ofAnotherAccount]));
   });
 
   test("gives definitions without fault, whose keeper takes its own workflow's lease for its table's", async () => {
@@ -146,7 +135,7 @@ describe("a table of another region", () => {
       "Test/Close",
       (stack, table) => {
         const target = SingletonJobTarget.lambda(functionIn(stack, "Close"));
-        new SingletonJob(stack, "Job", { table, target, schedule });
+        new SingletonJob(stack, "Job", { table, target, schedule: everyFiveMinutes });
       },
     ],
   ])("is refused to %s, whose requests never leave its region", (user, use) => {
@@ -163,56 +152,43 @@ describe("a table of another region", () => {
   });
 });
 
-describe("a table of this account and region", () => {
-  test.each<[string, (stack: Stack) => ReturnType<typeof LeaseTable.fromLeaseTableArn>]>([
-    ["imported by its name", (stack) => LeaseTable.fromLeaseTableName(stack, "Leases", "leases")],
-    [
-      "imported by an ARN made of the stack's own account and region",
-      (stack) => {
-        const tableArn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: "leases" });
-        return LeaseTable.fromLeaseTableArn(stack, "Leases", tableArn);
-      },
-    ],
-  ])("is addressed by its name where it is %s, also in a stack for any account", (_, imported) => {
-    for (const stack of [newStack(), newStack({})]) expect(imported(stack).nameFor(stack)).toBe("leases");
+describe("a table of this account and region is addressed by its name", () => {
+  test("where it is made", () => {
+    const stack = newStack({});
+    const table = new LeaseTable(stack, "Leases");
+    expect(table.nameFor(stack)).toBe(table.tableName);
   });
 
-  test("can be imported by the names from before, which are deprecated", () => {
+  test("where it is imported, by its name or by an ARN of the stack's own, also in a stack for any account", () => {
+    for (const stack of [newStack(), newStack({})]) {
+      const ofItsOwn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: "leases" });
+      const imported = [
+        LeaseTable.fromLeaseTableName(stack, "Named", "leases"),
+        LeaseTable.fromLeaseTableArn(stack, "ByArn", ofItsOwn),
+        LeaseTable.fromTableName(stack, "OldNamed", "leases"),
+      ];
+      expect(imported.map((table) => table.nameFor(stack))).toEqual(["leases", "leases", "leases"]);
+    }
+  });
+
+  test("where it is imported by its ARN, and the stack knows its own account; also by deprecated names", () => {
     const stack = newStack();
     const tableArn = arn(env.account, env.region);
     const imported = [
-      LeaseTable.fromTableName(stack, "Named", "leases"),
+      LeaseTable.fromLeaseTableArn(stack, "Leases", tableArn),
       LeaseTable.fromTableArn(stack, "ByArn", tableArn),
       LeaseTable.fromTableAttributes(stack, "ByAttributes", { tableArn }),
     ];
     expect(imported.map((table) => table.nameFor(stack))).toEqual(["leases", "leases", "leases"]);
   });
-
-  test("is addressed by its name where it is imported by its ARN, and the stack knows its own account", () => {
-    const stack = newStack();
-    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", arn(env.account, env.region));
-    expect(table.nameFor(stack)).toBe("leases");
-  });
-
-  test("is addressed by its name where it is made", () => {
-    const stack = newStack({});
-    const table = new LeaseTable(stack, "Leases");
-    expect(table.nameFor(stack)).toBe(table.tableName);
-  });
 });
 
-describe("a table whose account only a deployment knows", () => {
-  test("is addressed by its ARN, which means the same everywhere", () => {
-    const stack = newStack();
-    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", Fn.importValue("LeaseTableArn"));
-    useEverywhere(stack, table);
-    expect(stack.resolve(table.nameFor(stack))).toEqual({ "Fn::ImportValue": "LeaseTableArn" });
-  });
-
-  test("is addressed by its ARN in a stack for any account, too", () => {
-    const stack = newStack({});
-    expect(LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount).nameFor(stack)).toBe(
-      ofAnotherAccount,
-    );
-  });
+test("a table whose account only a deployment knows is addressed by its ARN, which means the same everywhere", () => {
+  const stack = newStack();
+  const table = LeaseTable.fromLeaseTableArn(stack, "Leases", Fn.importValue("LeaseTableArn"));
+  useEverywhere(stack, table);
+  expect(stack.resolve(table.nameFor(stack))).toEqual({ "Fn::ImportValue": "LeaseTableArn" });
+  const open = newStack({});
+  const other = LeaseTable.fromLeaseTableArn(open, "Leases", ofAnotherAccount);
+  expect(other.nameFor(open)).toBe(ofAnotherAccount);
 });

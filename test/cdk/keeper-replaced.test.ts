@@ -1,5 +1,4 @@
 /** What takes the place of a keeper that was ended. */
-import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 import { adminOf } from "../support/admin.ts";
@@ -14,12 +13,6 @@ beforeEach(() => {
   events = [];
 });
 
-const running = (): string[] =>
-  kept
-    .keepers()
-    .filter(({ status }) => status === "RUNNING")
-    .map(({ executionArn }) => executionArn);
-
 /** Keeps the events back, for a test that delivers them by itself. */
 function holdBack(): void {
   kept.deliverKeepers = (event) => void events.push(event);
@@ -28,16 +21,11 @@ function holdBack(): void {
 describe("a keeper that is aborted", () => {
   it("has another in its place at once, and nobody gets the lock", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    const other = new LeaseClient({
-      store: kept.steps.store,
-      clock: kept.clock,
-      owner: "other",
-      leaseDurationMs,
-    });
+    const other = kept.clientOf("other");
     await kept.beats(3);
     kept.steps.machines.stop(keeper);
     await kept.clock.advance(0);
-    expect(running()).toHaveLength(1);
+    expect(kept.running()).toHaveLength(1);
     expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
     for (let beat = 0; beat < 20; beat += 1) {
       expect(await kept.beats(1)).toBeGreaterThan(0);
@@ -48,7 +36,7 @@ describe("a keeper that is aborted", () => {
     kept.steps.machines.stop(work);
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
   });
 
   it("has one other in its place, however often that is told", async () => {
@@ -62,7 +50,7 @@ describe("a keeper that is aborted", () => {
     await kept.clock.advance(0);
     kept.tellEnded(event);
     await kept.clock.advance(0);
-    expect(running()).toHaveLength(1);
+    expect(kept.running()).toHaveLength(1);
     expect(kept.ends().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED", "SUCCEEDED"]);
   });
 
@@ -80,7 +68,7 @@ describe("a keeper that is aborted", () => {
       expect(await kept.beats(3)).toBeGreaterThan(0);
       expect(kept.status(work)).toBe("RUNNING");
       expect(kept.token()).toBe(lease.token);
-      expect(running()).toHaveLength(1);
+      expect(kept.running()).toHaveLength(1);
     }
   });
 
@@ -88,7 +76,7 @@ describe("a keeper that is aborted", () => {
     const { work } = await kept.guarded();
     let aborted = 0;
     while (kept.status(work) === "RUNNING" && aborted < 50) {
-      for (const keeper of running()) kept.steps.machines.stop(keeper);
+      for (const keeper of kept.running()) kept.steps.machines.stop(keeper);
       aborted += 1;
       await kept.clock.advance(500);
     }
@@ -100,7 +88,7 @@ describe("a keeper that is aborted", () => {
     });
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
   });
 
   it.each(["ABORTED", "TIMED_OUT"])(
@@ -120,7 +108,7 @@ describe("a keeper that is aborted", () => {
         cause: expect.stringContaining("its keeper ended before its work did"),
       });
       expect(kept.token()).toBe(thief.token);
-      expect(running()).toEqual([]);
+      expect(kept.running()).toEqual([]);
     },
   );
 
@@ -150,17 +138,6 @@ describe("a keeper that is aborted", () => {
     await thief.release();
   });
 
-  it("has another in its place as soon as one can be started", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    kept.steps.fail("sfn:startExecution.waitForTaskToken", 2, "Sfn.ExecutionLimitExceededException");
-    kept.steps.machines.stop(keeper);
-    await kept.clock.advance(4_000);
-    expect(running()).toHaveLength(1);
-    expect(await kept.beats(3)).toBeGreaterThan(0);
-    expect(kept.token()).toBe(lease.token);
-    expect(kept.status(work)).toBe("RUNNING");
-  });
-
   it("has nothing in its place where the work has let its lease go, or has ended", async () => {
     holdBack();
     const { lease, work, keeper } = await kept.guarded();
@@ -168,7 +145,7 @@ describe("a keeper that is aborted", () => {
     await lease.release();
     kept.tellEnded(events[0] ?? {});
     await kept.clock.advance(0);
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
     expect(kept.status(work)).toBe("RUNNING");
     expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
   });
@@ -182,7 +159,7 @@ describe("a keeper that is aborted", () => {
     kept.tellEnded(events[0] ?? {});
     await kept.clock.advance(60_000);
     expect(kept.token()).toBeUndefined();
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
   });
 
   it("without an execution to guard is not replaced: nothing proves that its lease is still wanted", async () => {
@@ -191,7 +168,7 @@ describe("a keeper that is aborted", () => {
     await kept.beats(1);
     kept.steps.machines.stop(keeper);
     await kept.beats(1);
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
     expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
   });
 });
@@ -219,7 +196,7 @@ describe("a keeper that fails", () => {
       detail: { ...statusEvent(kept.describe(keeper)).detail, status: "FAILED", error: "States.Runtime" },
     });
     await kept.clock.advance(0);
-    expect(running()).toHaveLength(1);
+    expect(kept.running()).toHaveLength(1);
     expect(kept.status(work)).toBe("RUNNING");
     expect(kept.token()).toBe(lease.token);
   });
@@ -235,7 +212,7 @@ describe("a keeper that fails", () => {
       kept.tellEnded({ detail: { ...detail, error } });
     await kept.clock.advance(60_000);
     expect(kept.status(victim)).toBe("RUNNING");
-    expect(running()).toEqual([]);
+    expect(kept.running()).toEqual([]);
   });
 
   it.each([null, "7", "[]", "{}", '{"lease":7}', '{"lease":{"key":"import"},"guarded":"x"}'])(

@@ -160,28 +160,12 @@ describe("whoever starts a keeper with a task token", () => {
     expect(calls.indexOf("sfn:sendTaskSuccess")).toBeGreaterThan(calls.indexOf("dynamodb:updateItem"));
   });
 
-  it("is told after a renewal that had to be repeated", async () => {
-    kept.steps.fail("dynamodb:updateItem", 2);
-    const starter = await startAwaiting();
-    expect(kept.entered(starter)).toEqual(["Start"]);
-    await kept.clock.advance(2_000);
-    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
-  });
-
   it("is told again when an answer was lost, and the keeper goes on", async () => {
     kept.steps.loseAnswers("sfn:sendTaskSuccess", 1);
     const starter = await startAwaiting();
     expect(await kept.beats(20)).toBeGreaterThan(0);
     expect(kept.entered(starter)).toEqual(["Start", "Work"]);
     expect(kept.keepers()).toMatchObject([{ status: "RUNNING" }]);
-  });
-
-  it("is told by a second attempt when the first did not arrive, and the lease is renewed in between", async () => {
-    kept.steps.fail("sfn:sendTaskSuccess", 2, "Sfn.ThrottlingException");
-    const starter = await startAwaiting();
-    await kept.clock.advance(2_000);
-    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
-    expect(await kept.beats(20)).toBeGreaterThan(0);
   });
 
   it("is told when the lease cannot be proven", async () => {

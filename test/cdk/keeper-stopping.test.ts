@@ -1,4 +1,3 @@
-import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
@@ -20,12 +19,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     const { lease, work } = await kept.guarded();
     await adminOf(kept.client).requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
-    const other = new LeaseClient({
-      store: kept.steps.store,
-      clock: kept.clock,
-      owner: "other",
-      leaseDurationMs,
-    });
+    const other = kept.clientOf("other");
     for (let time = 0; time < hourMs; time += beatMs) {
       await kept.clock.advance(beatMs);
       expect(kept.token()).toBe(lease.token);
@@ -38,7 +32,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.token()).toBeUndefined();
     await kept.clock.advance(60_000);
-    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    expect(kept.running()).toEqual([]);
     for (const { executionArn } of kept.keepers()) {
       expect(kept.steps.machines.history(executionArn).events).toBeLessThan(25_000);
     }
@@ -73,18 +67,6 @@ describe("a keeper whose work cannot be stopped at once", () => {
       error: "WorkNotStoppedError",
       cause: expect.stringContaining("no more"),
     });
-  });
-
-  it("stops trying when the work ends by itself", async () => {
-    kept.deliver = () => {};
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
-    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
-    await kept.beats(5);
-    kept.steps.machines.stop(work, { error: "itself" });
-    await kept.beats(2);
-    expect(kept.status(keeper)).toBe("SUCCEEDED");
-    expect(kept.token()).toBeUndefined();
   });
 
   it("ends when the holder that was asked to stop lets go meanwhile, and does not stop it", async () => {
@@ -150,24 +132,9 @@ describe("a keeper that cannot see its work", () => {
       kept.steps.machines.stop(work);
       await kept.clock.advance(spread + 2 * beat);
       expect(kept.token()).toBeUndefined();
-      expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+      expect(kept.running()).toEqual([]);
     },
   );
-
-  it("looks less and less often while it is refused, and as often as ever when it sees again", async () => {
-    await kept.guarded();
-    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
-    await kept.clock.advance(60 * lookMs);
-    const before = looks();
-    await kept.clock.advance(80 * lookMs);
-    expect(looks() - before).toBeGreaterThan(5);
-    expect(looks() - before).toBeLessThan(15);
-    kept.steps.heal();
-    await kept.clock.advance(17 * lookMs);
-    const seen = looks();
-    await kept.clock.advance(10 * lookMs);
-    expect(looks() - seen).toBe(10);
-  });
 
   it("keepers that are refused together do not look together again", async () => {
     let drawn = 0;
@@ -211,21 +178,6 @@ describe("a keeper that cannot see its work", () => {
     });
     expect(kept.token()).toBeUndefined();
   });
-
-  it("still renews, doubts and hands over as one that sees", { tags: ["long"] }, async () => {
-    const { lease, work } = await kept.guarded();
-    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
-    for (let round = 0; round < 20; round += 1) {
-      kept.steps.fail("dynamodb:updateItem", 2);
-      expect(await kept.beats(100)).toBeGreaterThan(0);
-      await kept.client.adopt(lease.toJSON()).renew();
-    }
-    expect(kept.keepers().length).toBeGreaterThan(1);
-    for (const { executionArn } of kept.keepers()) {
-      expect(kept.steps.machines.history(executionArn).events).toBeLessThan(15_000);
-    }
-    expect(kept.status(work)).toBe("RUNNING");
-  });
 });
 
 describe("a keeper with a long history", { tags: ["long"] }, () => {
@@ -237,33 +189,13 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     expect(await kept.beats(3_000)).toBeGreaterThan(0);
     expect(kept.keepers()).toHaveLength(3);
     expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
-    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toHaveLength(1);
+    expect(kept.running()).toHaveLength(1);
     expect(kept.steps.machines.history(first).events).toBeLessThan(15_000);
     expect(kept.token()).toBe(lease.token);
     kept.steps.machines.stop(work);
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
-    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toEqual([]);
-  });
-
-  it("hands over a lease without an execution, too", async () => {
-    const lease = await kept.client.acquire(key);
-    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 2_000 * beatMs });
-    expect(await kept.beats(1_990)).toBeGreaterThan(0);
-    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
-    await kept.beats(20);
-    expect(kept.token()).toBeUndefined();
-    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
-  });
-
-  it("carries on by itself while a hand-over fails, and hands over later", async () => {
-    const { lease, work, keeper: first } = await kept.guarded();
-    await kept.beats(beatsOfOne - 20);
-    kept.steps.fail("sfn:startExecution.waitForTaskToken", 3, "Sfn.ExecutionLimitExceededException");
-    expect(await kept.beats(80)).toBeGreaterThan(0);
-    expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
-    expect(kept.status(work)).toBe("RUNNING");
-    expect(kept.token()).toBe(lease.token);
+    expect(kept.running()).toEqual([]);
   });
 
   it("carries on when the fresh execution was started and could not prove the lease", async () => {
@@ -284,7 +216,7 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     expect(kept.status(work)).toBe("RUNNING");
     kept.steps.machines.stop(work);
     await kept.beats(2);
-    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    expect(kept.running()).toEqual([]);
     expect(kept.token()).toBeUndefined();
   });
 
@@ -334,12 +266,7 @@ describe("a keeper that dies, of which nobody hears,", () => {
         await kept.clock.advance(500);
       }
       kept.steps.machines.stop(keeper);
-      const next = new LeaseClient({
-        store: kept.steps.store,
-        clock: kept.clock,
-        owner: "next",
-        leaseDurationMs,
-      });
+      const next = kept.clientOf("next");
       const waiting = next.acquire(key, { waitMs: 60_000 });
       await kept.clock.advance(leaseDurationMs + 5_000);
       const lease = await waiting;

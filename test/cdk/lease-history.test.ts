@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { leaseItemKey } from "@leasehold/client/schema";
@@ -70,12 +70,6 @@ describe("a table with a history", () => {
     for (const role of Object.values(Template.fromStack(stack).findResources("AWS::IAM::Role"))) {
       expect(role.Properties.ManagedPolicyArns).toBeUndefined();
     }
-  });
-
-  test("stands beside a wakeup, each with its own function", () => {
-    const { stack, table } = stackWithHistory();
-    new LeaseWakeup(stack, "Wakeup", { table });
-    Template.fromStack(stack).resourceCountIs("AWS::Lambda::EventSourceMapping", 2);
   });
 
   test("with the user's key lets the function use it", () => {

@@ -7,24 +7,28 @@ import {
   SingletonJob,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { type IRole, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { CustomerManagedEncryptionConfiguration, Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import {
+  env,
+  functionIn,
+  newStack,
+  only,
+  permitted,
+  type Statement,
+  statementsIn,
+  textOf,
+} from "../support/constructs.ts";
 
-const env = { account: "111122223333", region: "eu-west-1" };
 const machineType = "AWS::StepFunctions::StateMachine";
 const states = (rest: string) => `arn:${"<AWS::Partition>"}:states:eu-west-1:111122223333:${rest}`;
-
-function newStack(app = new App(), id = "Test"): Stack {
-  return new Stack(app, id, { env });
-}
 
 function workflowIn(stack: Stack, props: Partial<LeasedWorkflowProps> = {}, id = "Import"): LeasedWorkflow {
   const table =
@@ -35,35 +39,6 @@ function workflowIn(stack: Stack, props: Partial<LeasedWorkflowProps> = {}, id =
     work: new Pass(stack, `${id}Work`),
     ...props,
   });
-}
-
-interface Statement {
-  readonly Action: string | string[];
-  readonly Resource: unknown;
-  readonly Condition?: unknown;
-}
-
-/** The statements of each inline policy, by the logical id of the policy. */
-function policiesIn(template: Template): Readonly<Record<string, readonly Statement[]>> {
-  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
-  return Object.fromEntries(
-    policies.map(([id, { Properties }]) => [id, Properties.PolicyDocument.Statement]),
-  );
-}
-
-/** The statements of the policies whose logical ids begin so, each as actions and a resource as text. */
-function permitted(template: Template, prefix: RegExp): string[] {
-  return Object.entries(policiesIn(template))
-    .filter(([id]) => prefix.test(id))
-    .flatMap(([, statements]) => statements)
-    .map(({ Action, Resource }) => `${[Action].flat().join()} ${textOf(Resource)}`);
-}
-
-function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  const { "Fn::Join": join, Ref } = value as { "Fn::Join"?: [string, unknown[]]; Ref?: string };
-  if (join) return join[1].map(textOf).join(join[0]);
-  return Ref === undefined ? JSON.stringify(value) : `<${Ref}>`;
 }
 
 describe("a state machine's own name", () => {
@@ -117,12 +92,10 @@ describe("a state machine's own name", () => {
     const schedule = ScheduleExpression.rate(Duration.hours(1));
     new SingletonJob(stack, "Job", { table, schedule, target: SingletonJobTarget.workflow(workflow) });
     const arn = stack.resolve(workflow.stateMachine.stateMachineArn);
-    const starts = Object.values(policiesIn(Template.fromStack(stack)))
-      .flat()
-      .filter(
-        ({ Action, Resource }) =>
-          Action === "states:StartExecution" && JSON.stringify(Resource) === JSON.stringify(arn),
-      );
+    const starts = statementsIn(Template.fromStack(stack)).filter(
+      ({ Action, Resource }) =>
+        Action === "states:StartExecution" && JSON.stringify(Resource) === JSON.stringify(arn),
+    );
     expect(starts).toHaveLength(1);
   });
 
@@ -130,8 +103,8 @@ describe("a state machine's own name", () => {
     "lets the stack deploy where another stack has the keepers (%s)",
     (name) => {
       const app = new App();
-      const platform = workflowIn(newStack(app, "Platform"));
-      const team = newStack(app, "Team");
+      const platform = workflowIn(newStack({ env }, app, "Platform"));
+      const team = newStack({ env }, app, "Team");
       const { table } = platform.heartbeat;
       const heartbeat = platform.heartbeat;
       new LeasedWorkflow(team, "Import", {
@@ -151,15 +124,6 @@ describe("a role of the user's", () => {
     return new Role(stack, "Own", { assumedBy: new ServicePrincipal("states.amazonaws.com") });
   }
 
-  function functionIn(stack: Stack): LambdaFunction {
-    const code = Code.fromInline("exports.handler = async () => ({});");
-    return new LambdaFunction(stack, "Fetcher", {
-      runtime: Runtime.NODEJS_LATEST,
-      handler: "index.handler",
-      code,
-    });
-  }
-
   /** What a workflow needs, as its own role would have it. */
   const needed = [
     /^dynamodb:UpdateItem,/,
@@ -171,7 +135,7 @@ describe("a role of the user's", () => {
 
   const roles: [string, (app: App, stack: Stack) => IRole, RegExp][] = [
     ["of its stack", (_, stack) => trusted(stack), /^OwnDefaultPolicy/],
-    ["of another stack", (app) => trusted(newStack(app, "Roles")), /^ImportRolePolicy/],
+    ["of another stack", (app) => trusted(newStack({ env }, app, "Roles")), /^ImportRolePolicy/],
     [
       "that is defined elsewhere",
       (_, stack) => Role.fromRoleArn(stack, "Own", "arn:aws:iam::111122223333:role/Own"),
@@ -180,8 +144,8 @@ describe("a role of the user's", () => {
   ];
   test.each(roles)("%s gets all that the workflow needs, in the workflow's stack", (_, make, policy) => {
     const app = new App();
-    const stack = newStack(app);
-    const work = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionIn(stack) });
+    const stack = newStack({ env }, app);
+    const work = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionIn(stack, "Fetcher") });
     const role = make(app, stack);
     const { stateMachine } = workflowIn(stack, { role, work });
     app.synth();
@@ -224,25 +188,16 @@ describe("a key of the user's", () => {
         Type: "CUSTOMER_MANAGED_KMS_KEY",
       },
     });
-    const [machine] = Object.values(
+    const machine = only(
       template.findResources(machineType, { Properties: { EncryptionConfiguration: Match.anyValue() } }),
     );
-    const uses = Object.entries(policiesIn(template)).flatMap(([id, statements]) =>
-      statements
-        .filter(({ Action }) => [Action].flat().some((each) => each.startsWith("kms:")))
-        .map((each) => [id, each]),
-    ) as [string, Statement][];
-    const [role] = [stateMachine.role.node.defaultChild].map((each) => stack.getLogicalId(each as never));
-    expect(uses.map(([id]) => id.startsWith(String(role).slice(0, -8)))).toEqual(uses.map(() => true));
-    const [[, own]] = uses.filter(([, { Action }]) => [Action].flat().includes("kms:Decrypt")) as [
-      [string, Statement],
-    ];
-    expect(
-      textOf(
-        (own.Condition as { StringEquals: Record<string, unknown> }).StringEquals[
-          "kms:EncryptionContext:aws:states:stateMachineArn"
-        ],
-      ),
-    ).toBe(states(`stateMachine:${machine?.Properties.StateMachineName}`));
+    const usesKey = ({ Action }: Statement): boolean =>
+      [Action].flat().some((each) => each.startsWith("kms:"));
+    const role = stack.getLogicalId(stateMachine.role.node.defaultChild as never).slice(0, -8);
+    const uses = statementsIn(template, new RegExp(`^${role}`)).filter(usesKey);
+    expect(statementsIn(template).filter(usesKey)).toEqual(uses);
+    const decrypts = uses.find(({ Action }) => Action.includes("kms:Decrypt"));
+    const context = decrypts?.Condition?.StringEquals?.["kms:EncryptionContext:aws:states:stateMachineArn"];
+    expect(textOf(context)).toBe(states(`stateMachine:${machine.Properties.StateMachineName}`));
   });
 });

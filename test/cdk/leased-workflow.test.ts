@@ -8,6 +8,7 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
+import type { UpdateRequest } from "@leasehold/client";
 import {
   acquire,
   clearSeats,
@@ -24,7 +25,6 @@ import { ManualClock } from "@leasehold/client/testing";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Chain, DefinitionBody, Pass, StateMachine, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
@@ -33,16 +33,12 @@ import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-
 import { bundledHandlers, bundleSource } from "../../packages/cdk/wake/bundle.ts";
 import { Evaluator } from "../../tools/local/src/state-machines/jsonata.ts";
 import { compileFilters } from "../../tools/local/src/streams/filter.ts";
+import { functionIn, permitted } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
   const stack = new Stack(new App(), "Test");
   return { stack, table: new LeaseTable(stack, "Leases", { stream: options.stream ?? false }) };
-}
-
-function functionOf(stack: Stack, id: string): LambdaFunction {
-  const code = Code.fromInline("exports.handler = async () => ({});");
-  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_LATEST, handler: "index.handler", code });
 }
 
 function workflowOf(options: Partial<LeasedWorkflowProps>, stream = false): Template {
@@ -78,11 +74,35 @@ async function argumentsOf(template: unknown, sortKey: string): Promise<Record<s
 
 const someTimes = { version: 1, acquiredAt: 1, expiresAt: 1, leaseDurationMs: 1, reentrant: false };
 
+/** Sees to it that the states of a workflow and its keeper send these statements. */
+async function expectSent(
+  options: Partial<LeasedWorkflowProps>,
+  sortKey: string,
+  expected: Readonly<Record<string, { request(): UpdateRequest }>>,
+): Promise<void> {
+  const definitions = Object.values(definitionsIn(workflowOf(options))) as Requests[];
+  // The same name in two machines stands for the same request.
+  const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
+  for (const [name, write] of Object.entries(expected)) {
+    const { update, condition, names, values } = write.request();
+    const sent = await argumentsOf(states[name]?.Arguments, sortKey);
+    expect(sent, name).toMatchObject({
+      Key: { sk: { S: sortKey } },
+      UpdateExpression: update,
+      ConditionExpression: condition,
+      ExpressionAttributeNames: names,
+    });
+    expect(Object.keys(sent.ExpressionAttributeValues as object).sort(), name).toEqual(
+      Object.keys(values).sort(),
+    );
+  }
+}
+
 describe("a leased workflow", () => {
   it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", () => {
     const { stack, table } = stackOf({ stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
-    const invoke = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionOf(stack, "Fetcher") });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
+    const invoke = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionIn(stack, "Fetcher") });
     const pause = Wait.jsonata(stack, "Pause", {
       time: WaitTime.seconds("{% $lease.leaseDurationMs / 1000 %}"),
     });
@@ -99,24 +119,23 @@ describe("a leased workflow", () => {
     for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
-  it.each(["fail", "skip"] as const)("that is to %s passes it too", (whenHeld) => {
-    const definitions = definitionsIn(workflowOf({ whenHeld }));
+  it.each<Partial<LeasedWorkflowProps>>([
+    { whenHeld: "skip" },
+    { permits: 1 },
+    { permits: 500, lockAtLeastFor: Duration.seconds(10) },
+  ])("passes it with %j", (options) => {
+    const definitions = definitionsIn(workflowOf(options));
     for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
   it("sends the client's own expressions", async () => {
-    const definitions = Object.values(definitionsIn(workflowOf({}))) as Requests[];
-    // The same name in two machines stands for the same request.
-    const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
     const lock = { key: "k" };
+    const times = { acquiredAt: 1, expiresAt: 1, leaseDurationMs: 1, retentionMs: 1 };
     const grant = {
+      ...times,
       token: "t",
       version: 1,
       owner: "o",
-      acquiredAt: 1,
-      expiresAt: 1,
-      leaseDurationMs: 1,
-      retentionMs: 1,
       reentrant: false,
       data: undefined,
       slot: undefined,
@@ -124,60 +143,30 @@ describe("a leased workflow", () => {
     const shown = { token: "t", fencingToken: 1 };
     const renewal = { shown, version: 1, expiresAt: 1, leaseDurationMs: 1, retentionMs: 1 };
     const ending = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
-    const expected = {
+    await expectSent({}, "lease", {
       Leasehold_Acquire: acquire(lock, grant),
       Renew1: renewUnlessRevoked(lock, renewal),
       RenewFirst: renew(lock, renewal),
       RenewHeld: renew(lock, renewal),
       Leasehold_Release: release(lock, ending),
       Leasehold_ReleaseFailed: release(lock, ending),
-    };
-    for (const [name, write] of Object.entries(expected)) {
-      const { update, condition, names, values } = write.request();
-      const sent = await argumentsOf(states[name]?.Arguments, "lease");
-      expect(sent, name).toMatchObject({
-        UpdateExpression: update,
-        ConditionExpression: condition,
-        ExpressionAttributeNames: names,
-      });
-      expect(Object.keys(sent.ExpressionAttributeValues as object).sort()).toEqual(
-        Object.keys(values).sort(),
-      );
-    }
+    });
   });
 
   it("with permits sends the semaphore's own expressions, as its keeper does for a permit", async () => {
-    const options = { permits: 5, lockAtLeastFor: Duration.seconds(10) };
-    const definitions = Object.values(definitionsIn(workflowOf(options))) as Requests[];
-    const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
     const address = { key: "k", sortKey: "semaphore" };
     const held = new HeldSeat("k", "semaphore");
     held.confirmed({ ttl: 1 });
-    const form = new SeatForm({
-      ...address,
-      ...{ kind: "permit", permits: 1, capacity: 5, limits: permitLimits },
-    });
-    const seat = {
-      ...address,
-      owner: "o",
-      token: "t",
-      version: 1,
-      fencingToken: 1,
-      acquiredAt: 1,
-      expiresAt: 1,
-      leaseDurationMs: 1,
-      inCooldown: false,
-      reentrant: false,
-      data: undefined,
-      revocation: undefined,
-      seat: { kind: "permit", permits: 2 },
-    } as const;
+    const form = new SeatForm({ ...address, kind: "permit", permits: 1, capacity: 5, limits: permitLimits });
+    const own = { owner: "o", token: "t", fencingToken: 1, inCooldown: false };
+    const none = { data: undefined, revocation: undefined };
+    const seat = { ...address, ...own, ...none, ...someTimes, seat: { kind: "permit", permits: 2 } } as const;
     const grant = { ...seat, retentionMs: 1, slot: undefined };
     const dead = { ...seat, token: "d" };
     const renewal = { shown: seat, version: 2, expiresAt: 10_000, leaseDurationMs: 1, retentionMs: 1 };
     const ending = { shown: seat, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
     const cancellation = { token: "t", now: 1, retentionMs: 1 };
-    const expected = {
+    await expectSent({ permits: 5, lockAtLeastFor: Duration.seconds(10) }, "semaphore", {
       Leasehold_Acquire: form.acquire(grant, []),
       Leasehold_TakeOver: form.acquire(grant, [dead]),
       Leasehold_ClearPermit: clearSeats(address, [dead]),
@@ -191,29 +180,8 @@ describe("a leased workflow", () => {
       RenewFirst: held.renew(renewal),
       RenewHeld: held.renew(renewal),
       Release: held.release(ending),
-    };
-    for (const [name, write] of Object.entries(expected)) {
-      const { update, condition, names, values } = write.request();
-      const sent = await argumentsOf(states[name]?.Arguments, "semaphore");
-      expect(sent, name).toMatchObject({
-        Key: { sk: { S: "semaphore" } },
-        UpdateExpression: update,
-        ConditionExpression: condition,
-        ExpressionAttributeNames: names,
-      });
-      expect(Object.keys(sent.ExpressionAttributeValues as object).sort(), name).toEqual(
-        Object.keys(values).sort(),
-      );
-    }
+    });
   });
-
-  it.each([{}, { whenHeld: "skip" }, { lockAtLeastFor: Duration.seconds(10), permits: 500 }] as const)(
-    "with permits passes the validator too: %j",
-    (options) => {
-      const definitions = definitionsIn(workflowOf({ permits: 1, ...options }));
-      for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
-    },
-  );
 
   it("with permits has the event of an end look at its semaphore", () => {
     const rules = Object.values(workflowOf({ permits: 5 }).findResources("AWS::Events::Rule"));
@@ -223,140 +191,84 @@ describe("a leased workflow", () => {
     ]);
   });
 
+  const keeperId = "LeaseholdHeartbeat\\w{8}";
+  /** Logs and traces aside. */
+  const allowed = (template: Template, id: RegExp) =>
+    permitted(template, id).filter((text) => !/^(logs|xray):/.test(text));
+  const matching = (...patterns: string[]) => patterns.map((pattern) => expect.stringMatching(pattern));
+
   it("may use its own lock only, and may start its keeper only", () => {
-    const policies = statementsByPolicy(workflowOf({}));
-    const own = statementsOf(policies, "ImportStateMachine");
-    expect(own.filter(({ actions }) => actions.some((action) => action.startsWith("states:")))).toMatchObject(
-      [
-        {
-          actions: ["states:StartExecution"],
-          resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/),
-        },
-      ],
+    expect(allowed(workflowOf({}), /^ImportStateMachine/)).toEqual(
+      matching(
+        '^dynamodb:UpdateItem,dynamodb:GetItem\\S* <Leases\\S+> \\["import"\\]$',
+        `^states:StartExecution <${keeperId}StateMachine`,
+      ),
     );
-    expect(own.filter(({ actions }) => actions.some((action) => action.startsWith("dynamodb:")))).toEqual([
-      expect.objectContaining({ keys: ["import"] }),
-    ]);
   });
 
   it("has a keeper that may look at, stop and answer leased workflows of the stack, and keep locks of the table", () => {
-    const policies = statementsByPolicy(workflowOf({}));
-    const keeper = /^LeaseholdHeartbeat\w{8}(StateMachine|Guarding)/;
-    const own = Object.entries(policies)
-      .flatMap(([id, statements]) => (keeper.test(id) ? statements : []))
-      .filter(({ actions }) => !actions.some((action) => /^(logs|xray):/.test(action)));
-    expect(own).toEqual([
-      {
-        actions: ["dynamodb:UpdateItem", "dynamodb:GetItem"],
-        keys: undefined,
-        resource: expect.stringContaining("Leases"),
-      },
-      {
-        actions: ["states:StartExecution", "states:SendTaskSuccess", "states:SendTaskFailure"],
-        keys: undefined,
-        resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/),
-      },
-      {
-        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
-        keys: undefined,
-        resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}EndedStateMachine/),
-      },
-      {
-        actions: ["states:DescribeExecution", "states:StopExecution"],
-        keys: undefined,
-        resource: expect.stringMatching(/:execution:leased-\w{10}-\*:\*/),
-      },
-      {
-        actions: ["states:SendTaskSuccess", "states:SendTaskFailure"],
-        keys: undefined,
-        resource: expect.stringMatching(/:stateMachine:leased-\w{10}-\*/),
-      },
-    ]);
+    expect(allowed(workflowOf({}), /^LeaseholdHeartbeat\w{8}(StateMachine|Guarding)/)).toEqual(
+      matching(
+        "^dynamodb:UpdateItem,dynamodb:GetItem <Leases\\w+.Arn>$",
+        `^states:StartExecution,states:SendTaskSuccess,states:SendTaskFailure .*${keeperId}StateMachine`,
+        `^states:SendTaskSuccess,states:SendTaskFailure .*${keeperId}EndedStateMachine`,
+        "^states:DescribeExecution,states:StopExecution .*:execution:leased-\\w{10}-\\*:\\*$",
+        "^states:SendTaskSuccess,states:SendTaskFailure .*:stateMachine:leased-\\w{10}-\\*$",
+      ),
+    );
   });
 
-  it("tells of its failed ends, and what hears of them may look at it and keep its lock, and no more", () => {
-    const template = workflowOf({});
+  /** What a rule hears of, and the fields that it hands on; undefined where it hands on the whole event. */
+  function ruleOf(template: Template, description: string) {
     const rules = Object.values(template.findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
-    // The others hear of redrives, and of keepers.
+    // One hears of the workflow's ends, one of redrives, one of keepers.
     expect(rules).toHaveLength(3);
-    const machine = { Ref: expect.stringMatching(/^ImportStateMachine/) };
-    expect(rule?.Properties).toMatchObject({
+    const { Properties } = rules.find((rule) => rule.Properties.Description.includes(description)) ?? {};
+    const [target, ...more] = Properties?.Targets ?? [];
+    expect(more).toEqual([]);
+    expect(target.Arn.Ref).toMatch(new RegExp(`^${keeperId}EndedStateMachine`));
+    expect(Properties).toMatchObject({
       State: "ENABLED",
       EventPattern: {
         source: ["aws.states"],
         "detail-type": ["Step Functions Execution Status Change"],
-        detail: { stateMachineArn: [machine], status: ["FAILED", "TIMED_OUT", "ABORTED"] },
+        detail: { status: ["FAILED", "TIMED_OUT", "ABORTED"] },
       },
-      Targets: [
-        {
-          Arn: { Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}EndedStateMachine/) },
-          InputTransformer: {
-            InputPathsMap: {
-              "detail-executionArn": "$.detail.executionArn",
-              "detail-status": "$.detail.status",
-            },
-            InputTemplate:
-              '{"key":"import","detail":{"executionArn":<detail-executionArn>,"status":<detail-status>}}',
-          },
-        },
-      ],
     });
-    const actions = Object.entries(statementsByPolicy(template))
-      .filter(([id]) => /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/.test(id))
-      .flatMap(([, statements]) => statements)
-      .flatMap((statement) => statement.actions)
-      .filter((action) => !/^(logs|xray):/.test(action));
-    expect(actions).toEqual([
-      "dynamodb:UpdateItem",
-      "dynamodb:GetItem",
-      "states:StartExecution",
-      "states:DescribeExecution",
-      "states:StopExecution",
-    ]);
+    expect(Object.keys(target)).not.toContain("InputPath");
+    return {
+      of: Properties?.EventPattern.detail.stateMachineArn[0].Ref,
+      handsOn: target.InputTransformer as object | undefined,
+    };
+  }
+
+  it("tells of its failed ends with its key, and what hears of them may look at it and keep its lock, and no more", () => {
+    const template = workflowOf({});
+    expect(ruleOf(template, "Lets go")).toEqual({
+      of: expect.stringMatching(/^ImportStateMachine/),
+      handsOn: {
+        InputPathsMap: { "detail-executionArn": "$.detail.executionArn", "detail-status": "$.detail.status" },
+        InputTemplate:
+          '{"key":"import","detail":{"executionArn":<detail-executionArn>,"status":<detail-status>}}',
+      },
+    });
+    expect(allowed(template, /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/)).toEqual(
+      matching(
+        "^dynamodb:UpdateItem,dynamodb:GetItem <Leases",
+        `^states:StartExecution .*${keeperId}StateMachine`,
+        "^states:DescribeExecution,states:StopExecution .*:execution:leased-",
+      ),
+    );
   });
 
-  it("whose executions each name a key of their own hands the whole event on", () => {
+  it("hands on the whole event where each execution names a key of its own, and that of a keeper that was ended", () => {
     const { stack, table } = stackOf();
     new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing") });
-    const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.Description.includes("Lets go"));
-    const [target] = rule?.Properties.Targets ?? [];
-    expect(Object.keys(target)).not.toContain("InputTransformer");
-    expect(Object.keys(target)).not.toContain("InputPath");
-  });
-
-  it("hears of a keeper that was ended, from the whole event, and may start another and answer for it", () => {
-    const template = workflowOf({});
-    const rules = Object.values(template.findResources("AWS::Events::Rule"));
-    const rule = rules.find(({ Properties }) => Properties.Description.includes("keeper"));
-    expect(rule?.Properties).toMatchObject({
-      EventPattern: {
-        source: ["aws.states"],
-        "detail-type": ["Step Functions Execution Status Change"],
-        detail: {
-          stateMachineArn: [{ Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}StateMachine/) }],
-          status: ["FAILED", "TIMED_OUT", "ABORTED"],
-        },
-      },
-      Targets: [{ Arn: { Ref: expect.stringMatching(/^LeaseholdHeartbeat\w{8}EndedStateMachine/) } }],
-    });
-    expect(Object.keys(rule?.Properties.Targets[0])).not.toContain("InputTransformer");
-    const ended = /^LeaseholdHeartbeat\w{8}EndedStateMachineRole/;
-    const started = Object.entries(statementsByPolicy(template))
-      .flatMap(([id, statements]) => (ended.test(id) ? statements : []))
-      .filter(({ actions }) => actions.includes("states:StartExecution"));
-    expect(started).toMatchObject([
-      { resource: expect.stringMatching(/LeaseholdHeartbeat\w{8}StateMachine/) },
-    ]);
-  });
-
-  it("keeps the data of its executions out of the logs", () => {
-    const machines = Object.values(workflowOf({}).findResources("AWS::StepFunctions::StateMachine"));
-    for (const { Properties } of machines) {
-      expect(Properties.LoggingConfiguration).toMatchObject({ IncludeExecutionData: false, Level: "ALL" });
-      expect(Properties.TracingConfiguration).toEqual({ Enabled: true });
-    }
+    const template = Template.fromStack(stack);
+    expect(ruleOf(template, "Lets go").handsOn).toBeUndefined();
+    const { of, handsOn } = ruleOf(template, "keeper");
+    expect(of).toMatch(new RegExp(`^${keeperId}StateMachine`));
+    expect(handsOn).toBeUndefined();
   });
 
   it("logs where the account's policy for logs has room, each machine under a name of its own", () => {
@@ -434,17 +346,6 @@ describe("a leased workflow", () => {
       .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as { Action: unknown }[]);
     const stops = statements.filter(({ Action }) => Action === "states:StopExecution");
     expect(JSON.stringify(stops)).toMatch(/^[^}]*"Fn::Join"[^*]*:execution:leased-\w{10}-\*:\*[^*]*$/);
-  });
-
-  it("can share its keeper with others of its table", () => {
-    const { stack, table } = stackOf();
-    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
-    for (const id of ["One", "Two"]) {
-      new LeasedWorkflow(stack, id, { table, key: id, work: new Pass(stack, `Nothing${id}`), heartbeat });
-    }
-    const template = Template.fromStack(stack);
-    template.resourceCountIs("AWS::StepFunctions::StateMachine", 5);
-    template.resourceCountIs("AWS::Events::Rule", 4);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([
@@ -581,7 +482,7 @@ describe("a wakeup", () => {
   it("needs a table with a stream, and says so", () => {
     const { stack, table } = stackOf();
     const make = (): LeaseWakeup =>
-      new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
+      new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
     expect(make).toThrow(
       "Test/Leases has no stream, so no release can be seen: make the table with stream: true",
     );
@@ -619,17 +520,9 @@ describe("a wakeup", () => {
     }
   });
 
-  it("is enough for workflows that wait, with nothing else of the app's", () => {
-    const { stack, table } = stackOf({ stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
-    const work = new Pass(stack, "Nothing");
-    new LeasedWorkflow(stack, "Import", { table, work, whenHeld: "wait", wakeup });
-    expect(() => Template.fromStack(stack)).not.toThrow();
-  });
-
   it("hears of releases only, and may wake the workflows that it serves, and no others", () => {
     const { stack, table } = stackOf({ stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
     new LeasedWorkflow(stack, "Import", {
       table,
       work: new Pass(stack, "Nothing"),
@@ -665,33 +558,3 @@ describe("a wakeup", () => {
     });
   });
 });
-
-interface Permitted {
-  readonly actions: string[];
-  readonly keys: string[] | undefined;
-  /** As JSON. */
-  readonly resource: string;
-}
-
-/** All statements of a template's policies, by the policy's logical id. */
-function statementsByPolicy(template: Template): Record<string, Permitted[]> {
-  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
-  return Object.fromEntries(
-    policies.map(([id, { Properties }]) => [
-      id,
-      Properties.PolicyDocument.Statement.map(
-        ({ Action, Resource, Condition }: Record<string, unknown>): Permitted => ({
-          actions: [Action].flat() as string[],
-          keys: (Condition as Record<string, Record<string, string[]>> | undefined)?.[
-            "ForAllValues:StringLike"
-          ]?.["dynamodb:LeadingKeys"],
-          resource: JSON.stringify(Resource),
-        }),
-      ),
-    ]),
-  );
-}
-
-function statementsOf(policies: Record<string, Permitted[]>, name: string): Permitted[] {
-  return Object.entries(policies).flatMap(([id, statements]) => (id.startsWith(name) ? statements : []));
-}

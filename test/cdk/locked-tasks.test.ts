@@ -6,10 +6,9 @@ import {
   SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
-  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { type IVpc, Vpc } from "aws-cdk-lib/aws-ec2";
 import {
@@ -19,23 +18,24 @@ import {
   FargateTaskDefinition,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
-import { Rule } from "aws-cdk-lib/aws-events";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import {
+  env,
+  everyFiveMinutes,
+  functionIn,
+  newStack,
+  permitted,
+  statementsIn,
+} from "../support/constructs.ts";
+import { definitionsIn, stateNamed } from "../support/definitions.ts";
 
-const env = { account: "111122223333", region: "eu-west-1" };
 const machineOf = (region: string, account = env.account): string =>
   `arn:aws:states:${region}:${account}:stateMachine:theirs`;
 const jobDefinitionArn = "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3";
 const jobQueueArn = "arn:aws:batch:eu-west-1:111122223333:job-queue/slow";
-
-function stackOf(app = new App(), id = "Test"): Stack {
-  return new Stack(app, id, { env });
-}
 
 function vpcIn(stack: Stack, id: string): IVpc {
   return Vpc.fromVpcAttributes(stack, id, {
@@ -85,65 +85,25 @@ function addJob(
   id = "Job",
 ): SingletonJob {
   const table = props.table ?? new LeaseTable(stack, `${id}Leases`, { stream: true });
-  const schedule = ScheduleExpression.rate(Duration.minutes(5));
   const waits = props.overlap === "queue" || props.overlap === "replace";
   const wakeup = waits ? { wakeup: new LeaseWakeup(stack, `${id}Wakeup`, { table }) } : {};
-  return new SingletonJob(stack, id, { table, schedule, target, ...wakeup, ...props });
+  return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...wakeup, ...props });
 }
 
-/** The statements of a job's own workflow that are about the task. */
-function statementsIn(template: Template): unknown[] {
-  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
-  const [, policy] = policies.find(([id]) => id.startsWith("JobWorkflowStateMachineRole")) ?? [];
-  const statements: { readonly Action: string | readonly string[] }[] =
-    policy?.Properties.PolicyDocument.Statement;
-  const isCommon = (action: string): boolean => /^(logs|xray|dynamodb):/.test(action);
-  return statements.filter(({ Action }) => ![Action].flat().some(isCommon)).slice(1);
-}
-
-interface Run {
-  readonly Arguments: Readonly<Record<string, unknown>>;
+/** What a job's own workflow may do with the task. */
+function aboutTask(target: (stack: Stack) => JobTarget): string[] {
+  const stack = newStack();
+  addJob(stack, target(stack));
+  const all = permitted(Template.fromStack(stack), /^JobWorkflowStateMachineRole/);
+  return all.filter((text) => !/^(logs|xray|dynamodb):|^states:StartExecution <Lease/.test(text));
 }
 
 /** The state that runs the task. */
-function runIn(template: Template): Run {
-  const find = (value: unknown): unknown => {
-    if (typeof value !== "object" || value === null) return undefined;
-    const { Run } = value as { readonly Run?: unknown };
-    return (
-      Run ??
-      Object.values(value)
-        .map(find)
-        .find((found) => found !== undefined)
-    );
-  };
-  return find(definitionsIn(template)) as Run;
-}
-
-const arn = (text: string): object => ({ "Fn::Join": ["", ["arn:", { Ref: "AWS::Partition" }, text]] });
-const watching = (rule: string): object => ({
-  Action: ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
-  Effect: "Allow",
-  Resource: arn(`:events:eu-west-1:111122223333:rule/${rule}`),
-});
-
-describe.each(["skip", "queue", "replace"] as const)(
-  "a stack with a job of each task that is to %s",
-  (overlap) => {
-    test("is without fault to AWS's own validator and to an independent one of state machines", () => {
-      const stack = stackOf();
-      for (const [id, target] of Object.entries(targets)) addJob(stack, target(stack), { overlap }, id);
-      const template = Template.fromStack(stack);
-      expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
-      const definitions = Object.values(definitionsIn(template));
-      expect(definitions.length).toBeGreaterThanOrEqual(8);
-      for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
-    });
-  },
-);
+const runIn = (template: Template) =>
+  stateNamed("Run", definitionsIn(template)) as { readonly Arguments: Readonly<Record<string, unknown>> };
 
 test("tasks of a job with permits leave no marks, and their workflows pass the validator", () => {
-  const stack = stackOf();
+  const stack = newStack();
   for (const [id, target] of Object.entries(targets)) {
     addJob(stack, target(stack), { permits: 3, once: false }, id);
   }
@@ -153,97 +113,61 @@ test("tasks of a job with permits leave no marks, and their workflows pass the v
 });
 
 describe("the workflow of a job", () => {
+  const here = "eu-west-1:111122223333";
+  const watching = (rule: string): string =>
+    `events:PutTargets,events:PutRule,events:DescribeRule arn:<AWS::Partition>:events:${here}:rule/${rule}`;
+
   test("of a task of ECS may run this revision in this cluster, see and stop its tasks, and pass its roles to ECS", () => {
-    const stack = stackOf();
-    addJob(stack, ecsTask(stack));
-    const template = Template.fromStack(stack);
-    const definition = { Ref: expect.stringMatching(/^Definition/) };
-    expect(statementsIn(template)).toEqual([
-      {
-        Action: "ecs:RunTask",
-        Condition: {
-          ArnEquals: { "ecs:cluster": { "Fn::GetAtt": [expect.stringMatching(/^Cluster/), "Arn"] } },
-        },
-        Effect: "Allow",
-        Resource: definition,
-      },
-      {
-        Action: ["ecs:StopTask", "ecs:DescribeTasks"],
-        Effect: "Allow",
-        Resource: {
-          "Fn::Join": [
-            "",
-            [
-              "arn:",
-              { Ref: "AWS::Partition" },
-              ":ecs:eu-west-1:111122223333:task/",
-              { Ref: expect.stringMatching(/^Cluster/) },
-              "/*",
-            ],
-          ],
-        },
-      },
-      {
-        Action: "iam:PassRole",
-        Condition: { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } },
-        Effect: "Allow",
-        Resource: { "Fn::GetAtt": [expect.stringMatching(/^DefinitionTaskRole/), "Arn"] },
-      },
+    expect(aboutTask(ecsTask)).toEqual([
+      expect.stringMatching(/^ecs:RunTask <Definition\w+>$/),
+      expect.stringMatching(
+        /^ecs:StopTask,ecs:DescribeTasks arn:<AWS::Partition>:ecs:eu-west-1:111122223333:task\/<Cluster\w+>\/\*$/,
+      ),
+      expect.stringMatching(/^iam:PassRole <DefinitionTaskRole\w+.Arn>$/),
       watching("StepFunctionsGetEventsForECSTaskRule"),
     ]);
+    const stack = newStack();
+    addJob(stack, ecsTask(stack));
+    const conditions = statementsIn(Template.fromStack(stack), /^JobWorkflow/).map(
+      ({ Condition }) => Condition,
+    );
+    expect(conditions).toContainEqual({
+      ArnEquals: { "ecs:cluster": { "Fn::GetAtt": [expect.stringMatching(/^Cluster/), "Arn"] } },
+    });
+    expect(conditions).toContainEqual({ StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } });
   });
 
   test("of a job of Batch may submit this one to this queue, and see and terminate jobs", () => {
-    const stack = stackOf();
-    addJob(stack, SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
-      {
-        Action: "batch:SubmitJob",
-        Effect: "Allow",
-        Resource: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
-      },
-      {
-        Action: "batch:TerminateJob",
-        Effect: "Allow",
-        Resource: arn(":batch:eu-west-1:111122223333:job/*"),
-      },
-      { Action: "batch:DescribeJobs", Effect: "Allow", Resource: "*" },
+    expect(aboutTask(() => SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }))).toEqual([
+      `batch:SubmitJob ${JSON.stringify([jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn])}`,
+      `batch:TerminateJob arn:<AWS::Partition>:batch:${here}:job/*`,
+      "batch:DescribeJobs *",
       watching("StepFunctionsGetEventsForBatchJobsRule"),
     ]);
   });
 
   test("of a job of Glue may start, see and stop runs of this one", () => {
-    const stack = stackOf();
-    addJob(stack, SingletonJobTarget.glueJob({ glueJobName: "report" }));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
-      {
-        Action: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
-        Effect: "Allow",
-        Resource: arn(":glue:eu-west-1:111122223333:job/report"),
-      },
+    expect(aboutTask(() => SingletonJobTarget.glueJob({ glueJobName: "report" }))).toEqual([
+      `glue:StartJobRun,glue:GetJobRun,glue:GetJobRuns,glue:BatchStopJobRun arn:<AWS::Partition>:glue:${here}:job/report`,
     ]);
   });
 
   test("of another state machine may start it, and see and stop its executions", () => {
-    const stack = stackOf();
-    const machine = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1"));
-    addJob(stack, SingletonJobTarget.stateMachine(machine));
-    expect(statementsIn(Template.fromStack(stack))).toEqual([
-      { Action: "states:StartExecution", Effect: "Allow", Resource: machineOf("eu-west-1") },
-      {
-        Action: ["states:DescribeExecution", "states:StopExecution"],
-        Effect: "Allow",
-        Resource: arn(":states:eu-west-1:111122223333:execution:theirs:*"),
-      },
+    const theirs = (stack: Stack) =>
+      StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1"));
+    expect(aboutTask((stack) => SingletonJobTarget.stateMachine(theirs(stack)))).toEqual([
+      `states:StartExecution ${machineOf("eu-west-1")}`,
+      `states:DescribeExecution,states:StopExecution arn:<AWS::Partition>:states:${here}:execution:theirs:*`,
       watching("StepFunctionsGetEventsForStepFunctionsExecutionRule"),
     ]);
   });
 
-  test.each(Object.entries(targets))(
+  const locked = (stack: Stack): JobTarget => SingletonJobTarget.lockedLambda(functionIn(stack));
+  test.each(Object.entries({ ...targets, locked }))(
     "of the target %s has the alarms and metrics of a locked job",
     (_, target) => {
       for (const overlap of ["skip", "replace"] as const) {
-        const stack = stackOf();
+        const stack = newStack();
         const job = addJob(stack, target(stack), { overlap });
         expect(Object.keys(job.runs.failed)).toEqual(
           overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
@@ -256,7 +180,7 @@ describe("the workflow of a job", () => {
 
 describe("a task of ECS", () => {
   test("runs the revision of this app on Fargate, in private subnets, with a security group of its own", () => {
-    const stack = stackOf();
+    const stack = newStack();
     addJob(stack, ecsTask(stack));
     const template = Template.fromStack(stack);
     expect(runIn(template)).toMatchObject({
@@ -272,7 +196,7 @@ describe("a task of ECS", () => {
   });
 
   test("keeps what the user overrides in each container, beside the run's own variables", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const taskDefinition = definitionIn(new Ec2TaskDefinition(stack, "OnEc2"));
     const [main, proxy] = ["main", "proxy"].map((name) => taskDefinition.findContainer(name));
     if (main === undefined || proxy === undefined) throw new Error("no containers");
@@ -308,10 +232,10 @@ describe("a task of ECS", () => {
 
   test("can be of another stack, as its table can", () => {
     const app = new App();
-    const shared = stackOf(app, "Shared");
+    const shared = newStack({ env }, app, "Shared");
     const table = new LeaseTable(shared, "Leases");
     const target = ecsTask(shared);
-    const stack = stackOf(app);
+    const stack = newStack({ env }, app);
     addJob(stack, target, { table });
     expect(templateProblems(Template.fromStack(stack).toJSON() as CloudFormationTemplate)).toEqual([]);
     Template.fromStack(shared).resourceCountIs("AWS::Scheduler::Schedule", 0);
@@ -320,7 +244,7 @@ describe("a task of ECS", () => {
 
 describe("what a task cannot be", () => {
   test("without its parts, or with parts of another kind, refused by name", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const some = { cluster: clusterIn(stack), launchTarget: new EcsFargateLaunchTarget() };
     const imported = TaskDefinition.fromTaskDefinitionArn(
       stack,
@@ -351,7 +275,7 @@ describe("what a task cannot be", () => {
   });
 
   test("a task definition without a container", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const taskDefinition = new FargateTaskDefinition(stack, "Empty");
     expect(() => addJob(stack, ecsTask(stack, { taskDefinition }))).toThrow(
       "Test/Empty has no container: add one before the job is defined",
@@ -359,7 +283,7 @@ describe("what a task cannot be", () => {
   });
 
   test("an express state machine, or one of another region or account", () => {
-    const stack = stackOf();
+    const stack = newStack();
     const express = new StateMachine(stack, "Express", {
       stateMachineType: StateMachineType.EXPRESS,
       definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Done")),
@@ -374,25 +298,6 @@ describe("what a task cannot be", () => {
     const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
     expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
       "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
-    );
-  });
-
-  test("one with permits whose runs wait, as those of a trigger do by default", () => {
-    const stack = stackOf();
-    const trigger = SingletonJobTrigger.rule(
-      new Rule(stack, "Uploaded", { eventPattern: { source: ["shop"] } }),
-    );
-    const given = { table: new LeaseTable(stack, "Leases"), trigger, permits: 2, target: ecsTask(stack) };
-    expect(() => new SingletonJob(stack, "Job", given)).toThrow(
-      'permits is set with overlap: "queue", and nothing tells runs of a permit that is free again: choose "skip"',
-    );
-  });
-
-  test("one whose lease is renewed by a heartbeat of the job's", () => {
-    const stack = stackOf();
-    const props = { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) };
-    expect(() => addJob(stack, ecsTask(stack), props)).toThrow(
-      "heartbeat is set for work that is locked from outside: leave it out",
     );
   });
 });

@@ -7,23 +7,16 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { LogLevel, Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
+import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
 type Make = (stack: Stack, table: LeaseTable, props: ObservabilityProps) => unknown;
 
-function functionIn(stack: Stack): LambdaFunction {
-  const code = Code.fromInline("exports.handler = async () => {};");
-  return new LambdaFunction(stack, "Work", { runtime: Runtime.NODEJS_24_X, handler: "index.handler", code });
-}
-
-const schedule = ScheduleExpression.rate(Duration.minutes(5));
 const makers: readonly [string, Make][] = [
   ["a heartbeat", (stack, table, props) => new LeaseHeartbeat(stack, "It", { table, ...props })],
   [
@@ -35,7 +28,7 @@ const makers: readonly [string, Make][] = [
     "a job of a locked function",
     (stack, table, props) => {
       const target = SingletonJobTarget.lockedLambda(functionIn(stack));
-      new SingletonJob(stack, "It", { table, target, schedule, ...props });
+      new SingletonJob(stack, "It", { table, target, schedule: everyFiveMinutes, ...props });
     },
   ],
 ];
@@ -66,7 +59,7 @@ function machinesOf(template: Template): Machine[] {
 
 describe.each(makers)("%s", (_, make) => {
   function templateOf(propsIn: (stack: Stack) => ObservabilityProps = () => ({})): Template {
-    const stack = new Stack(new App(), "Test");
+    const stack = newStack({});
     make(stack, new LeaseTable(stack, "Leases"), propsIn(stack));
     return Template.fromStack(stack);
   }
@@ -128,10 +121,12 @@ describe.each(makers)("%s", (_, make) => {
 
 describe("a job that makes no state machine", () => {
   test.each<ObservabilityProps>([{ logLevel: LogLevel.ERROR }, { tracing: false }])("refuses %o", (props) => {
-    const stack = new Stack(new App(), "Test");
+    const stack = newStack({});
     const table = new LeaseTable(stack, "Leases");
     const target = SingletonJobTarget.lambda(functionIn(stack));
-    expect(() => new SingletonJob(stack, "Job", { table, target, schedule, ...props })).toThrow(
+    expect(
+      () => new SingletonJob(stack, "Job", { table, target, schedule: everyFiveMinutes, ...props }),
+    ).toThrow(
       `${Object.keys(props)[0]} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
     );
   });
@@ -139,7 +134,7 @@ describe("a job that makes no state machine", () => {
 
 describe("a workflow's timeout", () => {
   const workflowOf = (timeout?: Duration): unknown[] => {
-    const stack = new Stack(new App(), "Test");
+    const stack = newStack({});
     const table = new LeaseTable(stack, "Leases");
     const work = new Pass(stack, "Nothing");
     new LeasedWorkflow(stack, "Import", { table, work, ...(timeout ? { timeout } : {}) });
@@ -150,12 +145,9 @@ describe("a workflow's timeout", () => {
     );
   };
 
-  test("ends an execution, and there is none by default", () => {
+  test("ends an execution, there is none by default, and it has to be a second at least", () => {
     expect(workflowOf(Duration.minutes(90))).toEqual([5_400]);
     expect(workflowOf()).toEqual([undefined]);
-  });
-
-  test("has to be a second at least", () => {
     expect(() => workflowOf(Duration.seconds(0))).toThrow(
       "timeout is 0 seconds: choose from 1 second to 365 days",
     );

@@ -1,5 +1,4 @@
 import {
-  type JobOverlap,
   type JobTarget,
   LeasedWorkflow,
   LeaseHeartbeat,
@@ -9,48 +8,28 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import {
   Alias,
-  Code,
   type IFunction,
   type IVersion,
   Function as LambdaFunction,
-  Runtime,
   Version,
 } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { findingsIn } from "../support/cdk-nag.ts";
-import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import { env, everyFiveMinutes, functionIn, newStack, statementsIn } from "../support/constructs.ts";
+import { definitionsIn, stateNamed } from "../support/definitions.ts";
 
-const env = { account: "111122223333", region: "eu-west-1" };
 const arnOf = (region: string, account = env.account): string =>
   `arn:aws:lambda:${region}:${account}:function:report`;
 
-interface World {
-  readonly stack: Stack;
-  readonly table: LeaseTable;
-}
-
-function newWorld(props: { readonly env?: typeof env } = { env }): World {
-  const stack = new Stack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Test", props);
+function newWorld() {
+  const stack = newStack();
   return { stack, table: new LeaseTable(stack, "Leases", { stream: true }) };
 }
-
-function functionIn(stack: Stack, id: string, options: { readonly timeout?: Duration } = {}): LambdaFunction {
-  return new LambdaFunction(stack, id, {
-    runtime: Runtime.NODEJS_24_X,
-    handler: "index.handler",
-    code: Code.fromInline("exports.handler = async () => {};"),
-    timeout: Duration.minutes(1),
-    ...options,
-  });
-}
+type World = ReturnType<typeof newWorld>;
 
 type Make = (stack: Stack, id: string) => IFunction;
 
@@ -70,13 +49,9 @@ const ownFunctions: readonly [string, Make][] = [
   ["the current version", versionOf],
 ];
 const otherFunctions: readonly [string, Make][] = [
+  ["an imported function", (stack, id) => LambdaFunction.fromFunctionName(stack, id, "report")],
   [
-    "an imported function, by its ARN",
-    (stack, id) => LambdaFunction.fromFunctionArn(stack, id, arnOf("eu-west-1")),
-  ],
-  ["an imported function, by its name", (stack, id) => LambdaFunction.fromFunctionName(stack, id, "report")],
-  [
-    "an imported function of another account",
+    "one of another account",
     (stack, id) => LambdaFunction.fromFunctionArn(stack, id, arnOf("eu-west-1", "444455556666")),
   ],
   [
@@ -89,8 +64,6 @@ const otherFunctions: readonly [string, Make][] = [
   ],
   ["an imported version", (stack, id) => Version.fromVersionArn(stack, id, `${arnOf("eu-west-1")}:7`)],
 ];
-
-const everyFiveMinutes = ScheduleExpression.rate(Duration.minutes(5));
 
 function addJob(
   { stack, table }: World,
@@ -105,14 +78,6 @@ function wakeupOf({ stack, table }: World): LeaseWakeup {
   return new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
 }
 
-type Statement = { readonly Action: string | string[]; readonly Resource: unknown };
-
-function statementsIn(template: Template): Statement[] {
-  return Object.values(template.findResources("AWS::IAM::Policy")).flatMap(
-    ({ Properties }) => Properties.PolicyDocument.Statement as Statement[],
-  );
-}
-
 interface Run {
   readonly Arguments: { readonly FunctionName: string };
   readonly TimeoutSeconds: number | string;
@@ -120,76 +85,7 @@ interface Run {
 }
 
 /** The state that calls the function. */
-function runIn(template: Template): Run {
-  const find = (value: unknown): unknown => {
-    if (typeof value !== "object" || value === null) return undefined;
-    const { Run } = value as { readonly Run?: unknown };
-    return (
-      Run ??
-      Object.values(value)
-        .map(find)
-        .find((found) => found !== undefined)
-    );
-  };
-  return find(definitionsIn(template)) as Run;
-}
-
-/** A stack with a job of each target. */
-function everyTarget(overlap: JobOverlap): Stack {
-  const world = newWorld();
-  const { stack, table } = world;
-  const wakeup = wakeupOf(world);
-  const keeper = new LeaseHeartbeat(stack, "Keeper", { table });
-  let count = 0;
-  const add = (make: (id: string) => JobTarget): void => {
-    count += 1;
-    const target = make(`F${count}`);
-    const waits = target.waitingOverlaps.includes(overlap);
-    const kept = target.keptOverlaps.includes(overlap) && count % 2 === 0;
-    const props = {
-      ...("overlap" in target.refusedProps ? {} : { overlap }),
-      ...(waits ? { wakeup } : {}),
-      ...(kept ? { keeper } : {}),
-    };
-    addJob(world, target, props, `Job${count}`);
-  };
-  for (const [, make] of ownFunctions) add((id) => SingletonJobTarget.lambda(make(stack, id)));
-  for (const [, make] of [...ownFunctions, ...otherFunctions]) {
-    add((id) => SingletonJobTarget.lockedLambda(make(stack, id)));
-  }
-  add((id) => {
-    const work = new Pass(stack, `${id}Work`);
-    const whenHeld = overlap === "queue" ? "wait" : overlap;
-    const waits = overlap === "skip" ? {} : { wakeup };
-    const props = { table, work, key: id, heartbeat: keeper, whenHeld, ...waits } as const;
-    return SingletonJobTarget.workflow(new LeasedWorkflow(stack, id, props));
-  });
-  return stack;
-}
-
-describe.each<JobOverlap>(["skip", "queue", "replace"])(
-  "a stack with a job of each target that is to %s",
-  (overlap) => {
-    const template = Template.fromStack(everyTarget(overlap));
-
-    test("is without fault to AWS's own validator", () => {
-      expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
-    });
-
-    test("has state machines without fault to an independent validator", () => {
-      const definitions = Object.values(definitionsIn(template));
-      expect(definitions.length).toBeGreaterThan(10);
-      for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
-    });
-
-    test("has no finding of cdk-nag but those about the user's own functions", () => {
-      const findings = findingsIn(everyTarget(overlap)).map((finding) => finding.replace(/^\S+ /, ""));
-      expect([...new Set(findings)]).toEqual([
-        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
-      ]);
-    });
-  },
-);
+const runIn = (template: Template): Run => stateNamed("Run", definitionsIn(template)) as Run;
 
 describe("a function that is locked from outside", () => {
   test.each([...ownFunctions, ...otherFunctions])(
@@ -223,19 +119,13 @@ describe("a function that is locked from outside", () => {
     );
   });
 
-  test("can serve two jobs", () => {
+  test("is locked under the job's own key, and can serve two jobs", () => {
     const world = newWorld();
     const fn = functionIn(world.stack, "Report");
-    for (const id of ["First", "Second"]) addJob(world, SingletonJobTarget.lockedLambda(fn), {}, id);
-    Template.fromStack(world.stack).resourceCountIs("AWS::Scheduler::Schedule", 2);
-  });
-
-  test("is locked under the job's own key", () => {
-    const world = newWorld();
-    const job = addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")), {
-      key: "orders",
-    });
-    expect(job.key).toBe("orders");
+    const jobs = ["orders", "invoices"].map((key) =>
+      addJob(world, SingletonJobTarget.lockedLambda(fn), { key }, key),
+    );
+    expect(jobs.map(({ key }) => key)).toEqual(["orders", "invoices"]);
     const text = JSON.stringify(Template.fromStack(world.stack).toJSON());
     expect(text).toContain('"dynamodb:LeadingKeys":["orders"]');
     expect(text).not.toContain("orders/queue");
@@ -250,7 +140,6 @@ describe("a function that is locked from outside", () => {
       3,
     ],
     ["what the user states", versionOf, Duration.minutes(5), 300],
-    ["Lambda's limit for an alias", aliasOf, undefined, 900],
     [
       "Lambda's limit for an imported one",
       (stack, id) => LambdaFunction.fromFunctionName(stack, id, "report"),
@@ -265,21 +154,6 @@ describe("a function that is locked from outside", () => {
     const [, unclear] = run.Retry;
     expect(unclear).toMatchObject({ IntervalSeconds: seconds + 60, BackoffRate: 2, MaxAttempts: 3 });
     expect(unclear?.JitterStrategy).toBeUndefined();
-  });
-
-  test("has alarms by its runs, which do not count those that were replaced on purpose", () => {
-    for (const overlap of ["skip", "queue", "replace"] as const) {
-      const world = newWorld();
-      const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
-      const job = addJob(world, target, {
-        overlap,
-        ...(overlap === "skip" ? {} : { wakeup: wakeupOf(world) }),
-      });
-      expect(Object.keys(job.runs.failed)).toEqual(
-        overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
-      );
-      expect(job.alarms?.all).toHaveLength(3);
-    }
   });
 
   test("can have a keeper that it shares", () => {
@@ -321,15 +195,6 @@ describe("a function that is locked from outside", () => {
     const world = newWorld();
     const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
     expect(() => addJob(world, target, props)).toThrow(message);
-  });
-
-  test("with permits leaves no marks of its calls, and passes the validator", () => {
-    const world = newWorld();
-    const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
-    addJob(world, target, { permits: 3, once: false });
-    const definitions = definitionsIn(Template.fromStack(world.stack));
-    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
-    expect(JSON.stringify(definitions)).not.toContain("MarkCall");
   });
 
   test("permits are refused by targets whose lock no workflow of the job holds", () => {
@@ -388,27 +253,21 @@ describe("a function that is locked from outside", () => {
 });
 
 describe("a function that takes the lock itself", () => {
-  test.each([ownFunctions[1], ownFunctions[2]] as readonly [string, Make][])(
-    "can be %s: its function has the settings and permissions, and it is what runs",
-    (_, make) => {
-      const world = newWorld();
-      const fn = make(world.stack, "Close");
-      addJob(world, SingletonJobTarget.lambda(fn), { key: "orders" });
-      const template = Template.fromStack(world.stack);
-      template.hasResourceProperties("AWS::Lambda::Function", {
-        Environment: { Variables: Match.objectLike({ LEASEHOLD_KEY: "orders" }) },
-      });
-      template.hasResourceProperties("AWS::Scheduler::Schedule", {
-        Target: { Arn: world.stack.resolve(fn.functionArn) },
-      });
-      const [invoke] = statementsIn(template).filter(({ Action }) => Action === "lambda:InvokeFunction");
-      expect(invoke?.Resource).toEqual(world.stack.resolve(fn.functionArn));
-      template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", {
-        Qualifier: Match.anyValue(),
-        MaximumRetryAttempts: 2,
-      });
-    },
-  );
+  test("can be an alias of the current version: its function has the settings, and it is what runs", () => {
+    const world = newWorld();
+    const fn = aliasOf(world.stack, "Close");
+    const arn = world.stack.resolve(fn.functionArn);
+    addJob(world, SingletonJobTarget.lambda(fn), { key: "orders" });
+    const template = Template.fromStack(world.stack);
+    template.hasResourceProperties("AWS::Lambda::Function", {
+      Environment: { Variables: Match.objectLike({ LEASEHOLD_KEY: "orders" }) },
+    });
+    template.hasResourceProperties("AWS::Scheduler::Schedule", { Target: { Arn: arn } });
+    const [invoke] = statementsIn(template).filter(({ Action }) => Action === "lambda:InvokeFunction");
+    expect(invoke?.Resource).toEqual(arn);
+    const asynchronous = { Qualifier: Match.anyValue(), MaximumRetryAttempts: 2 };
+    template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", asynchronous);
+  });
 
   test("is published anew when the job's settings change", () => {
     const versions = ["orders", "invoices"].map((key) => {

@@ -9,33 +9,18 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Aws, CfnParameter, Duration, Lazy, Stack } from "aws-cdk-lib";
+import { Aws, CfnParameter, Duration, Lazy, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass, Result } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
+import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
-interface World {
-  readonly stack: Stack;
-  readonly table: LeaseTable;
-  readonly fn: LambdaFunction;
-}
-
-function newWorld(): World {
-  const stack = new Stack(new App(), "Test");
-  const code = Code.fromInline("exports.handler = async () => {};");
-  const timeout = Duration.minutes(1);
-  const fn = new LambdaFunction(stack, "Work", {
-    runtime: Runtime.NODEJS_24_X,
-    handler: "index.handler",
-    code,
-    timeout,
-  });
-  return { stack, table: new LeaseTable(stack, "Leases"), fn };
+function newWorld() {
+  const stack = newStack({});
+  return { stack, table: new LeaseTable(stack, "Leases"), fn: functionIn(stack) };
 }
 
 type Kind = "lambda" | "lockedLambda";
@@ -46,7 +31,7 @@ function templateOf(kind: Kind, props: Partial<SingletonJobProps>): Template {
   new SingletonJob(stack, "Job", {
     table,
     target,
-    schedule: ScheduleExpression.rate(Duration.minutes(5)),
+    schedule: everyFiveMinutes,
     ...props,
   });
   return Template.fromStack(stack);
@@ -80,37 +65,14 @@ describe("a duration that is known at deployment only", () => {
   });
 
   test.each<[Kind, Partial<SingletonJobProps>, string]>([
-    [
-      "lockedLambda",
-      { lockAtMostFor: seconds() },
-      "lockAtMostFor is known at deployment only, and a state machine's",
-    ],
-    [
-      "lockedLambda",
-      { lockAtLeastFor: millis() },
-      "lockAtLeastFor is known at deployment only, and a state machine's",
-    ],
-    [
-      "lambda",
-      { maxEventAge: seconds() },
-      "maxEventAge is known at deployment only, and how often to try again",
-    ],
-    [
-      "lambda",
-      { maxInterval: seconds() },
-      "maxInterval is known at deployment only, and the alarms' periods",
-    ],
-    [
-      "lambda",
-      { retryAttempts: number() },
-      "retryAttempts is known at deployment only: set a whole number from 0",
-    ],
-    [
-      "lambda",
-      { skipsInARow: number() },
-      "skipsInARow is known at deployment only: set a whole number above 0",
-    ],
-  ])("is refused to %s where something is worked out from it, by its name (%#)", (kind, props, message) => {
+    ["lockedLambda", { lockAtMostFor: seconds() }, ", and a state machine's"],
+    ["lockedLambda", { lockAtLeastFor: millis() }, ", and a state machine's"],
+    ["lambda", { maxEventAge: seconds() }, ", and how often to try again"],
+    ["lambda", { maxInterval: seconds() }, ", and the alarms' periods"],
+    ["lambda", { retryAttempts: number() }, ": set a whole number from 0"],
+    ["lambda", { skipsInARow: number() }, ": set a whole number above 0"],
+  ])("is refused to %s where something is worked out from it, by its name (%#)", (kind, props, why) => {
+    const message = `${Object.keys(props)[0]} is known at deployment only${why}`;
     expect(() => templateOf(kind, props)).toThrow(message);
   });
 
@@ -132,16 +94,9 @@ describe("a duration that is known at deployment only", () => {
 
   test("may be a function's timeout: then a call that may still run is waited for by Lambda's own limit", () => {
     const { stack, table } = newWorld();
-    const code = Code.fromInline("exports.handler = async () => {};");
     const timeout = Duration.seconds(Lazy.number({ produce: () => 60 }));
-    const fn = new LambdaFunction(stack, "Slow", {
-      runtime: Runtime.NODEJS_24_X,
-      handler: "index.handler",
-      code,
-      timeout,
-    });
-    const target = SingletonJobTarget.lockedLambda(fn);
-    new SingletonJob(stack, "Job", { table, target, schedule: ScheduleExpression.rate(Duration.minutes(5)) });
+    const target = SingletonJobTarget.lockedLambda(functionIn(stack, "Slow", { timeout }));
+    new SingletonJob(stack, "Job", { table, target, schedule: everyFiveMinutes });
     expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).toMatch(/"TimeoutSeconds":[^,]*960/);
   });
 });
@@ -184,7 +139,7 @@ describe("a key or a name that is known later", () => {
     }
   });
 
-  test.each(["plain", 'with "quotes"', "a\\b", "`c` 'd'\ne"])(
+  test.each(["plain", 'with "quotes" and a\\b', "`c` 'd'\ne"])(
     "can be a workflow's, whatever is in it: %j",
     (key) => {
       const definitions = ["now", "later"].map((when) => {
@@ -217,7 +172,7 @@ describe("a table in a stack that leaves its region open", () => {
     ["replicas", () => ({ replicas: [{ region: "us-east-1" }] })],
     ["witnessRegion", () => ({ witnessRegion: "us-east-1" })],
   ])("cannot have %s, which needs it, and says what to set (%#)", (prop, propsIn) => {
-    const stack = new Stack(new App(), "Test", { env: { account: "111122223333" } });
+    const stack = newStack({ env: { account: "111122223333" } });
     expect(() => new LeaseTable(stack, "Leases", propsIn(stack))).toThrow(
       `${prop} of Test/Leases needs to know the region, which the stack Test leaves open: set env.region of the stack, ` +
         'as in { env: { region: "eu-west-1" } }',
@@ -225,7 +180,7 @@ describe("a table in a stack that leaves its region open", () => {
   });
 
   test("can have the key that AWS owns", () => {
-    const stack = new Stack(new App(), "Test");
+    const stack = newStack({});
     new LeaseTable(stack, "Leases", { encryption: TableEncryptionV2.dynamoOwnedKey(), replicas: [] });
     Template.fromStack(stack).resourceCountIs("AWS::DynamoDB::GlobalTable", 1);
   });

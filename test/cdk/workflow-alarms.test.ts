@@ -10,29 +10,15 @@ import {
   SingletonJob,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
-import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import type { CloudFormationTemplate } from "../support/cloudformation.ts";
 import { TemplateAlarm } from "../support/cloudwatch-alarms.ts";
+import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
 import { unwatched } from "../support/unwatched.ts";
-
-function newStack(): Stack {
-  return new Stack(new App(), "Test", { env: { account: "111122223333", region: "eu-west-1" } });
-}
-
-function newFunction(stack: Stack, id: string): LambdaFunction {
-  return new LambdaFunction(stack, id, {
-    runtime: Runtime.NODEJS_24_X,
-    handler: "index.handler",
-    code: Code.fromInline("exports.handler = async () => {};"),
-    timeout: Duration.seconds(50),
-  });
-}
 
 /** What nobody would hear of in a stack. */
 function missing(stack: Stack): string[] {
@@ -122,7 +108,7 @@ test("the guard of redriven workflows has one alarm in a stack, which tells each
 
 test("an alarm on a longer silence than CloudWatch can see is refused, and one on the longest stays within its limits", () => {
   const stack = newStack();
-  const metrics = { invocations: newFunction(stack, "Work").metricInvocations() };
+  const metrics = { invocations: functionIn(stack, "Work").metricInvocations() };
   const watch = (id: string, longest: Duration) =>
     alarmOnSilence(stack, id, { description: "Silence.", metrics, longest });
   expect(() => watch("Longer", Duration.days(7))).toThrow(
@@ -142,15 +128,15 @@ describe("a job that queues", () => {
   function queuing(own: { readonly keeper?: boolean; readonly alarms?: boolean } = {}): Stack {
     const stack = newStack();
     const table = new LeaseTable(stack, "Leases", { stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: newFunction(stack, "Wake") });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
     new LeaseWakeupAlarms(stack, "WakeupAlarms", { wakeup });
     const keeper = own.keeper ? new LeaseHeartbeat(stack, "Keeper", { table }) : undefined;
     new SingletonJob(stack, "Job", {
       table,
       wakeup,
       overlap: "queue",
-      schedule: ScheduleExpression.rate(Duration.minutes(5)),
-      target: SingletonJobTarget.lambda(newFunction(stack, "Work")),
+      schedule: everyFiveMinutes,
+      target: SingletonJobTarget.lambda(functionIn(stack, "Work")),
       ...(keeper ? { keeper } : {}),
       ...(own.alarms === undefined ? {} : { alarms: own.alarms }),
     });
@@ -158,18 +144,13 @@ describe("a job that queues", () => {
   }
   const others = (texts: string[]): string[] => texts.filter((text) => !text.startsWith("Work"));
 
-  test("has alarms for the workflow in which its runs wait, the keeper of that, and wake-ups", () => {
+  const parts = (texts: string[]): string[] => texts.map((text) => text.split(":")[0] ?? "");
+
+  test("has alarms for the workflow in which its runs wait, the keeper of that, and wake-ups, but for what others use", () => {
     expect(others(missing(queuing()))).toEqual([]);
-  });
-
-  test("leaves a keeper that it was given, and that others may use, to the alarms of its own", () => {
-    const texts = others(missing(queuing({ keeper: true })));
-    expect(texts.map((text) => text.split(":")[0])).toEqual(Array(6).fill(expect.stringMatching(/^Keeper/)));
-  });
-
-  test("has none where they are turned off", () => {
-    const ids = others(missing(queuing({ alarms: false }))).map((text) => text.split(":")[0]);
-    // The workflow, its keeper, what hears of ends, what stops redriven runs, and the dead-letter queue.
-    expect(new Set(ids).size).toBe(5);
+    const shared = parts(others(missing(queuing({ keeper: true }))));
+    expect(shared).toEqual(Array(6).fill(expect.stringMatching(/^Keeper/)));
+    // Turned off: the workflow, its keeper, what hears of ends, what stops redriven runs, and the dead-letter queue.
+    expect(new Set(parts(others(missing(queuing({ alarms: false })))))).toHaveProperty("size", 5);
   });
 });

@@ -1,12 +1,11 @@
 import { type Clock, LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
-import { attributeNames, limits } from "@leasehold/client/schema";
+import { attributeNames } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { cancel, release } from "../../packages/client/src/statements/lock.ts";
-import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
@@ -133,27 +132,6 @@ describe("a leased workflow", () => {
     expect(token()).toBeUndefined();
   });
 
-  it("is released by its keeper when it is stopped in mid-work", async () => {
-    const execution = start(define());
-    await clock.advance(20_000);
-    steps.machines.stop(execution);
-    expect(token()).toBeDefined();
-    await clock.advance(5 * beatMs);
-    expect(token()).toBeUndefined();
-  });
-
-  it("is stopped when its lease is lost, and touches nothing of the next holder's", async () => {
-    const execution = start(define());
-    await clock.advance(20_000);
-    await adminOf(other).forceRelease(key, { token: String(token()) });
-    await (await other.acquire(key)).release();
-    const thief = await other.acquire(key, { leaseDurationMs: 60_000 });
-    await clock.advance(beatMs);
-    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-    await clock.advance(10_000);
-    expect(token()).toBe(thief.token);
-  });
-
   it("fails with LeaseLostError when its lease was gone before its work was done", async () => {
     const execution = start(define());
     await clock.advance(20_000);
@@ -185,18 +163,6 @@ describe("a leased workflow", () => {
     expect(token()).toBeUndefined();
   });
 
-  it("releases at once when its keeper cannot be started", async () => {
-    const definition = define();
-    steps.fail("sfn:startExecution.waitForTaskToken", 4, "Sfn.StateMachineDeletingException");
-    const execution = start(definition);
-    await clock.advance(15_000);
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "Sfn.StateMachineDeletingException",
-    });
-    expect(token()).toBeUndefined();
-  });
-
   it("does no work while its keeper cannot prove the lease, lets the lock go and says where to look", async () => {
     const definition = define();
     steps.fail("dynamodb:getItem", 1_000);
@@ -209,14 +175,6 @@ describe("a leased workflow", () => {
     });
     expect(entered(execution)).not.toContain("Minute");
     expect(token()).toBeUndefined();
-  });
-
-  it("works with a second keeper when the first could not prove the lease for a moment", async () => {
-    const definition = define();
-    steps.fail("dynamodb:getItem", 4);
-    const execution = start(definition);
-    await clock.advance(70_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
   });
 
   it.each([3_000, 9_000, 180_000])(
@@ -313,17 +271,6 @@ describe("a leased workflow", () => {
     expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
   });
 
-  it("with an input as large as it can be is kept and stopped like any other", async () => {
-    const definition = define();
-    const execution = start(definition, { key, text: "x".repeat(256 * 1024 - 40) });
-    await clock.advance(40_000);
-    expect(describeExecution(execution).status).toBe("RUNNING");
-    expect(Number(steps.lease(key)?.expiresAt)).toBeGreaterThan(clock.now());
-    await adminOf(other).requestRevocation(key, { token: String(token()) });
-    await clock.advance(beatMs);
-    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-  });
-
   it("keeps its result when the release is not confirmed, and its keeper releases", async () => {
     const definition = define();
     const execution = start(definition);
@@ -345,16 +292,6 @@ describe("a leased workflow", () => {
     expect(steps.lease(key)).toMatchObject({ fence: dead.fencingToken + 1 });
     await clock.advance(70_000);
     expect(describeExecution(execution).status).toBe("SUCCEEDED");
-  });
-
-  it("leaves the lock in its cooldown after short work", async () => {
-    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
-    const definition = define({ work: quick, lockAtLeastForMs: 5_000 });
-    expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");
-    expect(await other.inspect(key)).toMatchObject({ inCooldown: true });
-    expect(describeExecution(await run(definition)).error).toBe("LeaseUnavailableError");
-    await clock.advance(7_000);
-    expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");
   });
 
   it.each([
@@ -553,7 +490,6 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
     const empty = { key, filler: "" };
     return { key, filler: "x".repeat(bytes - Buffer.byteLength(JSON.stringify(empty))) };
   };
-  const data = "x".repeat(limits.dataBytes - 2);
   const passing = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
 
   it("takes an input of 256 KiB", async () => {
@@ -579,29 +515,6 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
     await clock.advance(6 * beatMs);
     expect(token()).toBeUndefined();
   });
-
-  it("takes over from a dead holder with the largest payload", async () => {
-    await other.acquire(key, { data });
-    const definition = define();
-    await clock.advance(leaseDurationMs + 1_100);
-    const execution = start(definition);
-    await clock.advance(61_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-  });
-
-  it.each(["fail", "skip", "wait", "replace"] as const)(
-    "that is to %s tells a living holder with the largest payload",
-    async (whenHeld) => {
-      const lease = await other.acquire(key, { data, leaseDurationMs: 200_000 });
-      const execution = await run(define({ whenHeld }));
-      const expected = { fail: "FAILED", skip: "SUCCEEDED", wait: "RUNNING", replace: "RUNNING" };
-      expect(describeExecution(execution).status).toBe(expected[whenHeld]);
-      expect(describeExecution(execution).error).toBe(
-        whenHeld === "fail" ? "LeaseUnavailableError" : undefined,
-      );
-      await lease.release();
-    },
-  );
 
   it("asks DynamoDB for nothing that it does not look at", () => {
     const sent = JSON.stringify(
@@ -673,15 +586,6 @@ describe("a workflow that runs once for each scheduled time", () => {
     };
     const { status, output } = describeExecution(await run(definition, event));
     expect([status, output]).toEqual(["SUCCEEDED", { skipped: true, key, reason: "done" }]);
-  });
-
-  it("runs a time again whose work failed", async () => {
-    expect(describeExecution(await run(define({ once: true, work: failing }), event)).error).toBe(
-      "OutOfStock",
-    );
-    expect(describeExecution(await run(define({ once: true, work: failing }), event)).error).toBe(
-      "OutOfStock",
-    );
   });
 
   it("refuses an input without a time by name", async () => {

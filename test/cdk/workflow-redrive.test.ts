@@ -76,7 +76,8 @@ const describeExecution = (arn: string) => steps.machines.describe(arn);
 const tasks = (): string[] => sent.map(({ task: name }) => name);
 const state = (arn: string): string | undefined => steps.machines.history(arn).entered.at(-1)?.stateName;
 
-beforeEach(() => {
+/** A world without executions. */
+function begin(): void {
   clock = new ManualClock();
   steps = new StepFunctions(clock);
   other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
@@ -92,7 +93,9 @@ beforeEach(() => {
       return {};
     });
   }
-});
+}
+
+beforeEach(begin);
 
 describe("a leased workflow that is redriven", () => {
   /** What another does with the lock before the redrive. */
@@ -134,20 +137,6 @@ describe("a leased workflow that is redriven", () => {
         else expect(steps.lease(key)?.token).toBeUndefined();
       },
     );
-  });
-
-  it("and had run out of time, sends no task any more", async () => {
-    trouble.set("left", "hangs");
-    const execution = start(define({}, { TimeoutSeconds: 10 }));
-    await clock.advance(10_000);
-    expect(describeExecution(execution).status).toBe("TIMED_OUT");
-    trouble.clear();
-    await clock.advance(30_000);
-    const before = tasks();
-    steps.machines.redrive(execution);
-    await clock.advance(30_000);
-    expect(tasks()).toEqual(before);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
   });
 
   it("and had failed, fails again as it did, and sends no task any more", async () => {
@@ -268,17 +257,7 @@ describe("a leased workflow that is redriven", () => {
 
   /** Runs the workflow, and stops it when its n-th call of a service is under way. */
   async function play(stopAt: number | undefined): Promise<{ execution: string; calls: number }> {
-    clock = new ManualClock();
-    steps = new StepFunctions(clock);
-    steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
-    sent = [];
-    for (const name of ["fetch", "left", "store", "cleanUp", "finish"]) {
-      steps.resources.set(`work:${name}`, ({ token, fence }: { token: string; fence: number }) => {
-        const item = steps.lease(key);
-        sent.push({ task: name, hasLease: item?.token === token && item.fence === fence });
-        return {};
-      });
-    }
+    begin();
     const execution = start(define());
     const push = steps.calls.push.bind(steps.calls);
     let running = 0;

@@ -107,21 +107,6 @@ describe("a leased workflow as a state of another machine", () => {
     expect(await client.tryAcquire("orders")).toBeDefined();
   });
 
-  it("holds the lock while its work goes on", async () => {
-    const { clock, client, start } = machinesOf(templateOf({ work: longWork }));
-    start();
-    await clock.advance(600_000);
-    expect(await client.tryAcquire("orders")).toBeUndefined();
-  });
-
-  it("fails with the work's own error and cause, after the release", async () => {
-    const { clock, client, start, describe } = machinesOf(templateOf({ work: failingWork }));
-    const execution = start();
-    await clock.advance(1_000);
-    expect(describe(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock", cause: "no mugs" });
-    expect(await client.tryAcquire("orders")).toBeDefined();
-  });
-
   it("lets the outer machine catch the work's error by its name", async () => {
     const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "OutOfStock");
     const { clock, start, describe } = machinesOf(templateOf({ work: failingWork, around }));

@@ -1,13 +1,10 @@
 import type { LeaseEvent } from "@leasehold/client";
 import { measurementsOf, metricNames, metricsLine, metricsNamespace } from "@leasehold/client/metrics";
-import type { DynamoDBStreamEvent } from "aws-lambda";
 import { describe, expect, test } from "vitest";
-import { reportExpired } from "../../functions/leases/expiry.ts";
-import { day, expectAlarm, expectQuiet, hour, minute, start } from "../support/alarm-expectations.ts";
-import { type CloudFormationTemplate, resourcesOf } from "../support/cloudformation.ts";
+import { expectAlarm, expectQuiet, hour, minute, start } from "../support/alarm-expectations.ts";
+import { resourcesOf } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { metricId, TemplateAlarm } from "../support/cloudwatch-alarms.ts";
-import { withDefinitions } from "../support/definitions.ts";
 import { SyntheticMetrics } from "../support/synthetic-metrics.ts";
 import { unwatched } from "../support/unwatched.ts";
 
@@ -51,68 +48,9 @@ const ofQueue = (name: string): string =>
   });
 const tableName = idOf("AWS::DynamoDB::GlobalTable", "Leases");
 
-/** Nothing runs these but `npm run evidence -- acceptance`, which looks at what becomes of them. */
-const missing = (template: CloudFormationTemplate): string[] =>
-  unwatched(template, answering).filter((text) => !text.startsWith("Acceptance"));
-
-describe("every asynchronous function, keeper, workflow and dead-letter queue", () => {
-  test("has an alarm, and so has every function that does not answer to whom it hears", () => {
-    expect(missing(json)).toEqual([]);
-  });
-
-  test("is missed as soon as its alarms are gone", () => {
-    const without = (lost: string): CloudFormationTemplate => ({
-      ...json,
-      Resources: Object.fromEntries(
-        Object.entries(json.Resources).filter(
-          ([, { Type, Properties }]) =>
-            Type !== "AWS::CloudWatch::Alarm" || !JSON.stringify(Properties).includes(`"${lost}"`),
-        ),
-      ),
-    });
-    const types = ["AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::SQS::Queue"];
-    const told = types
-      .flatMap((type) => resourcesOf(json, type).map(([id]) => id))
-      .filter((id) => unwatched(without(id), answering).some((text) => text.startsWith(`${id}:`)));
-    const named = (name: string): boolean => told.some((id) => id.startsWith(name));
-    for (const name of [
-      "ImportsTransfer",
-      "TasksWorker",
-      "TasksRestart",
-      "StockLevels",
-      "TicketsAdmission",
-      "TicketsCleaner",
-      "LeaseFunctionsWake",
-      "LeaseFunctionsExpired",
-      "UnpaidOrdersClose",
-      "ImportsWorkflowStateMachine",
-      "HeartbeatStateMachine",
-      "HeartbeatEndedStateMachine",
-      "LeaseholdRedriveGuardStateMachine",
-      "LeaseFunctionsWakeupDeadLetters",
-      "LeaseFunctionsUnreportedExpiries",
-      "UnpaidOrdersJobDeadLetters",
-    ]) {
-      expect(named(name), name).toBe(true);
-    }
-  });
-});
-
-describe("a state machine that another one starts", () => {
-  const text = JSON.stringify({ ...json, Resources: withDefinitions(json.Resources) });
-
-  test("needs no alarm where that one waits for it, and fails with it", () => {
-    expect(text).toContain("startExecution.sync");
-    const watched = alarms.flatMap(([, { metrics }]) => metrics).join("\n");
-    expect(watched).not.toContain(idOf("AWS::StepFunctions::StateMachine", "ImportsBatch"));
-  });
-
-  test("needs one where nobody waits", () => {
-    const apart = JSON.parse(text.replaceAll("startExecution.sync:2", "startExecution"));
-    expect(missing(apart)).toEqual(
-      Array(3).fill(expect.stringMatching(/^ImportsBatch.*: AWS\/States Executions/)),
-    );
-  });
+test("every asynchronous function, keeper, workflow and dead-letter queue has an alarm", () => {
+  // Nothing runs what is of acceptance but `npm run evidence -- acceptance`, which looks at what becomes of it.
+  expect(unwatched(json, answering).filter((text) => !text.startsWith("Acceptance"))).toEqual([]);
 });
 
 /** Six hours in which all is well; but for single errors of callers, and single failures that are made good. */
@@ -156,26 +94,10 @@ test.each(lateness)("no alarm is on while all is well and metrics are %i ms late
   for (const [, each] of alarms) expectQuiet(each, metrics, start, start + 4 * hour);
 });
 
-test("no alarm is on after the first deployment, before anybody has used the app", () => {
-  const metrics = new SyntheticMetrics();
-  for (let at = start + minute; at < start + hour; at += minute) {
-    metrics.addLine(
-      metricsLine({ tableName, job: "close-unpaid-orders" }, { [metricNames.jobSucceeded]: 1 }, at),
-      minute,
-    );
-    metrics.add(ofFunction("TasksRestart", "Invocations"), at, 1, minute);
-    if (at % (5 * minute) === 0) metrics.add(ofFunction("TicketsCleaner", "Invocations"), at, 1, minute);
-  }
-  for (const [, each] of alarms) expectQuiet(each, metrics, start, start + hour);
-});
-
 const events: [string, string][] = [
+  ["AlarmsLeaseExpired", metricId(metricsNamespace, metricNames.expired, { Table: tableName })],
   ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsFailed")],
-  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsTimedOut")],
-  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsAborted")],
   ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsFailed")],
-  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsAborted")],
-  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsTimedOut")],
   ["ImportsFailed", ofFunction("ImportsTransfer", "Errors")],
   ["ImportsFailed", ofFunction("ImportsTransfer", "AsyncEventsDropped")],
   ["ImportsFailed", metricId(metricsNamespace, "Leasehold-Imports-FailedTransfer", {})],
@@ -289,62 +211,4 @@ describe.each(lateness)("metrics that are %i ms late", (lateMs) => {
       endsBy: start + 4 * hour,
     });
   });
-
-  test.each([
-    ["LeaseFunctionsWakeupAlarmsDeadLetters", "LeaseFunctionsWakeupDeadLetters"],
-    ["LeaseFunctionsUnreportedAlarm", "LeaseFunctionsUnreportedExpiries"],
-    ["UnpaidOrdersJobAlarmsDeadLetters", "UnpaidOrdersJobDeadLetters"],
-  ])("%s is on as long as a message is there", (name, queue) => {
-    const metrics = new SyntheticMetrics();
-    for (let at = start + hour; at < start + 7 * hour; at += minute)
-      metrics.add(ofQueue(queue), at, 1, lateMs);
-    for (let at = start + 9 * hour; at < start + 10 * hour; at += minute)
-      metrics.add(ofQueue(queue), at, 0, lateMs);
-    const found = alarms.filter(([id]) => id.startsWith(name) && !id.includes("DeadLetterLost"));
-    expect(found).toHaveLength(1);
-    expectAlarm((found[0] as (typeof found)[0])[1], metrics, start, {
-      between: [start + hour, start + hour + 10 * minute],
-      endsBy: start + 10 * hour,
-    });
-  });
-
-  test("the alarm of dead holders reads what the function that reports them writes", async () => {
-    const lines: string[] = [];
-    const at = start + hour;
-    const images = { OldImage: heldLease, Keys: { pk: { S: "import" }, sk: { S: "lease" } } };
-    const record = {
-      eventID: "1",
-      eventName: "REMOVE",
-      userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
-      dynamodb: { SequenceNumber: "1", ...images },
-    };
-    await reportExpired(
-      {
-        tableName,
-        putEvents: async (entries) => entries.map(() => ({ EventId: "1" })),
-        writeLine: (line) => lines.push(line),
-        now: () => at,
-      },
-      { Records: [record] } as unknown as DynamoDBStreamEvent,
-    );
-    const metrics = new SyntheticMetrics();
-    for (const line of lines) metrics.addLine(line, lateMs);
-    expectAlarm(alarm("AlarmsLeaseExpired"), metrics, start, {
-      between: [at, at + 10 * minute],
-      endsBy: at + hour,
-    });
-  });
 });
-
-const heldLease = {
-  pk: { S: "import" },
-  sk: { S: "lease" },
-  token: { S: "t-1" },
-  version: { N: "1" },
-  fence: { N: "7" },
-  owner: { S: "the dead holder" },
-  acquiredAt: { N: String(start - day) },
-  expiresAt: { N: String(start - day + minute) },
-  leaseDurationMs: { N: "60000" },
-  ttl: { N: String(Math.floor(start / 1000)) },
-};

@@ -16,7 +16,7 @@ import {
   scheduleVariable,
 } from "../../functions/close-unpaid-orders/schema.ts";
 import { chunkParkedMessage, runFailedMessage } from "../../functions/import-orders/schema.ts";
-import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
+import { LeaseholdStack, type LeaseholdStackProps } from "../../infra/leasehold-stack.ts";
 import { systemRunbookAnchors } from "../../infra/runbook.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
@@ -63,14 +63,6 @@ describe("every table", () => {
   test("is the lease table, or one of the four systems' that have their own", () => {
     const systems = ["Imports", "Leases", "StockLevels", "TasksRegister", "UnpaidOrders"];
     expect(tables.map(([id]) => systems.find((it) => id.startsWith(it))).sort()).toEqual(systems);
-  });
-
-  test("the lease table is cleared by ttl, has a stream of both images, and is protected from deletion", () => {
-    expect(json.Resources[leases]?.Properties).toMatchObject({
-      TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
-      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
-      Replicas: [{ DeletionProtectionEnabled: true }],
-    });
   });
 });
 
@@ -121,52 +113,39 @@ describe("every function", () => {
     }
   });
 
-  test("the admission is told the departments' own limits and agents, and a number that cannot be is refused at synthesis", () => {
-    const stackOf = (departments: Record<string, number>, agents = 1): LeaseholdStack =>
-      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
-        departments,
-        ticketAgents: { loans: agents },
-      });
-    const [admission] = Object.values(
-      Template.fromStack(stackOf({ loans: 5 }, 3)).findResources("AWS::Lambda::Function", {
-        Properties: { Description: "Admits service tickets, first come, first served." },
-      }),
+  const synthesized = (props: LeaseholdStackProps): Template =>
+    Template.fromStack(
+      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", props),
     );
-    expect(admission?.Properties.Environment.Variables[limitsVariable]).toBe('{"loans":5}');
-    expect(admission?.Properties.Environment.Variables[agentsVariable]).toBe('{"loans":3}');
-    expect(() => stackOf({ loans: 501 })).toThrow(/limit 501 of "loans"/);
-    expect(() => stackOf({}, 21)).toThrow(/number of agents 21 of "loans"/);
+  const variableIn = (template: Template, name: string): unknown[] =>
+    Object.values(template.findResources("AWS::Lambda::Function"))
+      .map(({ Properties }) => Properties.Environment?.Variables[name])
+      .filter((value) => value !== undefined);
+
+  test("is told the deployment's own limits, agents and hours", () => {
+    const template = synthesized({
+      departments: { loans: 5 },
+      ticketAgents: { loans: 3 },
+      closeUnpaidOrdersAfter: Duration.days(2),
+      longestWait: Duration.hours(1),
+    });
+    expect(variableIn(template, limitsVariable)).toContain('{"loans":5}');
+    expect(variableIn(template, agentsVariable)).toContain('{"loans":3}');
+    expect(variableIn(template, closeAfterVariable)).toEqual(["48", "48"]);
+    const [longWait] = Object.entries(template.findResources("AWS::CloudWatch::Alarm")).filter(([id]) =>
+      id.startsWith("LongWait"),
+    );
+    expect(longWait?.[1].Properties.Threshold).toBe(3_600_000);
   });
 
-  test("the hours after which an unpaid order is closed are told to both functions, and refused at synthesis", () => {
-    const stackOf = (closeUnpaidOrdersAfter: Duration): LeaseholdStack =>
-      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
-        closeUnpaidOrdersAfter,
-      });
-    const functions = Template.fromStack(stackOf(Duration.days(2))).findResources("AWS::Lambda::Function");
-    const told = Object.entries(functions).filter(
-      ([, { Properties }]) => Properties.Environment?.Variables[closeAfterVariable] === "48",
-    );
-    expect(told.map(([id]) => id.replace(/[\dA-F]{8}$/, "")).sort()).toEqual([
-      "UnpaidOrdersClose",
-      "UnpaidOrdersReport",
-    ]);
-    expect(() => stackOf(Duration.days(367))).toThrow(/CLOSE_UNPAID_ORDERS_AFTER_HOURS is "8808"/);
-    expect(() => stackOf(Duration.minutes(90))).toThrow(/whole number of hours/);
-  });
-
-  test("the alarm of long waits is set by the longest wait, which is refused at synthesis where it is none", () => {
-    const stackOf = (longestWait?: Duration): LeaseholdStack =>
-      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
-        ...(longestWait && { longestWait }),
-      });
-    const alarmOf = (stack: LeaseholdStack): unknown =>
-      Object.entries(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm")).find(([id]) =>
-        id.startsWith("LongWait"),
-      )?.[1].Properties.Threshold;
-    expect(alarmOf(stackOf())).toBe(600_000);
-    expect(alarmOf(stackOf(Duration.hours(1)))).toBe(3_600_000);
-    expect(() => stackOf(Duration.minutes(0))).toThrow("threshold is 0: give a number above 0");
+  test.each<[LeaseholdStackProps, RegExp]>([
+    [{ departments: { loans: 501 } }, /limit 501 of "loans"/],
+    [{ departments: {}, ticketAgents: { loans: 21 } }, /number of agents 21 of "loans"/],
+    [{ closeUnpaidOrdersAfter: Duration.days(367) }, /CLOSE_UNPAID_ORDERS_AFTER_HOURS is "8808"/],
+    [{ closeUnpaidOrdersAfter: Duration.minutes(90) }, /whole number of hours/],
+    [{ longestWait: Duration.minutes(0) }, /threshold is 0: give a number above 0/],
+  ])("is told no number that cannot be: %j is refused at synthesis", (props, message) => {
+    expect(() => synthesized(props)).toThrow(message);
   });
 
   test("acquire, renew and release are held to shared keys", () => {
@@ -201,38 +180,6 @@ describe("schedules", () => {
     expect(environmentOf(properties)[environmentNames.lockAtMostForMs]).toBe("45000");
   });
 
-  test("the job is sent its name and the scheduled time, and what fails goes to its dead letters", () => {
-    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "UnpaidOrdersJob");
-    const { Input, ...target } = Target as { Input: string; DeadLetterConfig: { Arn: unknown } };
-    expect(ScheduleExpression).toBe("cron(0/1 * * * ? *)");
-    expect(JSON.parse(Input)).toEqual({
-      job: "close-unpaid-orders",
-      scheduledTime: "<aws.scheduler.scheduled-time>",
-      executionId: "<aws.scheduler.execution-id>",
-    });
-    expect(target.DeadLetterConfig.Arn).toEqual({
-      "Fn::GetAtt": [only("AWS::SQS::Queue", "UnpaidOrders")[0], "Arn"],
-    });
-    const [, asynchronous] = only("AWS::Lambda::EventInvokeConfig", "UnpaidOrders");
-    expect(asynchronous.DestinationConfig).toEqual({
-      OnFailure: { Destination: target.DeadLetterConfig.Arn },
-    });
-  });
-
-  test("the cleaner of desks is called every five minutes", () => {
-    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "Tickets");
-    expect(ScheduleExpression).toBe("rate(5 minutes)");
-    const [cleaner] = only("AWS::Lambda::Function", "TicketsCleaner");
-    expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(cleaner);
-  });
-
-  test("a worker is started every minute for the sets that have tasks", () => {
-    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "Tasks");
-    expect(ScheduleExpression).toBe("rate(1 minute)");
-    const [restart] = only("AWS::Lambda::Function", "TasksRestart");
-    expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(restart);
-  });
-
   test("the job that acceptance triggers is triggered by nobody else, and touches its own lock alone", () => {
     const [, { State }] = only("AWS::Scheduler::Schedule", "Acceptance");
     expect(State).toBe("DISABLED");
@@ -240,7 +187,14 @@ describe("schedules", () => {
     expect(environmentOf(properties)[environmentNames.key]).toBe(acceptanceJobKey);
   });
 
-  test("there are no others", () => {
+  test.each([
+    ["Tickets", "rate(5 minutes)", "TicketsCleaner"],
+    ["Tasks", "rate(1 minute)", "TasksRestart"],
+  ])("of %s is %s, and starts %s", (name, rate, started) => {
+    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", name);
+    expect(ScheduleExpression).toBe(rate);
+    const [fn] = only("AWS::Lambda::Function", started);
+    expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(fn);
     expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(4);
   });
 });
@@ -248,20 +202,12 @@ describe("schedules", () => {
 describe("the lease table's stream", () => {
   const lease = { [attributeNames.sortKey]: { S: [leaseSortKey] } };
   const isThere = { [attributeNames.token]: { S: [{ exists: true }] } };
-  const isGone = { [attributeNames.token]: { S: [{ exists: false }] } };
 
   function mapping(name: string): { patterns: unknown[]; properties: Record<string, unknown> } {
     const [, properties] = only("AWS::Lambda::EventSourceMapping", name);
     const { Filters } = properties.FilterCriteria as { Filters: { Pattern: string }[] };
     return { properties, patterns: Filters.map(({ Pattern }) => JSON.parse(Pattern)) };
   }
-
-  test("wakes when a lock is let go, or its item goes away, and at nothing else", () => {
-    expect(mapping("LeaseFunctionsWake").patterns).toEqual([
-      { eventName: ["MODIFY"], dynamodb: { Keys: lease, OldImage: isThere, NewImage: isGone } },
-      { eventName: ["REMOVE"], dynamodb: { Keys: lease, OldImage: isThere } },
-    ]);
-  });
 
   test("reports what ttl removed while it was held, and no other removal", () => {
     expect(mapping("LeaseFunctionsExpired").patterns).toEqual([

@@ -98,3 +98,10 @@ export function stateNamesOf(definition: Json): string[] {
 }
 
 type Fields = Readonly<Record<string, Json>>;
+
+/** The first state of that name, however deep. */
+export function stateNamed(name: string, value: Json): Json {
+  if (typeof value !== "object" || value === null) return undefined;
+  const inside = Object.values(value).map((one) => stateNamed(name, one));
+  return (value as Fields)[name] ?? inside.find((found) => found !== undefined);
+}

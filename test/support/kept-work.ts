@@ -44,13 +44,13 @@ export class KeptWork {
       this.deliver({ key, detail: { executionArn, status } });
     };
     this.steps = new StepFunctions(this.clock, onEvent, random === undefined ? {} : { random });
-    const { machines, store } = this.steps;
+    const { machines } = this.steps;
     const send = machines.sendTaskSuccess.bind(machines);
     machines.sendTaskSuccess = (token, output) => {
       this.answers.push(output);
       send(token, output);
     };
-    this.client = new LeaseClient({ store, clock: this.clock, owner: "holder", leaseDurationMs });
+    this.client = this.clientOf("holder");
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
     this.#ended = this.steps.define("ended", endedDefinition({ ...terms, keeperArn: this.keeperMachine }));
     this.workMachine = this.steps.define("work", {
@@ -58,6 +58,10 @@ export class KeptWork {
       StartAt: "Long",
       States: { Long: { Type: "Wait", Seconds: 90_000_000, End: true } },
     });
+  }
+
+  clientOf(owner: string): LeaseClient {
+    return new LeaseClient({ store: this.steps.store, clock: this.clock, owner, leaseDurationMs });
   }
 
   /** Starts work that holds the lock, and a keeper beside it that has begun. */
@@ -99,6 +103,12 @@ export class KeptWork {
   /** Every keeper so far. */
   keepers(): ExecutionDescription[] {
     return this.steps.machines.executions(machineArn("keeper"));
+  }
+
+  /** The ARNs of the keepers that run. */
+  running(): string[] {
+    const running = this.keepers().filter(({ status }) => status === "RUNNING");
+    return running.map(({ executionArn }) => executionArn);
   }
 
   /** What the machine of ended executions did so far. */

@@ -106,7 +106,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "forges the event that a workflow has ended": [
     [
       "cdk/leased-workflow.test.ts",
-      "tells of its failed ends, and what hears of them may look at it and keep its lock, and no more",
+      "tells of its failed ends with its key, and what hears of them may look at it and keep its lock, and no more",
     ],
   ],
   "a keeper's role stops other workflows": [
@@ -223,7 +223,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
     ["repository/no-secrets.test.ts", "are not printed by leasehold %s, though it says all that it does"],
   ],
   "an execution's data in a workflow's log": [
-    ["cdk/leased-workflow.test.ts", "keeps the data of its executions out of the logs"],
+    ["cdk/observability.test.ts", "by default logs all but data, for a month, and is traced"],
   ],
   "a secret in the template": [["infra/leasehold-stack.test.ts", "no value looks like a secret"]],
   "another person on the network": [["cli/console.test.ts", "does not start with %j"]],

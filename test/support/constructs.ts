@@ -1,0 +1,59 @@
+/** What the tests of constructs make their stacks of, and read in their templates. */
+import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
+import type { Template } from "aws-cdk-lib/assertions";
+import { Code, type FunctionProps, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+
+export const env = { account: "111122223333", region: "eu-west-1" };
+export const everyFiveMinutes: ScheduleExpression = ScheduleExpression.rate(Duration.minutes(5));
+
+export function newStack(props: StackProps = { env }, app: App = new App(), id = "Test"): Stack {
+  return new Stack(app, id, props);
+}
+
+/** A function that runs for a minute at most, unless the test wants another. */
+export function functionIn(stack: Stack, id = "Work", props: Partial<FunctionProps> = {}): LambdaFunction {
+  return new LambdaFunction(stack, id, {
+    runtime: Runtime.NODEJS_24_X,
+    handler: "index.handler",
+    code: Code.fromInline("exports.handler = async () => ({});"),
+    timeout: Duration.minutes(1),
+    ...props,
+  });
+}
+
+export interface Statement {
+  readonly Action: string | readonly string[];
+  readonly Resource: unknown;
+  readonly Condition?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** The statements of the policies whose logical ids begin so. */
+export function statementsIn(template: Template, id = /^/): Statement[] {
+  return Object.entries(template.findResources("AWS::IAM::Policy"))
+    .filter(([name]) => id.test(name))
+    .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as Statement[]);
+}
+
+export function only<T>(found: Readonly<Record<string, T>>): T {
+  const [one, ...more] = Object.values(found);
+  if (one === undefined || more.length > 0) throw new Error(`${more.length} more, or none`);
+  return one;
+}
+
+/** The value as text, with references to resources in angle brackets. */
+export function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  const { "Fn::Join": join, Ref, "Fn::GetAtt": attribute } = value as Readonly<Record<string, unknown>>;
+  if (join) return (join as [string, unknown[]])[1].map(textOf).join((join as [string])[0]);
+  if (attribute) return `<${(attribute as string[]).join(".")}>`;
+  return Ref === undefined ? JSON.stringify(value) : `<${Ref}>`;
+}
+
+/** What the policies whose logical ids begin so permit, each as actions, a resource and keys. */
+export function permitted(template: Template, id: RegExp): string[] {
+  return statementsIn(template, id).map(({ Action, Resource, Condition }) => {
+    const keys = Condition?.["ForAllValues:StringLike"]?.["dynamodb:LeadingKeys"];
+    return `${[Action].flat().join()} ${textOf(Resource)}${keys ? ` ${JSON.stringify(keys)}` : ""}`;
+  });
+}
