@@ -7,6 +7,12 @@ const name = word.startsWith("-") ? "" : word;
 const asksForHelp = word === "-h" || word === "--help";
 const program = asksForHelp ? undefined : own.get(name);
 
+// A signal to `npm run` ends npm and its shell alone: a program of hours would go on without them.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.kill(process.pid, "SIGTERM");
+}, 1_000).unref();
+
 if (program !== undefined) {
   // The rest are its arguments, which it reads as if it had been started alone.
   process.argv.splice(2, name === "" ? 1 : 2);

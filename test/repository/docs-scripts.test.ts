@@ -1,5 +1,6 @@
 // The npm scripts: few enough to be remembered, and every mention of one, on a page or in a source, is of one that is there.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -62,6 +63,21 @@ describe("a script that has several programs", () => {
     const { stdout, stderr, status } = run("evidence", word);
     expect(stderr).toContain(`npm run evidence has no ${word}. It has:\n\nnpm run evidence -- worlds `);
     expect([stdout, status]).toEqual(["", 2]);
+  });
+
+  it.skipIf(process.platform === "win32")("ends when the shell has ended that runs it", async () => {
+    const command =
+      "node --conditions=leasehold-source --import tsx tools/main.ts evidence explore --scenario lock:renewed:two-late";
+    // With a second command, no shell replaces itself by the first.
+    const shell = spawn("sh", ["-c", `${command}; true`], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const closed = once(shell, "close");
+    await once(shell.stdout, "data");
+    shell.kill();
+    // Its standard output is closed when the program has ended, too.
+    await closed;
   });
 
   it("gives a program its arguments, and ends as the program does", () => {
