@@ -27,6 +27,7 @@ import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
 const key = "report";
+const batch = (resource: string): string => `arn:aws:batch:eu-west-1:111122223333:${resource}`;
 const second = 1_000;
 const minute = 60 * second;
 const startTime = Date.parse("2026-03-01T12:00:00Z");
@@ -100,7 +101,7 @@ const ecsTask =
   (options: Partial<EcsTaskTargetOptions> = {}): MakeTarget =>
   (stack) => {
     const subnets = { availabilityZones: ["a"], privateSubnetIds: ["subnet-1"] };
-    const vpc = Vpc.fromVpcAttributes(stack, "Vpc", { vpcId: "vpc-1", ...subnets });
+    const vpc = Vpc.fromVpcAttributes(stack, "Vpc", { vpcId: "vpc-12345678", ...subnets });
     const taskDefinition = new FargateTaskDefinition(stack, "Definition");
     taskDefinition.addContainer("main", { image: ContainerImage.fromRegistry("report") });
     const cluster = new Cluster(stack, "Cluster", { vpc });
@@ -299,7 +300,11 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
   ],
   [
     "a job of Batch",
-    () => SingletonJobTarget.batchJob({ jobDefinitionArn: "arn:definition", jobQueueArn: "arn:queue" }),
+    () =>
+      SingletonJobTarget.batchJob({
+        jobDefinitionArn: batch("job-definition/report"),
+        jobQueueArn: batch("job-queue/default"),
+      }),
     ["Batch.AWSBatchException", "Batch.TooManyRequestsException"],
     {
       ContainerOverrides: {
