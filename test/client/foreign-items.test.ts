@@ -33,6 +33,7 @@ import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "../../packages/jobs/src/tasks/schema.ts";
 import { adminOf } from "../support/admin.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { anyItem, heldLease, neither, put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -58,11 +59,6 @@ const without = (attribute: string): Item => {
   const { [attribute]: _, ...rest } = heldLease;
   return rest;
 };
-const failureOf = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(
-    () => undefined,
-    (error) => error,
-  );
 
 async function collected(walk: AsyncIterable<LeaseRecord>): Promise<LeaseRecord[]> {
   const records: LeaseRecord[] = [];

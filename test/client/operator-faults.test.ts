@@ -6,6 +6,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { put } from "../support/foreign-items.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
@@ -38,12 +39,6 @@ async function settle<T>(call: Promise<T>): Promise<T> {
   for (let step = 0; !isSettled && step < 1_000; step += 1) await clock.advance(100);
   return await call;
 }
-
-const failureOf = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(
-    () => undefined,
-    (error) => error,
-  );
 
 const actions = async (): Promise<string[]> =>
   (await operator.describe("k")).audit.map(({ action }) => action);

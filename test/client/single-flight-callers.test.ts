@@ -10,7 +10,8 @@ import {
   type SingleFlightEvent,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
-import { type ComputationRun, controlled, failureOf } from "../support/computations.ts";
+import { type ComputationRun, controlled } from "../support/computations.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const freshForMs = 10_000;

@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const job = "report";
@@ -24,11 +25,6 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 const runsOf = (owner: string, options: JobRunsOptions = {}): JobRuns =>
   new JobRuns(clientOf(owner), job, options);
 const item = () => store.table.peek(runItemKey(job, slot));
-const failure = async (promise: Promise<unknown>): Promise<unknown> =>
-  await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 /** Lets time pass until a promise has settled. */
 const inTime = async <T>(promise: Promise<T>): Promise<T> => {
   promise.catch(() => undefined);
@@ -76,7 +72,7 @@ describe("calls of one object with reentrant", () => {
 
   test("wait for other owners as usual when there is nothing to take over", async () => {
     await beginElsewhere("you");
-    const outcome = failure(runsOf("a").run(slot, never, again));
+    const outcome = failureOf(runsOf("a").run(slot, never, again));
     let isOver = false;
     void outcome.then(() => {
       isOver = true;
@@ -89,7 +85,7 @@ describe("calls of one object with reentrant", () => {
 
   test("do not try a second time when they are not to wait", async () => {
     await beginElsewhere("you");
-    const error = await failure(runsOf("a").run(slot, never, { ...again, waitMs: 0 }));
+    const error = await failureOf(runsOf("a").run(slot, never, { ...again, waitMs: 0 }));
     expect(error).toBeInstanceOf(LeaseUnavailableError);
     expect(store.count("update")).toBe(1);
   });
@@ -101,7 +97,7 @@ describe("calls of one object with reentrant", () => {
       tries += 1;
       return Promise.reject(mistake);
     };
-    expect(await failure(runsOf("a").run(slot, never, again))).toBe(mistake);
+    expect(await failureOf(runsOf("a").run(slot, never, again))).toBe(mistake);
     expect(tries).toBe(1);
   });
 
@@ -118,7 +114,7 @@ describe("calls of one object with reentrant", () => {
     const work = Promise.withResolvers<string>();
     const first = runs.run(slot, () => work.promise, again);
     await settled();
-    const second = failure(runs.run(slot, never, again));
+    const second = failureOf(runs.run(slot, never, again));
     await settled();
     expect(tries).toBe(1);
     answer.resolve();
@@ -130,7 +126,7 @@ describe("calls of one object with reentrant", () => {
 
   test("may take over again when no other call for the slot is in progress", async () => {
     const runs = runsOf("a");
-    await failure(runs.run(slot, fail, again));
+    await failureOf(runs.run(slot, fail, again));
     await beginElsewhere("me");
     expect(await runs.run(slot, ({ attempt }) => attempt, again)).toBe(3);
   });
@@ -150,7 +146,7 @@ describe("an attempt whose lease is lost while it works", () => {
     void runsOf("other").run(slot, never);
     await settled();
     resolve();
-    const error = await failure(inTime(done));
+    const error = await failureOf(inTime(done));
     expect(error).toBeInstanceOf(LeaseLostError);
     expect(error).toBe(lost);
     expect(error).toMatchObject({ reason: "taken", message: expect.stringContaining("other") });
@@ -164,7 +160,7 @@ describe("an attempt whose lease is lost while it works", () => {
     void runsOf("other").run(slot, never);
     await settled();
     resolve();
-    expect(await failure(inTime(done))).toMatchObject({ reason: "taken" });
+    expect(await failureOf(inTime(done))).toMatchObject({ reason: "taken" });
   });
 
   test("has its signal abort, although the caller has given one of its own", async () => {
@@ -181,7 +177,7 @@ describe("an attempt whose lease is lost while it works", () => {
       await lease.renew().catch(() => undefined);
       reasons.push(signal.reason);
     };
-    await failure(runsOf("a").run(slot, work, { signal: own }));
+    await failureOf(runsOf("a").run(slot, work, { signal: own }));
     expect(reasons).toMatchObject([{ reason: "released" }]);
   });
 
@@ -191,7 +187,7 @@ describe("an attempt whose lease is lost while it works", () => {
       await lease.release().catch(() => undefined);
       store.weather = undefined;
     });
-    const error = await failure(inTime(done));
+    const error = await failureOf(inTime(done));
     expect(error).toBeInstanceOf(LeaseLostError);
     expect(item()?.state).toBeUndefined();
     expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost" });
@@ -216,7 +212,7 @@ describe("an outcome that is not confirmed", () => {
       };
       store.weather = "throttled";
     });
-    expect(await failure(inTime(done))).toMatchObject({ code: "LEASE_THROTTLED" });
+    expect(await failureOf(inTime(done))).toMatchObject({ code: "LEASE_THROTTLED" });
     const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
     expect(gaps).toEqual([200, 400, 800, 1_600]);
   });
@@ -229,7 +225,7 @@ describe("a remark", () => {
   ])("of an error of %i bytes is kept %s", async (bytes, how) => {
     const message = "e".repeat(bytes);
     const runs = runsOf("a", { describeError: () => message });
-    await failure(runs.run(slot, () => Promise.reject(new Error("broken"))));
+    await failureOf(runs.run(slot, () => Promise.reject(new Error("broken"))));
     const { remark } = (await runs.get(slot)) ?? {};
     expect(remark).toBe(how === "whole" ? message : `${message.slice(0, 1_021)}…`);
   });
@@ -238,27 +234,27 @@ describe("a remark", () => {
 describe("a run", () => {
   test("rejects with its work's own error", async () => {
     const error = new Error("broken");
-    expect(await failure(runsOf("a").run(slot, () => Promise.reject(error)))).toBe(error);
-    expect(await failure(runsOf("a").tryRun(slot, () => Promise.reject(error)))).toBe(error);
+    expect(await failureOf(runsOf("a").run(slot, () => Promise.reject(error)))).toBe(error);
+    expect(await failureOf(runsOf("a").tryRun(slot, () => Promise.reject(error)))).toBe(error);
   });
 
   test("whose last attempt is still at work is unavailable, not exhausted", async () => {
     void runsOf("a", { maxAttempts: 1 }).run(slot, never);
     await settled();
-    const error = await failure(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
+    const error = await failureOf(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
     expect(error).toBeInstanceOf(LeaseUnavailableError);
   });
 
   test("whose last attempt was lost is exhausted, and has no remark", async () => {
     await die({ maxAttempts: 1 });
-    const error = await failure(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
+    const error = await failureOf(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
     expect(error).toBeInstanceOf(RunsExhaustedError);
     expect(error).toMatchObject({ attempts: 1, maxAttempts: 1, remark: undefined });
   });
 
   test("shows nothing of the attempt before while the next one is at work", async () => {
     const runs = runsOf("a");
-    await failure(
+    await failureOf(
       runs.run(slot, ({ progress }) => {
         progress(1);
         throw new Error("broken");
@@ -288,7 +284,7 @@ describe("a run", () => {
       const work = () => {
         hasBegunLate = isClosing;
       };
-      await failure(new JobRuns(client, job).run(at, work));
+      await failureOf(new JobRuns(client, job).run(at, work));
       expect({ turns, hasBegunLate }).toEqual({ turns, hasBegunLate: false });
     }
   });
@@ -298,7 +294,7 @@ describe("skipping a slot", () => {
   test("that is at work is refused, with the time after which it may succeed", async () => {
     void runsOf("a").run(slot, never);
     await settled();
-    const error = (await failure(runsOf("b").skip(slot))) as LeaseUnavailableError;
+    const error = (await failureOf(runsOf("b").skip(slot))) as LeaseUnavailableError;
     expect(error).toBeInstanceOf(LeaseUnavailableError);
     expect(error.retryAfterMs).toBeGreaterThan(leaseDurationMs - 1);
   });
@@ -323,7 +319,7 @@ describe("skipping a slot", () => {
       }
       return await update(...call);
     };
-    expect(await failure(runsOf("b").skip(slot))).toBeInstanceOf(LeaseUnavailableError);
+    expect(await failureOf(runsOf("b").skip(slot))).toBeInstanceOf(LeaseUnavailableError);
     expect(calls).toBe(2);
     expect(item()?.state).toBeUndefined();
   });
@@ -340,7 +336,7 @@ describe("skipping a slot", () => {
       }
       return await update(...call);
     };
-    const error = await failure(runsOf("b").skip(slot));
+    const error = await failureOf(runsOf("b").skip(slot));
     expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "next" });
     expect((error as LeaseUnavailableError).expiresAt).toBe(clock.now() + leaseDurationMs);
   });
@@ -383,7 +379,7 @@ describe("taking a run back", () => {
     [{ slot, attempt: 1, endedAt: "then" }, "run.endedAt"],
   ])("refuses what is no run: %o", async (run, option) => {
     const before = store.calls.length;
-    expect(await failure(runsOf("b").takeBack(run as never))).toMatchObject({ option });
+    expect(await failureOf(runsOf("b").takeBack(run as never))).toMatchObject({ option });
     expect(store.calls.length).toBe(before);
   });
 
@@ -397,13 +393,13 @@ describe("taking a run back", () => {
         throw new Error("it cannot be read");
       },
     };
-    expect(await failure(runsOf("b").takeBack(run as never))).toMatchObject({ option: "run" });
+    expect(await failureOf(runsOf("b").takeBack(run as never))).toMatchObject({ option: "run" });
   });
 
   test("takes a run without an end, and refuses a remark that is none", async () => {
     await done();
     expect(await runsOf("b").takeBack({ slot, attempt: 1, endedAt: undefined })).toBe(false);
-    const error = await failure(runsOf("b").takeBack({ slot, attempt: 1, endedAt: 5 }, ""));
+    const error = await failureOf(runsOf("b").takeBack({ slot, attempt: 1, endedAt: 5 }, ""));
     expect(error).toMatchObject({ option: "remark" });
   });
 });
@@ -467,7 +463,7 @@ describe("the history", () => {
     const keepForMs = 48 * hourMs;
     const runs = runsOf("a", { keepForMs });
     await runs.skip(new Date(clock.now() - keepForMs));
-    const error = await failure(runs.skip(new Date(clock.now() - keepForMs - 1)));
+    const error = await failureOf(runs.skip(new Date(clock.now() - keepForMs - 1)));
     expect(error).toMatchObject({ option: "slot" });
   });
 });

@@ -25,11 +25,3 @@ export function controlled<Value = string>(): {
   };
   return { compute, run };
 }
-
-/** What a promise rejects with; undefined where it resolves. */
-export function failureOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
