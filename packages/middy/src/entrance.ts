@@ -55,8 +55,9 @@ export async function admit<TEvent>(
   const { client, order, lockAtLeastForMs, data, resume: reentrant } = settings;
   const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
-  const isLong = settings.lockAtMostForMs === undefined && Number(remainingMs) > longestCoveredMs;
-  const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined || isLong);
+  const isLong =
+    remainingMs === undefined || (settings.lockAtMostForMs === undefined && remainingMs > longestCoveredMs);
+  const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || isLong);
   // The lease counts from the grant. So after a wait it covers more than the rest of the invocation.
   const coveringMs =
     heartbeat || remainingMs === undefined ? renewedLeaseMs : Math.ceil(remainingMs) + coverMarginMs;
