@@ -4,11 +4,10 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-
-const repository = fileURLToPath(new URL("..", import.meta.url));
+import { repositoryFolder } from "./packaging/prepare.ts";
 
 /** The folders, from the repository's. */
 export const ownFolders = [
@@ -24,26 +23,25 @@ export type OwnFolder = (typeof ownFolders)[number];
 
 /** Installs what a folder's lock file names, unless that is there already. It needs the network once. */
 export async function installOwn(folder: OwnFolder): Promise<void> {
-  const path = join(repository, folder);
+  const path = join(repositoryFolder, folder);
   const locked = await readFile(join(path, "package-lock.json"), "utf8");
   const installed = join(path, "node_modules", ".installed-lock.json");
-  // Ignored: nothing is installed yet.
-  if ((await readFile(installed, "utf8").catch(() => undefined)) === locked) return;
+  if (existsSync(installed) && (await readFile(installed, "utf8")) === locked) return;
   console.error(`npm ci in ${folder}, once`);
   const code = await ended("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], path);
   if (code !== 0) throw new Error(`npm ci in ${folder} ended with ${code}: it needs the network once`);
   await writeFile(installed, locked);
 }
 
-/** A program with dependencies of its own; it gets the arguments of this process, and gives it its exit code. */
-export async function runOwn(
-  folder: OwnFolder,
-  file = "main.ts",
-  args = process.argv.slice(2),
-): Promise<void> {
+/** Runs a folder's `main.ts` in a process of its own, and gives this one its exit code. */
+export async function runOwn(folder: OwnFolder, args = process.argv.slice(2)): Promise<void> {
   await installOwn(folder);
   const options = ["--conditions=leasehold-source", "--import", "tsx"];
-  process.exitCode = await ended(process.execPath, [...options, file, ...args], join(repository, folder));
+  process.exitCode = await ended(
+    process.execPath,
+    [...options, "main.ts", ...args],
+    join(repositoryFolder, folder),
+  );
 }
 
 /** Its exit code. An interrupt from the terminal reaches the child too, which ends as it sees fit. */

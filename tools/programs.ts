@@ -36,7 +36,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
     },
     dev: {
       what: "serves the site, and follows what is written in docs/",
-      run: () => runOwn("tools/site", "main.ts", ["dev"]),
+      run: () => runOwn("tools/site", ["dev"]),
     },
   },
   evidence: {
