@@ -6,6 +6,9 @@ const conditions = ["leasehold-source"];
 const isolated = [
   "test/client/clones.test.ts",
   "test/repository/error-copies.test.ts",
+  // What has been left in the same thread reads the environment that they set, and asks their servers.
+  "test/client/light-credentials.test.ts",
+  "test/client/own-dynamodb-client.test.ts",
   // It counts the listeners of the process.
   "test/middy/lock.test.ts",
   "test/client/old-sdk.test.ts",
