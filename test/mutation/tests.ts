@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { activeFile, type Note, notesFile, type Plan, planFile } from "./plan.ts";
 import { root } from "./scope.ts";
 
-/** A worker that switches no mutant for so long is in a loop without end. */
-const silenceMs = 10_000;
+/** A worker that switches no mutant for so long is in a loop without end. Work beside it can stop one for 10 s. */
+const silenceMs = 60_000;
 /** What the start of a worker may take on a busy machine. */
 const startMs = 600_000;
 
