@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as administration from "../../packages/client/src/admin/statements.ts";
 import * as statements from "../../packages/client/src/statements/lock.ts";
 import { noLaterHolder } from "../../packages/client/src/statements/queries.ts";
-import { cases, conditions, mistakes, spare } from "./cases.ts";
+import { cases, conditions, mistakes } from "./cases.ts";
 import { walk } from "./walk.ts";
 import { guards, leftOut, type Sent, writes } from "./writes.ts";
 
@@ -62,14 +62,6 @@ describe("the model of the lock", () => {
     (mistake) => {
       const shown = Object.values(cases).some((setting) => walk(setting, mistake).wrong !== undefined);
       expect(shown).toBe(true);
-    },
-  );
-
-  it.each(spare)(
-    "misses nothing without $what: it follows from the others",
-    { tags: ["long"], timeout },
-    (mistake) => {
-      for (const setting of Object.values(cases)) expect(walk(setting, mistake).wrong).toBeUndefined();
     },
   );
 });
