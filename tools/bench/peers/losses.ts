@@ -37,7 +37,7 @@ export function lossesOf(results: PeerResults): string[] {
       .toSorted((a, b) => a.value - b.value);
     if (better.length === 0) return [];
     const others = better.map(({ id, value }) => `${nameOf(id)} ${show(value)}`).join("; ");
-    return [`**${what}**: ${nameOf("leasehold")} ${show(ours.value)}. Less: ${others}.`];
+    return [`**${what}**: ${show(ours.value)}. Less: ${others}.`];
   });
 }
 

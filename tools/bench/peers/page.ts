@@ -5,7 +5,7 @@ import { stamp } from "../stamp.ts";
 import { type ChartData, chartsOf, svgOf, type Theme } from "./charts.ts";
 import { lossesOf, noiseOf } from "./losses.ts";
 import { type PeerResults, readResults } from "./results.ts";
-import { type ResultTable, tablesOf } from "./tables.ts";
+import { nameOf, type ResultTable, tablesOf } from "./tables.ts";
 
 /** What writes it, as its marks in the page say. */
 export const command = "npm run bench -- --peers --write";
@@ -36,8 +36,9 @@ export function pictures(results: PeerResults): [file: string, svg: string][] {
 /** What stands between the marks of the page. */
 export function generatedPart(results: PeerResults): string {
   const charts = new Map(chartsOf(results).map((chart) => [chart.name, chart]));
-  const sections = tablesOf(results).map((one) => section(one, charts.get(one.chart ?? "")));
-  return [conditionsText(results), losses(results), ...sections].join("\n\n");
+  const tables = tablesOf(results);
+  const sections = tables.map((one) => section(one, charts.get(one.chart ?? "")));
+  return [conditionsText(results), losses(results), ...sections, emptyCells(tables)].join("\n\n");
 }
 
 function conditionsText(results: PeerResults): string {
@@ -55,9 +56,9 @@ function conditionsText(results: PeerResults): string {
     "",
     `${date}, ${engine}, Node ${node}, ${cores} cores (${processor}), a load of ${load.toFixed(2)} at the beginning, ${minutes.toFixed(1)} minutes.`,
     "",
-    `The floor ran twice, as two contenders. They differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +
-      `${percent(cpu)} in CPU. In single rounds the ratio of their medians went from ${again?.lowest.toFixed(2)} to ` +
-      `${again?.highest.toFixed(2)}. A smaller difference between two contenders says nothing.`,
+    `The floor ran twice. Its two runs differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +
+      `${percent(cpu)} in CPU; in single rounds the ratio of their medians went from ${again?.lowest.toFixed(2)} to ` +
+      `${again?.highest.toFixed(2)}. A smaller difference says nothing.`,
   ].join("\n");
 }
 
@@ -66,13 +67,13 @@ function losses(results: PeerResults): string {
   return [
     "## What Leasehold loses at",
     "",
-    "All that others do with less, by more than the noise. Written from the results, as the tables are.",
+    `All that others do with less, by more than the noise. The first figure is ${nameOf("leasehold")}.`,
     "",
     ...(lines.length === 0 ? ["Nothing in this run."] : lines.map((line) => `- ${line}`)),
   ].join("\n");
 }
 
-function section({ title, text, head, rows, reasons }: ResultTable, chart: ChartData | undefined): string {
+function section({ title, text, head, rows }: ResultTable, chart: ChartData | undefined): string {
   return [
     `## ${title}`,
     "",
@@ -80,8 +81,13 @@ function section({ title, text, head, rows, reasons }: ResultTable, chart: Chart
     ...(chart === undefined ? [] : ["", picture(chart)]),
     "",
     table([head, ...rows]),
-    ...(reasons.length === 0 ? [] : ["", `Empty cells: ${reasons.join(" ")}`]),
   ].join("\n");
+}
+
+/** Each reason once, for all tables. */
+function emptyCells(tables: readonly ResultTable[]): string {
+  const reasons = new Set(tables.flatMap((one) => one.reasons));
+  return ["## Empty cells", "", ...[...reasons].map((reason) => `- ${reason}`)].join("\n");
 }
 
 /** GitHub and the site show the one for the reader's theme. */
@@ -89,7 +95,7 @@ function picture(chart: ChartData): string {
   return [
     "<picture>",
     `  <source media="(prefers-color-scheme: dark)" srcset="./${fileOf(chart, "dark")}">`,
-    `  <img src="./${fileOf(chart, "light")}" alt="${chart.title}, ${chart.unit}: the figures of the table below" width="520">`,
+    `  <img src="./${fileOf(chart, "light")}" alt="The figures of the table below" width="520">`,
     "</picture>",
   ].join("\n");
 }

@@ -56,11 +56,11 @@ function withNotMeasured(table: ResultTable, { conditions }: PeerResults): Resul
 
 const handOverTitles = {
   idle: { title: "Idle time of a hand-over, ms", chart: "hand-over-idle" },
-  requests: { title: "Requests of a hand-over", chart: "hand-over-requests" },
+  requests: { title: "Requests of a hand-over", chart: "hand-over-requests", text: "The hand-overs are those of the table above." },
 };
 const heartbeatTitles = {
   requests: { title: "Requests of a heartbeat period", chart: "heartbeats" },
-  cpu: { title: "CPU of a heartbeat period, ms" },
+  cpu: { title: "CPU of a heartbeat period, ms", text: "The locks are those of the table above." },
 };
 
 /** What a million cycles cost, in US dollars. */
@@ -88,7 +88,7 @@ function costs({ wire }: PeerResults): ResultTable {
 function cycles({ cycles: measured }: PeerResults): ResultTable {
   return {
     title: "Time and CPU of a cycle, against two bare writes",
-    text: `The same cycle, ${thousands(measured[0]?.cycles ?? 0)} times each, in turns. Ratios are to the first line.`,
+    text: `The same cycle, ${thousands(measured[0]?.cycles ?? 0)} times each. Ratios are to the first line.`,
     head: ["", "p50 ms", "ratio", "in single rounds", "p99 ms", "ratio of p99", "CPU µs", "ratio of CPU"],
     rows: measured.map((times) => [
       nameOf(times.id),
@@ -139,7 +139,7 @@ function handOvers(
   const counts = [...new Set(measured.map(({ waiters }) => waiters))];
   return {
     text:
-      `From a release to the next grant, while so many callers wait; each in its own way, with the defaults. Holders keep the lock for ${conditions.holdMs} ms. ` +
+      `From a release to the next grant (p50), while so many callers wait, with the defaults. Holders keep the lock for ${conditions.holdMs} ms. ` +
       `The lease is ${conditions.handOverLeaseMs / 1000} s.`,
     head: ["waiters", ...counts.map(thousands)],
     rows: rowsOf(handingOver, ({ id }) =>
@@ -156,7 +156,7 @@ function bundles({ bundles: measured }: PeerResults): ResultTable {
   const floor = measured[0]?.gzipBytes ?? 0;
   return {
     title: "Bundle and start of a function that takes a lock",
-    text: "Minified by esbuild, gzipped. The start is that of Node alone, in a process of its own: no request is sent.",
+    text: "Minified by esbuild, gzipped. The start is that of a Node process that sends no request.",
     head: ["", "KB gzipped", "more than the floor", "CPU of the import, ms", "start, ms"],
     rows: rowsOf(contenders, ({ id }) => {
       const cost = measured.find((one) => one.id === id);
@@ -182,7 +182,7 @@ function keys({ keys: measured }: PeerResults): ResultTable {
   };
   return {
     title: "Cycles over one to ten thousand keys",
-    text: "Up to 16 cycles at a time, in one process. The engine takes most of the machine, so that the cycles of a second say little.",
+    text: "Up to 16 cycles at a time, in one process. The engine takes most of the machine: the cycles of a second say little.",
     head: [
       "",
       ...counts.map((count) => `CPU µs, ${keysText(count)}`),
@@ -193,7 +193,7 @@ function keys({ keys: measured }: PeerResults): ResultTable {
       ...counts.map((count) => cell(id, count, ({ cpuUs }) => cpuUs.toFixed(0))),
       ...counts.map((count) => cell(id, count, ({ cyclesPerSecond }) => cyclesPerSecond.toFixed(0))),
     ]),
-    reasons: ["Powertools idempotency: a key serves once."],
+    reasons: ["Powertools idempotency (no lock): a key serves once."],
   };
 }
 
@@ -203,7 +203,7 @@ function holding(
 ): Omit<ResultTable, "title"> {
   const counts = [...new Set(measured.map(({ locks }) => locks))];
   return {
-    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s. Leasehold's clients have \`renewals: together()\`: renewals share requests.`,
+    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s, by Leasehold with \`renewals: together()\`.`,
     head: ["locks", ...counts.map(thousands)],
     rows: rowsOf(contenders, ({ id }) =>
       counts.map((count) => {
