@@ -56,7 +56,11 @@ function withNotMeasured(table: ResultTable, { conditions }: PeerResults): Resul
 
 const handOverTitles = {
   idle: { title: "Idle time of a hand-over, ms", chart: "hand-over-idle" },
-  requests: { title: "Requests of a hand-over", chart: "hand-over-requests", text: "The hand-overs are those of the table above." },
+  requests: {
+    title: "Requests of a hand-over",
+    chart: "hand-over-requests",
+    text: "The hand-overs are those of the table above.",
+  },
 };
 const heartbeatTitles = {
   requests: { title: "Requests of a heartbeat period", chart: "heartbeats" },
