@@ -1,4 +1,4 @@
-// The site's navigation: the tables of docs/README.md, in the order in which people ask.
+// The site's navigation: the lists of docs/README.md, in the order in which people ask.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { docs, pages } from "./places.ts";
@@ -11,12 +11,12 @@ export interface SidebarItem {
   readonly items?: readonly SidebarItem[];
 }
 
-/** A group for each heading of the page, an item for each row, and below it what the row's text links to. */
+/** A group for each heading of the page, an item for each line of its list, and below it that line's other links. */
 export function sidebar(page: string = readFileSync(join(docs, "README.md"), "utf8")): SidebarItem[] {
   const [, ...parts] = page.split(/^## /m);
   const groups = parts.map((part) => {
     const [text = "", ...lines] = part.split("\n");
-    const items = lines.filter((line) => line.startsWith("| [")).map((line) => itemOf(line, page));
+    const items = lines.filter((line) => line.startsWith("- [")).map((line) => itemOf(line, page));
     return { text, items };
   });
   return [...groups.filter(({ items }) => items.length > 0), apiGroup()];
@@ -24,7 +24,7 @@ export function sidebar(page: string = readFileSync(join(docs, "README.md"), "ut
 
 function itemOf(row: string, page: string): SidebarItem {
   const [first, ...others] = linksIn(row, page);
-  if (first === undefined) throw new Error(`docs/README.md has a row without a link: ${row}`);
+  if (first === undefined) throw new Error(`docs/README.md has a line without a link: ${row}`);
   return others.length === 0 ? first : { ...first, collapsed: true, items: others };
 }
 
