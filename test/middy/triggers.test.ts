@@ -97,12 +97,14 @@ const triggers: Readonly<Record<string, readonly unknown[]>> = {
   "a call of your own": [{ file: "a" }, undefined, null, "text"],
 };
 
-/** The cells of the table in the page: the trigger, and what the invocation does. */
+/** The cells of the table in the page: each trigger, and what the invocation does. A row may name several triggers. */
 function rowsOfPage(): [trigger: string, answer: string][] {
   const page = readFileSync(join(import.meta.dirname, "../../docs/lambda.md"), "utf8");
   const [, section = ""] = /^## The lock is held$(.*?)^## /ms.exec(page) ?? [];
   const rows = [...section.matchAll(/^\| (.*) \|$/gm)].map(([, row = ""]) => row.split(" | "));
-  return rows.slice(1).map(([trigger = "", answer = ""]) => [trigger, answer]);
+  return rows.slice(1).flatMap(([names = "", answer = ""]) =>
+    names.split("; ").map((trigger): [string, string] => [trigger, answer]),
+  );
 }
 
 const text = "text/plain";
