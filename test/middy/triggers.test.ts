@@ -102,9 +102,11 @@ function rowsOfPage(): [trigger: string, answer: string][] {
   const page = readFileSync(join(import.meta.dirname, "../../docs/lambda.md"), "utf8");
   const [, section = ""] = /^## The lock is held$(.*?)^## /ms.exec(page) ?? [];
   const rows = [...section.matchAll(/^\| (.*) \|$/gm)].map(([, row = ""]) => row.split(" | "));
-  return rows.slice(1).flatMap(([names = "", answer = ""]) =>
-    names.split("; ").map((trigger): [string, string] => [trigger, answer]),
-  );
+  return rows
+    .slice(1)
+    .flatMap(([names = "", answer = ""]) =>
+      names.split("; ").map((trigger): [string, string] => [trigger, answer]),
+    );
 }
 
 const text = "text/plain";
