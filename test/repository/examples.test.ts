@@ -34,7 +34,7 @@ import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { withDurableLease } from "@leasehold/durable";
 import { instrumentLeasehold } from "@leasehold/opentelemetry";
-import { leased, leaseLock } from "@leasehold/middy";
+import { leased, leasedBatch, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import pino from "pino";
@@ -48,7 +48,7 @@ import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Cluster, FargateTaskDefinition } from "aws-cdk-lib/aws-ecs";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
-import type { ScheduledEvent, SQSHandler } from "aws-lambda";
+import type { ScheduledEvent, SQSHandler, SQSRecord } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
 declare const cluster: Cluster;
 declare const taskDefinition: FargateTaskDefinition;
@@ -80,7 +80,7 @@ export const used = [
   MemoryLeaseStore, LeaseAdmin, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leasedBatch, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, together, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, EcsFargateLaunchTarget,
 ];

@@ -9,7 +9,7 @@ const declaration =
   /^(?:export )?(?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type|enum) +([\w$]+)/gm;
 
 /** The entries of one package that differ only in the client that they make. */
-const twins = new Set(["LeaseClient", "leaseLock", "leased", "makeClient"]);
+const twins = new Set(["LeaseClient", "leaseLock", "leased", "leasedBatch", "makeClient"]);
 
 function sourcesOf(name: string): string[] {
   const directory = `${root}packages/${name}/src`;

@@ -1,3 +1,4 @@
+import type { LeaseClient } from "@leasehold/client";
 import { deferred, LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
@@ -25,6 +26,10 @@ export class Guard<TEvent> {
   /** Throws InvalidOptionsError. */
   constructor(options: LeaseLockOptions<TEvent>, makeClient: MakeClient) {
     this.#settings = readSettings(options, makeClient);
+  }
+
+  get client(): LeaseClient {
+    return this.#settings.client;
   }
 
   /** Acquires the lock for an invocation, or returns its answer without running its handler. */

@@ -1,6 +1,8 @@
+export type { LeasedBatchOptions, LeasedBatchResponse } from "./batch.ts";
+export type { BatchItemFailure } from "./batch-records.ts";
 export { CompletionFailedError } from "./completion.ts";
 export type { LeaseLockMiddleware, LeaseLockRequest } from "./lease-lock.ts";
 export type { LeasedHandler } from "./leased.ts";
-export { leased, leaseLock } from "./lock.ts";
+export { leased, leasedBatch, leaseLock } from "./lock.ts";
 export type { LeaseLockOptions, SkipReason, SkipResult, WhenHeld } from "./options.ts";
 export { InvocationEndingError, type Lock } from "./signal.ts";

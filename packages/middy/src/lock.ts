@@ -1,5 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
 import type { Context } from "aws-lambda";
+import { batchHandler, type LeasedBatchOptions, type LeasedBatchResponse } from "./batch.ts";
 import { Guard } from "./guard.ts";
 import { type Declared, type LeaseLockMiddleware, middlewareOf, type UndeclaredEvent } from "./lease-lock.ts";
 import { type LeasedHandler, wrapped } from "./leased.ts";
@@ -81,4 +82,39 @@ export function leased<TEvent = unknown, TResult = unknown>(
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   return wrapped(new Guard<TEvent>(options, makeClient), handler);
+}
+
+/**
+ * Puts a lock around each record of a batch, by the key of that record, and answers which records have to come again.
+ *
+ * For SQS (standard and FIFO), Kinesis, DynamoDB streams, Kafka, and pipes from these. **Turn on
+ * `ReportBatchItemFailures`** in the event source: without it Lambda ignores the answer, and takes all records as done.
+ *
+ * - The records of one key run one after the other, in their order, under one lease: 2 requests for each change of the
+ *   key. Up to `concurrency` keys run at the same time.
+ * - A record fails if its key is held (with `whenHeld: "throw"`), its key cannot be read, its work rejects, or its lease
+ *   is lost. A lost lease fails all records that ran under it: they come again, also those whose work was done.
+ * - A FIFO queue, a shard or a partition keeps its order: behind a failed record no other of its message group, shard
+ *   or partition runs, and all of them come again.
+ * - Records that the function's time is too short for are not begun: they come again.
+ *
+ * The work gets the record, the context and the lock: the lease, and a signal that aborts as that of {@link leased}.
+ * With `once` and no key, the lease is that of the record. An environment that freezes wakes with an aborted signal.
+ *
+ * Throws InvalidOptionsError. An invocation rejects with it for an event of another source, before any request.
+ *
+ * ```ts
+ * export const handler = leasedBatch<SQSRecord>(
+ *   { tableName: "leases", key: ({ body }) => `file/${body}` },
+ *   async ({ body }, _context, lock) => {
+ *     await importFile(body, { signal: lock.signal });
+ *   },
+ * );
+ * ```
+ */
+export function leasedBatch<TRecord = unknown>(
+  options: LeasedBatchOptions<TRecord>,
+  work: (record: TRecord, context: Context, lock: Lock) => unknown,
+): LeasedHandler<unknown, LeasedBatchResponse> {
+  return batchHandler(options, work, makeClient);
 }

@@ -40,7 +40,7 @@ export interface MiddlewareSettings<TEvent>
 const time = duration(0);
 const shorterThanLease = duration(1);
 
-const leaseLockRules: Rules<LeaseLockOptions<never>> = {
+export const leaseLockRules: Rules<LeaseLockOptions<never>> = {
   client: rule("a LeaseClient", (value) => value instanceof LeaseClient),
   store: rule<LeaseStore>("a LeaseStore, such as lightStore() of @leasehold/client/light", (value) => {
     return typeof (value as LeaseStore | null)?.update === "function";

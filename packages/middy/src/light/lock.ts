@@ -1,5 +1,6 @@
 import { LeaseClient } from "@leasehold/client/light";
 import type { Context } from "aws-lambda";
+import { batchHandler, type LeasedBatchOptions, type LeasedBatchResponse } from "../batch.ts";
 import { Guard } from "../guard.ts";
 import {
   type Declared,
@@ -49,4 +50,23 @@ export function leased<TEvent = unknown, TResult = unknown>(
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   return wrapped(new Guard<TEvent>(options, makeClient), handler);
+}
+
+/**
+ * The `leasedBatch` of `@leasehold/middy`, without the AWS SDK in the bundle: for a `tableName` it makes the client of
+ * `@leasehold/client/light`. The same options, the same behaviour.
+ *
+ * ```ts
+ * import { leasedBatch } from "@leasehold/middy/light";
+ *
+ * export const handler = leasedBatch({ tableName: "leases", key: "sync" }, async (_record, _context, lock) => {
+ *   await importAll({ signal: lock.signal });
+ * });
+ * ```
+ */
+export function leasedBatch<TRecord = unknown>(
+  options: LeasedBatchOptions<TRecord>,
+  work: (record: TRecord, context: Context, lock: Lock) => unknown,
+): LeasedHandler<unknown, LeasedBatchResponse> {
+  return batchHandler(options, work, makeClient);
 }
