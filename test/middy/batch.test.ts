@@ -330,14 +330,15 @@ describe("once", () => {
   });
 
   test("the work has the key's lease, and a signal that aborts with either", async () => {
+    const seen: unknown[] = [];
     works.set("a1", async (lock) => {
-      expect(lock.lease.key).toBe("customer/a");
       await adminOf(b.other).forceRelease("customer/a", { token: lock.lease.token });
       await b.clock.advance(20_000);
-      expect(lock.signal.aborted).toBe(true);
+      seen.push(lock.lease.key, lock.signal.aborted);
     });
     const handler = handlerOf({ once: true, heartbeat: true });
     expect(await handler(batchOf("a1"), b.context(600_000))).toEqual(["a1"]);
+    expect(seen).toEqual(["customer/a", true]);
     expect(await b.other.doneSlot("customer/a/a1")).toBeUndefined();
   });
 });
