@@ -33,6 +33,8 @@ const silent = [
   "Lease.conditionCheck",
   "LeaseGroup.remainingMs",
   "LeaseGroup.conditionChecks",
+  // What it gives goes into the user's own transaction.
+  "TaskSet.addEntries",
   "Task.remainingMs",
   "Task.settled",
   "Task.abandon",

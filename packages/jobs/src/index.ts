@@ -29,6 +29,6 @@ export type {
 } from "./tasks/options.ts";
 export type { ProcessSummary } from "./tasks/process.ts";
 export type { TaskRecord, TaskState } from "./tasks/record.ts";
-export type { FailOutcome, Task } from "./tasks/task.ts";
+export type { FailOutcome, SucceedInOptions, Task } from "./tasks/task.ts";
 export { TaskSet } from "./tasks/task-set.ts";
 export type { TraceOptions } from "./trace.ts";

@@ -77,14 +77,14 @@ interface KeyedRecord<TRecord> extends BatchRecord<TRecord> {
 type RecordWork<TRecord> = (record: TRecord, context: Context, lock: Lock) => unknown;
 
 const rules = {
-  ...without(leaseLockRules, "skipResult", "resume", "data", "job", "timeoutEarlyInMillis"),
+  ...omitting(leaseLockRules, "skipResult", "resume", "data", "job", "timeoutEarlyInMillis"),
   whenHeld: oneOf("skip", "throw", "wait"),
   once: trueOrFalse,
   concurrency: countTo(1_000),
   onFailure: aFunction,
 };
 
-function without<Value extends object, Name extends keyof Value>(
+function omitting<Value extends object, Name extends keyof Value>(
   value: Value,
   ...names: readonly Name[]
 ): Omit<Value, Name> {
@@ -125,9 +125,9 @@ export function batchHandler<TRecord>(
           { ...lock, key: (entry) => entry.key ?? "", once: false },
           makeClient,
         );
-  const ofRecord = without(lock, "whenHeld", "order", "reserveMs");
+  const ofRecord = omitting(lock, "whenHeld", "order", "reserveMs");
   const beside = byKey && {
-    ...without(ofRecord, "onEvent", "keyDimension", "tableName", "store"),
+    ...omitting(ofRecord, "onEvent", "keyDimension", "tableName", "store"),
     client: byKey.client,
   };
   const byRecord = once

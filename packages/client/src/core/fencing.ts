@@ -37,15 +37,25 @@ export interface Fence {
 /** Options of {@link Lease.conditionCheck}. */
 export type ConditionCheckOptions = Pick<FenceOptions, "format">;
 
+/** What all entries of a transaction have. */
+interface EntryOfTransaction {
+  readonly TableName: string;
+  readonly Key: CommandValues;
+  readonly ConditionExpression: string;
+  readonly ExpressionAttributeNames: Record<string, string>;
+  readonly ExpressionAttributeValues?: CommandValues;
+}
+
 /** An entry of a transaction that fails unless this very lease, by token and fencing token, still holds the lock. */
 export interface LeaseConditionCheck {
-  readonly ConditionCheck: {
-    readonly TableName: string;
-    readonly Key: CommandValues;
-    readonly ConditionExpression: string;
-    readonly ExpressionAttributeNames: Record<string, string>;
-    readonly ExpressionAttributeValues: CommandValues;
-  };
+  readonly ConditionCheck: EntryOfTransaction & { readonly ExpressionAttributeValues: CommandValues };
+}
+
+/** An entry for the `TransactItems` of your own transaction: one member is there. */
+export interface LeaseTransactItem {
+  readonly ConditionCheck?: EntryOfTransaction;
+  readonly Update?: EntryOfTransaction & { readonly UpdateExpression: string };
+  readonly Delete?: EntryOfTransaction;
 }
 
 /** Builds the fragments of {@link Lease.fence}. */
@@ -66,15 +76,33 @@ export function leaseConditionCheck(
   proof: Write,
   format: ValueFormat,
 ): LeaseConditionCheck {
-  const { key, condition, names, values } = proof.request();
+  return { ConditionCheck: checkEntry(tableName, proof, format) };
+}
+
+/** Writes a lease's write as an entry of the user's own transaction. */
+export function transactItem(tableName: string, write: Write, format: ValueFormat): LeaseTransactItem {
+  const { action } = write.entry();
+  const { ExpressionAttributeValues, ...rest } = checkEntry(tableName, write, format);
+  // DynamoDB refuses an empty map.
+  const isEmpty = Object.keys(ExpressionAttributeValues).length === 0;
+  const entry = isEmpty ? rest : { ...rest, ExpressionAttributeValues };
+  if (action === "check") return { ConditionCheck: entry };
+  if (action === "delete") return { Delete: entry };
+  return { Update: { ...entry, UpdateExpression: action.update } };
+}
+
+function checkEntry(
+  tableName: string,
+  write: Write,
+  format: ValueFormat,
+): LeaseConditionCheck["ConditionCheck"] {
+  const { key, condition, names, values } = write.request();
   return {
-    ConditionCheck: {
-      TableName: tableName,
-      Key: inFormat({ ...key }, format),
-      ConditionExpression: condition,
-      ExpressionAttributeNames: { ...names },
-      ExpressionAttributeValues: inFormat(values, format),
-    },
+    TableName: tableName,
+    Key: inFormat({ ...key }, format),
+    ConditionExpression: condition,
+    ExpressionAttributeNames: { ...names },
+    ExpressionAttributeValues: inFormat(values, format),
   };
 }
 

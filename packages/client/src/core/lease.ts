@@ -17,7 +17,9 @@ import type { Ended } from "./form.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Held } from "./lifecycle.ts";
 
-const conditionCheckRules: Rules<ConditionCheckOptions> = { format: oneOf("native", "attributeValue") };
+export const conditionCheckRules: Rules<ConditionCheckOptions> = {
+  format: oneOf("native", "attributeValue"),
+};
 const fenceRules: Rules<FenceOptions> = { ...conditionCheckRules, attribute: text(255) };
 
 /** Returns a handle of a held lease; undefined if it has none, or has ended. */

@@ -66,6 +66,7 @@ export type {
   Fence,
   FenceOptions,
   LeaseConditionCheck,
+  LeaseTransactItem,
   ValueFormat,
 } from "../core/fencing.ts";
 export { Lease } from "../core/lease.ts";

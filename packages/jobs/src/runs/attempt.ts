@@ -1,11 +1,16 @@
-import type { Clock, Lease } from "@leasehold/client";
+import type { Clock, ConditionCheckOptions, Lease, LeaseTransactItem } from "@leasehold/client";
 import {
   check,
   checkData,
+  checkOptions,
   checkText,
+  checkWork,
+  conditionCheckRules,
+  type HeldLease,
   LeaseLostError,
   mayPass,
   sleep,
+  transactItem,
   utf8Bytes,
 } from "@leasehold/client/internal";
 import type { RunContext, RunWork } from "./options.ts";
@@ -16,6 +21,8 @@ import { runLimits } from "./schema.ts";
 export class RunAttempt {
   readonly #context: AttemptContext;
   #remark: string | undefined;
+  /** Whether the work has recorded its success itself. */
+  #hasSucceeded = false;
 
   constructor(context: AttemptContext) {
     this.#context = context;
@@ -34,11 +41,13 @@ export class RunAttempt {
     try {
       result = await work(this.#runContext());
     } catch (error) {
+      if (this.#hasSucceeded) return { state: "failed", error };
       // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,
       // and the `error` event reports a mistake in the program.
       await this.#record("failed", this.#describe(error)).catch(() => {});
       return { state: "failed", error };
     }
+    if (this.#hasSucceeded) return { state: "succeeded", result };
     const { loss } = lease;
     if (loss?.reason === "revoked") {
       // The work may have stopped before its end.
@@ -65,7 +74,38 @@ export class RunAttempt {
       remark: (text) => {
         this.#remark = checkText("remark", text, runLimits.remarkBytes);
       },
+      succeedIn: (send, options) => this.#succeedIn(send, options),
     };
+  }
+
+  async #succeedIn(
+    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
+    options: ConditionCheckOptions = {},
+  ): Promise<void> {
+    const { slot, held, form, clock } = this.#context;
+    const { core } = held;
+    checkWork(send);
+    const { format = core.format } = checkOptions(options, conditionCheckRules);
+    const resume = await held.still();
+    if (held.lost !== undefined && held.lost !== "expired") throw held.error;
+    const now = clock.now();
+    form.outcome = { state: "succeeded", endedAt: now, remark: this.#remark };
+    const { record: shown } = held;
+    const write = form.release({ shown, now, retentionMs: form.retentionMs, slot, cooldown: undefined });
+    try {
+      await send([transactItem(core.tableName, write, format)]);
+    } catch (error) {
+      const key = { pk: held.key, sk: held.sortKey };
+      // Ignored: the user's own error comes first.
+      const item = await core.get({ key, consistent: true }).catch(() => undefined);
+      if (!form.showsRelease(item)) {
+        form.outcome = undefined;
+        resume();
+        throw error;
+      }
+    }
+    this.#hasSucceeded = true;
+    held.close(true);
   }
 
   /**
@@ -112,6 +152,7 @@ export interface AttemptContext {
   readonly job: string;
   readonly slot: string;
   readonly lease: Lease;
+  readonly held: HeldLease;
   readonly form: RunForm;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;

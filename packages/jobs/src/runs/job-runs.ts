@@ -270,9 +270,16 @@ export class JobRuns {
     const registered = this.#registration?.keep();
     // Ignored: it is awaited below, and the run's own outcome comes first.
     registered?.catch(() => {});
-    const finished = await new RunAttempt({ job, slot, lease, form, signal, clock, describeError }).perform(
-      work,
-    );
+    const finished = await new RunAttempt({
+      job,
+      slot,
+      lease,
+      held,
+      form,
+      signal,
+      clock,
+      describeError,
+    }).perform(work);
     await registered;
     return finished;
   }

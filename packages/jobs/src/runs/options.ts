@@ -2,7 +2,7 @@
  * What callers of `JobRuns` may pass.
  * A value that is not allowed is refused by name, before a request is sent.
  */
-import type { Lease, RetryStrategy } from "@leasehold/client";
+import type { ConditionCheckOptions, Lease, LeaseTransactItem, RetryStrategy } from "@leasehold/client";
 import {
   type AcquisitionTerms,
   aFunction,
@@ -94,6 +94,32 @@ export interface RunContext {
   progress(report: unknown): void;
   /** Sets the remark of a success: at most 1024 bytes. A failure has the error's text. Throws InvalidOptionsError. */
   remark(text: string): void;
+  /**
+   * Records the success in your own transaction: your writes and the success happen together, or not at all. What the
+   * work does after it is not protected by the lease, which has ended.
+   *
+   * `send` gets 1 entry. It puts it into the `TransactItems` of one TransactWriteItems, and resolves when DynamoDB has
+   * confirmed it. No renewal runs meanwhile. If `send` rejects, the run is read once: its success may have been recorded,
+   * although the answer was lost. If it was not, the call rejects with that error, and the attempt goes on.
+   * `TransactionCanceledException` with ConditionalCheckFailed for the entry means that another attempt has begun.
+   *
+   * No request of its own, 1 where `send` rejects; the entry is billed as 2 write units. Rejects with LeaseLostError
+   * when the attempt has ended.
+   *
+   * ```ts
+   * const reports = new JobRuns(client, "daily-report");
+   * await reports.run(new Date("2026-11-21T00:00:00Z"), async (run) => {
+   *   const report = { Put: { TableName: "reports", Item: { id: run.slot, total: 42 } } };
+   *   await run.succeedIn(async (entries) => {
+   *     await documents.send(new TransactWriteCommand({ TransactItems: [...entries, report] }));
+   *   });
+   * });
+   * ```
+   */
+  succeedIn(
+    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
+    options?: ConditionCheckOptions,
+  ): Promise<void>;
 }
 
 /** The work of a run. */

@@ -1,13 +1,16 @@
-import type { LeaseClient } from "@leasehold/client";
+import type { ConditionCheckOptions, LeaseClient, LeaseTransactItem } from "@leasehold/client";
 import {
+  check,
   checkKey,
   checkOptions,
   checkText,
+  conditionCheckRules,
   coreOf,
   InvalidOptionsError,
   isOperational,
   sortKeyOf,
   transact,
+  transactItem,
   whileOpen,
 } from "@leasehold/client/internal";
 import { type TraceOptions, traceRules } from "../trace.ts";
@@ -111,6 +114,35 @@ export class TaskSet {
       left = left.filter((_, index) => !isKnown(index));
     }
     return 0;
+  }
+
+  /**
+   * Gives the entries that add tasks in your own transaction: your writes and the tasks happen together, or not at all.
+   * 2 entries a task, so at most 50 tasks. A transaction that adds a task whose id the set knows is cancelled
+   * (ConditionalCheckFailed): give a task the id of what causes it, and a repeated transaction adds it once. Sends
+   * nothing. Throws InvalidOptionsError.
+   *
+   * ```ts
+   * const letters = new TaskSet(client, "letters");
+   * const order = { Put: { TableName: "orders", Item: { id: "42", state: "paid" } } };
+   * const entries = letters.addEntries([{ id: "paid/42", payload: { to: "c-1" } }]);
+   * await documents.send(new TransactWriteCommand({ TransactItems: [order, ...entries] }));
+   * ```
+   */
+  addEntries(tasks: readonly TaskInput[], options: ConditionCheckOptions = {}): LeaseTransactItem[] {
+    const { core, set, terms } = this.#context;
+    const given = checkTasks(tasks, terms);
+    const most = tasksPerTransaction;
+    check(
+      given.length <= most,
+      "tasks",
+      `${given.length} tasks`,
+      `at most ${most}, as many as a transaction takes`,
+    );
+    const { format = core.format } = checkOptions(options, conditionCheckRules);
+    const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
+    const writes = given.flatMap((task) => addTask({ ...common, ...task }));
+    return writes.map((write) => transactItem(core.tableName, write, format));
   }
 
   /**

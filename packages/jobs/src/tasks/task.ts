@@ -4,15 +4,21 @@ import type {
   FenceOptions,
   Item,
   LeaseConditionCheck,
+  LeaseTransactItem,
+  ValueFormat,
 } from "@leasehold/client";
 import {
   backoffMs,
+  checkOptions,
+  checkWork,
+  conditionCheckRules,
   deferred,
   type Ended,
   type HeldLease,
   Lease,
   lastReleasedToken,
   transact,
+  transactItem,
   type Write,
   wasReleasedByHolder,
 } from "@leasehold/client/internal";
@@ -22,6 +28,7 @@ import { TaskLostError, type TaskLostReason } from "./errors.ts";
 import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "./expressions.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
 import { readTask, type TaskRecord, taskStateOf } from "./record.ts";
+import { endedTaskKey } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 import type { TaskForm } from "./task-form.ts";
 
@@ -178,6 +185,38 @@ export class Task {
   }
 
   /**
+   * Ends the task with success in your own transaction: your writes and the end happen together, or not at all.
+   *
+   * `send` gets 2 entries. It puts them into the `TransactItems` of one TransactWriteItems beside at most 98 of yours,
+   * and resolves when DynamoDB has confirmed it. No renewal runs meanwhile. If `send` rejects, the task is read once: it
+   * may have been ended, although the answer was lost. If it was not, the call rejects with that error, and the claim
+   * stays. `TransactionCanceledException` with ConditionalCheckFailed for one of the entries means that the task
+   * belongs to another worker.
+   *
+   * No request of its own, 1 where `send` rejects; the entries are billed as 4 write units or more. The role needs
+   * UpdateItem and DeleteItem on the lease table.
+   *
+   * ```ts
+   * const orders = new TaskSet(client, "orders");
+   * await orders.process(async (task) => {
+   *   await task.succeedIn(async (entries) => {
+   *     const ship = { Put: { TableName: "shipments", Item: { id: task.id } } };
+   *     await documents.send(new TransactWriteCommand({ TransactItems: [...entries, ship] }));
+   *   });
+   * });
+   * ```
+   */
+  async succeedIn(
+    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
+    { remark, ...options }: SucceedInOptions = {},
+  ): Promise<void> {
+    checkWork(send);
+    const text = checkRemark(remark);
+    const { format = this.#context.core.format } = checkOptions(options, conditionCheckRules);
+    await this.#end("succeeded", () => this.#succeedBy(send, text, format));
+  }
+
+  /**
    * Gives up this attempt. While attempts are left, the task waits for its next one: for `retryAfterMs`, or by the
    * set's `backoff`. Otherwise it has failed. With `final` it is parked at once, whatever attempts are left. Resolves
    * to which of the three.
@@ -263,6 +302,29 @@ export class Task {
     throw this.#lost("ended", `: it has ${taskStateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
   }
 
+  async #succeedBy(
+    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
+    remark: string,
+    format: ValueFormat,
+  ): Promise<TaskOutcome> {
+    const { token } = this.#lease;
+    const context = this.#context;
+    const { core, set } = context;
+    const ended = endedTask(context, this.#item, this.#claim.record, "succeeded", remark, token);
+    try {
+      await send(endTask(ended).map((write) => transactItem(core.tableName, write, format)));
+    } catch (error) {
+      const key = endedTaskKey(set, this.id);
+      // Ignored: the user's own error comes first.
+      const item = await core.get({ key, consistent: true }).catch(() => undefined);
+      const isEnded =
+        lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded";
+      if (!isEnded) throw error;
+    }
+    this.#isOpen = false;
+    return "succeeded";
+  }
+
   #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
     const { core, set, terms } = this.#context;
     const now = core.clock.now();
@@ -298,6 +360,12 @@ export class Task {
   #lost(reason: TaskLostReason, detail = ""): TaskLostError {
     return new TaskLostError(this.#context.set, this.id, reason, detail);
   }
+}
+
+/** Options of {@link Task.succeedIn}. */
+export interface SucceedInOptions extends ConditionCheckOptions {
+  /** At most 1024 bytes. @default - none */
+  readonly remark?: string;
 }
 
 /** How a worker has ended a task. */
