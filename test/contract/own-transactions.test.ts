@@ -1,16 +1,15 @@
-import { InvalidOptionsError, LeaseClient, type LeaseTransactItem } from "@leasehold/client";
+import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { JobRuns, TaskSet } from "../../packages/jobs/src/index.ts";
+import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import { ownTransactionsContract, type UserTable } from "./own-transactions-contract.ts";
 
-/** The user's transactions on a store in memory, as DynamoDB does them. */
+/** The user's transactions on a store in memory. */
 function usersOf(store: MemoryLeaseStore): UserTable {
-  const plain = (values: Record<string, { S?: string; N?: string }> = {}) =>
-    Object.fromEntries(Object.entries(values).map(([name, { S, N }]) => [name, S ?? Number(N)]));
   const call = { signal: new AbortController().signal, isCurrent: () => true };
   return {
-    async write(id, entries) {
+    async write(id, items) {
       const mine = {
         key: { pk: id, sk: "user" },
         condition: "attribute_not_exists(#done)",
@@ -18,24 +17,7 @@ function usersOf(store: MemoryLeaseStore): UserTable {
         values: { ":done": 1 },
         action: { update: "SET #done = :done" },
       };
-      const theirs = entries.map(({ ConditionCheck, Update, Delete }: LeaseTransactItem) => {
-        const entry = ConditionCheck ?? Update ?? Delete;
-        if (entry === undefined) throw new Error("an entry is empty");
-        const key = plain(entry.Key);
-        return {
-          key: { pk: String(key.pk), sk: String(key.sk) },
-          condition: entry.ConditionExpression,
-          names: entry.ExpressionAttributeNames,
-          values: plain(entry.ExpressionAttributeValues),
-          action: Update
-            ? { update: Update.UpdateExpression }
-            : Delete
-              ? ("delete" as const)
-              : ("check" as const),
-        };
-      });
-      const { applied } = await store.transact([mine, ...theirs], call);
-      if (!applied) throw Object.assign(new Error("cancelled"), { name: "TransactionCanceledException" });
+      await transactIn(store, [mine, ...entriesOf(items)]);
     },
     has: async (id) =>
       (await store.get({ key: { pk: id, sk: "user" }, consistent: true }, call)) !== undefined,

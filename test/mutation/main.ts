@@ -19,7 +19,7 @@ Ctrl-C loses nothing: the next run goes on where this one stopped.`;
 
 /** A test that takes so much longer than it does alone hangs. */
 const testTimeoutMs = 3_000;
-/** A test that takes longer alone judges only what no quicker one reaches. */
+/** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen. */
 const quickMs = 250;
 
 const resultsFile = join(workFolder, "results.json");
@@ -148,7 +148,8 @@ class Run {
     const dirty = new Set<string>();
     const through = new Set<string>();
     const endless = new Set<string>();
-    let plan = this.#toRun(alive, through, endless);
+    let isLast = false;
+    let plan = this.#toRun(alive, through, endless, isLast);
     const takeNotes = (notes: readonly Note[]): void => {
       for (const note of notes) {
         if ("done" in note) through.add(note.done);
@@ -167,7 +168,14 @@ class Run {
       this.#save();
       if (process.stdout.isTTY) process.stdout.write(`\r${alive.size} of ${open.length} mutants not seen `);
     };
-    for (; plan.files.length > 0; plan = this.#toRun(alive, through, endless)) {
+    for (;;) {
+      if (plan.files.length === 0) {
+        if (isLast) break;
+        isLast = true;
+        through.clear();
+      }
+      plan = this.#toRun(alive, through, endless, isLast);
+      if (plan.files.length === 0) continue;
       const { files, reached, hitLimits } = plan;
       const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
@@ -181,7 +189,8 @@ class Run {
         this.#keep(stuck.mutant, { status: "timedOut", by: "a loop without end", file: file ?? "" });
         // Others may see its like without a process of its own.
         if (file !== undefined) endless.add(file);
-      } else if (notes.every((note) => !("suspect" in note || "dirty" in note || "killed" in note))) break;
+      } else if (notes.every((note) => !("suspect" in note || "dirty" in note || "killed" in note)))
+        plan = { ...plan, files: [] };
     }
     for (const id of alive) if (this.#isReached(id)) this.#keepUnseen(id, "survived");
   }
@@ -208,7 +217,12 @@ class Run {
   }
 
   /** Which tests are still to be run with which mutants. */
-  #toRun(alive: ReadonlySet<string>, through: ReadonlySet<string>, endless: ReadonlySet<string>) {
+  #toRun(
+    alive: ReadonlySet<string>,
+    through: ReadonlySet<string>,
+    endless: ReadonlySet<string>,
+    isLast: boolean,
+  ) {
     const reached: Record<string, string[]> = {};
     const reachedIn = new Map<string, Set<string>>();
     const hitLimits: Record<string, number> = {};
@@ -223,7 +237,8 @@ class Run {
         if (through.has(test)) continue;
         const ids = Object.keys(hits).filter((id) => {
           const passed = this.#kept[this.#byId.get(id)?.key ?? ""]?.passed?.has(this.#asItIs(file)) === true;
-          return alive.has(id) && !passed && (ms <= quickMs || !reachedQuickly.has(id));
+          const isLeft = ms > quickMs && reachedQuickly.has(id);
+          return alive.has(id) && (isLast ? isLeft : !passed && !isLeft);
         });
         if (ids.length === 0) continue;
         reached[test] = ids;

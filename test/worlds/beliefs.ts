@@ -5,7 +5,7 @@ import type { Table } from "./table.ts";
 import type { World } from "./world.ts";
 
 /** What a host believes to hold. */
-interface Holding {
+export interface Holding {
   readonly held: boolean;
   readonly fencingToken: number;
 }

@@ -1,9 +1,11 @@
-import { LeaseError } from "@leasehold/client";
+import { LeaseError, type LeaseStore } from "@leasehold/client";
+import { coreOf } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { JobRuns, type RunContext, type RunState } from "../../../packages/jobs/src/index.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
-import { Beliefs } from "../beliefs.ts";
+import { entriesOf, transactIn } from "../../support/own-transaction.ts";
+import { Beliefs, type Holding } from "../beliefs.ts";
 import {
   Cluster,
   clockSkewMs,
@@ -36,7 +38,7 @@ export type JobStep =
       /** The latest slot, or one before it. */
       readonly ago: number;
       readonly workMs: number;
-      readonly outcome: "succeeds" | "fails" | "hangs";
+      readonly outcome: "succeeds" | "succeedsIn" | "fails" | "hangs";
       readonly waitMs: number;
     }
   | { readonly kind: "get"; readonly process: number; readonly ago: number }
@@ -53,7 +55,13 @@ const usualStep: fc.Arbitrary<JobStep> = fc.oneof(
       process: anyProcess,
       ago,
       workMs: fc.integer({ min: 0, max: 12_000 }),
-      outcome: fc.constantFrom("succeeds" as const, "fails" as const, "fails" as const, "hangs" as const),
+      outcome: fc.constantFrom(
+        "succeeds" as const,
+        "succeedsIn" as const,
+        "fails" as const,
+        "fails" as const,
+        "hangs" as const,
+      ),
       waitMs: fc.constantFrom(0, 0, 15_000),
     }),
   },
@@ -78,6 +86,7 @@ export class Schedule {
   /** Slots for which some caller was told of a success. */
   readonly #succeeded = new Set<string>();
 
+  readonly #stores = new WeakMap<JobRuns, LeaseStore>();
   readonly #maxAttempts: number;
   readonly #slotMs: number;
   readonly #slots: number;
@@ -89,7 +98,11 @@ export class Schedule {
     this.#slots = slots;
     this.world = new Cluster<JobRuns>(world, {
       processes: workers,
-      begin: (client) => new JobRuns(client, job, { maxAttempts: attempts, keepForMs }),
+      begin: (client) => {
+        const runs = new JobRuns(client, job, { maxAttempts: attempts, keepForMs });
+        this.#stores.set(runs, coreOf(client).store);
+        return runs;
+      },
       onChange: (changes) => this.#changed(changes),
       tamper,
     });
@@ -152,17 +165,32 @@ export class Schedule {
     const { world } = this;
     const { process, parts } = running;
     const work = async (context: RunContext): Promise<string> => {
-      this.#begin(process, context);
+      let isEnding = false;
+      const { lease } = context;
+      // Whoever has begun to end an attempt acts on its lease no more, until the answer comes.
+      const holding = {
+        fencingToken: lease.fencingToken,
+        get held() {
+          return !isEnding && lease.held;
+        },
+      };
+      this.#begin(process, context, holding);
       context.progress({ by: process.name });
       await process.pause(one.outcome === "hangs" ? keepForMs : one.workMs);
       if (one.outcome === "fails") throw new WorkError();
+      const store = this.#stores.get(parts);
+      if (one.outcome === "succeedsIn" && store !== undefined) {
+        isEnding = true;
+        await context.succeedIn((items) => transactIn(store, entriesOf(items)));
+        world.count("succeeded in a transaction");
+      }
       return process.name;
     };
     const call = parts.run(slot, work, { waitMs: one.waitMs });
     world.watch(running, call, () => this.#confirmed(slot), isExpected);
   }
 
-  #begin(process: Host, { slot, attempt, lease }: RunContext): void {
+  #begin(process: Host, { slot, attempt, lease }: RunContext, holding: Holding = lease): void {
     const { world } = this;
     world.count("attempt");
     if (attempt > 1) world.count("retry");
@@ -172,7 +200,7 @@ export class Schedule {
     if (!(attempt >= 1 && attempt <= this.#maxAttempts))
       world.fault(`${slot} was tried as the attempt ${attempt}`);
     if (this.#succeeded.has(slot)) world.fault(`${slot} was tried again after its success`);
-    this.#beliefs.add(process, lease, runItemKey(job, slot));
+    this.#beliefs.add(process, holding, runItemKey(job, slot));
   }
 
   #confirmed(slot: string): void {
@@ -242,9 +270,12 @@ const expectedCodes = [
   "LEASE_LOST",
   "LEASE_SLOT_DONE",
   "LEASE_RUNS_EXHAUSTED",
+  // Of the user's own transaction.
+  "LEASE_CONFLICT",
 ];
 
 function isExpected(error: unknown): boolean {
+  if (error instanceof Error && error.name === "TransactionCanceledException") return true;
   return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 
@@ -262,6 +293,7 @@ export const jobRuns: Simulation = {
     "retry",
     "success recorded",
     "success confirmed",
+    "succeeded in a transaction",
     "skipped",
     ...everyMishap,
     "rejected: LeaseLostError",

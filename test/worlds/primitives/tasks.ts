@@ -1,4 +1,11 @@
-import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
+import {
+  type Item,
+  LeaseError,
+  type LeaseStore,
+  type TransactionEntry,
+  type UpdateRequest,
+} from "@leasehold/client";
+import { coreOf } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { breakLease } from "../../../packages/client/src/admin/statements.ts";
@@ -10,6 +17,7 @@ import {
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
+import { entriesOf, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -24,7 +32,7 @@ const maxAttempts = 3;
 const keepForMs = 3_600_000;
 const backoff = { delayMs: 500, maxDelayMs: 2_000 };
 
-type Ending = "succeed" | "fail" | "release";
+type Ending = "succeed" | "succeedIn" | "fail" | "release";
 export type TaskStep =
   | Mishap
   | {
@@ -68,7 +76,7 @@ const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("end" as const),
       which: fc.nat(50),
-      how: fc.constantFrom<Ending>("succeed", "fail", "fail", "release"),
+      how: fc.constantFrom<Ending>("succeed", "succeedIn", "fail", "fail", "release"),
       retryAfterMs: fc.constantFrom(0, 0, 2_000),
     }),
   },
@@ -146,6 +154,7 @@ const newRound: fc.Arbitrary<TaskStep> = fc.oneof(
 
 interface Worker {
   readonly tasks: TaskSet;
+  readonly store: LeaseStore;
   readonly claimed: Set<Task>;
 }
 
@@ -168,6 +177,7 @@ export class Import {
       processes: workers,
       begin: (client) => ({
         tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
+        store: coreOf(client).store,
         claimed: new Set(),
       }),
       onChange: (changes) => this.#changed(changes),
@@ -337,11 +347,16 @@ export class Import {
     if (one === undefined) return;
     const { running, task } = one;
     running.parts.claimed.delete(task);
-    const call: Promise<unknown> =
-      how === "succeed" ? task.succeed() : how === "fail" ? task.fail("", { retryAfterMs }) : task.release();
+    const calls: Readonly<Record<Ending, () => Promise<unknown>>> = {
+      succeed: () => task.succeed(),
+      succeedIn: () => task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items))),
+      fail: () => task.fail("", { retryAfterMs }),
+      release: () => task.release(),
+    };
+    const call = calls[how]();
     const ended = (): void => {
       world.count(`confirmed: ${how}`);
-      if (how === "succeed") this.#succeeds(task);
+      if (how === "succeed" || how === "succeedIn") this.#succeeds(task);
     };
     world.watch(running, call, ended, isExpected);
   }
@@ -463,6 +478,7 @@ class WorkError extends Error {
 const expectedCodes = ["LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_THROTTLED", "LEASE_TASK_LOST"];
 
 function isExpected(error: unknown): boolean {
+  if (error instanceof Error && error.name === "TransactionCanceledException") return true;
   return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
@@ -521,6 +537,7 @@ const many: Simulation = {
     "got: cancelled",
     "worked",
     "confirmed: succeed",
+    "confirmed: succeedIn",
     "confirmed: fail",
     "confirmed: release",
     "rejected: TaskLostError",
