@@ -19,6 +19,7 @@ Ctrl-C loses nothing: the next run goes on where this one stopped.`;
 
 /** A test that takes so much longer than it does alone hangs. */
 const testTimeoutMs = 3_000;
+const slowTestTimeoutMs = 20_000;
 /** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen. */
 const quickMs = 250;
 
@@ -177,7 +178,8 @@ class Run {
       plan = this.#toRun(alive, through, endless, isLast);
       if (plan.files.length === 0) continue;
       const { files, reached, hitLimits } = plan;
-      const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
+      const timeoutMs = isLast ? slowTestTimeoutMs : testTimeoutMs;
+      const judging: Judging = { testTimeoutMs: timeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
       if (stuck !== undefined) {
         if (!alive.delete(stuck.mutant)) {
