@@ -44,7 +44,7 @@ function linesOf(files: readonly string[]): number {
 }
 
 /** They load the packages anew, or are about other parts than the protocol. */
-const ofOtherParts = /\/(clones|conformance|cron|light-|many-leases|old-sdk)[^/]*$/;
+const ofOtherParts = /\/(clones|conformance|cron|light-|old-sdk)[^/]*$/;
 
 /** The tests that have to see a mutant: without an engine, short, and a few worlds of each simulation. */
 export function testFiles(): string[] {
