@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { brandClass, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -85,6 +86,18 @@ describe("a client that is none", () => {
     );
   });
 
+  it("that cannot be looked at is refused by name, too", () => {
+    const hidden = new Proxy(
+      {},
+      {
+        getPrototypeOf() {
+          throw new Error("hidden");
+        },
+      },
+    );
+    expect(() => new Semaphore(hidden as never, "k", { permits: 1 })).toThrow(/^client/);
+  });
+
   it("of another copy of the package is told what to install", () => {
     expect(() => new Semaphore(new Foreign() as never, "k", { permits: 1 })).toThrow(
       /client is a LeaseClient of another copy of @leasehold\/client.*npm ls/,
@@ -135,6 +148,17 @@ describe("an incomplete close", () => {
     expect(error.cause).toMatchObject({ code: "LEASE_THROTTLED" });
   });
 
+  it("tells of an acquisition that may have to be taken back, and until when it may stand", async () => {
+    store.weather = "request lost";
+    const controller = new AbortController();
+    const call = client.acquire("k", { signal: controller.signal }).catch((error: unknown) => error);
+    controller.abort();
+    await call;
+    const { left } = await closed();
+    expect(left).toMatchObject([{ key: "k", sortKey: "lease", error: { code: "LEASE_NO_ANSWER" } }]);
+    expect(Math.abs((left[0]?.expiresAt ?? 0) - clock.now() - 10_000)).toBeLessThan(3_000);
+  });
+
   it("without a timeout gives up after ten seconds in which nothing is confirmed", async () => {
     await client.acquire("k1");
     await client.acquire("k2");
@@ -174,6 +198,17 @@ describe("a reentrant owner", () => {
     store.next("throttled");
     const second = client.acquire("k", { ...reentrant, slot: "2026-11-01", leaseDurationMs: 60_000 });
     await expect(second).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+    expect(await first.release()).toBe(true);
+    expect(await client.doneSlot("k")).toBeUndefined();
+  });
+
+  it("whose group call fails leaves the slot open, too", async () => {
+    const first = await client.acquire("k", { ...reentrant, slot: "2026-11-01" });
+    await new LeaseClient({ store, clock, owner: "b" }).acquire("other");
+    await expect(acquireAll(client, ["k", "other"], reentrant)).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+    });
+    expect(first.held).toBe(true);
     expect(await first.release()).toBe(true);
     expect(await client.doneSlot("k")).toBeUndefined();
   });

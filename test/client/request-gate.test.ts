@@ -52,6 +52,49 @@ describe("the gate", () => {
     expect(sent).toHaveLength(48);
   });
 
+  it("lets releases take the room of the others, and none of the room for renewals", () => {
+    for (let index = 0; index < 40; index += 1) void gate.giveBack(send("release"));
+    expect(sent).toHaveLength(32);
+  });
+
+  it("tells a request how much of its time is left after its wait, and gives it up at its end", async () => {
+    for (let index = 0; index < 32; index += 1) void pass("acquire");
+    let left: number | undefined;
+    const inTime = gate.pass({ signal: undefined, withinMs: 3_000 }, async (leftMs) => {
+      left = leftMs;
+    });
+    const late = gate
+      .pass({ signal: undefined, withinMs: 2_500 }, send("late"))
+      .catch((error: unknown) => error);
+    await clock.advance(2_000);
+    await answer(0);
+    await inTime;
+    expect(left).toBe(1_000);
+    // The one that was in time has left its place.
+    await settled();
+    expect(sent).toContain("late");
+    const third = gate
+      .pass({ signal: undefined, withinMs: 1_500 }, send("third"))
+      .catch((error: unknown) => error);
+    await clock.advance(1_500);
+    expect(await third).toMatchObject({
+      code: "LEASE_THROTTLED",
+      message: expect.stringContaining("it waited 1500 ms behind"),
+    });
+    void late;
+  });
+
+  it("gives the place of a caller that has gone to the next one", async () => {
+    for (let index = 0; index < 32; index += 1) void pass("acquire");
+    const gone = new AbortController();
+    const first = pass("gone", { signal: gone.signal, withinMs: 60_000 }).catch((error: unknown) => error);
+    void pass("next");
+    gone.abort(new Error("enough"));
+    expect(await first).toEqual(new Error("enough"));
+    await answer(0);
+    expect(sent.slice(32)).toEqual(["next"]);
+  });
+
   it("sends renewals first, the nearest deadline before the others, then releases, and then the rest in order of arrival", async () => {
     for (let index = 0; index < 48; index += 1) void renew("under way", 0);
     for (const name of ["first", "second"]) void pass(name);

@@ -34,6 +34,12 @@ describe("the user's own transactions in memory", () => {
     () => usersOf(store),
   );
 
+  it("an entry without values has no map of them, which DynamoDB would refuse", () => {
+    const [adding, checking] = new TaskSet(new LeaseClient({ store }), "set").addEntries([{ id: "1" }]);
+    expect(adding?.Update).toHaveProperty("ExpressionAttributeValues");
+    expect(checking?.ConditionCheck).not.toHaveProperty("ExpressionAttributeValues");
+  });
+
   it("bad input is refused before anything is sent", async () => {
     const client = new LeaseClient({ store });
     const tasks = new TaskSet(client, "set");
