@@ -76,6 +76,23 @@ describe("events without a listener", () => {
   });
 });
 
+describe("a mistake in a program that a heartbeat meets", () => {
+  it("is told with its lease's key and owner, once", async () => {
+    const told: LeaseEvent[] = [];
+    const onEvent = (event: LeaseEvent): void => void (event.type === "error" && told.push(event));
+    const lease = await new LeaseClient({ store, clock, owner: "a", onEvent }).acquire("k", {
+      heartbeat: 1_000,
+    });
+    const mistake = new TypeError("a mistake");
+    store.update = () => Promise.reject(mistake);
+    await clock.advance(5_000);
+    expect(lease.held).toBe(false);
+    expect(told).toEqual([
+      { type: "error", operation: "renew", key: "k", sortKey: "lease", owner: "a", error: mistake },
+    ]);
+  });
+});
+
 describe("a client that is none", () => {
   class Foreign {}
   brandClass(Foreign, "LeaseClient");

@@ -507,6 +507,15 @@ describe("client.close()", () => {
     await client.close();
   });
 
+  it("sends one release for a lease that is released at the same time", async () => {
+    const lease = await client.acquire("k");
+    store.calls.length = 0;
+    const closing = client.close();
+    expect(await lease.release()).toBe(true);
+    await closing;
+    expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
+  });
+
   it("records no slot as done", async () => {
     await client.acquire("k", { slot });
     await client.close();

@@ -49,22 +49,29 @@ async function holdTogether(count: number): Promise<Lease[]> {
 
 describe("leases that are renewed in one batch", () => {
   /** Lets the batches hang until the test answers them, and their calls end as their signals do. */
-  const holdBatches = (): { readonly signals: AbortSignal[]; answer: () => void } => {
+  const holdBatches = (): {
+    readonly signals: AbortSignal[];
+    answer: () => void;
+    answerWith: (results: Awaited<ReturnType<ScriptedStore["updateMany"]>>) => void;
+  } => {
     const updateMany = store.updateMany.bind(store);
     const signals: AbortSignal[] = [];
-    const answers: (() => void)[] = [];
+    const answers: ((results?: Awaited<ReturnType<ScriptedStore["updateMany"]>>) => void)[] = [];
     store.updateMany = (requests: readonly UpdateRequest[], options: CallOptions) =>
       new Promise((resolve, reject) => {
         signals.push(options.signal);
         options.signal.addEventListener("abort", () =>
           reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off")),
         );
-        answers.push(() => resolve(updateMany(requests, options)));
+        answers.push((results) => resolve(results ?? updateMany(requests, options)));
       });
     return {
       signals,
       answer: () => {
         for (const answer of answers) answer();
+      },
+      answerWith: (results) => {
+        for (const answer of answers) answer(results);
       },
     };
   };
@@ -84,6 +91,38 @@ describe("leases that are renewed in one batch", () => {
     await settled();
     expect(others.every((lease) => lease.remainingMs() === leaseDurationMs - 1_000)).toBe(true);
     expect(countOf("lost")).toBe(0);
+  });
+
+  it("are not sent once more by themselves when they have been released meanwhile", async () => {
+    const [released, other] = await holdTogether(2);
+    const { answerWith } = holdBatches();
+    await clock.advance(3_000);
+    const releasing = released?.release();
+    await clock.advance(1_000);
+    await releasing;
+    store.calls.length = 0;
+    // The store could settle neither in the batch.
+    answerWith([undefined, undefined]);
+    await settled();
+    expect(store.calls.map(({ method, requests }) => [method, requests[0]?.key.pk])).toEqual([
+      ["update", "k1"],
+    ]);
+    expect(other?.held).toBe(true);
+  });
+
+  it("are sent by themselves when another process has renewed them meanwhile", async () => {
+    const [first] = await holdTogether(2);
+    const elsewhere = new LeaseClient({
+      store: new ScriptedStore(store.table),
+      clock,
+      owner: "b",
+      leaseDurationMs,
+    });
+    const adopted = elsewhere.adopt((first as Lease).toJSON());
+    for (let count = 0; count < 3; count += 1) await adopted.renew();
+    await clock.advance(3_100);
+    expect(store.calls.map(({ method }) => method)).toEqual(["updateMany", "update"]);
+    expect(first?.remainingMs()).toBeGreaterThan(leaseDurationMs - 200);
   });
 
   it("stay in it when the time of one of them is over", async () => {

@@ -35,6 +35,12 @@ describe("a statement", () => {
     expect(() => say(first, part).text).toThrow("#a is changed twice");
   });
 
+  it("that sets an attribute of a longer name twice is refused, too", () => {
+    expect(() => say({ set: "#owner = :owner" }, { set: "#owner = :other" }).text).toThrow(
+      "#owner is changed twice",
+    );
+  });
+
   it("is as long as DynamoDB takes it, and no longer", () => {
     const of = (bytes: number): Part => ({ when: "x".repeat(bytes) });
     expect(say(of(4_096)).text.condition).toHaveLength(4_096);

@@ -62,6 +62,25 @@ describe("calls of one object with reentrant", () => {
     store.calls.length = 0;
   };
 
+  test("of another object of the same client are attempts of their own, and share no lease", async () => {
+    const client = clientOf("a");
+    const [one, two] = [new JobRuns(client, job), new JobRuns(client, job)];
+    const seen: number[] = [];
+    const first = one.run(
+      slot,
+      async ({ attempt, signal }) => {
+        seen.push(attempt);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+      again,
+    );
+    first.catch(() => undefined);
+    await settled();
+    expect(await inTime(two.run(slot, ({ attempt }) => attempt, again))).toBe(2);
+    expect(await failureOf(inTime(first))).toBeInstanceOf(LeaseLostError);
+    expect(seen).toEqual([1]);
+  });
+
   test("take over an attempt of their owner without waiting, and each slot for itself", async () => {
     await beginElsewhere("me");
     await beginElsewhere("me", other);

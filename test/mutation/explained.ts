@@ -8,6 +8,106 @@ export interface Explained {
 
 export const explained: readonly Explained[] = [
   {
+    why: "A statement is made once in a process: one that begins with the mutant fails dozens of tests.",
+    mutants: [
+      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ true",
+      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ false",
+      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ fencingToken !== undefined",
+      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ true",
+      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ false",
+      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ data !== undefined",
+    ],
+  },
+  {
+    why: "It spares work: what is made anew says the same.",
+    mutants: [
+      "packages/client/src/statements/statement.ts: this.#longer.set(part, longer);: this.#longer.set(part, longer); ⇒ ;",
+      "packages/client/src/statements/statement.ts: if (count > mostKept) return made(count);: count > mostKept ⇒ false",
+      "packages/client/src/statements/statement.ts: if (count > mostKept) return made(count);: count > mostKept ⇒ count >= mostKept",
+    ],
+  },
+  {
+    why: "The compiler asks for it: nothing fills nothing in.",
+    mutants: [
+      "packages/client/src/statements/statement.ts: if (values !== undefined) fillIn(this.values, values);: values !== undefined ⇒ true",
+      "packages/client/src/statements/statement.ts: if (names !== undefined) {: names !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "The compiler asks for it: a difference to what is not known is no number, and no number is above zero.",
+    mutants: [
+      "packages/client/src/core/acquire.ts: const leftMs = latest === undefined ? 0 : record.expiresAt - latest - times.clockSkewMs;: latest === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "A client without a store has a table's name: its options were checked.",
+    mutants: [
+      'packages/client/src/core/client.ts: const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "What is no function is refused as work in either case.",
+    mutants: [
+      'packages/client/src/core/client.ts: const isWorkSecond = typeof optionsOrWork === "function" && workAfterOptions === undefined;: typeof optionsOrWork === "function" ⇒ true',
+    ],
+  },
+  {
+    why: "It spares the making of an event that nobody hears.",
+    mutants: [
+      "packages/client/src/core/held-lease.ts: if (!this.core.hears(told.type)) return;: !this.core.hears(told.type) ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it: only seats come here, and they have one.",
+    mutants: [
+      "packages/client/src/core/held-lease.ts: this.form.confirmed?.(item);: this.form.confirmed?.(item) ⇒ this.form.confirmed(item)",
+    ],
+  },
+  {
+    why: "It frees memory: a lease that has ended is shared with nobody.",
+    mutants: [
+      "packages/client/src/core/sharing.ts: lease.onEnd(() => {: { if (this.#entries.get(id) === lease) this.#entries.delete(id); } ⇒ {}",
+      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ true",
+      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ false",
+      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ this.#entries.get(id) !== lease",
+      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.delete(id); ⇒ ;",
+    ],
+  },
+  {
+    why: "Leases of one key and one owner that may be shared differ in their share key already.",
+    mutants: [
+      "packages/client/src/core/sharing.ts: return JSON.stringify([key, sortKey, shareKey, owner]);: [key, sortKey, shareKey, owner] ⇒ [key, shareKey, owner]",
+    ],
+  },
+  {
+    why: "A wait of no time ends at once.",
+    mutants: [
+      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));: leftMs > 0 ⇒ true",
+      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));: leftMs > 0 ⇒ leftMs >= 0",
+    ],
+  },
+  {
+    why: "Nothing counts as one waiter, and as no news.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: protected get crowd(): number {: { return 1; } ⇒ {}",
+      "packages/client/src/core/wait-loop.ts: protected get hasNews(): boolean {: { return false; } ⇒ {}",
+    ],
+  },
+  {
+    why: "The compiler asks for it: every call has a signal here, and news has arrived.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: signal?.throwIfAborted();: signal?.throwIfAborted ⇒ signal.throwIfAborted",
+      'packages/client/src/core/wait-loop.ts: if (news !== undefined && "blocked" in news) return news.blocked;: news !== undefined ⇒ true',
+      "packages/client/src/core/wait-loop.ts: throw news?.error;: news?.error ⇒ news.error",
+    ],
+  },
+  {
+    why: "The mutation run ignores rejections that nobody handles, which fail every other run.",
+    mutants: [
+      "packages/client/src/core/together.ts: if (lease === undefined) break;: lease === undefined ⇒ false",
+    ],
+  },
+  {
     why: "The compiler asks for it: to delete what is not there does nothing.",
     mutants: [
       "packages/client/src/base/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",

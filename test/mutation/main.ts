@@ -259,7 +259,12 @@ class Run {
   /** Judges what acts only while modules are loaded, by the tests that reach its source at all. */
   async #judgeAtLoad(open: readonly Mutant[]): Promise<void> {
     const loaded = new Set(this.#coverage.loaded);
-    const left = open.filter(({ id, key }) => !this.#isThrough(key) && !this.#isReached(id));
+    // A statement is made once in a process: only a process that begins with its mutant has another one.
+    const isMadeOnce = ({ file, key }: Mutant): boolean =>
+      file.includes("/statements/") && this.#kept[key]?.status === "survived";
+    const left = open.filter(
+      (mutant) => isMadeOnce(mutant) || (!this.#isThrough(mutant.key) && !this.#isReached(mutant.id)),
+    );
     for (const { id } of left) if (!loaded.has(id)) this.#keepUnseen(id, "unreached");
     const atLoad = left
       .filter(({ id }) => loaded.has(id))

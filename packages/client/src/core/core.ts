@@ -168,8 +168,8 @@ const ofAnotherCopy = {
 
 /** Returns a client's core. Throws InvalidOptionsError for every value that is not a LeaseClient of this package. */
 export function coreOf(client: unknown): Core {
-  const isObject = typeof client === "object" && client !== null;
-  const core = isObject ? known.get(client) : undefined;
+  // What is no object is no key of the map.
+  const core = known.get(client as object);
   if (core !== undefined) return core;
   // Not by the class's name, which bundlers shorten.
   const isOfAnotherCopy = readable("client", client, () => isBranded(client, "LeaseClient"));

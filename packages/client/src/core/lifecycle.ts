@@ -178,11 +178,9 @@ export class Lifecycle {
    * service has not confirmed everything by then.
    */
   async close(timeoutMs: number | undefined): Promise<void> {
-    if (!this.#isClosed) {
-      this.#isClosed = true;
-      for (const callOff of [...this.#calls]) callOff(new ClientClosedError());
-      for (const lease of [...this.#held]) lease.letGo();
-    }
+    this.#isClosed = true;
+    for (const callOff of [...this.#calls]) callOff(new ClientClosedError());
+    for (const lease of [...this.#held]) lease.letGo();
     await this.#untilIdle(timeoutMs);
     const left = new Map<Removal, unknown>(this.#failed);
     for (const { removal } of this.#removals) left.set(removal, undefined);
