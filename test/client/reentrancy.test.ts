@@ -436,6 +436,14 @@ describe("a reentrant lease with a slot", () => {
     expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
   });
 
+  it("does not record it where an inner handle without a slot is completed", async () => {
+    const outer = await client.acquire("k", { ...again, slot: "7" });
+    const inner = await client.acquire("k", again);
+    expect(await inner.complete()).toBe(true);
+    await outer.release();
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
+  });
+
   it("does not pass for completed by an inner handle once it is lost", async () => {
     await client.acquire("k", { ...again, slot: "7" });
     const inner = await client.acquire("k", { ...again, slot: "7" });

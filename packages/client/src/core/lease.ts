@@ -161,7 +161,7 @@ export class Lease implements AsyncDisposable {
    * recorded when the last of them ends.
    */
   async complete(): Promise<boolean> {
-    const { wasOurs, isRecorded } = await this.end(true);
+    const { wasOurs, isRecorded } = await this.end(this.#slot !== undefined);
     return this.#slot === undefined ? wasOurs === true : isRecorded;
   }
 
@@ -292,7 +292,7 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
     // Revoked work may have stopped half-way: its slot stays open.
     isComplete = loss === undefined;
     if (isComplete) {
-      const ended = await lease.end(true).catch(ifOperational(undefined));
+      const ended = await lease.end(lease.slot !== undefined).catch(ifOperational(undefined));
       // The lease was broken or taken while it had time left, and the work has not noticed.
       if (ended?.wasOurs === false) throw new LeaseLostError(lease.key, "taken");
     }
