@@ -37,7 +37,7 @@ const onTheLightStore = [
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 
-/** Of the statements, branches, functions and lines of a package, the tests in memory have to reach at least so many percent. */
+/** Of the statements, branches, functions and lines of a package, `npm test -- --coverage` has to reach so many percent. */
 const reached = (statements: number, branches: number, functions: number, lines: number) => ({
   statements,
   branches,

@@ -60,10 +60,6 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       what: "plants mistakes in the protocol and names those that no test sees; --only PATH: docs/evidence.md",
       run: () => runOwn("test/mutation"),
     },
-    coverage: {
-      what: "how much of packages/ the tests in memory execute; fails below the thresholds of vitest.config.ts",
-      run: () => import("../test/coverage.ts"),
-    },
     acceptance: {
       what: "a deployment's contracts, requests, job and workflow; here, on the local app: docs/deploy.md",
       run: () => import("../test/acceptance/main.ts"),

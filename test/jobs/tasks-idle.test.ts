@@ -200,3 +200,69 @@ test("a worker's own task that waits for its next attempt is claimed when it is 
   for (const [index, time] of at.entries()) expect(time - 1_500 * index).toBeLessThanOrEqual(105);
   expect(looks().length).toBeLessThanOrEqual(8);
 });
+
+describe("a worker that waits for tasks", () => {
+  const client = () => new LeaseClient({ store, clock, owner: "one process" });
+  const claims: { readonly id: string; readonly at: number }[] = [];
+  const work = ({ id }: Task): void => void claims.push({ id, at: clock.monotonic() });
+
+  beforeEach(() => {
+    claims.length = 0;
+  });
+
+  test("looks at once for what its own client adds or requeues, with one look more, and not for what is due later", async () => {
+    const own = client();
+    const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
+    await clock.advance(10 * 60_000);
+    const looks = countLooks();
+    const adding = new TaskSet(own, "set");
+    await adding.add([{ id: "later", delayMs: hourMs }]);
+    await new TaskSet(own, "another").add([{ id: "other" }]);
+    await clock.advance(0);
+    expect(looks()).toEqual([]);
+    await adding.add([{ id: "now" }]);
+    await clock.advance(0);
+    expect(claims.map(({ id }) => id)).toEqual(["now"]);
+    expect(looks().map(({ consistent }) => consistent)).toEqual([true, true]);
+    await adding.add([{ id: "cancelled", delayMs: hourMs }]);
+    await adding.cancel("cancelled");
+    await adding.requeue("cancelled");
+    await clock.advance(0);
+    expect(claims.map(({ id }) => id)).toEqual(["now", "cancelled"]);
+    stop.abort();
+    await run;
+  });
+
+  test("misses no addition that comes while it looks", async () => {
+    const own = client();
+    const adding = new TaskSet(own, "set");
+    const query = store.query.bind(store);
+    let during: (() => Promise<unknown>) | undefined;
+    store.query = async (...asked) => {
+      const page = await query(...asked);
+      await during?.();
+      return page;
+    };
+    let isAdded = false;
+    during = async () => {
+      if (isAdded) return;
+      isAdded = true;
+      await adding.add([{ id: "during" }]);
+    };
+    const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
+    await clock.advance(0);
+    expect(claims.map(({ id, at }) => [id, at])).toEqual([["during", 0]]);
+    stop.abort();
+    await run;
+  });
+
+  test("is forgotten when it has ended", async () => {
+    const own = client();
+    const adding = new TaskSet(own, "set");
+    await new TaskSet(own, "set").process(work, { until: "idle" });
+    const looks = countLooks();
+    await adding.add([{ id: "after" }]);
+    await clock.advance(0);
+    expect([claims, looks()]).toEqual([[], []]);
+  });
+});

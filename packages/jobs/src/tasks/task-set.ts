@@ -41,7 +41,7 @@ import { taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
-import { type TaskSource, Worker } from "./worker.ts";
+import { listenToAdds, type TaskSource, tellOfAdd, Worker } from "./worker.ts";
 
 /**
  * A set of tasks for many workers, which does each task once.
@@ -90,7 +90,7 @@ export class TaskSet {
    * Adds the tasks whose ids are new to the set. Tasks that the set knows stay as they are, whatever their state.
    *
    * 1 request for every 50 tasks, and 1 more when some of the 50 are known and others are not. When it rejects because of
-   * the service, some tasks may have been added: call it again.
+   * the service, some tasks may have been added: call it again. Workers of the same client look for them at once.
    */
   async add(tasks: readonly TaskInput[]): Promise<{ readonly added: number; readonly known: number }> {
     const given = checkTasks(tasks, this.#context.terms);
@@ -98,6 +98,7 @@ export class TaskSet {
     for (let start = 0; start < given.length; start += tasksPerTransaction) {
       added += await this.#addSome(given.slice(start, start + tasksPerTransaction));
     }
+    if (added > 0 && given.some(({ delayMs }) => delayMs === 0)) tellOfAdd(this.#context.core, this.name);
     return { added, known: given.length - added };
   }
 
@@ -217,6 +218,7 @@ export class TaskSet {
     const terms = checkWorkOptions(options);
     const worker = new Worker(this.#context.core, terms, this.#source());
     const open = new Set<Task>();
+    const forget = listenToAdds(this.#context.core, this.name, worker);
     try {
       for (;;) {
         const task = await worker.next();
@@ -229,6 +231,7 @@ export class TaskSet {
       }
       await worker.idle();
     } finally {
+      forget();
       await Promise.all([...open].map(closeLeftOpen));
     }
   }
@@ -257,7 +260,8 @@ export class TaskSet {
     const stop = new AbortController();
     const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
     const worker = new Worker(this.#context.core, { ...terms, signal }, this.#source(onParked));
-    const summary = await processTasks(worker, work, terms, stop);
+    const forget = listenToAdds(this.#context.core, this.name, worker);
+    const summary = await processTasks(worker, work, terms, stop).finally(forget);
     return { ...summary, parked: summary.parked + found };
   }
 
@@ -296,7 +300,9 @@ export class TaskSet {
    */
   async requeue(id: string, options: RequeueOptions = {}): Promise<boolean> {
     checkText("id", id, taskLimits.idBytes);
-    return await this.#admin.requeue(id, checkRequeueOptions(options));
+    const isOpen = await this.#admin.requeue(id, checkRequeueOptions(options));
+    if (isOpen) tellOfAdd(this.#context.core, this.name);
+    return isOpen;
   }
 
   /**
@@ -317,7 +323,9 @@ export class TaskSet {
    * ```
    */
   async requeueAll(options: RequeueAllOptions = {}): Promise<number> {
-    return await this.#admin.requeueAll(checkRequeueAllOptions(options));
+    const requeued = await this.#admin.requeueAll(checkRequeueAllOptions(options));
+    if (requeued > 0) tellOfAdd(this.#context.core, this.name);
+    return requeued;
   }
 
   /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for operators, not for hot paths. */

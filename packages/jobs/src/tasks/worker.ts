@@ -20,6 +20,8 @@ export class Worker {
   #claimedAt = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #tasksEnded = 0;
+  /** How often this process has said that there is a new task. */
+  #notices = 0;
   #wake: () => void = () => undefined;
 
   constructor(core: Core, terms: WorkTerms, source: TaskSource) {
@@ -44,6 +46,12 @@ export class Worker {
     });
   }
 
+  /** Looks at once: this process has added a task. */
+  notice(): void {
+    this.#notices += 1;
+    this.#wake();
+  }
+
   /** Resolves when this worker has no task. */
   async idle(): Promise<void> {
     while (this.#busy.size > 0) await Promise.all(this.#busy);
@@ -59,10 +67,15 @@ export class Worker {
       if (pauseLeft > 0) await this.#sleep(pauseLeft);
       if (signal?.aborted) return undefined;
       const endedBefore = this.#tasksEnded;
+      const noticed = this.#notices;
       const found = await this.#tryFind();
       if (found !== undefined && "id" in found) {
         this.#claimedAt = clock.monotonic();
         return found;
+      }
+      if (this.#notices > noticed) {
+        this.#mustBeSure = true;
+        continue;
       }
       if (until === "idle" && found !== undefined) return undefined;
       if (until === "drained" && found?.snapshot.openTasks === 0) {
@@ -73,6 +86,7 @@ export class Worker {
       // A task that has ended meanwhile may have been the last one seen running.
       if (this.#tasksEnded > endedBefore) continue;
       await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
+      if (this.#notices > noticed) this.#mustBeSure = true;
     }
   }
 
@@ -126,4 +140,24 @@ export interface TaskSource {
   /** The last look at all open tasks; undefined when a task to claim was found since. */
   readonly snapshot: TaskSnapshot | undefined;
   find(terms: FindTerms): Promise<Task | NothingFound>;
+}
+
+/** The workers of this process that wait for tasks, by client and set. */
+const waiting = new WeakMap<Core, Map<string, Set<Worker>>>();
+
+/** Has a worker told of the tasks that this client adds to a set, until the function that this gives is called. */
+export function listenToAdds(core: Core, set: string, worker: Worker): () => void {
+  const sets = waiting.get(core) ?? new Map<string, Set<Worker>>();
+  waiting.set(core, sets);
+  const workers = sets.get(set) ?? new Set<Worker>();
+  sets.set(set, workers.add(worker));
+  return () => {
+    workers.delete(worker);
+    if (workers.size === 0) sets.delete(set);
+  };
+}
+
+/** Tells this client's workers of a set that it has a new task. */
+export function tellOfAdd(core: Core, set: string): void {
+  for (const worker of waiting.get(core)?.get(set) ?? []) worker.notice();
 }
