@@ -3,6 +3,7 @@ import {
   type LeaseLockOptions,
   type Lock,
   leased,
+  leasedBatch,
   leaseLock,
   type SkipReason,
 } from "@leasehold/middy";
@@ -11,12 +12,17 @@ import type {
   APIGatewayProxyEventV2,
   APIGatewayProxyHandlerV2,
   Context,
+  DynamoDBRecord,
   DynamoDBStreamHandler,
   Handler,
+  KinesisStreamHandler,
+  KinesisStreamRecord,
+  MSKRecord,
   ScheduledEvent,
   ScheduledHandler,
   SQSEvent,
   SQSHandler,
+  SQSRecord,
 } from "aws-lambda";
 import type { MiddlewareObj as MiddlewareObj6 } from "middy6";
 import { expectTypeOf, it } from "vitest";
@@ -49,6 +55,35 @@ it("a leased handler is a handler of AWS's types, whose event it takes over", ()
   expectTypeOf<LeasedHandler<ImportEvent, number>>().toExtend<Handler<ImportEvent, number>>();
   expectTypeOf<LeasedHandler<unknown, undefined>>().toExtend<DynamoDBStreamHandler>();
   expectTypeOf<LeasedHandler<ImportEvent, number>>().not.toExtend<Handler<ImportEvent, string>>();
+});
+
+it("a handler of batches is a handler of the batch's source, and its functions know the record", () => {
+  const queue: SQSHandler = leasedBatch<SQSRecord>(
+    {
+      tableName: "leases",
+      key: ({ body }, context) => {
+        expectTypeOf(context).toEqualTypeOf<Context>();
+        return body;
+      },
+      onFailure: ({ messageId }) => expectTypeOf(messageId).toBeString(),
+    },
+    (record, _context, lock) => {
+      expectTypeOf(record).toEqualTypeOf<SQSRecord>();
+      expectTypeOf(lock).toEqualTypeOf<Lock>();
+    },
+  );
+  const options = { tableName: "leases", key: "k" };
+  const work = (): void => undefined;
+  const kinesis: KinesisStreamHandler = leasedBatch<KinesisStreamRecord>(options, work);
+  const table: DynamoDBStreamHandler = leasedBatch<DynamoDBRecord>(options, work);
+  const kafka = leasedBatch<MSKRecord>(options, work);
+  expectTypeOf<
+    Awaited<ReturnType<typeof kafka>>["batchItemFailures"][number]["itemIdentifier"]
+  >().toEqualTypeOf<{
+    readonly partition: string;
+    readonly offset: number;
+  }>();
+  expectTypeOf([queue, kinesis, table, kafka]).toBeArray();
 });
 
 it("a key function knows the event that its handler declares", () => {

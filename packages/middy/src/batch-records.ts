@@ -1,9 +1,11 @@
 /** The records of a batch, whatever brought them: how each is named, in which order it runs, and how it is reported. */
 import { InvalidOptionsError } from "@leasehold/client/internal";
 
-/** How a batch's answer names a record that has to come again. */
-export interface BatchItemFailure {
-  readonly itemIdentifier: string | { readonly partition: string; readonly offset: number };
+/** How a batch's answer names a record that has to come again: a record of Kafka by its place, every other by its id. */
+export interface BatchItemFailure<TRecord = unknown> {
+  readonly itemIdentifier: TRecord extends { readonly topic: string; readonly offset: number }
+    ? { readonly partition: string; readonly offset: number }
+    : string;
 }
 
 /** A record, and what its source says of it. */
@@ -11,7 +13,7 @@ export interface BatchRecord<TRecord> {
   readonly record: TRecord;
   /** Names it among the records of its source, and is the same when it is delivered again. */
   readonly id: string;
-  readonly failure: BatchItemFailure;
+  readonly failure: BatchItemFailure<TRecord>;
   /** Records of one line run in their order, and none runs behind one that failed. */
   readonly line: string | undefined;
   /** Whether the source delivers everything behind a line's first failure again, by itself. */
@@ -48,14 +50,14 @@ export function readBatch<TRecord>(event: unknown): BatchRecord<TRecord>[] {
   return found.map((record: TRecord) => {
     const named = nameOf((record ?? {}) as RecordMarks, isPiped);
     if (named === undefined) throw new InvalidOptionsError("a record of the event", record, allowed);
-    return { record, ...named };
+    return { record, ...named } as BatchRecord<TRecord>;
   });
 }
 
 function nameOf(
   { eventSource, eventSourceARN = "", eventID, messageId, attributes, ...marks }: RecordMarks,
   isPiped: boolean,
-): Omit<BatchRecord<unknown>, "record"> | undefined {
+): (Omit<BatchRecord<unknown>, "record" | "failure"> & { readonly failure: object }) | undefined {
   if (eventSource === "aws:sqs" && messageId !== undefined) {
     // A group of a standard queue keeps no order: it shares the queue fairly.
     const isOrdered = eventSourceARN.endsWith(".fifo");

@@ -64,8 +64,8 @@ export interface LeasedBatchOptions<TRecord = unknown>
 }
 
 /** The answer to the source: the records that have to come again. */
-export interface LeasedBatchResponse {
-  readonly batchItemFailures: BatchItemFailure[];
+export interface LeasedBatchResponse<TRecord = unknown> {
+  readonly batchItemFailures: BatchItemFailure<TRecord>[];
 }
 
 /** A record with the key that the options give it, or why they give none. */
@@ -107,7 +107,7 @@ export function batchHandler<TRecord>(
   options: LeasedBatchOptions<TRecord>,
   work: RecordWork<TRecord>,
   makeClient: MakeClient,
-): LeasedHandler<unknown, LeasedBatchResponse> {
+): LeasedHandler<unknown, LeasedBatchResponse<TRecord>> {
   checkWork(work);
   const checked = checkOptions(options, rules as never) as LeasedBatchOptions<TRecord>;
   const { once = false, concurrency = 10, onFailure = writeFailure, key: given, ...lock } = checked;
@@ -315,8 +315,8 @@ function failuresIn<TRecord>(
   entries: readonly KeyedRecord<TRecord>[],
   failed: ReadonlyMap<KeyedRecord<TRecord>, unknown>,
   onFailure: (record: TRecord, error: unknown, id: string) => void,
-): BatchItemFailure[] {
-  const reported: BatchItemFailure[] = [];
+): BatchItemFailure<TRecord>[] {
+  const reported: BatchItemFailure<TRecord>[] = [];
   const lines = new Set<string>();
   for (const entry of entries) {
     if (!failed.has(entry)) continue;

@@ -67,6 +67,6 @@ export function leased<TEvent = unknown, TResult = unknown>(
 export function leasedBatch<TRecord = unknown>(
   options: LeasedBatchOptions<TRecord>,
   work: (record: TRecord, context: Context, lock: Lock) => unknown,
-): LeasedHandler<unknown, LeasedBatchResponse> {
+): LeasedHandler<unknown, LeasedBatchResponse<TRecord>> {
   return batchHandler(options, work, makeClient);
 }
