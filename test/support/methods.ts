@@ -547,6 +547,15 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   ],
   "Task.fail": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.fail("no"))],
   "Task.release": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.release())],
+  "JobRuns.schedule": [
+    "usePrimitives",
+    ({ runs }) =>
+      async () => {
+        const stop = new AbortController();
+        const times = { next: (after: Date) => (after < new Date(slot) ? new Date(slot) : undefined) };
+        await runs.schedule(times, () => stop.abort(), { catchUpMs: 86_400_000, signal: stop.signal });
+      },
+  ],
   "JobRuns.get": [
     "read",
     ({ runs }) =>

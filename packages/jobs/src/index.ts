@@ -10,6 +10,7 @@ export { JobRuns } from "./runs/job-runs.ts";
 export type { MissedQuery, MissedSlot, Schedule } from "./runs/missed.ts";
 export type { JobRunsOptions, RunContext, RunOptions, RunQuery, RunWork } from "./runs/options.ts";
 export type { JobRun, RunState } from "./runs/run.ts";
+export type { SchedulingOptions } from "./runs/scheduling.ts";
 export type { Slot } from "./runs/slots.ts";
 export { InvalidScheduleError } from "./schedule/errors.ts";
 export {

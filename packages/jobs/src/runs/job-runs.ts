@@ -30,6 +30,8 @@ import {
   type MissedRange,
   type MissedSlot,
   missedAmong,
+  readSchedule,
+  type Schedule,
   slotsOf,
 } from "./missed.ts";
 import {
@@ -45,6 +47,7 @@ import {
 import type { JobRun } from "./run.ts";
 import { RunForm } from "./run-form.ts";
 import { RunHistory, runPageSize } from "./run-history.ts";
+import { checkSchedulingOptions, keepSchedule, type SchedulingOptions } from "./scheduling.ts";
 import { runItemKey, runLimits, runSortKeyPrefix } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
@@ -246,6 +249,48 @@ export class JobRuns {
     const missed = this.missed(query);
     const { signal } = terms;
     return await backfillFrom(missed, terms, (slot) => this.#run(slot, work, signal ? { signal } : {}));
+  }
+
+  /**
+   * Runs each slot of a schedule when it is due, for a process that goes on: one slot after the other, until the signal
+   * aborts. Any number of processes may do so: each slot has one run.
+   *
+   * A failed attempt is repeated after `retryAfterMs`, while attempts are left. A slot that another process runs is
+   * looked at again as well: that process may die. A slot that is due while this process works is run after that, or
+   * left out where a later one is due, unless `catchUpMs` is given. A service that fails ends nothing.
+   *
+   * 2 requests a run. A process that finds a slot run by another makes 1, and 1 each `retryAfterMs` until that run has
+   * ended. Resolves when the signal aborts, or the schedule has no more times. Rejects with ClientClosedError when the
+   * client is closed, and with a mistake in the program.
+   *
+   * ```ts
+   * const stop = new AbortController();
+   * process.once("SIGTERM", () => stop.abort());
+   * const report = new JobRuns(client, "daily-report");
+   * await report.schedule("cron(0 8 ? * MON-FRI *)", ({ signal }) => runReport({ signal }), {
+   *   signal: stop.signal,
+   *   catchUpMs: 86_400_000,
+   * });
+   * ```
+   */
+  async schedule(
+    schedule: Schedule | string,
+    work: RunWork<unknown>,
+    options: SchedulingOptions = {},
+  ): Promise<void> {
+    const times = readSchedule(schedule);
+    checkWork(work);
+    const terms = checkSchedulingOptions(options);
+    const { signal } = terms;
+    const { keepForMs } = this.#terms;
+    const { catchUpMs } = terms;
+    const most = keepForMs / 2;
+    check(catchUpMs <= most, "catchUpMs", catchUpMs, `at most ${most}, half of the time that runs are kept`);
+    await keepSchedule(this.#core, times, terms, {
+      keepForMs,
+      missed: (range) => this.missed(range),
+      run: (slot) => this.#run(slot, work, signal ? { signal } : {}),
+    });
   }
 
   async #run<T>(slot: string, work: RunWork<T>, options: RunOptions): Promise<Finished<T>> {

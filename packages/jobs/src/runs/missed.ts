@@ -65,7 +65,8 @@ export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
   return { schedule, since: given.since as string, until: new Date(upTo).toISOString() };
 }
 
-function readSchedule(schedule: unknown): Schedule {
+/** Reads a schedule that is given as an option. Throws InvalidOptionsError. */
+export function readSchedule(schedule: unknown): Schedule {
   if (typeof schedule === "string") return checkExpression(schedule);
   const allowed =
     "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";

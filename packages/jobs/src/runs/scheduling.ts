@@ -1,0 +1,156 @@
+/** Runs a job's slots as they come due, in a process that goes on. */
+import {
+  aFunction,
+  ClientClosedError,
+  type Core,
+  checkOptions,
+  checkSignal,
+  duration,
+  isOperational,
+  LeaseUnavailableError,
+  pauseWhileOpen,
+  type Rules,
+  SlotDoneError,
+} from "@leasehold/client/internal";
+import type { Finished } from "./attempt.ts";
+import { RunsExhaustedError } from "./errors.ts";
+import { type MissedQuery, type MissedSlot, type Schedule, slotsOf } from "./missed.ts";
+
+/** Options of {@link JobRuns.schedule}. */
+export interface SchedulingOptions {
+  /** Ends the schedule, and aborts the work of the run that is under way. @default - none */
+  readonly signal?: AbortSignal;
+  /**
+   * Slots that were missed are run, oldest first, if they are no older than this, in milliseconds: at the begin, and
+   * after a suspension of this machine; at most half of `keepForMs`. 0 runs the latest due slot alone, and none at the
+   * begin. @default 0
+   */
+  readonly catchUpMs?: number;
+  /** A run begins up to this much after its slot, at random, so that not all jobs begin at once, in milliseconds. @default 0 */
+  readonly jitterMs?: number;
+  /**
+   * How long after a failure, or a look at a slot that another process runs, this process looks at it again, in
+   * milliseconds, from 1 second. @default 60000
+   */
+  readonly retryAfterMs?: number;
+  /** Learns why an attempt failed, or why the service could not be asked; `slot` is undefined then. @default - writes it to the standard error */
+  readonly onFailure?: (error: unknown, slot: string | undefined) => void;
+}
+
+const leastRetryMs = 1_000;
+const schedulingRules: Rules<SchedulingOptions> = {
+  signal: checkSignal,
+  catchUpMs: duration(0),
+  jitterMs: duration(0),
+  retryAfterMs: duration(leastRetryMs),
+  onFailure: aFunction,
+};
+
+/** The options of a schedule, validated and complete. */
+type SchedulingTerms = Required<Omit<SchedulingOptions, "signal">> & Pick<SchedulingOptions, "signal">;
+
+/** Validates the options of a schedule. */
+export function checkSchedulingOptions(options: SchedulingOptions): SchedulingTerms {
+  const given = checkOptions(options, schedulingRules);
+  return { catchUpMs: 0, jitterMs: 0, retryAfterMs: 60_000, onFailure: tellFailure, ...given };
+}
+
+/** A sleep ends at least so often, to see whether the clock was set, or the machine was suspended. */
+const longestSleepMs = 60_000;
+const lastTime = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** What a schedule does with slots. */
+export interface ScheduledRuns {
+  readonly keepForMs: number;
+  missed(range: Pick<MissedQuery, "schedule" | "since">): AsyncIterable<MissedSlot>;
+  run(slot: string): Promise<Finished<unknown>>;
+}
+
+/**
+ * Runs each slot when it is due, one after the other, until the signal aborts or the schedule has no more times. Rejects
+ * with ClientClosedError, and with mistakes in the program.
+ */
+export async function keepSchedule(
+  core: Core,
+  schedule: Schedule,
+  { signal, catchUpMs, jitterMs, retryAfterMs, onFailure }: SchedulingTerms,
+  runs: ScheduledRuns,
+): Promise<void> {
+  const { clock, randomness } = core;
+  const at = (time: number): string => new Date(time).toISOString();
+  /** By slot, when it is tried next. */
+  const pending = new Map<string, number>();
+  const between = (after: number, until: number): Iterable<string> =>
+    slotsOf({ schedule, since: at(after + 1), until: at(until) });
+
+  /** Takes note of the slots that have come due. */
+  const addDue = (after: number, now: number): void => {
+    const due = [...between(after, now + 1)];
+    const wanted =
+      catchUpMs === 0 ? due.slice(-1) : due.filter((slot) => Date.parse(slot) >= now - catchUpMs);
+    for (const slot of wanted) pending.set(slot, Date.parse(slot) + jitterMs * randomness.fraction());
+  };
+
+  const tryNow = async (slot: string): Promise<void> => {
+    const later = (): void => void pending.set(slot, clock.now() + retryAfterMs);
+    try {
+      const finished = await runs.run(slot);
+      if (signal?.aborted) return;
+      if (finished.state === "succeeded") pending.delete(slot);
+      else later();
+      if (finished.state === "failed") onFailure(finished.error, slot);
+    } catch (error) {
+      const isOver = error instanceof SlotDoneError || error instanceof RunsExhaustedError;
+      if (isOver || Date.parse(slot) < clock.now() - runs.keepForMs) pending.delete(slot);
+      // Whoever runs it may die.
+      else if (error instanceof LeaseUnavailableError) later();
+      else if (signal?.aborted) return;
+      else if (!isOperational(error) || error instanceof ClientClosedError) throw error;
+      else {
+        later();
+        onFailure(error, slot);
+      }
+    }
+  };
+
+  let seenUntil = clock.now();
+  let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;
+  while (!signal?.aborted) {
+    const now = clock.now();
+    if (catchUpAt <= now) {
+      try {
+        for await (const { slot, run } of runs.missed({ schedule, since: at(now - catchUpMs) }))
+          if (!run?.exhausted) pending.set(slot, now);
+        catchUpAt = Number.POSITIVE_INFINITY;
+      } catch (error) {
+        if (!isOperational(error) || error instanceof ClientClosedError) throw error;
+        catchUpAt = clock.now() + retryAfterMs;
+        onFailure(error, undefined);
+      }
+    }
+    addDue(seenUntil, now);
+    seenUntil = Math.max(seenUntil, now);
+    const [first] = [...pending]
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .filter(([, time]) => time <= now);
+    if (first !== undefined) {
+      await tryNow(first[0]);
+      continue;
+    }
+    const [next] = between(seenUntil, lastTime);
+    const wakeAt = Math.min(
+      next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next),
+      catchUpAt,
+      ...pending.values(),
+    );
+    if (wakeAt === Number.POSITIVE_INFINITY) return;
+    await pauseWhileOpen(core, Math.max(1, Math.min(wakeAt - now, longestSleepMs)), signal);
+  }
+}
+
+function tellFailure(error: unknown, slot: string | undefined): void {
+  console.error(
+    slot === undefined ? "missed runs cannot be looked for:" : `the run of ${slot} failed:`,
+    error,
+  );
+}

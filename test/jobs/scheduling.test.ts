@@ -1,0 +1,285 @@
+/** Schedules in processes that go on: each slot has one run, whatever becomes of the processes. */
+import { ClientClosedError, InvalidOptionsError, LeaseClient } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  JobRuns,
+  type JobRunsOptions,
+  type RunContext,
+  type SchedulingOptions,
+} from "../../packages/jobs/src/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const hourMs = 3_600_000;
+const start = Date.UTC(2026, 0, 1, 8, 30);
+const hourly = "cron(0 * * * ? *)";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let stop: AbortController;
+/** What was run, by whom and when. */
+let ran: { readonly slot: string; readonly by: string; readonly at: string; readonly attempt: number }[];
+let failures: [slot: string | undefined, message: string][];
+
+beforeEach(() => {
+  clock = new ManualClock(start);
+  store = new ScriptedStore();
+  stop = new AbortController();
+  ran = [];
+  failures = [];
+});
+
+const hour = (slot: string): string => slot.slice(11, 16);
+const slotsRun = (): string[] => ran.map(({ slot }) => hour(slot));
+
+interface Process {
+  readonly client: LeaseClient;
+  readonly ended: Promise<void>;
+}
+
+function begin(
+  by: string,
+  options: Partial<SchedulingOptions> = {},
+  work: (context: RunContext) => unknown = () => undefined,
+  more: JobRunsOptions & { readonly schedule?: never } = {},
+  schedule: Parameters<JobRuns["schedule"]>[0] = hourly,
+): Process {
+  const client = new LeaseClient({ store, clock, owner: by, leaseDurationMs: 30_000 });
+  const runs = new JobRuns(client, "report", more);
+  const ended = runs.schedule(
+    schedule,
+    async (context) => {
+      const { slot, attempt } = context;
+      ran.push({ slot, by, at: new Date(clock.now()).toISOString(), attempt });
+      await work(context);
+    },
+    {
+      signal: stop.signal,
+      onFailure: (error, slot) => void failures.push([slot && hour(slot), (error as Error).message]),
+      ...options,
+    },
+  );
+  ended.catch(() => undefined);
+  return { client, ended };
+}
+const end = async (...processes: readonly Process[]): Promise<void> => {
+  stop.abort();
+  await Promise.all(processes.map(({ ended }) => ended));
+};
+
+describe("a schedule", () => {
+  it("has one run for each slot, on time, however many processes keep it", async () => {
+    const processes = ["a", "b", "c"].map((by) => begin(by));
+    await clock.advance(5 * hourMs);
+    expect(slotsRun()).toEqual(["09:00", "10:00", "11:00", "12:00", "13:00"]);
+    expect(ran.every(({ slot, at }) => Date.parse(at) - Date.parse(slot) < 1_000)).toBe(true);
+    await end(...processes);
+    await clock.advance(2 * hourMs);
+    expect(ran).toHaveLength(5);
+    expect(failures).toEqual([]);
+  });
+
+  it("takes any object with next, and ends with its last time", async () => {
+    const times = [9, 10].map((hours) => new Date(Date.UTC(2026, 0, 1, hours)));
+    const next = (after: Date): Date | undefined => times.find((time) => time > after);
+    const { ended } = begin("a", {}, undefined, {}, { next });
+    await clock.advance(3 * hourMs);
+    await ended;
+    expect(slotsRun()).toEqual(["09:00", "10:00"]);
+  });
+
+  it("repeats a failed attempt after a while, as long as attempts are left, and goes on with the next slot", async () => {
+    const process = begin(
+      "a",
+      { retryAfterMs: 300_000 },
+      ({ slot }) => {
+        if (hour(slot) === "09:00") throw new Error("no");
+      },
+      { maxAttempts: 3 },
+    );
+    await clock.advance(2 * hourMs);
+    expect(ran.map(({ slot, at, attempt }) => [hour(slot), hour(at), attempt])).toEqual([
+      ["09:00", "09:00", 1],
+      ["09:00", "09:05", 2],
+      ["09:00", "09:10", 3],
+      ["10:00", "10:00", 1],
+    ]);
+    expect(failures).toEqual(Array.from({ length: 3 }, () => ["09:00", "no"]));
+    await end(process);
+  });
+
+  it("is kept by another process when the one that runs a slot dies", async () => {
+    // It does not renew its lease, and does not end.
+    const dead = begin("dead", {}, () => new Promise(() => undefined), { heartbeat: false });
+    const other = begin("other");
+    await clock.advance(30 * 60_000 + 1_000);
+    expect(ran).toMatchObject([{ by: "dead", attempt: 1 }]);
+    await clock.advance(60_000);
+    expect(ran.slice(1)).toMatchObject([{ by: "other", attempt: 2 }]);
+    expect(slotsRun()).toEqual(["09:00", "09:00"]);
+    stop.abort();
+    await other.ended;
+    expect(dead.client.held()).toEqual([]);
+  });
+
+  it("looks again at a slot that another process runs, and finds it done", async () => {
+    const slow = begin("slow", {}, async () => {
+      await new Promise((resolve) => clock.schedule(() => resolve(undefined), 150_000));
+    });
+    const other = begin("other");
+    await clock.advance(30 * 60_000);
+    store.calls.length = 0;
+    await clock.advance(60_000);
+    expect(store.count("update")).toBeGreaterThan(0);
+    await clock.advance(10 * 60_000);
+    expect(ran).toHaveLength(1);
+    store.calls.length = 0;
+    await clock.advance(15 * 60_000);
+    expect(store.calls).toEqual([]);
+    await end(slow, other);
+  });
+});
+
+describe("slots that were missed", () => {
+  it("are not run without catchUpMs, and are run oldest first with it, as far back as it goes", async () => {
+    const plain = begin("a");
+    await clock.advance(1_000);
+    expect(ran).toEqual([]);
+    await end(plain);
+    stop = new AbortController();
+    const catching = begin("b", { catchUpMs: 3 * hourMs });
+    await clock.advance(1_000);
+    expect(slotsRun()).toEqual(["06:00", "07:00", "08:00"]);
+    await end(catching);
+  });
+
+  it("while the machine was suspended: the latest alone, or all that catchUpMs reaches", async () => {
+    const plain = begin("a");
+    await clock.advance(hourMs);
+    clock.freeze(5 * hourMs);
+    await clock.advance(61_000);
+    expect(slotsRun()).toEqual(["09:00", "14:00"]);
+    await end(plain);
+    ran.length = 0;
+    stop = new AbortController();
+    const catching = begin("b", { catchUpMs: 3 * hourMs });
+    await clock.advance(1_000);
+    clock.freeze(5 * hourMs);
+    await clock.advance(61_000);
+    expect(slotsRun()).toEqual(["12:00", "13:00", "17:00", "18:00", "19:00"]);
+    await end(catching);
+  });
+
+  it("are noticed within a minute of a clock that was set forward", async () => {
+    const process = begin("a");
+    await clock.advance(1_000);
+    clock.jump(2 * hourMs);
+    await clock.advance(61_000);
+    expect(slotsRun()).toEqual(["10:00"]);
+    await end(process);
+  });
+
+  it("are not tried where their attempts are used up", async () => {
+    const runs = new JobRuns(new LeaseClient({ store, clock }), "report", { maxAttempts: 1 });
+    const fail = (): never => {
+      throw new Error("no");
+    };
+    await expect(runs.run("2026-01-01T08:00:00.000Z", fail)).rejects.toThrow("no");
+    store.calls.length = 0;
+    const process = begin("a", { catchUpMs: hourMs }, undefined, { maxAttempts: 1 });
+    await clock.advance(1_000);
+    expect(store.calls.map(({ method }) => method)).toEqual(["query"]);
+    await end(process);
+  });
+
+  it("are looked for again when the service could not be asked at first", async () => {
+    const query = store.query.bind(store);
+    let count = 0;
+    store.query = async (...asked) => {
+      count += 1;
+      if (count > 1) return await query(...asked);
+      store.next("throttled");
+      return await store.update({} as never, asked[1]).then(() => query(...asked));
+    };
+    const process = begin("a", { catchUpMs: hourMs, retryAfterMs: 5_000 });
+    await clock.advance(1_000);
+    expect(ran).toEqual([]);
+    expect(failures).toEqual([[undefined, "throttled"]]);
+    await clock.advance(5_000);
+    expect(slotsRun()).toEqual(["08:00"]);
+    await end(process);
+  });
+});
+
+describe("the end of a schedule", () => {
+  it("comes with the signal, which aborts the work, too", async () => {
+    let reason: unknown;
+    const process = begin("a", {}, async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      reason = signal.reason;
+      signal.throwIfAborted();
+    });
+    await clock.advance(hourMs);
+    stop.abort(new Error("enough"));
+    await clock.advance(0);
+    await process.ended;
+    expect(reason).toEqual(new Error("enough"));
+    expect(failures).toEqual([]);
+    expect(process.client.held()).toEqual([]);
+  });
+
+  it("comes with the client's end, as an error", async () => {
+    const { client, ended } = begin("a");
+    await client.close();
+    await expect(ended).rejects.toBeInstanceOf(ClientClosedError);
+  });
+
+  it("does not come with a service that fails", async () => {
+    store.weather = "throttled";
+    const process = begin("a", { retryAfterMs: 10_000 });
+    await clock.advance(31 * 60_000);
+    expect(ran).toEqual([]);
+    expect(failures.length).toBeGreaterThan(0);
+    store.weather = undefined;
+    await clock.advance(60_000);
+    expect(slotsRun()).toEqual(["09:00"]);
+    await end(process);
+  });
+});
+
+it("jitter begins runs at random within its time, and never before their slot", async () => {
+  const process = begin("a", { jitterMs: 600_000 });
+  await clock.advance(20 * hourMs);
+  const delays = ran.map(({ slot, at }) => Date.parse(at) - Date.parse(slot));
+  expect(delays).toHaveLength(20);
+  for (const ms of delays) expect(ms >= 0 && ms <= 600_000 + 1_000).toBe(true);
+  expect(new Set(delays.map((ms) => Math.round(ms / 10_000))).size).toBeGreaterThan(5);
+  await end(process);
+});
+
+it("a failure that nobody listens to is told on the standard error", async () => {
+  const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const client = new LeaseClient({ store, clock });
+  const mistake = new Error("no");
+  const ended = new JobRuns(client, "j").schedule(hourly, () => Promise.reject(mistake), {
+    signal: stop.signal,
+  });
+  await clock.advance(hourMs / 2);
+  await settled();
+  expect(said).toHaveBeenCalledWith("the run of 2026-01-01T09:00:00.000Z failed:", mistake);
+  stop.abort();
+  await ended;
+});
+
+it.each<[string, unknown, object]>([
+  ["an expression that is none", "every hour", {}],
+  ["a time to look back beyond what is kept", hourly, { catchUpMs: 31 * 86_400_000 }],
+  ["a pause that is too short", hourly, { retryAfterMs: 10 }],
+  ["an option that nobody knows", hourly, { jitter: 1 }],
+])("%s is refused before anything is sent", async (_, schedule, options) => {
+  const runs = new JobRuns(new LeaseClient({ store, clock }), "j");
+  await expect(runs.schedule(schedule as string, () => undefined, options)).rejects.toBeInstanceOf(
+    InvalidOptionsError,
+  );
+  expect(store.calls).toEqual([]);
+});
