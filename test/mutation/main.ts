@@ -145,7 +145,7 @@ class Run {
   /** Judges the mutants that tests reach while they run, until every test has seen or passed each. */
   async #judge(open: readonly Mutant[]): Promise<void> {
     const alive = new Set(open.map(({ id }) => id));
-    const suspects = new Set<string>();
+    const suspects = new Map<string, number>();
     const dirty = new Set<string>();
     const through = new Set<string>();
     const endless = new Set<string>();
@@ -157,7 +157,17 @@ class Run {
         // Files are played one after the other: those before this one are through.
         if ("done" in note)
           this.#pass(alive, plan.reachedIn, plan.files.slice(0, plan.files.indexOf(note.file)));
-        if ("suspect" in note) suspects.add(note.suspect);
+        if ("suspect" in note) {
+          const times = (suspects.get(note.suspect) ?? 0) + 1;
+          suspects.set(note.suspect, times);
+          // Three fresh processes were spoilt in the same way: by this mutant.
+          if (times === 3 && alive.delete(note.suspect))
+            this.#keep(note.suspect, {
+              status: "killed",
+              by: "a spoilt process",
+              file: this.#fileOf(note.test),
+            });
+        }
         // A test that fails alone in a fresh process, too, says nothing about mutants.
         if ("dirty" in note && dirty.has(note.dirty)) through.add(note.dirty);
         if ("dirty" in note) dirty.add(note.dirty);
@@ -179,7 +189,12 @@ class Run {
       if (plan.files.length === 0) continue;
       const { files, reached, hitLimits } = plan;
       const timeoutMs = isLast ? slowTestTimeoutMs : testTimeoutMs;
-      const judging: Judging = { testTimeoutMs: timeoutMs, reached, hitLimits, suspects: [...suspects] };
+      const judging: Judging = {
+        testTimeoutMs: timeoutMs,
+        reached,
+        hitLimits,
+        suspects: [...suspects.keys()],
+      };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
       if (stuck !== undefined) {
         if (!alive.delete(stuck.mutant)) {
@@ -187,10 +202,10 @@ class Run {
           if (notes.some((note) => "killed" in note)) continue;
           throw new Error(`the tests hang in ${stuck.test}, mutant ${stuck.mutant}`);
         }
-        const file = Object.entries(this.#coverage.files).find(([, { tests }]) => stuck.test in tests)?.[0];
-        this.#keep(stuck.mutant, { status: "timedOut", by: "a loop without end", file: file ?? "" });
+        const file = this.#fileOf(stuck.test);
+        this.#keep(stuck.mutant, { status: "timedOut", by: "a loop without end", file });
         // Others may see its like without a process of its own.
-        if (file !== undefined) endless.add(file);
+        endless.add(file);
       } else if (notes.every((note) => !("suspect" in note || "dirty" in note || "killed" in note)))
         plan = { ...plan, files: [] };
     }
@@ -210,6 +225,10 @@ class Run {
         if (this.#kept[key]?.passed === undefined) this.#keep(id, { status: "open" }, new Set());
         this.#kept[key]?.passed?.add(this.#asItIs(file));
       }
+  }
+
+  #fileOf(test: string): string {
+    return Object.entries(this.#coverage.files).find(([, { tests }]) => test in tests)?.[0] ?? "";
   }
 
   #isReached(id: string): boolean {
