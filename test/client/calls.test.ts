@@ -4,8 +4,10 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { brandClass, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
+import { coreOf, pauseWhileOpen } from "@leasehold/client/internal";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
+import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -90,6 +92,86 @@ describe("a mistake in a program that a heartbeat meets", () => {
     expect(told).toEqual([
       { type: "error", operation: "renew", key: "k", sortKey: "lease", owner: "a", error: mistake },
     ]);
+  });
+});
+
+describe("a mistake that comes after the release", () => {
+  it("is not told of a lease that nobody holds any more", async () => {
+    const told: LeaseEvent[] = [];
+    const onEvent = (event: LeaseEvent): void => void (event.type === "error" && told.push(event));
+    const lease = await new LeaseClient({ store, clock, owner: "a", onEvent }).acquire("k", {
+      heartbeat: 1_000,
+    });
+    const update = store.update.bind(store);
+    let isRenewal = true;
+    store.update = (request, call) => {
+      if (!isRenewal) return update(request, call);
+      isRenewal = false;
+      return new Promise((_, reject) => clock.schedule(() => reject(new TypeError("a mistake")), 500));
+    };
+    await clock.advance(1_000);
+    const releasing = lease.release();
+    await clock.advance(5_000);
+    expect(await releasing).toBe(true);
+    expect(told).toEqual([]);
+  });
+});
+
+describe("a handle for another process", () => {
+  const away = (time?: () => { readonly earliest: number; readonly latest: number }): ScriptedStore => {
+    const far = new ScriptedStore(store.table);
+    far.isLocal = false;
+    far.time = time;
+    return far;
+  };
+
+  it("promises no more than its holder believes, by the earliest time that the service may have", async () => {
+    const time = () => ({ earliest: clock.now() - 700, latest: clock.now() + 300 });
+    const lease = await new LeaseClient({ store: away(time), clock, leaseDurationMs: 10_000 }).acquire("k");
+    await lease.renew();
+    const { expiresAt } = lease.toJSON();
+    expect(expiresAt).toBeLessThan(lease.expiresAt);
+    expect(expiresAt).toBeGreaterThan(clock.now());
+  });
+
+  it("whose expiry is of its holder's own clock keeps that mark in the first renewal elsewhere", async () => {
+    const holder = new LeaseClient({ store: away(), clock, leaseDurationMs: 10_000 });
+    const lease = await holder.acquire("k");
+    await lease.renew();
+    const handle = lease.toJSON();
+    expect(handle.ownClock).toBe(true);
+    const far = away();
+    const adopted = new LeaseClient({ store: far, clock }).adopt(handle);
+    await adopted.renew();
+    const [first] = far.calls.flatMap(({ requests }) => requests);
+    expect(first?.update).toContain("#ownClock = :");
+  });
+});
+
+describe("a permit from another process", () => {
+  it("is renewed beside the leases of a client that renews together", async () => {
+    const semaphore = new Semaphore(client, "s", { permits: 2 });
+    const permit = await semaphore.acquire();
+    const elsewhere = new LeaseClient({
+      store,
+      clock,
+      owner: "b",
+      leaseDurationMs: 10_000,
+      renewals: together(),
+    });
+    const own = await elsewhere.acquire("own", { heartbeat: 3_000 });
+    const adopted = new Semaphore(elsewhere, "s", { permits: 2 }).adopt(permit.toJSON(), {
+      heartbeat: 3_000,
+    });
+    await clock.advance(60_000);
+    expect([own.held, adopted.held]).toEqual([true, true]);
+  });
+});
+
+describe("a pause of a caller whose signal has aborted", () => {
+  it("is over at once", async () => {
+    await pauseWhileOpen(coreOf(client), 60_000, AbortSignal.abort());
+    expect(clock.monotonic()).toBe(7_000);
   });
 });
 

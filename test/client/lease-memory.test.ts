@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Core } from "../../packages/client/src/core/core.ts";
 import { LeaseMemory } from "../../packages/client/src/core/lease-memory.ts";
+import { sharedLooks } from "../../packages/client/src/core/shared-looks.ts";
 
 const client = {} as Core;
 
@@ -47,5 +48,20 @@ describe("what is remembered of a lease", () => {
     for (let value = 0; value <= 1_002; value += 1) inUse.add(value);
     expect(numbers.of(client, "new", "lease")).toBe(1_003);
     expect(numbers.of(client, "new", "lease")).toBe(1_003);
+  });
+});
+
+describe("what the waiters for one lease share", () => {
+  it("is kept while there is a waiter, however many other leases are waited for, and no longer", () => {
+    const lookForOthers = (): void => {
+      for (let index = 0; index < 1_001; index += 1) sharedLooks.of(client, `other ${index}`, "lease");
+    };
+    const looks = sharedLooks.of(client, "k", "lease");
+    const leave = looks.join(() => undefined);
+    lookForOthers();
+    expect(sharedLooks.of(client, "k", "lease")).toBe(looks);
+    leave();
+    lookForOthers();
+    expect(sharedLooks.of(client, "k", "lease")).not.toBe(looks);
   });
 });

@@ -60,7 +60,7 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it: only seats come here, and they have one.",
     mutants: [
-      "packages/client/src/core/held-lease.ts: this.form.confirmed?.(item);: this.form.confirmed?.(item) ⇒ this.form.confirmed(item)",
+      "packages/client/src/core/held-lease.ts: this.form.confirmed?.(item);: this.form.confirmed?.(item) ⇒ this.form.confirmed(item) (2)",
     ],
   },
   {

@@ -284,10 +284,9 @@ class Run {
     const left = open.filter(
       (mutant) => isMadeOnce(mutant) || (!this.#isThrough(mutant.key) && !this.#isReached(mutant.id)),
     );
-    for (const { id } of left) if (!loaded.has(id)) this.#keepUnseen(id, "unreached");
-    const atLoad = left
-      .filter(({ id }) => loaded.has(id))
-      .map(({ id, file }) => ({ id, files: this.#filesFor(file) }));
+    const judged = left.filter((mutant) => isMadeOnce(mutant) || loaded.has(mutant.id));
+    for (const mutant of left) if (!judged.includes(mutant)) this.#keepUnseen(mutant.id, "unreached");
+    const atLoad = judged.map(({ id, file }) => ({ id, files: this.#filesFor(file) }));
     if (atLoad.length === 0) return;
     const files = [...new Set(atLoad.flatMap((mutant) => mutant.files))];
     writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs } }));
