@@ -1,7 +1,8 @@
+import type { ItemKey } from "../base/schema.ts";
 import type { Item } from "../base/store.ts";
 import { noLaterHolder } from "../statements/queries.ts";
 import type { Write } from "../statements/statement.ts";
-import { toAttributeValues } from "../stores/sdk/encoding.ts";
+import { toAttributeValues, toTransactItem } from "../stores/sdk/encoding.ts";
 
 /**
  * The form in which DynamoDB commands take values.
@@ -70,42 +71,14 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
   };
 }
 
-/** Builds the entry of {@link Lease.conditionCheck}. */
-export function leaseConditionCheck(
-  tableName: string,
-  proof: Write,
-  format: ValueFormat,
-): LeaseConditionCheck {
-  return { ConditionCheck: checkEntry(tableName, proof, format) };
-}
-
-/** Writes a lease's write as an entry of the user's own transaction. */
+/** Writes one of our writes as an entry of the user's own transaction, which the user may change. */
 export function transactItem(tableName: string, write: Write, format: ValueFormat): LeaseTransactItem {
-  const { action } = write.entry();
-  const { ExpressionAttributeValues, ...rest } = checkEntry(tableName, write, format);
-  // DynamoDB refuses an empty map.
-  const isEmpty = Object.keys(ExpressionAttributeValues).length === 0;
-  const entry = isEmpty ? rest : { ...rest, ExpressionAttributeValues };
-  if (action === "check") return { ConditionCheck: entry };
-  if (action === "delete") return { Delete: entry };
-  return { Update: { ...entry, UpdateExpression: action.update } };
+  const entry = write.entry();
+  // The names are those of all such writes.
+  const own = { ...entry, names: { ...entry.names } };
+  return toTransactItem(tableName, own, (values) => inFormat(values, format), {}) as LeaseTransactItem;
 }
 
-function checkEntry(
-  tableName: string,
-  write: Write,
-  format: ValueFormat,
-): LeaseConditionCheck["ConditionCheck"] {
-  const { key, condition, names, values } = write.request();
-  return {
-    TableName: tableName,
-    Key: inFormat({ ...key }, format),
-    ConditionExpression: condition,
-    ExpressionAttributeNames: { ...names },
-    ExpressionAttributeValues: inFormat(values, format),
-  };
-}
-
-function inFormat(values: Item, format: ValueFormat): CommandValues {
+function inFormat(values: Item | ItemKey, format: ValueFormat): CommandValues {
   return format === "native" ? { ...values } : toAttributeValues(values);
 }

@@ -11,7 +11,7 @@ import {
   type FenceOptions,
   fenceFragments,
   type LeaseConditionCheck,
-  leaseConditionCheck,
+  transactItem,
 } from "./fencing.ts";
 import type { Ended } from "./form.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -244,7 +244,8 @@ export class Lease implements AsyncDisposable {
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     const { core, form, record } = this.#lease;
     const { format = core.format } = checkOptions(options, conditionCheckRules);
-    return leaseConditionCheck(core.tableName, form.proof(record), format);
+    // A proof writes nothing, so its entry is a check.
+    return transactItem(core.tableName, form.proof(record), format) as LeaseConditionCheck;
   }
 
   /** @internal Why it protects nothing any more; undefined when its holder released it. */

@@ -1,18 +1,16 @@
-import type { Clock, ConditionCheckOptions, Lease, LeaseTransactItem } from "@leasehold/client";
+import type { Clock, ConditionCheckOptions, Lease } from "@leasehold/client";
 import {
   check,
   checkData,
-  checkOptions,
   checkText,
   checkWork,
-  conditionCheckRules,
   type HeldLease,
   LeaseLostError,
   mayPass,
   sleep,
-  transactItem,
   utf8Bytes,
 } from "@leasehold/client/internal";
+import { entriesOf, formatOf, type SendEntries, sendByUser } from "../own-transaction.ts";
 import type { RunContext, RunWork } from "./options.ts";
 import type { RunForm } from "./run-form.ts";
 import { runLimits } from "./schema.ts";
@@ -78,14 +76,11 @@ export class RunAttempt {
     };
   }
 
-  async #succeedIn(
-    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
-    options: ConditionCheckOptions = {},
-  ): Promise<void> {
+  async #succeedIn(send: SendEntries, options: ConditionCheckOptions = {}): Promise<void> {
     const { slot, held, form, clock } = this.#context;
     const { core } = held;
     checkWork(send);
-    const { format = core.format } = checkOptions(options, conditionCheckRules);
+    const format = formatOf(core, options);
     const resume = await held.still();
     if (held.lost !== undefined && held.lost !== "expired") throw held.error;
     const now = clock.now();
@@ -93,16 +88,14 @@ export class RunAttempt {
     const { record: shown } = held;
     const write = form.release({ shown, now, retentionMs: form.retentionMs, slot, cooldown: undefined });
     try {
-      await send([transactItem(core.tableName, write, format)]);
+      await sendByUser(core, send, entriesOf(core, [write], format), {
+        key: { pk: held.key, sk: held.sortKey },
+        isWritten: (item) => form.showsRelease(item),
+      });
     } catch (error) {
-      const key = { pk: held.key, sk: held.sortKey };
-      // Ignored: the user's own error comes first.
-      const item = await core.get({ key, consistent: true }).catch(() => undefined);
-      if (!form.showsRelease(item)) {
-        form.outcome = undefined;
-        resume();
-        throw error;
-      }
+      form.outcome = undefined;
+      resume();
+      throw error;
     }
     this.#hasSucceeded = true;
     held.close(true);

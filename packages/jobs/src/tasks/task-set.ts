@@ -4,15 +4,14 @@ import {
   checkKey,
   checkOptions,
   checkText,
-  conditionCheckRules,
   coreOf,
   InvalidOptionsError,
   isOperational,
   sortKeyOf,
   transact,
-  transactItem,
   whileOpen,
 } from "@leasehold/client/internal";
+import { entriesOf, formatOf } from "../own-transaction.ts";
 import { type TraceOptions, traceRules } from "../trace.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { callWithRetry } from "./call-with-retry.ts";
@@ -140,10 +139,10 @@ export class TaskSet {
       `${given.length} tasks`,
       `at most ${most}, as many as a transaction takes`,
     );
-    const { format = core.format } = checkOptions(options, conditionCheckRules);
+    const format = formatOf(core, options);
     const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
     const writes = given.flatMap((task) => addTask({ ...common, ...task }));
-    return writes.map((write) => transactItem(core.tableName, write, format));
+    return entriesOf(core, writes, format);
   }
 
   /**

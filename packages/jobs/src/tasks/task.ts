@@ -9,19 +9,17 @@ import type {
 } from "@leasehold/client";
 import {
   backoffMs,
-  checkOptions,
   checkWork,
-  conditionCheckRules,
   deferred,
   type Ended,
   type HeldLease,
   Lease,
   lastReleasedToken,
   transact,
-  transactItem,
   type Write,
   wasReleasedByHolder,
 } from "@leasehold/client/internal";
+import { entriesOf, formatOf, type SendEntries, sendByUser } from "../own-transaction.ts";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
@@ -212,7 +210,7 @@ export class Task {
   ): Promise<void> {
     checkWork(send);
     const text = checkRemark(remark);
-    const { format = this.#context.core.format } = checkOptions(options, conditionCheckRules);
+    const format = formatOf(this.#context.core, options);
     await this.#end("succeeded", () => this.#succeedBy(send, text, format));
   }
 
@@ -302,25 +300,16 @@ export class Task {
     throw this.#lost("ended", `: it has ${taskStateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
   }
 
-  async #succeedBy(
-    send: (entries: LeaseTransactItem[]) => Promise<unknown>,
-    remark: string,
-    format: ValueFormat,
-  ): Promise<TaskOutcome> {
+  async #succeedBy(send: SendEntries, remark: string, format: ValueFormat): Promise<TaskOutcome> {
     const { token } = this.#lease;
     const context = this.#context;
     const { core, set } = context;
     const ended = endedTask(context, this.#item, this.#claim.record, "succeeded", remark, token);
-    try {
-      await send(endTask(ended).map((write) => transactItem(core.tableName, write, format)));
-    } catch (error) {
-      const key = endedTaskKey(set, this.id);
-      // Ignored: the user's own error comes first.
-      const item = await core.get({ key, consistent: true }).catch(() => undefined);
-      const isEnded =
-        lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded";
-      if (!isEnded) throw error;
-    }
+    await sendByUser(core, send, entriesOf(core, endTask(ended), format), {
+      key: endedTaskKey(set, this.id),
+      isWritten: (item) =>
+        lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded",
+    });
     this.#isOpen = false;
     return "succeeded";
   }

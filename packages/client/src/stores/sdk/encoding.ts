@@ -3,6 +3,7 @@ import type {
   BatchStatementRequest,
   TransactionCanceledException,
   TransactWriteItem,
+  Update,
 } from "@aws-sdk/client-dynamodb";
 import type { DynamoDBSender } from "../../base/options.ts";
 import { attributeNames, type ItemKey } from "../../base/schema.ts";
@@ -74,17 +75,22 @@ export function toStatement(tableName: string, request: UpdateRequest): BatchSta
   };
 }
 
-/** Converts an entry to DynamoDB's form; a refusal brings the item that refused. */
-export function toTransactItem(tableName: string, entry: TransactionEntry): TransactWriteItem {
-  const { key, condition, names, values, action } = entry;
+/** Writes an entry of a transaction as a command takes it: values in the form of `spell`, and `more` beside them. */
+export function toTransactItem(
+  tableName: string,
+  { key, condition, names, values, action }: TransactionEntry,
+  spell: (values: Item | ItemKey) => Record<string, AttributeValue>,
+  more: Pick<Update, "ReturnValuesOnConditionCheckFailure">,
+): TransactWriteItem {
   const common = {
     TableName: tableName,
-    Key: toAttributeValues(key),
+    Key: spell(key),
     ConditionExpression: condition,
     ExpressionAttributeNames: names,
-    ExpressionAttributeValues: expressionValues(values),
-    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-  } as const;
+    // DynamoDB refuses an empty map.
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: spell(values) }),
+    ...more,
+  };
   if (action === "check") return { ConditionCheck: common };
   if (action === "delete") return { Delete: common };
   return { Update: { ...common, UpdateExpression: action.update } };

@@ -28,6 +28,9 @@ import {
 import { isBatchRefusal, rejectionFor, statementError, toItemError } from "./errors.ts";
 import { CallAttempts, type Operations, type Transport } from "./transport.ts";
 
+/** A refusal of a transaction brings the item that refused. */
+const bringItem = { ReturnValuesOnConditionCheckFailure: "ALL_OLD" } as const;
+
 const firstPauseMs = 60_000;
 const longestPauseMs = 60 * 60_000;
 
@@ -148,7 +151,9 @@ export class TableStore implements LeaseStore {
     const input: Operations["TransactWriteItems"][0] = {
       // The same token in every copy of the request, so that a copy that has landed does not refuse the next.
       ClientRequestToken: systemRandomness.token(),
-      TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
+      TransactItems: entries.map((entry) =>
+        toTransactItem(this.tableName, entry, toAttributeValues, bringItem),
+      ),
     };
     const attempts = new CallAttempts(options);
     let refusals: TransactionResult["refusals"] | undefined;
