@@ -42,11 +42,9 @@ const allowed =
 export function readBatch<TRecord>(event: unknown): BatchRecord<TRecord>[] {
   const { Records, records } = (event ?? {}) as { readonly Records?: unknown; readonly records?: unknown };
   const isPiped = Array.isArray(event);
-  const found = isPiped ? event : (Records ?? Object.values(Object(records)).flat());
-  const isOfKafka = typeof records === "object" && records !== null;
-  if (!Array.isArray(found) || (!isPiped && Records === undefined && !isOfKafka)) {
-    throw new InvalidOptionsError("event", event, allowed);
-  }
+  const ofKafka = typeof records === "object" && records !== null ? Object.values(records).flat() : undefined;
+  const found = isPiped ? event : (Records ?? ofKafka);
+  if (!Array.isArray(found)) throw new InvalidOptionsError("event", event, allowed);
   return found.map((record: TRecord) => {
     const named = nameOf((record ?? {}) as RecordMarks, isPiped);
     if (named === undefined) throw new InvalidOptionsError("a record of the event", record, allowed);

@@ -12,7 +12,7 @@ import {
 import type { Context } from "aws-lambda";
 import { type BatchItemFailure, type BatchRecord, readBatch } from "./batch-records.ts";
 import { Guard, type Skipped } from "./guard.ts";
-import type { Hold } from "./hold.ts";
+import { type Hold, throwUnlessProtected } from "./hold.ts";
 import type { LeasedHandler } from "./leased.ts";
 import type { LeaseLockOptions, WhenHeld } from "./options.ts";
 import { leaseLockRules, type MakeClient } from "./settings.ts";
@@ -128,7 +128,7 @@ export function batchHandler<TRecord>(
   const ofRecord = omitting(lock, "whenHeld", "order", "reserveMs");
   const beside = byKey && {
     ...omitting(ofRecord, "onEvent", "keyDimension", "tableName", "store"),
-    client: byKey.client,
+    client: byKey.settings.client,
   };
   const byRecord = once
     ? new Guard<KeyedRecord<TRecord>>(
@@ -142,7 +142,9 @@ export function batchHandler<TRecord>(
         makeClient,
       )
     : undefined;
-  const parts = { work, byKey, byRecord, timeoutMarginMs: lock.timeoutMarginMs ?? 250 };
+  // There is one: without a key, `once` is needed.
+  const { settings } = (byKey ?? byRecord) as Guard<KeyedRecord<TRecord>>;
+  const parts = { work, byKey, byRecord, timeoutMarginMs: settings.timeoutMarginMs };
 
   return async (event, context, ...[more]) => {
     const entries = readBatch<TRecord>(event).map((read) => ({
@@ -211,7 +213,7 @@ class Batch<TRecord> {
     const held = own === undefined ? lock : lock === undefined ? own.lock : both(lock, own.lock);
     try {
       await work(entry.record, this.#context, held as Lock);
-      throwIfLost(lock);
+      throwUnlessProtected(lock?.lease.loss);
     } catch (error) {
       await own?.leave("failed");
       throw error;
@@ -242,12 +244,6 @@ function both({ lease }: Lock, own: Lock): Lock {
       return own.signal;
     },
   };
-}
-
-/** A revoked lease has protected its holder. */
-function throwIfLost(lock: Lock | undefined): void {
-  const loss = lock?.lease.loss;
-  if (loss !== undefined && loss.reason !== "revoked") throw loss;
 }
 
 function keyFor<TRecord>(

@@ -1,4 +1,3 @@
-import type { LeaseClient } from "@leasehold/client";
 import { deferred, LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
@@ -19,22 +18,18 @@ export interface Skipped {
 
 /** Admits invocations, one at a time for each key: the common part of `leaseLock` and `leased`. */
 export class Guard<TEvent> {
-  readonly #settings: MiddlewareSettings<TEvent>;
+  readonly settings: MiddlewareSettings<TEvent>;
   /** This process's attempts at events, by key and owner. */
   readonly #attempts = new Map<string, EventAttempt>();
 
   /** Throws InvalidOptionsError. */
   constructor(options: LeaseLockOptions<TEvent>, makeClient: MakeClient) {
-    this.#settings = readSettings(options, makeClient);
-  }
-
-  get client(): LeaseClient {
-    return this.#settings.client;
+    this.settings = readSettings(options, makeClient);
   }
 
   /** Acquires the lock for an invocation, or returns its answer without running its handler. */
   async enter(event: TEvent, context: Context, outer?: AbortSignal): Promise<Hold | Skipped> {
-    const settings = this.#settings;
+    const settings = this.settings;
     const { clock } = settings;
     const invocation = readInvocation(settings, event, context);
     const id = JSON.stringify([invocation.key, invocation.owner]);
@@ -101,7 +96,7 @@ export class Guard<TEvent> {
     deadline: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock } = this.#settings;
+    const { clock } = this.settings;
     for (;;) {
       const earlier = this.#attempts.get(id);
       const lease = earlier?.hold?.lock.lease;
@@ -122,7 +117,7 @@ export class Guard<TEvent> {
 
   /** The advice for a refusal, in the words of the caller's own options. */
   #adviceOn({ whenHeld }: Invocation, isOwn: boolean): string {
-    const { once } = this.#settings;
+    const { once } = this.settings;
     if (isOwn && once === false) {
       return "take over from the earlier attempt at this event, which holds it, with resume: true";
     }
@@ -132,14 +127,14 @@ export class Guard<TEvent> {
   }
 
   #resultOf(event: TEvent, context: Context, reason: SkipReason): unknown {
-    const { skipResult } = this.#settings;
+    const { skipResult } = this.settings;
     if (typeof skipResult === "function") return skipResult(event, context, reason);
     const isRefusal = skipResult === undefined && reason instanceof LeaseUnavailableError;
     return isRefusal ? refusalTo(event, reason) : skipResult;
   }
 
   #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped" | "jobPaused", leaseTable?: string): void {
-    const { job, writeMetrics, clock, tableName = leaseTable } = this.#settings;
+    const { job, writeMetrics, clock, tableName = leaseTable } = this.settings;
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }

@@ -137,6 +137,11 @@ export class Hold {
       else if (outcome !== "unused") measure("jobFailed");
     }
     if (outcome !== "succeeded") return;
-    if (this.#loss !== undefined && this.#loss.reason !== "revoked") throw this.#loss;
+    throwUnlessProtected(this.#loss);
   }
+}
+
+/** A revoked lease has protected its holder to the end; any other loss is thrown. */
+export function throwUnlessProtected(loss: LeaseLostError | undefined): void {
+  if (loss !== undefined && loss.reason !== "revoked") throw loss;
 }
