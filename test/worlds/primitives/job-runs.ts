@@ -167,7 +167,7 @@ export class Schedule {
     const work = async (context: RunContext): Promise<string> => {
       let isEnding = false;
       const { lease } = context;
-      // Whoever has begun to end an attempt acts on its lease no more, until the answer comes.
+      // A process that has begun to end an attempt acts on its lease no more, until the answer comes.
       const holding = {
         fencingToken: lease.fencingToken,
         get held() {

@@ -305,7 +305,7 @@ export class Import {
     parts.claimed.add(task);
     const { fencingToken } = task;
     this.#told.add(this.#landed.get(`${task.id} ${fencingToken}`) ?? "");
-    // Whoever has begun to end a task acts on it no more, though its claim stands until the answer comes.
+    // A worker that has begun to end a task acts on it no more, though its claim stands until the answer comes.
     const holding = {
       fencingToken,
       get held() {

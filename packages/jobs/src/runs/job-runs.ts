@@ -281,9 +281,8 @@ export class JobRuns {
     const times = readSchedule(schedule);
     checkWork(work);
     const terms = checkSchedulingOptions(options);
-    const { signal } = terms;
+    const { signal, catchUpMs } = terms;
     const { keepForMs } = this.#terms;
-    const { catchUpMs } = terms;
     const most = keepForMs / 2;
     check(catchUpMs <= most, "catchUpMs", catchUpMs, `at most ${most}, half of the time that runs are kept`);
     await keepSchedule(this.#core, times, terms, {

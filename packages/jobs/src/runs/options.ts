@@ -99,8 +99,9 @@ export interface RunContext {
    * work does after it is not protected by the lease, which has ended.
    *
    * `send` gets 1 entry. It puts it into the `TransactItems` of one TransactWriteItems, and resolves when DynamoDB has
-   * confirmed it. No renewal runs meanwhile: do nothing else under the lease. If `send` rejects, the run is read once: its success may have been recorded,
-   * although the answer was lost. If it was not, the call rejects with that error, and the attempt goes on.
+   * confirmed it. No renewal runs meanwhile: do nothing else under the lease. If `send` rejects, the run is read once:
+   * its success may have been recorded, although the answer was lost. If it was not, the call rejects with that error,
+   * and the attempt goes on.
    * `TransactionCanceledException` with ConditionalCheckFailed for the entry means that another attempt has begun.
    *
    * No request of its own, 1 where `send` rejects; the entry is billed as 2 write units. Rejects with LeaseLostError

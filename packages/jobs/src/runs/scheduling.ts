@@ -102,7 +102,7 @@ export async function keepSchedule(
     } catch (error) {
       const isOver = error instanceof SlotDoneError || error instanceof RunsExhaustedError;
       if (isOver || Date.parse(slot) < clock.now() - runs.keepForMs) pending.delete(slot);
-      // Whoever runs it may die.
+      // The process that runs it may die.
       else if (error instanceof LeaseUnavailableError) later();
       else if (signal?.aborted) return;
       else if (!isOperational(error) || error instanceof ClientClosedError) throw error;
@@ -130,11 +130,9 @@ export async function keepSchedule(
     }
     addDue(seenUntil, now);
     seenUntil = Math.max(seenUntil, now);
-    const [first] = [...pending]
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
-      .filter(([, time]) => time <= now);
+    const [first] = [...pending.keys()].filter((slot) => Number(pending.get(slot)) <= now).toSorted();
     if (first !== undefined) {
-      await tryNow(first[0]);
+      await tryNow(first);
       continue;
     }
     const [next] = between(seenUntil, lastTime);
