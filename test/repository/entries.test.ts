@@ -77,11 +77,22 @@ describe("administration", () => {
 });
 
 describe("a bundle of a client", () => {
+  const optional = {
+    log: "checks/log.ts",
+    metrics: "checks/metrics.ts",
+    together: "core/together.ts",
+  };
+
+  it.each(Object.entries(optional))("holds %s if its entry is imported", async (entry, file) => {
+    const loaded = await loadedBy(everythingOf(`@leasehold/client/${entry}`));
+    expect(loaded).toContainEqual(expect.stringContaining(`client/src/${file}`));
+  });
+
   it("holds neither the log's listener nor the metrics', nor shared renewals, unless they are imported", async () => {
     const loaded = await loadedBy('export { LeaseClient } from "@leasehold/client/light";');
     expect(loaded).toContainEqual(expect.stringContaining("client/src/core/client.ts"));
-    const optional = /src\/(log|metrics|core\/together|core\/update-batch)\.ts$/;
-    expect(loaded.filter((path) => optional.test(path))).toEqual([]);
+    const files = Object.values(optional);
+    expect(loaded.filter((path) => files.some((file) => path.includes(`client/src/${file}`)))).toEqual([]);
   });
 });
 
