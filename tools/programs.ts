@@ -75,7 +75,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
   },
   generate: {
     api: {
-      what: "the reports of what users can import: after a change of a public declaration",
+      what: "reports and an index of what users can import: after a change of a public declaration",
       run: async () => (await import("./packaging/api-report.ts")).writeApiReports(),
     },
     bundle: {

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../..");
 
 /** The pages whose blocks readers paste into projects of their own. */
 export const pages: readonly string[] = globSync(
-  ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "packages/*/README.md"],
+  ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "packages/*/README.md", "tools/site/front.md"],
   { cwd: root },
 ).sort();
 

@@ -33,7 +33,23 @@ it("has every page of the docs, and the reference of every entry", () => {
   );
   expect(files("**/*.html")).toEqual(expect.arrayContaining(expected));
   expect(textOf("api/client.html")).toContain("tryAcquire");
+  expect(textOf("api/index.html").match(/<li><a href="[./\w-]+#[\w-]+"><code>/g)?.length).toBeGreaterThan(
+    300,
+  );
   expect(textOf("api/client-fair.html")).toContain("@leasehold/client/fair");
+});
+
+it("begins with a front page: the promise, the installation, code, a picture, and who it is for", () => {
+  const front = textOf("index.html");
+  for (const part of [
+    "One process",
+    "@leasehold/client @aws-sdk/client-dynamodb",
+    "withLease",
+    "It is not for you if",
+  ])
+    expect(front.replace(/<[^>]+>/g, "")).toContain(part);
+  expect(front).toMatch(/<img [^>]*alt="A freezes/);
+  expect(front.match(/<h1/g)).toHaveLength(1);
 });
 
 it("has each page of docs/README.md in its navigation, in that order", () => {

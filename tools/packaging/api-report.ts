@@ -3,6 +3,7 @@ import { glob, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type TypeScript from "../../test/oldest-typescript/node_modules/typescript/lib/typescript.js";
+import { apiIndex, indexPage } from "./api-index.ts";
 import { declarationsIn, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
 import { build } from "./pack.ts";
 import { publishedPackages, repositoryFolder } from "./prepare.ts";
@@ -18,54 +19,76 @@ const internalEntry = "./internal";
 /** Where the reports are, relative to the repository. */
 export const reportFolder = "tools/packaging/api";
 
-/** The reports by their files' names. The packages have to be built. */
-export async function apiReports(): Promise<ReadonlyMap<string, string>> {
+/** What users can import from a published package, as the compiler sees it. */
+export interface PackageApi {
+  /** The package's folder below `packages`. */
+  readonly folder: string;
+  readonly name: string;
+  readonly program: TypeScript.Program;
+  readonly entries: readonly {
+    readonly specifier: string;
+    readonly exported: readonly { readonly name: string; readonly symbol: TypeScript.Symbol }[];
+  }[];
+}
+
+/** Reads the published packages, which have to be built. */
+export async function publicApis(): Promise<readonly PackageApi[]> {
   const repository = JSON.parse(
     await readFile(join(repositoryFolder, "package.json"), "utf8"),
   ) as RepositoryManifest;
-  const reports = new Map<string, string>();
-  for (const name of await publishedPackages()) {
-    const folder = join(repositoryFolder, "packages", name);
-    const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
-    reports.set(`${name}.api.md`, reportOf(folder, publishedManifest(manifest, repository, "")));
-  }
-  return reports;
+  const packages = (await publishedPackages()).map(async (folder) => {
+    const path = join(repositoryFolder, "packages", folder);
+    const manifest = JSON.parse(await readFile(join(path, "package.json"), "utf8")) as Manifest;
+    return publicApi(folder, path, publishedManifest(manifest, repository, ""));
+  });
+  return await Promise.all(packages);
 }
 
-/** Builds the packages, writes the reports, and removes those of packages that are no more. */
+/** The reports by their files' names. */
+export function apiReports(packages: readonly PackageApi[]): ReadonlyMap<string, string> {
+  return new Map(packages.map((each) => [`${each.folder}.api.md`, reportOf(each)]));
+}
+
+/** Builds the packages, writes the reports and the index, and removes the reports of packages that are no more. */
 export async function writeApiReports(): Promise<void> {
   await build();
   const folder = join(repositoryFolder, reportFolder);
   await mkdir(folder, { recursive: true });
-  const reports = await apiReports();
+  const packages = await publicApis();
+  const reports = apiReports(packages);
   for await (const file of glob("*.api.md", { cwd: folder }))
     if (!reports.has(file)) await rm(join(folder, file));
   for (const [file, text] of reports) await writeFile(join(folder, file), text);
+  await writeFile(join(repositoryFolder, indexPage), apiIndex(packages));
 }
 
-function reportOf(folder: string, { name, exports }: Manifest): string {
-  const entries = Object.entries(exports).flatMap(([entry, conditions]) =>
+function publicApi(folder: string, path: string, { name, exports }: Manifest): PackageApi {
+  const files = Object.entries(exports).flatMap(([entry, conditions]) =>
     typeof conditions === "string" || entry === internalEntry
       ? []
-      : [{ entry, file: join(folder, declarationsIn(conditions)) }],
+      : [{ entry, file: join(path, declarationsIn(conditions)) }],
   );
-  const program = declarationProgram(entries.map(({ file }) => file));
+  const program = declarationProgram(files.map(({ file }) => file));
   const checker = program.getTypeChecker();
-  const exported = entries.map(({ entry, file }) => {
+  const entries = files.map(({ entry, file }) => {
     const source = program.getSourceFile(file);
     const module = source && checker.getSymbolAtLocation(source);
     if (module === undefined) throw new Error(`${file} is not there, or exports nothing: run npm run build`);
-    const symbols = checker.getExportsOfModule(module).map((symbol) => ({
+    const exported = checker.getExportsOfModule(module).map((symbol) => ({
       name: symbol.name,
       symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
     }));
-    return { entry, symbols };
+    return { specifier: `${name}${entry.slice(1)}`, exported };
   });
-  const printer = new DeclarationPrinter(checker);
-  const own = new Set(exported.flatMap(({ symbols }) => symbols.map(({ symbol }) => symbol)));
-  const sections = exported.map(({ entry, symbols }) => {
-    const texts = symbols.map((each) => printer.print(each.name, each.symbol));
-    return section(`${name}${entry.slice(1)}`, texts);
+  return { folder, name, program, entries };
+}
+
+function reportOf({ name, program, entries }: PackageApi): string {
+  const printer = new DeclarationPrinter(program.getTypeChecker());
+  const own = new Set(entries.flatMap(({ exported }) => exported.map(({ symbol }) => symbol)));
+  const sections = entries.map(({ specifier, exported }) => {
+    const texts = exported.map((each) => printer.print(each.name, each.symbol));
+    return section(specifier, texts);
   });
   const reached = printer.reachedFrom(own).map((symbol) => printer.print(symbol.name, symbol));
   if (reached.length > 0) sections.push(section("Not exported, and named by what is", reached));

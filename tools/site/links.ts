@@ -18,6 +18,7 @@ export function siteLink(page: string, href: string): string {
     if (/\.\w+$/.test(path)) return href.replace(/README\.md(?=#|$)/, "index.md");
     return `${path.replace(/\/$/, "")}/index.md${hash}`;
   }
+  if (target === "packages/README.md") return "/api/";
   const file = join(repository.replaceAll("\\", "/"), target);
   if (!existsSync(file)) throw new Error(`docs/${page} links to ${href}, and there is no ${target}`);
   const kind = statSync(file).isDirectory() ? "tree" : "blob";

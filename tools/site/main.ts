@@ -20,7 +20,8 @@ if (command === undefined) {
 } else {
   watch(docs, { recursive: true }, (_change, file) => {
     // Ignored: a file that is gone by now, as editors leave them behind.
-    if (file !== null) void cp(join(docs, file), join(pages, file), { recursive: true }).catch(() => {});
+    if (file !== null && file !== "README.md")
+      void cp(join(docs, file), join(pages, file), { recursive: true }).catch(() => {});
   });
   const server = await createServer(import.meta.dirname);
   await server.listen();

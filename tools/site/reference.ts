@@ -1,6 +1,6 @@
 // The API reference: a page for each entry that users can import, from the docstrings.
 import { readFileSync } from "node:fs";
-import { glob, readFile, rename, writeFile } from "node:fs/promises";
+import { glob, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Application, Converter, ReflectionKind } from "typedoc";
 import { repository } from "./places.ts";
@@ -73,18 +73,36 @@ export async function writeReference(folder: string): Promise<void> {
   const project = await app.convert();
   if (project === undefined) throw new Error("TypeDoc could not read the packages");
   await app.generateOutputs(project);
-  await rename(join(folder, "README.md"), join(folder, "index.md"));
+  await rm(join(folder, "README.md"));
   const texts = new Map<string, string>();
   for (const { page } of all) texts.set(page, await readFile(join(folder, `${page}.md`), "utf8"));
   for (const { page, specifier } of all) {
     const text = withRightAnchors(page, texts).replace(/^# .*$/m, `# ${specifier}`);
     await writeFile(join(folder, `${page}.md`), text);
   }
+  await writeFile(join(folder, "index.md"), indexOf(all, texts));
   const items: SidebarItem[] = all.map(({ page, specifier }) => ({
     text: specifier.replace("@leasehold/", ""),
     link: `/api/${page}`,
   }));
   await writeFile(join(folder, "entries.json"), JSON.stringify(items));
+}
+
+/** The index of names, whose links lead to the reference in place of the sources. Throws for a name that is not there. */
+function indexOf(all: readonly Entry[], texts: ReadonlyMap<string, string>): string {
+  const [, ...sections] = readFileSync(join(repository, "packages/README.md"), "utf8").split(/^## /m);
+  const linked = sections.map((section) => {
+    const [specifier = "", ...rows] = section.split("\n");
+    const page = all.find((entry) => entry.specifier === specifier)?.page ?? "";
+    const headings = texts.get(page)?.match(/^### .+$/gm) ?? [];
+    const toReference = (_link: string, name: string): string => {
+      const heading = headings.find((each) => new RegExp(`^### (\`abstract\` )?${name}\\b`).test(each));
+      if (heading === undefined) throw new Error(`The reference of ${specifier} has no ${name}`);
+      return `[\`${name}\`](${page}.md#${slug(heading.slice("### ".length))})`;
+    };
+    return `[${specifier}](${page}.md)\n${rows.join("\n").replace(/\[`(\w+)`\]\([^)]+\)/g, toReference)}`;
+  });
+  return ["# API index\n\nEach name that can be imported.\n\n", ...linked].join("## ");
 }
 
 /** TypeDoc numbers the anchors of some headings whose names differ in their case alone; the pages have them unnumbered. */

@@ -4,12 +4,15 @@ import { sourceUrl } from "../places.ts";
 import { sidebar } from "../sidebar.ts";
 import { slug } from "../slug.ts";
 
+// The folder under which the site is served, such as "/leasehold/".
+const base = (process.env.SITE_BASE ?? "/") as "/";
+
 export default defineConfig({
   title: "Leasehold",
   description: "A serverless lease lock on DynamoDB, for TypeScript.",
   lang: "en",
-  // The folder under which the site is served, such as "/leasehold/".
-  base: (process.env.SITE_BASE ?? "/") as "/",
+  base,
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: `${base}logo.svg` }]],
   srcDir: "pages",
   outDir: "dist",
   cleanUrls: true,
@@ -32,11 +35,13 @@ export default defineConfig({
   // The search index is one chunk.
   vite: { build: { chunkSizeWarningLimit: 4_000 } },
   themeConfig: {
+    logo: { src: "/logo.svg", alt: "" },
     nav: [
-      { text: "Quick start", link: "/quick-start" },
+      { text: "Docs", link: "/quick-start", activeMatch: "^/(?!api/|$)" },
       { text: "API", link: "/api/" },
-      { text: "GitHub", link: sourceUrl },
     ],
+    socialLinks: [{ icon: "github", link: sourceUrl }],
+    footer: { message: "MIT licence" },
     sidebar: sidebar().map((group) => ({ ...group, items: [...(group.items ?? [])] })) as never,
     outline: { level: [2, 3] },
     // In the browser, over an index that is built with the site.

@@ -1,2 +1,5 @@
 // The machine's own fonts: nothing to load, and nothing to move when it has been loaded.
-export { default } from "vitepress/theme-without-fonts";
+import theme from "vitepress/theme-without-fonts";
+import "./style.css";
+
+export default theme;
