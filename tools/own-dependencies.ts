@@ -13,6 +13,7 @@ import { repositoryFolder } from "./packaging/prepare.ts";
 export const ownFolders = [
   "tools/site",
   "tools/packaging/jsii",
+  "tools/packaging/binary",
   "test/mutation",
   "test/oldest-node",
   "test/oldest-sdk",

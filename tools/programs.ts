@@ -116,5 +116,9 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       what: "the constructs' Python package, in python/ or another folder; needs Python with venv, and the network",
       run: async (folder) => (await import("./packaging/release.ts")).python(folder),
     },
+    binary: {
+      what: "the command line as one file that needs no Node, for this Linux, in binary/ or another folder; needs the network",
+      run: async (folder) => (await import("./packaging/release.ts")).binary(folder),
+    },
   },
 };

@@ -1,6 +1,7 @@
 /** What `npm run release` can do. Folders are of the one in which it was started. */
 import { resolve } from "node:path";
 import { advisories, auditProblems } from "./audit.ts";
+import { makeBinary } from "./binary.ts";
 import { packAll } from "./pack.ts";
 import { checkPublishing } from "./publish.ts";
 import { packPython } from "./python.ts";
@@ -52,4 +53,9 @@ export async function sbom(folder = "sbom"): Promise<void> {
 /** Makes the Python package of the constructs. */
 export async function python(folder = "python"): Promise<void> {
   console.log(await packPython(resolve(folder)));
+}
+
+/** Makes the command line as one file. */
+export async function binary(folder = "binary"): Promise<void> {
+  console.log(await makeBinary(resolve(folder)));
 }

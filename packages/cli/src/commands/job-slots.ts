@@ -98,7 +98,7 @@ async function invoker({ flags, global }: RunningCall, { region }: Connection, r
 
 async function loadLambda(): Promise<LambdaModule> {
   try {
-    return (await import(packageName)) as LambdaModule;
+    return (await import("@aws-sdk/client-lambda")) as LambdaModule;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw error;
