@@ -4,6 +4,7 @@ import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { AccountPrincipal, ArnPrincipal, type IGrantable, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
+import { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import { describe, expect, test } from "vitest";
 
 const env = { account: "111122223333", region: "eu-west-1" };
@@ -149,6 +150,27 @@ describe("a grant within the account", () => {
     const { table } = newWorld();
     expect(() => table.grants.read(new ServicePrincipal("lambda.amazonaws.com"))).toThrow(
       "is a service of AWS, which acts by a role: grant to that role",
+    );
+  });
+
+  test("leaves a mistake in the grantee's own policy fragment as it is", () => {
+    const { table, owner } = newWorld();
+    const mistaken = Object.defineProperty(new AccountPrincipal(owner.account), "policyFragment", {
+      get: () => {
+        throw new TypeError("the account is not known yet");
+      },
+    });
+    expect(() => table.grants.read(mistaken)).toThrow(new TypeError("the account is not known yet"));
+  });
+
+  test("is not given to an imported function whose role nobody knows, and the CDK warns of it", () => {
+    const { table, owner } = newWorld();
+    const functionArn = "arn:aws:lambda:eu-west-1:111122223333:function:imported";
+    table.grants.read(LambdaFunction.fromFunctionArn(owner, "Imported", functionArn));
+    expect(policyOfTable(owner)).toEqual([]);
+    Annotations.fromStack(owner).hasWarning(
+      "*",
+      Match.stringLikeRegexp("Add statement to this resource's role"),
     );
   });
 

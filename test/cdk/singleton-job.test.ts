@@ -395,6 +395,47 @@ describe("props that cannot work together", () => {
     expect(() => addJob(newWorld(), options)).toThrow(message);
   });
 
+  test.each<[string, string, object]>([
+    [
+      "its getter",
+      "lockAtMostFor does not let itself be read: give a plain object of props",
+      Object.defineProperty({}, "lockAtMostFor", {
+        enumerable: true,
+        get: () => {
+          throw new TypeError("the settings are not loaded");
+        },
+      }),
+    ],
+    [
+      "a member of its value",
+      "lockAtMostFor is an object of another kind: give a Duration",
+      {
+        lockAtMostFor: {
+          get toMilliseconds() {
+            throw new TypeError("the settings are not loaded");
+          },
+        },
+      },
+    ],
+  ])("are refused by name with the error that %s has thrown", (_what, message, options) => {
+    const { stack, table } = newWorld();
+    const target = SingletonJobTarget.lambda(functionIn(stack));
+    const props = Object.defineProperties(
+      { table, target, schedule: everyFiveMinutes },
+      Object.getOwnPropertyDescriptors(options),
+    );
+    let refusal: unknown;
+    try {
+      new SingletonJob(stack, "Job", props);
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toMatchObject({
+      message: expect.stringContaining(message),
+      cause: expect.objectContaining({ message: "the settings are not loaded" }),
+    });
+  });
+
   test("are let through while they are known at deployment only", () => {
     const { stack, table } = newWorld();
     const unknown = Duration.millis(new CfnParameter(stack, "Most", { type: "Number" }).valueAsNumber);

@@ -23,7 +23,7 @@ export const aPositiveNumber: Kind = {
 };
 export const aDate: Kind = {
   name: "a valid Date",
-  accepts: (value) => !Number.isNaN((value as Date).getTime()),
+  accepts: (value) => !Number.isNaN((value as Partial<Date> | null)?.getTime?.() ?? Number.NaN),
 };
 export const anything: Kind = { name: "any value", accepts: () => true };
 
@@ -68,8 +68,15 @@ export const alarmActions: Kind = aListOf(having("an alarm action", "bind"));
 
 /** Returns the value, or refuses it by name. */
 export function checkKind<Value>(name: string, value: Value, kind: Kind): Value {
-  if (isOf(kind, value)) return value;
-  throw new Error(`${name} is ${shown(value)}: give ${kind.name}`);
+  const refusal = (options?: ErrorOptions): Error =>
+    new Error(`${name} is ${shown(value)}: give ${kind.name}`, options);
+  try {
+    if (kind.accepts(value)) return value;
+  } catch (cause) {
+    // A member of the value has thrown it.
+    throw refusal({ cause });
+  }
+  throw refusal();
 }
 
 /**
@@ -100,18 +107,8 @@ export function numberText(number: number): string {
 function memberOf(props: object, name: string): unknown {
   try {
     return (props as Record<string, unknown>)[name];
-  } catch {
-    // Ignored: the getter threw the error, and this error names the prop.
-    throw new Error(`${name} does not let itself be read: give a plain object of props`);
-  }
-}
-
-function isOf(kind: Kind, value: unknown): boolean {
-  try {
-    return kind.accepts(value);
-  } catch {
-    // Ignored: a value that cannot be inspected is refused like any other value of a wrong kind.
-    return false;
+  } catch (cause) {
+    throw new Error(`${name} does not let itself be read: give a plain object of props`, { cause });
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type IPrincipal,
   PolicyStatement,
   PrincipalBase,
+  UnknownPrincipal,
 } from "aws-cdk-lib/aws-iam";
 import { Construct, type IConstruct } from "constructs";
 import { acceptFinding } from "../accepted-findings.ts";
@@ -70,7 +71,7 @@ type WithPolicies = Partial<
 export function permit(table: ILeaseTable, permission: Permission): Grant {
   const { grantee, actions, resourceArns, conditions, policyMethod } = permission;
   const principal = grantee.grantPrincipal;
-  if ("Service" in fragmentOf(principal)) {
+  if (isService(principal)) {
     throw new Error(
       `${nameOf(principal)} is a service of AWS, which acts by a role: grant to that role, or give the table a ` +
         `statement of your own with ${table.node.path}.table.addToResourcePolicy()`,
@@ -141,13 +142,10 @@ function differ(one: string | undefined, other: string): boolean {
   return one !== undefined && Token.compareStrings(one, other) === TokenComparison.DIFFERENT;
 }
 
-function fragmentOf(principal: IPrincipal): object {
-  try {
-    return principal.policyFragment.principalJson;
-  } catch {
-    // Ignored: an imported function without a role has none, and the CDK itself warns of that.
-    return {};
-  }
+function isService(principal: IPrincipal): boolean {
+  // Of an imported function without a role. It has no fragment, and the CDK itself warns of that.
+  if (principal instanceof UnknownPrincipal) return false;
+  return "Service" in principal.policyFragment.principalJson;
 }
 
 function nameOf(principal: IPrincipal): string {
