@@ -29,8 +29,13 @@ export const newcomer: Consumer = async (project, { archives }) => {
   const registry = await serveArchives(archives);
   try {
     const told = new Set((await Promise.all(pages.map(toldIn))).flat());
-    // A cache of its own: what npx has installed of an earlier archive would be found again.
-    const lines = [`@leasehold:registry=${registry.address}`, `cache=${join(project.folder, "../cache")}`];
+    const lines = [
+      `@leasehold:registry=${registry.address}`,
+      // Its own: what npx has installed of an earlier archive would be found again.
+      `cache=${join(project.folder, "../cache")}`,
+      // A line for each answer of a registry: otherwise npm is silent while it waits for one.
+      "loglevel=http",
+    ];
     await project.write(".npmrc", `${lines.join("\n")}\n`);
     await project.write("deploy.sh", "#!/bin/sh\necho deployed under $LEASEHOLD_KEY\n");
     await project.step("chmod", "chmod", ["+x", "deploy.sh"]);

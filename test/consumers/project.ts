@@ -26,12 +26,12 @@ function strangersEnvironment(): Record<string, string> {
 
 /** A command that runs until it is ended. */
 export interface Served {
-  /** Resolves when what it has printed fits. Rejects when it ends before. */
+  /** Resolves when what it has printed fits. Rejects when it ends before, and after the time limit. */
   until(pattern: RegExp): Promise<RegExpExecArray>;
   /** Ends it as Ctrl-C in its terminal does. */
   end(): Promise<void>;
-  /** All that it has printed, when it has ended. */
-  readonly ended: Promise<string>;
+  /** Resolves to all that it has printed, when it has ended. Rejects after the time limit. */
+  output(): Promise<string>;
 }
 
 /** A project outside the repository, and the steps that its owner takes. Each step has a time limit, and is timed. */
@@ -81,15 +81,16 @@ export class StrangersProject {
     env: Readonly<Record<string, string | undefined>>,
   ): Promise<{ readonly output: string }> {
     const served = await this.serve(what, command, args, env);
-    return { output: await served.ended };
+    return { output: await served.output() };
   }
 
-  /** Starts a command in a group of its own, which Ctrl-C ends. */
+  /** Starts a command in a group of its own, which Ctrl-C ends, and the time limit too. */
   async serve(
     what: string,
     command: string,
     args: readonly string[],
     env: Readonly<Record<string, string | undefined>> = {},
+    limitMs = 5 * minuteMs,
   ): Promise<Served> {
     const since = performance.now();
     const child = spawn(command, args, {
@@ -110,15 +111,26 @@ export class StrangersProject {
       console.log(`${this.#name}: ${what} (${((performance.now() - since) / 1_000).toFixed(1)} s)`);
       heard.emit("more");
     });
-    const limit = setTimeout(() => child.pid && process.kill(-child.pid, "SIGKILL"), 5 * minuteMs);
+    let isOver = false;
+    const limit = setTimeout(() => {
+      isOver = true;
+      if (child.pid) process.kill(-child.pid, "SIGKILL");
+    }, limitMs);
     closed.then(() => clearTimeout(limit));
+    const mistakeOf = (said: string): Error =>
+      new Error(`${this.#name}: ${what} ${said}:\n${output || "(nothing)"}`);
+    const tooLong = (): Error =>
+      mistakeOf(
+        `was killed after ${limitMs / 1_000} s. If npm waits for its registry, its last line is the answer before: ` +
+          "see whether `npm ping` answers, and start it again. It has printed",
+      );
     return {
       until: async (pattern) => {
         for (;;) {
           const found = pattern.exec(output);
           if (found !== null) return found;
           if (child.exitCode !== null || child.signalCode !== null)
-            throw new Error(`${this.#name}: ${what} has ended with ${child.exitCode}:\n${output}`);
+            throw isOver ? tooLong() : mistakeOf(`has ended with ${child.exitCode}`);
           await once(heard, "more");
         }
       },
@@ -127,7 +139,11 @@ export class StrangersProject {
           process.kill(-child.pid, "SIGINT");
         await closed;
       },
-      ended: closed.then(() => output),
+      output: async () => {
+        await closed;
+        if (isOver) throw tooLong();
+        return output;
+      },
     };
   }
 
