@@ -4,7 +4,13 @@ import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 import type { Consumer } from "./projects.ts";
 import { serveArchives } from "./registry.ts";
 
-const pages = ["README.md", "docs/quick-start.md", "docs/command-line.md", "packages/cli/README.md"];
+const pages = [
+  "README.md",
+  "tools/site/front.md",
+  "docs/quick-start.md",
+  "docs/command-line.md",
+  "packages/cli/README.md",
+];
 
 /** What a page tells people to call, word for word: `npx @leasehold/cli dev`. */
 async function toldIn(page: string): Promise<readonly string[]> {
@@ -80,8 +86,10 @@ const expectations: Readonly<Record<string, RegExp>> = {
   "npx @leasehold/cli table create leases": /the table leases exists already/,
   "npx @leasehold/cli ls": /0 keys|nothing is held|KEY/,
   "npx @leasehold/cli run deploy/prod --wait 10m -- ./deploy.sh": /deployed under deploy\/prod/,
+  "npx @leasehold/cli run deploy --wait 10m -- ./deploy.sh": /deployed under deploy$/m,
   "npx @leasehold/cli console": /^http:\/\/127\.0\.0\.1:\d+\/#secret=/m,
   "npx @leasehold/cli dev -- node lock.mts": /table leases/,
+  "npx @leasehold/cli dev -- npx tsx lock.mts": /table leases/,
   // Without a terminal it says nothing.
   "npx @leasehold/cli run hello -- sleep 30": /^(?!.*(leasehold:|npm error))/s,
   "npx @leasehold/cli get hello": /hello/,
