@@ -1,4 +1,4 @@
-import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { type Dates, Host } from "./host.ts";
@@ -201,17 +201,18 @@ export class Cluster<Parts> {
     const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
     const own = this.#options.weather ?? roughWeather(random);
     const weather = (): Weather => (this.#isCalm ? calmWeather : own);
-    const around = { world, table, weather, serviceOffsetsMs, tamper, traffic };
+    const { LeaseClient: Client, LeaseServiceError: ServiceError } = process.release;
+    const around = { world, table, weather, serviceOffsetsMs, tamper, traffic, ServiceError };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),
     };
-    const ownSkewMs = isRandom ? random.pick(allowances) : clockSkewMs;
+    const ownSkewMs = isRandom && !world.isMild ? random.pick(allowances) : clockSkewMs;
     const isBlind = process.dates === "stripped" || !Number.isFinite(ownSkewMs);
     const times = { leaseDurationMs, clockSkewMs: ownSkewMs, retentionMs };
     const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };
-    return { process, parts: begin(new LeaseClient(options), process, index, store), isBlind };
+    return { process, parts: begin(new Client(options), process, index, store), isBlind };
   }
 
   #changed(changes: readonly Change[]): void {

@@ -1,4 +1,5 @@
 import type { Clock } from "@leasehold/client";
+import type { Release } from "./release.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -23,6 +24,8 @@ export class Host implements Clock {
   /** How long the machine has been up, suspensions included; not every system can tell. */
   readonly uptime?: () => number;
   dates: Dates;
+  /** What it has installed. */
+  readonly release: Release;
   /** How often it has been frozen. */
   freezes = 0;
   readonly #rate: number;
@@ -41,7 +44,9 @@ export class Host implements Clock {
     world: World,
     name: string,
     wallOffset: number,
-    dates: Dates = world.random.pick(["kept", "kept", "kept", "stripped", "sometimes replaced"]),
+    dates: Dates = world.isMild
+      ? "kept"
+      : world.random.pick(["kept", "kept", "kept", "stripped", "sometimes replaced"]),
   ) {
     this.name = name;
     this.#world = world;
@@ -50,6 +55,7 @@ export class Host implements Clock {
     this.isSuspendable = world.random.chance(0.5);
     this.#rate = world.random.between(1 - rateError, 1 + rateError);
     this.dates = dates;
+    this.release = world.releaseOf(name);
     if (world.random.chance(0.5)) this.uptime = () => world.now * this.#rate;
   }
 

@@ -3,9 +3,11 @@ import { parseArgs, styleText } from "node:util";
 import { table } from "../../tools/bench/costs/markdown.ts";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { wholeIn } from "../support/arguments.ts";
+import { bundleLastRelease } from "./last-release.ts";
 import type { Played } from "./player.ts";
 import { bundlePlayer, Players } from "./players.ts";
-import { simulations } from "./primitives/index.ts";
+import { simulations, upgrades } from "./primitives/index.ts";
+import { besideRelease, type ReleaseBundle } from "./release.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
 
@@ -19,6 +21,7 @@ const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs 
   --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
   --runs N           how many seeds; default: 1000, or 1 with --seed
   --jobs N           how many threads share them; default: one for each processor
+  --last-release     some hosts have the last release, and those that start in their place another one
   --write            writes the table of docs/evidence.md; of --primitive all and several seeds alone`;
 
 const { values } = parseArgs({
@@ -27,6 +30,7 @@ const { values } = parseArgs({
     seed: { type: "string" },
     runs: { type: "string" },
     jobs: { type: "string", default: String(availableParallelism()) },
+    "last-release": { type: "boolean", default: false },
     write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
@@ -37,9 +41,12 @@ async function main(): Promise<number> {
     console.log(usage);
     return 0;
   }
-  const chosen = simulations.filter(({ name }) => values.primitive === "all" || name === values.primitive);
+  const allowed = values["last-release"] ? upgrades : simulations;
+  const chosen = allowed.filter(({ name }) => values.primitive === "all" || name === values.primitive);
   if (chosen.length === 0)
-    throw new Error(`--primitive is ${values.primitive}; allowed: all, ${names.join(", ")}`);
+    throw new Error(
+      `--primitive is ${values.primitive}; allowed: all, ${allowed.map(({ name }) => name).join(", ")}`,
+    );
   if (values.write && values.primitive !== "all")
     throw new Error("--write is of all situations: add --primitive all");
   const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
@@ -47,13 +54,15 @@ async function main(): Promise<number> {
   if (values.write && count === 1) throw new Error("--write is of several seeds: add --runs 1000");
   const jobs = wholeIn(values.jobs, "--jobs", 1, most);
   const player = count === 1 ? "" : await bundlePlayer();
+  const release = values["last-release"] ? await bundleLastRelease() : undefined;
+  if (release !== undefined) console.log(`hosts have ${release.version}, or the packages of now`);
   let virtualMs = 0;
   for (const simulation of chosen) {
     if (count === 1) {
-      if (!(await replay(simulation, first))) return 1;
+      if (!(await replay(simulation, first, release))) return 1;
       continue;
     }
-    const played = await playAll(simulation, { first, count, jobs, player });
+    const played = await playAll(simulation, { first, count, jobs, player, release });
     if (played === undefined) return 1;
     virtualMs += played.virtualMs;
   }
@@ -62,16 +71,21 @@ async function main(): Promise<number> {
     const hours = Math.round(virtualMs / 3_600_000).toLocaleString("en");
     const row = [String(chosen.length), count.toLocaleString("en"), String(first), hours, "0"];
     const figures = table([head, row]);
-    await writeEvidence("worlds", figures, await measuredCommit("test/worlds"));
+    const program = release === undefined ? "worlds" : "worlds --last-release";
+    await writeEvidence(program, figures, await measuredCommit("test/worlds"));
   }
   console.log(styleText("green", "nothing went wrong", { stream: process.stdout }));
   return 0;
 }
 
 /** Tells the story of one seed, and whether nothing went wrong. */
-async function replay(simulation: Simulation, seed: number): Promise<boolean> {
-  const outcome = await simulate(simulation, seed);
-  console.log(tellViolation(outcome));
+async function replay(
+  simulation: Simulation,
+  seed: number,
+  release: ReleaseBundle | undefined,
+): Promise<boolean> {
+  const outcome = await simulate(simulation, seed, {}, release && besideRelease(release));
+  console.log(tellViolation(outcome, release && " --last-release"));
   return outcome.violation === undefined;
 }
 
@@ -80,19 +94,20 @@ interface Batch {
   readonly count: number;
   readonly jobs: number;
   readonly player: string;
+  readonly release: ReleaseBundle | undefined;
 }
 
 /** Tells what happened in many worlds; where something was wrong, the story of the first such seed, and gives nothing. */
 async function playAll(
   simulation: Simulation,
-  { first, count, jobs, player }: Batch,
+  { first, count, jobs, player, release }: Batch,
 ): Promise<Played | undefined> {
   const { isTTY } = process.stdout;
   const since = { clock: performance.now(), cpu: process.cpuUsage() };
   const players = new Players({ first, count }, (worlds) => {
     if (isTTY) process.stdout.write(`\r${worlds} of ${count} worlds`);
   });
-  const played = await players.play(player, simulation.name, Math.min(jobs, count));
+  const played = await players.play(player, { name: simulation.name, release }, Math.min(jobs, count));
   if (isTTY) process.stdout.write("\r");
   const seconds = (performance.now() - since.clock) / 1_000;
   const { user, system } = process.cpuUsage(since.cpu);
@@ -102,7 +117,7 @@ async function playAll(
     tellTally(played);
     return played;
   }
-  const isSound = await replay(simulation, played.wrong);
+  const isSound = await replay(simulation, played.wrong, release);
   if (isSound) throw new Error(`seed ${played.wrong} went wrong in a thread, and does not go wrong again`);
   return undefined;
 }

@@ -13,8 +13,9 @@ import { release } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
 import { insistingOn } from "../support/recomposed.ts";
 import { lock } from "./primitives/lock.ts";
+import { present, type Release } from "./release.ts";
 import { tellViolation } from "./report.ts";
-import { type Outcome, type Subject, simulate } from "./simulation.ts";
+import { type Outcome, simulate } from "./simulation.ts";
 
 const source = "../../packages/client/src";
 /** A mistake that takes more worlds than this to show itself would slip through the tests. */
@@ -24,21 +25,21 @@ const mostSeeds = 1_500;
 async function plant<Module extends object>(
   path: string,
   mistake: (original: Module) => Partial<Module>,
-): Promise<Subject> {
+): Promise<Release> {
   vi.resetModules();
   vi.doMock(path, async (importOriginal) => {
     const original = await importOriginal<Module>();
     return { ...original, ...mistake(original) };
   });
-  return { ...(await import("@leasehold/client")), ...(await import("@leasehold/client/admin")) };
+  return { ...present, ...(await import("@leasehold/client")), ...(await import("@leasehold/client/admin")) };
 }
 
 const plantInStatements = (mistake: (original: typeof Statements) => Partial<typeof Statements>) =>
   plant<typeof Statements>(`${source}/statements/lock.ts`, mistake);
 
-async function firstViolation(subject: Subject): Promise<Outcome> {
+async function firstViolation(subject: Release): Promise<Outcome> {
   for (let seed = 1; seed <= mostSeeds; seed += 1) {
-    const outcome = await simulate(lock, seed, { subject });
+    const outcome = await simulate(lock, seed, {}, { releases: [subject] });
     if (outcome.violation !== undefined) return outcome;
   }
   throw new Error(`no violation in ${mostSeeds} seeds`);
@@ -280,7 +281,7 @@ describe("a violation", () => {
         release: (lease, ending) => insistingOn(original.release(lease, ending), "attribute_exists(#token)"),
       }));
     const first = await firstViolation(await plantRelease());
-    const again = await simulate(lock, first.seed, { subject: await plantRelease() });
+    const again = await simulate(lock, first.seed, {}, { releases: [await plantRelease()] });
     expect(again.timeline).toEqual(first.timeline);
     expect(again.violation).toBe(first.violation);
 

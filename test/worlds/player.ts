@@ -4,8 +4,17 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { simulations } from "./primitives/index.ts";
+import { besideRelease, type ReleaseBundle } from "./release.ts";
 import { simulate } from "./simulation.ts";
 import { addTo, type Tally } from "./world.ts";
+
+/** What a thread plays. */
+export interface Cast {
+  /** The simulation's. */
+  readonly name: string;
+  /** The release that some of the hosts have. @default - all have the packages of now */
+  readonly release?: ReleaseBundle | undefined;
+}
 
 /** Seeds to play, one after the other. */
 export interface Seeds {
@@ -25,15 +34,17 @@ export interface Played {
 
 // Every error that a simulation expects would look for its stack, and nobody reads it here.
 Error.stackTraceLimit = 0;
-const simulation = simulations.find(({ name }) => name === workerData);
+const { name, release } = workerData as Cast;
+const simulation = simulations.find((one) => one.name === name);
+const parts = { isTold: false, ...(release && besideRelease(release)) };
 
 parentPort?.on("message", async ({ first, count }: Seeds) => {
-  if (simulation === undefined) throw new Error(`no simulation has the name ${workerData}`);
+  if (simulation === undefined) throw new Error(`no simulation has the name ${name}`);
   const tally: Tally = {};
   let [worlds, virtualMs] = [0, 0];
   let wrong: number | undefined;
   for (let seed = first; seed < first + count && wrong === undefined; seed += 1) {
-    const outcome = await simulate(simulation, seed, {}, false);
+    const outcome = await simulate(simulation, seed, {}, parts);
     worlds += 1;
     virtualMs += outcome.virtualMs;
     addTo(tally, outcome.tally);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { build } from "esbuild";
-import type { Played, Seeds } from "./player.ts";
+import type { Cast, Played, Seeds } from "./player.ts";
 import { addTo } from "./world.ts";
 
 /** So many seeds go to a thread at once: enough to keep it busy, few enough to see soon that something is wrong. */
@@ -49,13 +49,13 @@ export class Players {
   }
 
   /** Plays all seeds, or until something is wrong in one of them. */
-  async play(player: string, simulation: string, jobs: number): Promise<Played> {
-    await Promise.all(Array.from({ length: jobs }, () => this.#work(player, simulation)));
+  async play(player: string, cast: Cast, jobs: number): Promise<Played> {
+    await Promise.all(Array.from({ length: jobs }, () => this.#work(player, cast)));
     return this.#played;
   }
 
-  async #work(player: string, simulation: string): Promise<void> {
-    const thread = new Worker(player, { eval: true, workerData: simulation });
+  async #work(player: string, cast: Cast): Promise<void> {
+    const thread = new Worker(player, { eval: true, workerData: cast });
     try {
       for (let seeds = this.#take(); seeds !== undefined; seeds = this.#take()) {
         const which = `one of the seeds ${seeds.first} to ${seeds.first + seeds.count - 1}`;

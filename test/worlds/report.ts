@@ -4,7 +4,10 @@ import type { Outcome } from "./simulation.ts";
 const linesShown = 60;
 
 /** Tells how a violation came about, for a reader: the last lines of the timeline, the violation and the replay. */
-export function tellViolation({ simulation, seed, violation, timeline, virtualMs }: Outcome): string {
+export function tellViolation(
+  { simulation, seed, violation, timeline, virtualMs }: Outcome,
+  flags = "",
+): string {
   const shown = timeline.slice(-linesShown);
   const widest = Math.max(...shown.map((line) => line.who.length));
   const lines = shown.map(({ at, who, text }) => {
@@ -17,6 +20,6 @@ export function tellViolation({ simulation, seed, violation, timeline, virtualMs
     ...lines,
     "",
     `seed ${seed} after ${(virtualMs / 1000).toFixed(3)} s of virtual time: ${violation ?? "nothing went wrong"}`,
-    `replay: npm run evidence -- worlds --primitive ${simulation} --seed ${seed}`,
+    `replay: npm run evidence -- worlds --primitive ${simulation} --seed ${seed}${flags}`,
   ].join("\n");
 }

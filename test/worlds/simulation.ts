@@ -1,20 +1,11 @@
-import type { LeaseClient, LeaseServiceError, TransactionEntry, UpdateRequest } from "@leasehold/client";
-import type { LeaseAdmin } from "@leasehold/client/admin";
+import type { TransactionEntry, UpdateRequest } from "@leasehold/client";
 import fc from "fast-check";
 import type { Tamper } from "./network.ts";
-import { type Line, type Tally, Violation, World } from "./world.ts";
-
-/** The code under simulation where it is a copy of the client with a mistake in one of its modules. */
-export interface Subject {
-  readonly LeaseClient: typeof LeaseClient;
-  readonly LeaseServiceError: typeof LeaseServiceError;
-  readonly LeaseAdmin: typeof LeaseAdmin;
-}
+import { type Line, type Tally, Violation, World, type WorldParts } from "./world.ts";
 
 /** What is planted, for the simulation to see through: into what is sent, or into the client itself. */
 export interface Planted {
   readonly tamper?: Tamper | undefined;
-  readonly subject?: Subject | undefined;
   /** Changes the client's code; gives a function that puts it right again. */
   readonly plant?: (() => () => void) | undefined;
 }
@@ -53,15 +44,15 @@ export interface Outcome {
 /**
  * Plays a simulation in the world that a seed determines.
  *
- * @param isTold whether its outcome has a timeline: without one it is quicker, and otherwise the same.
+ * @param parts without `isTold` its outcome has no timeline: it is quicker, and otherwise the same
  */
 export async function simulate(
   simulation: Simulation,
   seed: number,
   planted: Planted = {},
-  isTold = true,
+  parts: Omit<WorldParts, "random" | "clock"> = {},
 ): Promise<Outcome> {
-  const world = new World(seed, { isTold });
+  const world = new World(seed, parts);
   const putRight = planted.plant?.();
   try {
     await simulation.play(world, planted);

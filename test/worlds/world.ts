@@ -2,6 +2,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import type { Host } from "./host.ts";
 import { Network, type Surroundings } from "./network.ts";
 import { Random } from "./random.ts";
+import { present, type Release } from "./release.ts";
 import type { Change } from "./table.ts";
 
 /** The wall clocks' time when a simulation begins. */
@@ -64,6 +65,14 @@ export interface WorldParts {
   readonly isTold?: boolean;
   readonly random?: Random;
   readonly clock?: WorldClock;
+  /** What hosts have installed: each draws one of them when it starts. @default - the packages as they are now */
+  readonly releases?: readonly [Release, ...Release[]];
+  /**
+   * Whether only that happens which 1.0.0-rc.1 stands: all hosts have the same allowance and get DynamoDB's own Dates,
+   * and none adopts a lease.
+   * @default false
+   */
+  readonly isMild?: boolean;
 }
 
 /**
@@ -81,14 +90,29 @@ export class World {
   readonly clock: WorldClock;
   /** Whether chance decides what happens. */
   readonly isRandom: boolean = true;
+  readonly isMild: boolean;
   readonly #isTold: boolean;
+  readonly #releases: readonly [Release, ...Release[]];
+  /** By the name of the first host of each line of hosts, the release of the last one. */
+  readonly #installed = new Map<string, Release>();
   readonly #observers: (() => void)[] = [];
 
-  constructor(seed: number, { isTold = true, random = new Random(seed), clock }: WorldParts = {}) {
+  constructor(
+    seed: number,
+    {
+      isTold = true,
+      random = new Random(seed),
+      clock,
+      releases = [present],
+      isMild = false,
+    }: WorldParts = {},
+  ) {
     this.seed = seed;
     this.random = random;
     this.clock = clock ?? new TrueClock(epoch, () => this.look());
     this.#isTold = isTold;
+    this.#releases = releases;
+    this.isMild = isMild;
   }
 
   /** True time in milliseconds since the beginning; no host sees it. */
@@ -99,6 +123,20 @@ export class World {
   /** Lets something happen after a delay, to a host if one is named; gives a function that calls it off. */
   after(delayMs: number, run: () => void, _host?: Host): () => void {
     return this.clock.schedule(run, delayMs);
+  }
+
+  /** The release of a host that starts. One that starts in the place of a dead host has its name, and a prime. */
+  releaseOf(name: string): Release {
+    // One release takes nothing of chance: seeds tell the same stories with it as ever.
+    if (this.#releases.length === 1) return this.#releases[0];
+    const release = this.random.pick(this.#releases);
+    const place = name.replaceAll("'", "");
+    const before = this.#installed.get(place);
+    this.#installed.set(place, release);
+    const isNow = release === present;
+    this.tell(name, isNow ? "has the packages of now" : "has an earlier release");
+    if (before !== undefined && before !== release) this.count(isNow ? "rolled forward" : "rolled back");
+    return release;
   }
 
   /** Connects a host to the table. */

@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import { type CheckIn, type FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
 import { type QueueTicket, ticketsIn } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Host } from "../host.ts";
@@ -115,7 +115,7 @@ export class Desk {
     this.visitors = names.map((name) => new Visitor(name));
     this.world = new Cluster(world, {
       processes,
-      begin: (client) => ({ client, lock: new FairLock(client, "k", { maxWaiters }) }),
+      begin: (client, { release }) => ({ client, lock: new release.FairLock(client, "k", { maxWaiters }) }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       // In the end who is to be served when is told of desks that judge a lease at the first look.
       dates: () => (this.#isHealing || !world.isRandom ? "kept" : undefined),

@@ -1,6 +1,6 @@
 /** A read-write lock with never a moment without a reader: a writer gets in all the same, for its intent keeps new ones out. */
 import { type Lease, LeaseServiceError } from "@leasehold/client";
-import { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
+import type { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
 import { Cluster, clockSkewMs, leaseDurationMs } from "../cluster.ts";
 import type { Weather } from "../network.ts";
 import { type Planted, type Simulation, withoutTests } from "../simulation.ts";
@@ -33,7 +33,7 @@ class Crowd {
   constructor(world: World, { tamper }: Planted) {
     this.cluster = new Cluster(world, {
       processes: callers,
-      begin: (client) => new ReadWriteLock(client, "k"),
+      begin: (client, { release }) => new release.ReadWriteLock(client, "k"),
       onChange: () => this.#check(),
       weather,
       tamper,

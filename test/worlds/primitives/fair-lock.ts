@@ -1,7 +1,7 @@
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import { type FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
 import { unresponsiveAfterMs } from "../../../packages/client/src/primitives/fair/queue.ts";
 import { type QueueTicket, ticketIdOf } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
@@ -82,7 +82,7 @@ export class Queue {
       processes: small.processes ?? processes,
       weather: small.weather,
       wallErrorMs: small.wallErrorMs,
-      begin: (client) => new FairLock(client, "k", { maxWaiters }),
+      begin: (client, { release }) => new release.FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
     });
@@ -158,6 +158,8 @@ export class Queue {
     world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
     // Waiters that go by observation alone learn too late that a holder has died: they may seem unresponsive.
     const lives = world.processes.some(({ process, isBlind }) => !isBlind && process.name === ticket.owner);
+    // 1.0.0-rc.1 cannot read whether a waiter of now is alive. It may pass it: only the order suffers.
+    if (world.world.isMild) return;
     if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }

@@ -1,11 +1,11 @@
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
-import { together } from "@leasehold/client/together";
 import fc from "fast-check";
-import { acquireAll, type LeaseGroup } from "../../../packages/client/src/entries/group.ts";
+import type { LeaseGroup } from "../../../packages/client/src/entries/group.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
+import type { Release } from "../release.ts";
 import { isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
@@ -47,6 +47,7 @@ const step: fc.Arbitrary<GroupStep> = fc.oneof(
 
 interface Candidate {
   readonly client: LeaseClient;
+  readonly release: Release;
   readonly held: Set<Lease | LeaseGroup>;
 }
 
@@ -57,9 +58,9 @@ export class Contest {
   constructor(world: World, tamper?: Tamper, count = processes) {
     this.world = new Cluster<Candidate>(world, {
       processes: count,
-      begin: (client) => ({ client, held: new Set() }),
+      begin: (client, { release }) => ({ client, release, held: new Set() }),
       // The locks of a group end together: their renewals are the worlds of shared requests.
-      client: () => ({ renewals: together() }),
+      client: ({ release: { together } }) => (together ? { renewals: together() } : {}),
       onChange: (changes) => this.#changed(changes),
       tamper,
     });
@@ -77,11 +78,11 @@ export class Contest {
     const running = this.world.processes[one.process];
     if (running === undefined) return;
     const { waitMs, heartbeat, lockAtLeastForMs } = one;
-    const { client } = running.parts;
+    const { client, release } = running.parts;
     const [first = "", ...others] = one.keys;
     const options = { waitMs, heartbeat, lockAtLeastForMs };
     const call: Promise<Lease | LeaseGroup> =
-      others.length > 0 ? acquireAll(client, one.keys, options) : client.acquire(first, options);
+      others.length > 0 ? release.acquireAll(client, one.keys, options) : client.acquire(first, options);
     this.world.watch(running, call, (held) => this.#granted(running, held), isExpected);
   }
 
@@ -106,7 +107,10 @@ export class Contest {
     let served = 0;
     for (const [index, running] of world.processes.entries()) {
       const wish = wishes[index] ?? keys;
-      const call = acquireAll(running.parts.client, wish, { waitMs: 120_000, heartbeat: true });
+      const call = running.parts.release.acquireAll(running.parts.client, wish, {
+        waitMs: 120_000,
+        heartbeat: true,
+      });
       call.then(
         (group) => {
           served += 1;

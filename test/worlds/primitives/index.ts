@@ -30,3 +30,20 @@ export const simulations: readonly Simulation[] = [
   durableLeases,
   ...tasks,
 ];
+
+/**
+ * Those whose hosts may have several releases. Not `fair-lock:deaths`, which is about the order alone: 1.0.0-rc.1 does not
+ * keep it there. Workflows and durable functions have the packages of now.
+ */
+export const upgrades: readonly Simulation[] = [
+  lock,
+  group,
+  leader,
+  fairLock,
+  checkIn,
+  ...seats,
+  crowdedReaders,
+  ...singleFlight,
+  jobRuns,
+  ...tasks,
+];

@@ -1,8 +1,7 @@
 import { LeaseError, type LeaseStore } from "@leasehold/client";
-import { coreOf } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { JobRuns, type RunContext, type RunState } from "../../../packages/jobs/src/index.ts";
+import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/index.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
 import { entriesOf, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs, type Holding } from "../beliefs.ts";
@@ -98,9 +97,9 @@ export class Schedule {
     this.#slots = slots;
     this.world = new Cluster<JobRuns>(world, {
       processes: workers,
-      begin: (client) => {
-        const runs = new JobRuns(client, job, { maxAttempts: attempts, keepForMs });
-        this.#stores.set(runs, coreOf(client).store);
+      begin: (client, { release }, _index, store) => {
+        const runs = new release.JobRuns(client, job, { maxAttempts: attempts, keepForMs });
+        this.#stores.set(runs, store);
         return runs;
       },
       onChange: (changes) => this.#changed(changes),
@@ -179,7 +178,8 @@ export class Schedule {
       await process.pause(one.outcome === "hangs" ? keepForMs : one.workMs);
       if (one.outcome === "fails") throw new WorkError();
       const store = this.#stores.get(parts);
-      if (one.outcome === "succeedsIn" && store !== undefined) {
+      // An earlier release has no such method.
+      if (one.outcome === "succeedsIn" && "succeedIn" in context && store !== undefined) {
         isEnding = true;
         await context.succeedIn((items) => transactIn(store, entriesOf(items)));
         world.count("succeeded in a transaction");

@@ -1,7 +1,7 @@
 import { LeaseServiceError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { Leader, type Leadership } from "../../../packages/client/src/entries/leader.ts";
+import type { Leader, Leadership } from "../../../packages/client/src/entries/leader.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
 import type { Host } from "../host.ts";
@@ -50,7 +50,7 @@ export class Election {
     this.world = new Cluster<Candidate>(world, {
       processes: candidates,
       begin: (client, process) => {
-        const leader = new Leader(client, election, {
+        const leader = new process.release.Leader(client, election, {
           data: { address: process.name },
           onElected: (leadership) => this.#elected(process, leadership),
           onLost: () => this.world.count("lost"),

@@ -1,5 +1,4 @@
-import { LeaseClient, type LeaseHandle, LeaseServiceError } from "@leasehold/client";
-import { LeaseAdmin } from "@leasehold/client/admin";
+import type { LeaseHandle } from "@leasehold/client";
 import { Host } from "../host.ts";
 import { calmWeather, longestDelayMs, roughWeather, type Surroundings, type Tamper } from "../network.ts";
 import type { Random } from "../random.ts";
@@ -19,10 +18,7 @@ const keys = ["alpha", "beta"] as const;
 const longestLeaseMs = 5_000;
 
 /** Workers against one table, on hosts whose clocks are wrong, jump and are suspended. */
-async function play(
-  world: World,
-  { tamper, subject = { LeaseClient, LeaseServiceError, LeaseAdmin } }: Planted,
-): Promise<void> {
+async function play(world: World, { tamper }: Planted): Promise<void> {
   const { random } = world;
   const durationMs = random.pick(durationsMs);
   const monitor = new LockMonitor(world, skewMs);
@@ -31,13 +27,12 @@ async function play(
   const retentionMs = random.pick([8_000, 60_000, 24 * hourMs]);
   const wallErrorMs = retentionMs > hourMs ? 3 * hourMs : 2_000;
   const offset = (): number => random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2);
-  const around: Omit<Surroundings, "weather"> = {
+  const around: Omit<Surroundings, "weather" | "ServiceError"> = {
     world,
     table: new Table(world),
     serviceOffsetsMs: [offset(), offset(), offset()],
     traffic: monitor,
     tamper,
-    ServiceError: subject.LeaseServiceError,
   };
   const mailbox: LeaseHandle[] = [];
   const wanted: readonly [string, ...string[]] = random.chance(0.5) ? keys : [keys[0]];
@@ -47,17 +42,20 @@ async function play(
   const start = (name: string): Host => {
     const host = new Host(world, name, wallOffset(random, wallErrorMs));
     const weather = roughWeather(random);
-    const network = world.connect(host, { ...around, weather: () => weather });
-    const leases = new subject.LeaseClient({
+    const { LeaseClient, LeaseAdmin, LeaseServiceError: ServiceError } = host.release;
+    const network = world.connect(host, { ...around, weather: () => weather, ServiceError });
+    const leases = new LeaseClient({
       store: network,
       clock: host,
       owner: name,
-      clockSkewMs: random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 1_000, Number.POSITIVE_INFINITY]),
+      clockSkewMs: world.isMild
+        ? skewMs
+        : random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 1_000, Number.POSITIVE_INFINITY]),
       retentionMs,
       onEvent: (event) => host.isRunning && monitor.heard(host, event),
       randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },
     });
-    const admin = new subject.LeaseAdmin(leases);
+    const admin = new LeaseAdmin(leases);
     void work({ world, host, network, client: leases, admin, monitor, keys: wanted, mailbox, trust });
     return host;
   };
@@ -76,7 +74,7 @@ async function play(
   });
   await world.clock.advance(durationMs);
   for (const host of hosts) host.kill();
-  await everyLockOpens(world, { ...around, weather: () => calmWeather }, subject);
+  await everyLockOpens(world, { ...around, weather: () => calmWeather });
 }
 
 /** A wall clock may be right, or off by anything up to this. */
@@ -112,16 +110,13 @@ function disturb(world: World, hosts: Host[], wallErrorMs: number, restart: (nam
  * whole lease at the latest, where a wall clock that was wrong died before it could be corrected. Copies of the dead hosts'
  * renewals still land for a while, and a read that lags may have shown the one before the last: that costs another lease.
  */
-async function everyLockOpens(
-  world: World,
-  around: Surroundings,
-  subject: NonNullable<Planted["subject"]>,
-): Promise<void> {
+async function everyLockOpens(world: World, around: Surroundings): Promise<void> {
   const host = new Host(world, "newcomer", 0);
-  const store = world.connect(host, around);
+  const { LeaseClient, LeaseServiceError: ServiceError } = host.release;
+  const store = world.connect(host, { ...around, ServiceError });
   const randomness = { token: () => "newcomer", fraction: () => world.random.fraction() };
   for (const key of keys) {
-    const leases = new subject.LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });
+    const leases = new LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });
     let isOpen = false;
     const waitMs = longestDelayMs + 2 * longestLeaseMs + 4 * skewMs + 1_000;
     leases.acquire(key, { waitMs }).then(

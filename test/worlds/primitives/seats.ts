@@ -11,9 +11,8 @@ import {
 } from "@leasehold/client";
 import fc from "fast-check";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
-import { fair } from "../../../packages/client/src/entries/fair.ts";
-import { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
-import { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
+import type { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
+import type { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
 import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitives/seats/seat.ts";
 import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
@@ -146,7 +145,8 @@ export class Seats {
     this.world = new Cluster(world, {
       processes,
       tamper,
-      begin: (client) => {
+      begin: (client, { release }) => {
+        const { Semaphore, ReadWriteLock, fair } = release;
         const order = isOrdered ? { order: fair() } : {};
         return {
           semaphore: new Semaphore(client, "k", { permits, ...order }),

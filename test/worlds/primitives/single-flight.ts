@@ -1,7 +1,7 @@
 import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type ComputeContext, SingleFlight } from "../../../packages/client/src/entries/single-flight.ts";
+import type { ComputeContext, SingleFlight } from "../../../packages/client/src/entries/single-flight.ts";
 import {
   type CacheEntry,
   cacheSortKey,
@@ -113,8 +113,8 @@ export class Site {
     this.#staleWithinMs = staleWithinMs;
     this.world = new Cluster<Place>(world, {
       processes: places,
-      begin: (client) => ({
-        flights: new SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
+      begin: (client, { release }) => ({
+        flights: new release.SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
         interruptions: 0,
         underWay: new Map(),
       }),

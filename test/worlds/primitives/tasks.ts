@@ -5,11 +5,10 @@ import {
   type TransactionEntry,
   type UpdateRequest,
 } from "@leasehold/client";
-import { coreOf } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { breakLease } from "../../../packages/client/src/admin/statements.ts";
-import { type Task, TaskSet } from "../../../packages/jobs/src/index.ts";
+import type { Task, TaskSet } from "../../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
@@ -175,9 +174,9 @@ export class Import {
   constructor(world: World, tamper?: Tamper, workers = processes) {
     this.world = new Cluster<Worker>(world, {
       processes: workers,
-      begin: (client) => ({
-        tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
-        store: coreOf(client).store,
+      begin: (client, { release }, _index, store) => ({
+        tasks: new release.TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
+        store,
         claimed: new Set(),
       }),
       onChange: (changes) => this.#changed(changes),
@@ -349,7 +348,11 @@ export class Import {
     running.parts.claimed.delete(task);
     const calls: Readonly<Record<Ending, () => Promise<unknown>>> = {
       succeed: () => task.succeed(),
-      succeedIn: () => task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items))),
+      // An earlier release has no such method.
+      succeedIn: () =>
+        "succeedIn" in task
+          ? task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items)))
+          : (task as Task).succeed(),
       fail: () => task.fail("", { retryAfterMs }),
       release: () => task.release(),
     };
