@@ -12,6 +12,7 @@ const pageOf = (name: string): string => readFileSync(join(import.meta.dirname, 
 
 describe.each([
   ["evidence.md", "npm run evidence -- worlds"],
+  ["evidence.md", "npm run evidence -- worlds --last-release"],
   ["evidence.md", "npm run evidence -- explore"],
   ["evidence.md", "npm run evidence -- explore --mistakes"],
   ["evidence.md", "npm run evidence -- model"],

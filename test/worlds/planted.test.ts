@@ -11,7 +11,7 @@ import type * as HeldLeaseModule from "../../packages/client/src/core/held-lease
 import type * as Statements from "../../packages/client/src/statements/lock.ts";
 import { release } from "../../packages/client/src/statements/lock.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { insistingOn } from "../support/recomposed.ts";
+import { insistingOn, leaving } from "../support/recomposed.ts";
 import { lock } from "./primitives/lock.ts";
 import { present, type Release } from "./release.ts";
 import { tellViolation } from "./report.ts";
@@ -37,9 +37,9 @@ async function plant<Module extends object>(
 const plantInStatements = (mistake: (original: typeof Statements) => Partial<typeof Statements>) =>
   plant<typeof Statements>(`${source}/statements/lock.ts`, mistake);
 
-async function firstViolation(subject: Release): Promise<Outcome> {
+async function firstViolation(subject: Release, ...others: readonly Release[]): Promise<Outcome> {
   for (let seed = 1; seed <= mostSeeds; seed += 1) {
-    const outcome = await simulate(lock, seed, {}, { releases: [subject] });
+    const outcome = await simulate(lock, seed, {}, { releases: [subject, ...others] });
     if (outcome.violation !== undefined) return outcome;
   }
   throw new Error(`no violation in ${mostSeeds} seeds`);
@@ -64,6 +64,15 @@ describe("the simulation catches", { tags: ["long"] }, () => {
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale write of .* changed/);
+  });
+
+  it("a release beside that of now which does not count its renewals", async () => {
+    const earlier = await plantInStatements((original) => ({
+      renew: (lease, renewal) => leaving(original.renew(lease, renewal), "#version"),
+    }));
+    const { violation, tally } = await firstViolation(earlier, present);
+    expect(violation).toMatch(/is held by .* and by|is stuck past its lease/);
+    expect(tally["rolled forward"] ?? tally["rolled back"]).toBeGreaterThan(0);
   });
 
   it("an expiry that is judged without the allowance for skew", async () => {

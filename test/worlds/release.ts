@@ -9,7 +9,6 @@ import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
 import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
 import { JobRuns, TaskSet } from "../../packages/jobs/src/index.ts";
-import type { WorldParts } from "./world.ts";
 
 /** The packages as they are now. */
 export const present = {
@@ -38,7 +37,10 @@ export interface ReleaseBundle {
 }
 
 /** Worlds in which each host has an earlier release or the packages of now, and the host in its place another one. */
-export function besideRelease({ version, file }: ReleaseBundle): Pick<WorldParts, "releases" | "isMild"> {
+export function besideRelease({ version, file }: ReleaseBundle): {
+  readonly releases: readonly [Release, Release];
+  readonly isMild: boolean;
+} {
   // What the release does not have yet is undefined.
   const earlier = createRequire(file)(file) as Release;
   return { releases: [present, earlier], isMild: version === "1.0.0-rc.1" };
