@@ -10,13 +10,26 @@ import type { ReleaseBundle } from "./release.ts";
 
 const run = promisify(execFile);
 
-/**
- * Bundles the client and the jobs of the last release: of the commit before this one that has last changed the version. The
- * bundle stays in `node_modules/.cache`, where it finds the SDK. Rejects where the history is not there.
- */
+/** The commit before this one that has last changed the version. Rejects where the history is not there. */
+export async function lastRelease(): Promise<{ readonly commit: string; readonly version: string }> {
+  const isShallow = await git("rev-parse", "--is-shallow-repository").catch(() => "no repository");
+  if (isShallow !== "false")
+    throw new Error("the last release is built from the history: clone the repository with all of it");
+  const manifest = "packages/client/package.json";
+  const commits = await git("log", "--format=%H", '-G"version": ', "HEAD~1", "--", manifest);
+  const [commit = ""] = commits.split("\n", 1);
+  const { version } = JSON.parse(await fileAt(commit, manifest)) as { readonly version: string };
+  return { commit, version };
+}
+
+/** A file of the repository as a commit has it. */
+export function fileAt(commit: string, file: string): Promise<string> {
+  return git("show", `${commit}:${file}`);
+}
+
+/** Bundles the client and the jobs of the last release. The bundle stays in `node_modules/.cache`, where it finds the SDK. */
 export async function bundleLastRelease(): Promise<ReleaseBundle> {
-  const commit = await lastReleaseCommit();
-  const { version } = JSON.parse(await git("show", `${commit}:package.json`)) as { readonly version: string };
+  const { commit, version } = await lastRelease();
   const file = join(repositoryFolder, "node_modules/.cache/leasehold", `release-${commit}.cjs`);
   const sources = await mkdtemp(join(tmpdir(), "leasehold-release-"));
   try {
@@ -44,15 +57,6 @@ export async function bundleLastRelease(): Promise<ReleaseBundle> {
     await rm(sources, { recursive: true });
   }
   return { version, file };
-}
-
-async function lastReleaseCommit(): Promise<string> {
-  const manifest = "packages/client/package.json";
-  const isShallow = await git("rev-parse", "--is-shallow-repository").catch(() => "no repository");
-  if (isShallow !== "false")
-    throw new Error("the last release is built from the history: clone the repository with all of it");
-  const commits = await git("log", "--format=%H", '-G"version": ', "HEAD~1", "--", manifest);
-  return commits.split("\n", 1)[0] ?? "";
 }
 
 /** What a release has of `Release`. The client of 1.0.0-rc.1 has an administrator's methods, and always renews together. */
