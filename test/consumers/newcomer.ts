@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
+import type { StrangersProject } from "./project.ts";
 import type { Consumer } from "./projects.ts";
-import { serveArchives } from "./registry.ts";
+import { publishInto } from "./publication.ts";
+import { Registry } from "./registry.ts";
 
 const pages = [
   "README.md",
@@ -27,57 +29,68 @@ function check(isRight: boolean, line: string, output: string): void {
   if (!isRight) throw new Error(`${line} said ${JSON.stringify(output)}`);
 }
 
+/** The first lines of the README: the installation, and the program, under the name and the command that it gives. */
+async function readme(project: StrangersProject): Promise<void> {
+  const text = await readFile(join(repositoryFolder, "README.md"), "utf8");
+  const [, packages = ""] = /^npm install (.+)$/m.exec(text) ?? [];
+  const [, , program = ""] = /^```ts\n((.*?)^)```$/ms.exec(text) ?? [];
+  const [, file = "", command = ""] = /Save it as `(\S+)`, and run it with `npx (.+?)`/.exec(text) ?? [];
+  await project.install(packages.split(" "));
+  await project.write(file, program);
+  const output = await project.step(`npx ${command}`, "npx", ["--yes", ...command.split(" ")]);
+  check(/^importing customers\.csv with fencing token \d+$/m.test(output), command, output);
+}
+
 /**
- * Somebody who has nothing but npm, an empty folder and what the first pages say: each command that begins with npx runs
- * there, word for word, and so do those that `dev` prints.
+ * Somebody who has nothing but npm, an empty folder and what the first pages say. The packages are published as a release
+ * publishes them. The README's program runs, and each command that begins with npx, word for word; so do those that `dev`
+ * prints.
  */
 export const newcomer: Consumer = async (project, { archives }) => {
-  const registry = await serveArchives(archives);
+  using registry = await Registry.start();
+  await publishInto(registry, archives);
+  const told = new Set((await Promise.all(pages.map(toldIn))).flat());
+  const lines = [
+    `@leasehold:registry=${registry.address}`,
+    // Its own: what npx has installed of an earlier archive would be found again.
+    `cache=${join(project.folder, "../cache")}`,
+    // A line for each answer of a registry: otherwise npm is silent while it waits for one.
+    "loglevel=http",
+  ];
+  await project.write(".npmrc", `${lines.join("\n")}\n`);
+  await readme(project);
+  await project.write("deploy.sh", "#!/bin/sh\necho deployed under $LEASEHOLD_KEY\n");
+  await project.step("chmod", "chmod", ["+x", "deploy.sh"]);
+  const lost = "npx @leasehold/cli ls, before there is a table";
+  const without = await project.stepWith(lost, "npx", wordsOf("npx @leasehold/cli ls"), {});
+  check(/: npx @leasehold\/cli dev$/m.test(without.output), lost, without.output);
+  const dev = await project.serve("npx @leasehold/cli dev", "npx", wordsOf("npx @leasehold/cli dev"));
   try {
-    const told = new Set((await Promise.all(pages.map(toldIn))).flat());
-    const lines = [
-      `@leasehold:registry=${registry.address}`,
-      // Its own: what npx has installed of an earlier archive would be found again.
-      `cache=${join(project.folder, "../cache")}`,
-      // A line for each answer of a registry: otherwise npm is silent while it waits for one.
-      "loglevel=http",
-    ];
-    await project.write(".npmrc", `${lines.join("\n")}\n`);
-    await project.write("deploy.sh", "#!/bin/sh\necho deployed under $LEASEHOLD_KEY\n");
-    await project.step("chmod", "chmod", ["+x", "deploy.sh"]);
-    const lost = "npx @leasehold/cli ls, before there is a table";
-    const without = await project.stepWith(lost, "npx", wordsOf("npx @leasehold/cli ls"), {});
-    check(/: npx @leasehold\/cli dev$/m.test(without.output), lost, without.output);
-    const dev = await project.serve("npx @leasehold/cli dev", "npx", wordsOf("npx @leasehold/cli dev"));
-    try {
-      const exported = (await dev.until(/^export .+$/m))[0];
-      const talk = (await dev.until(/Ctrl-C ends it\./)).input ?? "";
-      check(exported.includes("LEASEHOLD_TABLE_NAME=leases"), "npx @leasehold/cli dev", talk);
-      const env = Object.fromEntries(
-        [...exported.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
-      );
-      const own = [...talk.matchAll(/npx @leasehold\/cli [a-z].*$/gm)].map(([line]) => line.trim());
-      check(own.length === 3, "npx @leasehold/cli dev", talk);
-      await project.write("lock.mts", 'console.log("table", process.env.LEASEHOLD_TABLE_NAME);\n');
-      for (const line of new Set([...told, ...own])) {
-        if (line === "npx @leasehold/cli dev") continue;
-        const expected = expectations[line];
-        if (expected === undefined) throw new Error(`nothing is known of "${line}": say what it does`);
-        const words = wordsOf(line.replace("sleep 30", "sleep 1"));
-        if (line.endsWith(" console")) {
-          const served = await project.serve(line, "npx", words, env);
-          await served.until(expected);
-          await served.end();
-        } else {
-          const { output } = await project.stepWith(line, "npx", words, env);
-          check(expected.test(output), line, output);
-        }
+    const exported = (await dev.until(/^export .+$/m))[0];
+    const talk = (await dev.until(/Ctrl-C ends it\./)).input ?? "";
+    check(exported.includes("LEASEHOLD_TABLE_NAME=leases"), "npx @leasehold/cli dev", talk);
+    const env = Object.fromEntries(
+      [...exported.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+    );
+    const own = [...talk.matchAll(/npx @leasehold\/cli [a-z].*$/gm)].map(([line]) => line.trim());
+    check(own.length === 3, "npx @leasehold/cli dev", talk);
+    await project.write("lock.mts", 'console.log("table", process.env.LEASEHOLD_TABLE_NAME);\n');
+    for (const line of new Set([...told, ...own])) {
+      if (line === "npx @leasehold/cli dev") continue;
+      const expected = expectations[line];
+      if (expected === undefined) throw new Error(`nothing is known of "${line}": say what it does`);
+      const words = wordsOf(line.replace("sleep 30", "sleep 1"));
+      if (line.endsWith(" console")) {
+        const served = await project.serve(line, "npx", words, env);
+        await served.until(expected);
+        await served.end();
+      } else {
+        const { output } = await project.stepWith(line, "npx", words, env);
+        check(expected.test(output), line, output);
       }
-    } finally {
-      await dev.end();
     }
   } finally {
-    registry.close();
+    await dev.end();
   }
 };
 

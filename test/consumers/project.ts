@@ -11,7 +11,7 @@ const fixtures = join(import.meta.dirname, "fixtures");
 const minuteMs = 60_000;
 
 /** The environment of somebody who has never seen this repository: neither its commands nor npm's variables from here. */
-function strangersEnvironment(): Record<string, string> {
+export function strangersEnvironment(): Record<string, string> {
   const path = (process.env.PATH ?? "").split(delimiter).filter((each) => !each.includes("node_modules"));
   const entries = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|INIT_CWD$|NODE_OPTIONS$|NODE_PATH$)/i.test(name),
