@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFailed, onTestFinished, test } from "vitest";
+import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "../torture/history.ts";
-import { installTortured, type TorturedProject } from "../torture/install.ts";
+import { installTortured, primitivesBeside, type TorturedProject, worker } from "../torture/install.ts";
 import { plants } from "../torture/plants.ts";
 import { type TortureOptions, type TortureResult, torture } from "../torture/run.ts";
 
@@ -19,7 +20,8 @@ afterAll(async () => {
   await project.remove();
 });
 
-type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "bend">;
+type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "bend"> &
+  Partial<Pick<TortureOptions, "workers">>;
 
 async function run(choices: Choices): Promise<TortureResult> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-torture-"));
@@ -31,7 +33,7 @@ async function run(choices: Choices): Promise<TortureResult> {
   onTestFinished(async () => {
     if (!hasFailed) await rm(folder, { recursive: true, force: true });
   });
-  return await torture({ engine, worker: project.worker, folder, processes: 4, ...choices });
+  return await torture({ engine, workers: [project.worker], folder, processes: 4, ...choices });
 }
 
 test("the packed packages keep every rule while their processes are killed, frozen and cut off", async () => {
@@ -43,6 +45,15 @@ test("the packed packages keep every rule while their processes are killed, froz
   }
   const used = new Set(history.holds.map(({ primitive }) => primitive));
   expect([...used].sort()).toEqual([...primitives].sort());
+});
+
+test("processes of the last release and of now keep every rule together", async () => {
+  const last = await bundleWithLastRelease(worker);
+  const choices = { seed: 5, durationMs: 20_000, primitives: primitivesBeside(last) };
+  const { history, violations } = await run({ ...choices, workers: [project.worker, last.file] });
+  expect(violations).toEqual([]);
+  const used = new Set(history.holds.map(({ primitive }) => primitive));
+  expect([...used].sort()).toEqual([...choices.primitives].sort());
 });
 
 describe("a planted mistake is found", () => {

@@ -1,6 +1,19 @@
 import { join } from "node:path";
 import { build } from "esbuild";
+import type { ReleaseBundle } from "../support/last-release.ts";
 import { installPacked } from "../support/packed.ts";
+import { type Primitive, primitives } from "./history.ts";
+
+/** The program of a process, from its source. */
+export const worker: string = join(import.meta.dirname, "worker/main.ts");
+
+/** 1.0.0-rc.1 has mistakes in these, or does not have them. */
+const mistaken: ReadonlySet<Primitive> = new Set(["handedOver", "operated", "fair"]);
+
+/** What processes of a release and of now can use together. */
+export function primitivesBeside({ version }: Pick<ReleaseBundle, "version">): readonly Primitive[] {
+  return version === "1.0.0-rc.1" ? primitives.filter((each) => !mistaken.has(each)) : primitives;
+}
 
 /** A project of a user who has installed the packages, with the program that is tortured. */
 export interface TorturedProject {
@@ -15,15 +28,15 @@ export interface TorturedProject {
  */
 export async function installTortured(): Promise<TorturedProject> {
   const project = await installPacked(["@aws-sdk/client-dynamodb"]);
-  const worker = join(project.folder, "worker.mjs");
+  const outfile = join(project.folder, "worker.mjs");
   await build({
-    entryPoints: [join(import.meta.dirname, "worker/main.ts")],
-    outfile: worker,
+    entryPoints: [worker],
+    outfile,
     bundle: true,
     packages: "external",
     platform: "node",
     format: "esm",
     target: "node22",
   });
-  return { worker, remove: () => project.remove() };
+  return { worker: outfile, remove: () => project.remove() };
 }

@@ -6,8 +6,9 @@ import { parseArgs, styleText } from "node:util";
 import { startEngine } from "@leasehold/engine";
 import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { numberIn, wholeIn } from "../support/arguments.ts";
+import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "./history.ts";
-import { installTortured } from "./install.ts";
+import { installTortured, primitivesBeside, worker as source } from "./install.ts";
 import { plants } from "./plants.ts";
 import { hasGo, judgeByPorcupine } from "./porcupine.ts";
 import { figuresOf, record, runTables } from "./report.ts";
@@ -21,6 +22,7 @@ const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes
   --primitive NAME   what they use, or \`all\`: ${primitives.join(", ")}; default: all
   --plant NAME       a mistake that the proxy plants, to see it found:
 ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
+  --last-release     half of the processes have the last release; those that start in their place draw again
   --folder DIR       where the histories are kept; default: a new folder for temporary files
   --porcupine        lets Porcupine judge the histories too, where Go is installed
   --report           adds the run's figures to those in test/torture/runs.jsonl, and writes their sum on docs/evidence.md`;
@@ -32,6 +34,7 @@ const { values } = parseArgs({
     processes: { type: "string", default: "5" },
     primitive: { type: "string", default: "all" },
     plant: { type: "string" },
+    "last-release": { type: "boolean", default: false },
     folder: { type: "string" },
     porcupine: { type: "boolean" },
     report: { type: "boolean" },
@@ -51,10 +54,13 @@ async function main(): Promise<number> {
   };
   const plant = values.plant === undefined ? undefined : named(plants, values.plant, "--plant");
   const chosen = plant?.primitive ?? values.primitive;
-  const tortured = chosen === "all" ? primitives : primitives.filter((each) => each === chosen);
-  if (tortured.length === 0)
-    throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
+  const last = values["last-release"] ? await bundleWithLastRelease(source) : undefined;
+  const allowed = last === undefined ? primitives : primitivesBeside(last);
+  const tortured = allowed.filter((each) => chosen === "all" || each === chosen);
+  if (tortured.length === 0) throw new Error(`--primitive is ${chosen}; allowed: all, ${allowed.join(", ")}`);
 
+  if (values.report && last !== undefined)
+    throw new Error("--report is of one version: leave --last-release");
   const commit = await measuredCommit("test/torture/*.ts");
   if (values.report && commit.endsWith("+"))
     throw new Error(
@@ -70,11 +76,11 @@ async function main(): Promise<number> {
   const folder = values.folder ?? (await mkdtemp(join(tmpdir(), `leasehold-torture-${seed}-`)));
   try {
     const { clientConfig, version } = engine;
-    const { worker } = project;
+    const workers = last === undefined ? ([project.worker] as const) : ([project.worker, last.file] as const);
     const { bend } = plant ?? {};
     const options = {
       engine: { clientConfig },
-      worker,
+      workers,
       folder,
       seed,
       processes,
@@ -99,6 +105,7 @@ async function main(): Promise<number> {
       plant: values.plant,
     });
     const again = given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${value}`]));
+    if (last !== undefined) again.push("--last-release");
     console.log(`again: npm run evidence -- torture ${again.join(" ")}`);
     return 1;
   } finally {

@@ -14,8 +14,8 @@ import { Journal } from "./worker/journal.ts";
 /** What is to be tortured, how, and for how long. */
 export interface TortureOptions {
   readonly engine: Target;
-  /** The program of a process, installed beside the packages. */
-  readonly worker: string;
+  /** The program of a process, installed beside the packages; several where processes have several releases. */
+  readonly workers: readonly [string, ...string[]];
   /** Where the journals are kept. */
   readonly folder: string;
   readonly seed: number;
@@ -46,7 +46,7 @@ const turnsPerSecond = 40;
 
 /** Tortures the packages for a while, and judges the history. 10 s at least. */
 export async function torture(options: TortureOptions): Promise<TortureResult> {
-  const { engine, worker, folder, seed, durationMs, processes, primitives, bend = straight } = options;
+  const { engine, workers, folder, seed, durationMs, processes, primitives, bend = straight } = options;
   const { onProgress = () => undefined } = options;
   await mkdir(folder, { recursive: true });
   const leases = await makeTable(engine);
@@ -55,7 +55,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
   const tally: Tally = new Map();
   const startedAt = microseconds();
   const terms: SupervisorTerms = {
-    ...{ engine, worker, folder, journal, tally, bend },
+    ...{ engine, workers, folder, journal, tally, bend },
     common: {
       tableName: leases.tableName,
       itemsTable: items.tableName,

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyRequest, type Proxy as FaultyProxy, startProxy, type Target } from "../support/proxy.ts";
 import { Random } from "../worlds/random.ts";
@@ -13,8 +13,8 @@ import type { Journal } from "./worker/journal.ts";
 /** What a supervisor needs to know of its run. */
 export interface SupervisorTerms {
   readonly engine: Target;
-  /** The program of a process. */
-  readonly worker: string;
+  /** The programs of processes: each draws one when it starts. */
+  readonly workers: readonly [string, ...string[]];
   /** Where journals and what processes print are kept. */
   readonly folder: string;
   readonly journal: Journal;
@@ -115,7 +115,7 @@ export class Supervisor {
   }
 
   #start(audits: boolean): void {
-    const { worker, folder, journal, common } = this.#terms;
+    const { workers, folder, journal, common } = this.#terms;
     this.#starts += 1;
     const name = audits ? "auditor" : `p${this.#place}.${this.#starts}`;
     const random = this.#random;
@@ -130,7 +130,9 @@ export class Supervisor {
       wallMs: isClockWrong ? random.integer(-1_800_000, 1_800_000) : 0,
       audits,
     };
-    journal.event("start", { store: config.store, wallMs: config.wallMs }, name);
+    // One program takes nothing of chance: seeds go as ever.
+    const worker = workers.length === 1 || audits ? workers[0] : random.pick(workers);
+    journal.event("start", { store: config.store, wallMs: config.wallMs, worker: basename(worker) }, name);
     if (this.#weather.isFoul) journal.event("foul", {}, name);
     this.#process = new Running(name, worker, config, folder, journal);
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { reportFolder } from "../../tools/packaging/api-report.ts";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
-import { fileAt, lastRelease } from "../worlds/last-release.ts";
+import { fileAt, lastRelease } from "../support/last-release.ts";
 import { namesGone, publicNames } from "./public-names.ts";
 
 const files = globSync(`${reportFolder}/*.md`, { cwd: repositoryFolder });

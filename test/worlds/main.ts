@@ -3,11 +3,12 @@ import { parseArgs, styleText } from "node:util";
 import { table } from "../../tools/bench/costs/markdown.ts";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { wholeIn } from "../support/arguments.ts";
-import { bundleLastRelease } from "./last-release.ts";
+import type { ReleaseBundle } from "../support/last-release.ts";
+import { bundleLastRelease } from "../support/last-release.ts";
 import type { Played } from "./player.ts";
 import { bundlePlayer, Players } from "./players.ts";
 import { simulations, upgrades } from "./primitives/index.ts";
-import { besideRelease, type ReleaseBundle } from "./release.ts";
+import { besideRelease } from "./release.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
 

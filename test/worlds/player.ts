@@ -3,8 +3,9 @@
  * something was wrong. The stories are left to a replay.
  */
 import { parentPort, workerData } from "node:worker_threads";
+import type { ReleaseBundle } from "../support/last-release.ts";
 import { simulations } from "./primitives/index.ts";
-import { besideRelease, type ReleaseBundle } from "./release.ts";
+import { besideRelease } from "./release.ts";
 import { simulate } from "./simulation.ts";
 import { addTo, type Tally } from "./world.ts";
 

@@ -9,6 +9,7 @@ import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
 import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
 import { JobRuns, TaskSet } from "../../packages/jobs/src/index.ts";
+import type { ReleaseBundle } from "../support/last-release.ts";
 
 /** The packages as they are now. */
 export const present = {
@@ -29,12 +30,6 @@ export const present = {
 
 /** What a host has of the packages: those of now, an earlier release, or a copy with a mistake. */
 export type Release = typeof present;
-
-/** An earlier release as one script. */
-export interface ReleaseBundle {
-  readonly version: string;
-  readonly file: string;
-}
 
 /** Worlds in which each host has an earlier release or the packages of now, and the host in its place another one. */
 export function besideRelease({ version, file }: ReleaseBundle): {

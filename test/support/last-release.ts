@@ -2,11 +2,10 @@
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
-import type { ReleaseBundle } from "./release.ts";
 
 const run = promisify(execFile);
 
@@ -27,36 +26,73 @@ export function fileAt(commit: string, file: string): Promise<string> {
   return git("show", `${commit}:${file}`);
 }
 
-/** Bundles the client and the jobs of the last release. The bundle stays in `node_modules/.cache`, where it finds the SDK. */
-export async function bundleLastRelease(): Promise<ReleaseBundle> {
+/** A program that uses the packages, bundled with those of the last release. */
+export interface ReleaseBundle {
+  readonly version: string;
+  readonly file: string;
+}
+
+/** Bundles the client and the jobs of the last release, as a script that exports what `Release` has. */
+export function bundleLastRelease(): Promise<ReleaseBundle> {
+  return bundled("release", "cjs", async (sources) => {
+    const manifest = await readFile(join(sources, "packages/client/package.json"), "utf8");
+    const { exports } = JSON.parse(manifest) as { readonly exports: object };
+    return { stdin: { contents: entryOf(exports), resolveDir: sources } };
+  });
+}
+
+/** Bundles a program of this repository, whose imports of the packages are then those of the last release. */
+export function bundleWithLastRelease(program: string): Promise<ReleaseBundle> {
+  return bundled(basename(dirname(program)), "esm", async () => ({ entryPoints: [program] }));
+}
+
+/** Bundles are kept in `node_modules/.cache`, where they find the SDK. */
+async function bundled(
+  name: string,
+  format: "cjs" | "esm",
+  entry: (sources: string) => Promise<BuildOptions>,
+): Promise<ReleaseBundle> {
   const { commit, version } = await lastRelease();
-  const file = join(repositoryFolder, "node_modules/.cache/leasehold", `release-${commit}.cjs`);
+  const extension = format === "cjs" ? "cjs" : "mjs";
+  const file = join(repositoryFolder, "node_modules/.cache/leasehold", `${name}-${commit}.${extension}`);
   const sources = await mkdtemp(join(tmpdir(), "leasehold-release-"));
   try {
-    await run("sh", ["-c", `git archive ${commit} packages | tar -x -C "$0"`, sources], {
-      cwd: repositoryFolder,
-    });
+    const unpack = `git archive ${commit} packages | tar -x -C "$0"`;
+    await run("sh", ["-c", unpack, sources], { cwd: repositoryFolder });
     await mkdir(join(sources, "node_modules/@leasehold"), { recursive: true });
-    for (const name of ["client", "jobs"])
-      await symlink(join(sources, "packages", name), join(sources, "node_modules/@leasehold", name));
-    const manifest = JSON.parse(await readFile(join(sources, "packages/client/package.json"), "utf8")) as {
-      readonly exports: object;
-    };
+    for (const each of ["client", "jobs"])
+      await symlink(join(sources, "packages", each), join(sources, "node_modules/@leasehold", each));
     await build({
-      stdin: { contents: entryOf(manifest.exports), resolveDir: sources },
+      ...(await entry(sources)),
       outfile: file,
       bundle: true,
       platform: "node",
-      format: "cjs",
+      format,
       target: "node22",
       conditions: ["leasehold-source"],
       external: ["@aws-sdk/*", "aws4"],
       logLevel: "error",
+      plugins: [importsFrom(sources)],
     });
   } finally {
     await rm(sources, { recursive: true });
   }
   return { version, file };
+}
+
+/** Resolves the packages in a folder. An entry that they do not have there is empty. */
+function importsFrom(sources: string): Plugin {
+  return {
+    name: "packages",
+    setup({ onResolve, onLoad, resolve }) {
+      onResolve({ filter: /^@leasehold\// }, async ({ path, kind, pluginData }) => {
+        if (pluginData === sources) return undefined;
+        const found = await resolve(path, { kind, resolveDir: sources, pluginData: sources });
+        return found.errors.length === 0 ? found : { path, namespace: "missing" };
+      });
+      onLoad({ filter: /./, namespace: "missing" }, () => ({ contents: "module.exports = {}" }));
+    },
+  };
 }
 
 /** What a release has of `Release`. The client of 1.0.0-rc.1 has an administrator's methods, and always renews together. */
