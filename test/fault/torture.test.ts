@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFailed, onTestFinished, test } from "vitest";
 import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "../torture/history.ts";
-import { installTortured, primitivesBeside, type TorturedProject, worker } from "../torture/install.ts";
+import { besideRelease, installTortured, type TorturedProject, worker } from "../torture/install.ts";
 import { plants } from "../torture/plants.ts";
 import { type TortureOptions, type TortureResult, torture } from "../torture/run.ts";
 
@@ -20,7 +20,7 @@ afterAll(async () => {
   await project.remove();
 });
 
-type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "bend"> &
+type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "wallErrorMs" | "bend"> &
   Partial<Pick<TortureOptions, "workers">>;
 
 async function run(choices: Choices): Promise<TortureResult> {
@@ -49,7 +49,7 @@ test("the packed packages keep every rule while their processes are killed, froz
 
 test("processes of the last release and of now keep every rule together", async () => {
   const last = await bundleWithLastRelease(worker);
-  const choices = { seed: 5, durationMs: 20_000, primitives: primitivesBeside(last) };
+  const choices = { seed: 5, durationMs: 20_000, ...besideRelease(last) };
   const { history, violations } = await run({ ...choices, workers: [project.worker, last.file] });
   expect(violations).toEqual([]);
   const used = new Set(history.holds.map(({ primitive }) => primitive));

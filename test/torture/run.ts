@@ -22,6 +22,8 @@ export interface TortureOptions {
   readonly durationMs: number;
   readonly processes: number;
   readonly primitives: readonly Primitive[];
+  /** How wrong wall clocks are at most. @default - half an hour */
+  readonly wallErrorMs?: number | undefined;
   /** The planted mistake. @default - none */
   readonly bend?: Bend;
   /** Hears what the run is at, now and then. @default - nobody */
@@ -47,6 +49,7 @@ const turnsPerSecond = 40;
 /** Tortures the packages for a while, and judges the history. 10 s at least. */
 export async function torture(options: TortureOptions): Promise<TortureResult> {
   const { engine, workers, folder, seed, durationMs, processes, primitives, bend = straight } = options;
+  const { wallErrorMs = 1_800_000 } = options;
   const { onProgress = () => undefined } = options;
   await mkdir(folder, { recursive: true });
   const leases = await makeTable(engine);
@@ -55,7 +58,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
   const tally: Tally = new Map();
   const startedAt = microseconds();
   const terms: SupervisorTerms = {
-    ...{ engine, workers, folder, journal, tally, bend },
+    ...{ engine, workers, folder, journal, tally, bend, wallErrorMs },
     common: {
       tableName: leases.tableName,
       itemsTable: items.tableName,

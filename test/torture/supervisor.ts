@@ -20,6 +20,7 @@ export interface SupervisorTerms {
   readonly journal: Journal;
   readonly tally: Tally;
   readonly bend: Bend;
+  readonly wallErrorMs: number;
   /** What all processes are told alike. */
   readonly common: Omit<
     WorkerConfig,
@@ -115,7 +116,7 @@ export class Supervisor {
   }
 
   #start(audits: boolean): void {
-    const { workers, folder, journal, common } = this.#terms;
+    const { workers, folder, journal, common, wallErrorMs } = this.#terms;
     this.#starts += 1;
     const name = audits ? "auditor" : `p${this.#place}.${this.#starts}`;
     const random = this.#random;
@@ -127,7 +128,7 @@ export class Supervisor {
       journal: join(folder, `${name}.jsonl`),
       clientConfig: this.#proxy.clientConfig as WorkerConfig["clientConfig"],
       store: random.chance(0.5) ? "light" : "sdk",
-      wallMs: isClockWrong ? random.integer(-1_800_000, 1_800_000) : 0,
+      wallMs: isClockWrong ? random.integer(-wallErrorMs, wallErrorMs) : 0,
       audits,
     };
     // One program takes nothing of chance: seeds go as ever.
