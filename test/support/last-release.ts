@@ -1,5 +1,5 @@
 /** The last release before the commit that is checked out, built from the history of the repository. */
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -9,11 +9,19 @@ import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 
 const run = promisify(execFile);
 
+/** Why the last release cannot be built here; undefined where it can. */
+export const missingHistory: string | undefined = (() => {
+  const { stdout } = spawnSync("git", ["rev-parse", "--is-shallow-repository"], {
+    cwd: repositoryFolder,
+    encoding: "utf8",
+  });
+  if (stdout?.trim() === "false") return undefined;
+  return "the last release is built from the history: clone the repository with all of it";
+})();
+
 /** The commit before this one that has last changed the version. Rejects where the history is not there. */
 export async function lastRelease(): Promise<{ readonly commit: string; readonly version: string }> {
-  const isShallow = await git("rev-parse", "--is-shallow-repository").catch(() => "no repository");
-  if (isShallow !== "false")
-    throw new Error("the last release is built from the history: clone the repository with all of it");
+  if (missingHistory !== undefined) throw new Error(missingHistory);
   const manifest = "packages/client/package.json";
   const commits = await git("log", "--format=%H", '-G"version": ', "HEAD~1", "--", manifest);
   const [commit = ""] = commits.split("\n", 1);

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Item } from "@leasehold/client";
 import { beforeAll, describe, expect, it } from "vitest";
-import { bundleLastRelease, type ReleaseBundle } from "../support/last-release.ts";
+import { bundleLastRelease, missingHistory, type ReleaseBundle } from "../support/last-release.ts";
 import { upgrades } from "../worlds/primitives/index.ts";
 import { besideRelease, present, type Release } from "../worlds/release.ts";
 import { tellViolation } from "../worlds/report.ts";
@@ -22,7 +22,7 @@ it("the packages of now use their own items", async () => {
   expect(await useOf(present, await itemsWrittenBy(present))).toEqual(expectedUse);
 });
 
-describe("beside the last release", { tags: ["long"] }, () => {
+describe.skipIf(missingHistory)("beside the last release", { tags: ["long"] }, () => {
   const worlds = 30;
   let bundle: ReleaseBundle;
   let last: Release;
