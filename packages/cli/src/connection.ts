@@ -16,6 +16,7 @@ export interface Connection {
   readonly tableName: string;
   readonly region: string | undefined;
   readonly endpoint: string | undefined;
+  readonly profile: string | undefined;
   /** For people: `table leases · eu-central-1`. */
   readonly place: string;
   /** The size of the table, which DynamoDB counts now and then; undefined for a table in memory. Loads the SDK. */
@@ -132,7 +133,7 @@ export async function connect(
   const limits = { timeoutMs: global.timeout, closed: closing.signal };
   const store = watched(await open(place), requests, { ...limits, printDryRun });
   const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
-  const { tableName, region, endpoint } = place;
+  const { tableName, region, endpoint, profile } = place;
   let keepsLeases = false;
   return {
     client,
@@ -140,6 +141,7 @@ export async function connect(
     tableName,
     region,
     endpoint,
+    profile,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
     describeTable: async () => {
       if (store.isLocal) return undefined;

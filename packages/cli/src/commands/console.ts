@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { type Call, command } from "../command.ts";
-import { isLoopbackHost } from "../connection.ts";
+import { type Connection, isLoopback, isLoopbackHost } from "../connection.ts";
 import { act } from "../console/actions.ts";
-import { makePage, navigation, TableReader } from "../console/pages.ts";
+import { makePage, TableReader } from "../console/pages.ts";
 import { ConsoleServer, hostIn } from "../console/server.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
@@ -43,7 +43,7 @@ your own (--auth-token-file).`,
     "public-url": text("URL", "the address under which others reach it"),
   },
   async run(call) {
-    const { flags, global, connect, terminal, clock, signal, by } = call;
+    const { flags, global, connect, env, terminal, clock, signal, by } = call;
     const { host = "127.0.0.1", port } = flags;
     const publicUrl = publicUrlOf(flags["public-url"]);
     const secret = await secretOf(flags["auth-token-file"]);
@@ -67,9 +67,7 @@ your own (--auth-token-file).`,
     );
     const context = { connection, reader, isReadOnly, health };
     const server = new ConsoleServer({
-      place,
-      isReadOnly,
-      navigation,
+      environment: { ...environmentOf(connection, env), isReadOnly },
       everyMs: () => reader.everyMs,
       page: (request) => makePage(request, context),
       act: async (name, fields, person) => {
@@ -106,6 +104,19 @@ your own (--auth-token-file).`,
     return exitCodes.done;
   },
 });
+
+/** What is known of the place of a table without a request. */
+function environmentOf(
+  { tableName, region, endpoint, profile }: Connection,
+  { AWS_ACCOUNT_ID }: NodeJS.ProcessEnv,
+): { readonly table: string; readonly facts: readonly string[] } {
+  const [, account, table] = /^arn:[^:]+:dynamodb:[^:]+:(\d+):table\/(.+)$/.exec(tableName) ?? [];
+  const owner = account ?? AWS_ACCOUNT_ID;
+  const facts = isLoopback(endpoint)
+    ? [endpoint]
+    : [region, owner && `account ${owner}`, profile && `profile ${profile}`, endpoint];
+  return { table: table ?? tableName, facts: facts.flatMap((fact) => fact || []) };
+}
 
 /** The findings on the table's settings. The SDK reads them, and is loaded only for that. */
 async function settingsOf(call: Call): Promise<readonly Finding[]> {

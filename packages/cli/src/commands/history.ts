@@ -6,7 +6,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
 import type { Cell, Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
-import { type HistoryEntry, historyEntries } from "../view/history.ts";
+import { detailText, type HistoryEntry, historyEntries, whatText } from "../view/history.ts";
 import { globTest } from "../view/rows.ts";
 
 export const history = command({
@@ -43,7 +43,7 @@ leasehold history nightly-report --since 2d`,
         { title: "WHAT", cell: whatCell },
         { title: "WHO", cell: ({ owner = "—" }) => owner, gives: true, from: 50 },
         { title: "HELD", cell: ({ heldForMs: ms }) => (ms === undefined ? "" : ageText(ms)), align: "right" },
-        { title: "DETAIL", cell: detailOf, gives: true, from: 70 },
+        { title: "DETAIL", cell: detailText, gives: true, from: 70 },
       ],
       record: (entry) => ({ key, ...entry }),
       key: () => key,
@@ -59,16 +59,6 @@ leasehold history nightly-report --since 2d`,
   },
 });
 
-const words: Readonly<Partial<Record<HistoryEntry["what"], string>>> = {
-  broken: "BROKEN",
-  break: "BROKEN",
-  takenOver: "TAKEN OVER",
-  stopping: "asked to stop",
-  stop: "asked to stop",
-  pause: "paused",
-  resume: "resumed",
-};
-
 const styles: Readonly<Partial<Record<HistoryEntry["what"], Style>>> = {
   broken: "red",
   break: "red",
@@ -76,17 +66,10 @@ const styles: Readonly<Partial<Record<HistoryEntry["what"], Style>>> = {
   expired: "red",
 };
 
-function whatCell({ what }: HistoryEntry): Cell {
-  const text = words[what] ?? what;
-  const style = styles[what];
+function whatCell(entry: HistoryEntry): Cell {
+  const text = whatText(entry);
+  const style = styles[entry.what];
   return style === undefined ? text : { text, style };
-}
-
-function detailOf({ by, reason, what }: HistoryEntry): string {
-  const told = [by === undefined ? "" : `by ${by}`, reason === undefined ? "" : JSON.stringify(reason)];
-  const text = told.filter((part) => part !== "").join(": ");
-  if (text !== "") return text;
-  return what === "completed" ? "its slot is done" : what === "expired" ? "not renewed" : "";
 }
 
 const actions = ["stop", "break", "pause", "resume", "skip", "requeue", "cancel"] as const;

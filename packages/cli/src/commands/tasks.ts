@@ -12,17 +12,13 @@ import {
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
+import { taskStates } from "../jobs/job-flags.ts";
 import type { Column, Style } from "../terminal/table.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
 import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
 import { agreed } from "./shared/intervention.ts";
-
-/** In the order of a task's life. */
-const taskStates: readonly TaskState[] = [
-  ...(["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const),
-];
 
 const styles: Partial<Record<TaskState, Style>> = {
   running: "cyan",

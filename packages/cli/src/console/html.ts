@@ -2,9 +2,8 @@
 // is HTML of another template.
 
 import { createHash } from "node:crypto";
-import type { LeaseRecord, LeaseState } from "@leasehold/client/record";
+import type { LeaseRecord } from "@leasehold/client/record";
 import { ageText, hostile, timeText } from "../terminal/text.ts";
-import { stateWord } from "../view/key-rows.ts";
 
 const replacements: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -56,24 +55,36 @@ function visible(text: string): string {
   );
 }
 
-/** A point in time: UTC in the page, the reader's own time once the script has run, with UTC on hover. */
+/** A point in time, in UTC. The page's script shows the reader's own time where the clock says `local`. */
 export function time(epochMs: number | undefined): Html {
   if (epochMs === undefined || !Number.isFinite(epochMs) || Math.abs(epochMs) > 8.64e15) return html`?`;
-  return html`<time datetime="${new Date(epochMs).toISOString()}">${timeText(epochMs)} UTC</time>`;
+  return html`<time datetime="${new Date(epochMs).toISOString()}">${timeText(epochMs)}</time>`;
 }
 
-/** A state as its word, with a colour that adds nothing to the word. */
-export function stateMark(state: LeaseState, word: string = stateWord(state)): Html {
-  const kind = {
-    expired: "bad",
-    paused: "warn",
-    grace: "warn",
-    stopping: "warn",
-    held: "good",
-    cooldown: "dim",
-    free: "dim",
-  };
-  return html`<span class="${kind[state]}">${word}</span>`;
+/** What a state means for a person, as a colour: it adds nothing to the state's word. */
+const tones: Readonly<Record<string, "good" | "bad" | "warn" | "info" | "special">> = {
+  ...{ held: "good", stopping: "warn", grace: "warn", expired: "bad", paused: "special" },
+  ...{ succeeded: "good", running: "info", failed: "bad", exhausted: "bad", lost: "bad", missed: "warn" },
+  ...{
+    acquired: "good",
+    broken: "bad",
+    break: "bad",
+    takenOver: "warn",
+    "taken over": "warn",
+    stop: "warn",
+    pause: "special",
+  },
+  ...{ parked: "bad", ok: "good", warning: "warn", error: "bad" },
+};
+
+/** The class of a state's colour. */
+export function toneOf(state: string): string {
+  return (Object.hasOwn(tones, state) && tones[state]) || "quiet";
+}
+
+/** A state as its word, in its colour. */
+export function badge(state: string, word: string = state): Html {
+  return html`<span class="badge ${toneOf(state)}">${word}</span>`;
 }
 
 /** The rest of a lease's time, as a bar and as text. */
@@ -81,40 +92,61 @@ export function leaseBar({ expiresAt, leaseDurationMs }: LeaseRecord, readAt: nu
   const leftMs = expiresAt - readAt;
   const share = Math.max(0, Math.min(1, leftMs / Math.max(1, leaseDurationMs)));
   const text = leftMs >= 0 ? `${ageText(leftMs)} left` : `ended ${ageText(-leftMs)} ago`;
-  return html`<meter min="0" max="1" value="${share.toFixed(3)}" aria-label="${text}"></meter> <span class="number">${text}</span>`;
+  return html`<meter min="0" max="1" value="${share.toFixed(3)}" aria-label="${text}"></meter> <span class="left">${text}</span>`;
+}
+
+const mostOfName = 64;
+
+/** A name of any length and script, apart from the text around it. A long one loses its middle, which its title has. */
+export function named(text: string | undefined, most: number = mostOfName): Html | undefined {
+  if (text === undefined || text === "") return undefined;
+  const letters = [...text];
+  if (letters.length <= most) return html`<bdi>${text}</bdi>`;
+  const end = Math.floor(most / 3);
+  return html`<bdi title="${text}">${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}</bdi>`;
 }
 
 /** The address of a key's page. */
-function keyAddress(key: string): string {
+export function keyAddress(key: string): string {
   return `/key?${new URLSearchParams({ key })}`;
 }
 
 /** A link to a key's page. */
 export function keyLink(key: string): Html {
-  return html`<a href="${keyAddress(key)}" data-focus="${`key ${key}`}">${key}</a>`;
+  return html`<a href="${keyAddress(key)}" title="${key}">${named(key)}</a>`;
 }
 
-const foldedLetters = 40;
+/** Names and values, without those that have none. */
+export function facts(pairs: readonly (readonly [name: string, value: HtmlValue])[]): Html {
+  const known = pairs.filter(([, value]) => value !== undefined && value !== "");
+  return html`<dl>${known.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** A part of a page under a heading of its own. */
+export function section(title: string, content: HtmlValue, note?: HtmlValue): Html {
+  return html`<section class="card"><h2>${title}</h2>${note === undefined ? "" : html`<p class="dim">${note}</p>`}${content}</section>`;
+}
+
 const mostLetters = 20_000;
 
-/** A whole payload. It is shown as text, whatever it contains. */
-export function payload(data: unknown): Html {
-  if (data === undefined) return html`<span class="dim">none</span>`;
-  return html`<pre>${whole(JSON.stringify(data, undefined, 2) ?? "?")}</pre>`;
+/** A text in one line, which unfolds into the whole. */
+function folded(line: string, whole: string): Html {
+  const more = whole.length - mostLetters;
+  return html`<details><summary>${line}…</summary><pre tabindex="0">${whole.slice(0, mostLetters)}${more > 0 && `\n… ${more} more characters`}</pre></details>`;
 }
 
-/** A payload in one line, which unfolds. `name` distinguishes it from others on the page. */
-export function foldedPayload(data: unknown, name: string): Html {
-  if (data === undefined) return html``;
-  const text = JSON.stringify(data) ?? "?";
-  if (text.length <= foldedLetters) return html`<code>${text}</code>`;
-  return html`<details data-focus="${name}"><summary><code>${text.slice(0, foldedLetters)}…</code></summary>${payload(data)}</details>`;
+/** A payload. It is shown as text, whatever it contains. */
+export function payloadOf(data: unknown): Html | undefined {
+  if (data === undefined) return undefined;
+  const line = JSON.stringify(data) ?? "?";
+  if (line.length <= 40) return html`<code>${line}</code>`;
+  return folded(line.slice(0, 60), JSON.stringify(data, undefined, 2));
 }
 
-function whole(text: string): string {
-  return text.length > mostLetters
-    ? `${text.slice(0, mostLetters)}\n… ${text.length - mostLetters} more characters`
-    : text;
+/** A remark or a reason: long ones unfold. */
+export function remarked(text: string | undefined): Html | undefined {
+  if (text === undefined || text === "") return undefined;
+  return text.length <= 160 ? html`<bdi>${text}</bdi>` : folded(text.slice(0, 60), text);
 }
 
 /** Names one acquisition without its token, because a holder of the token can end the lease. */
@@ -127,7 +159,7 @@ export interface Offer {
   readonly action: string;
   readonly title: string;
   /** Its effect, and what it does not do. */
-  readonly explanation: HtmlText;
+  readonly explanation: string;
   /** Hidden fields of the form. */
   readonly fields: Readonly<Record<string, string>>;
   /** Fields that the person fills in. */
@@ -144,12 +176,10 @@ export interface Offer {
   readonly isDangerous?: boolean;
 }
 
-type HtmlText = Html | string;
-
 /** A button, and the dialog that it opens; without `--write` only the equivalent command line. */
-export function offer(id: string, given: Offer, isReadOnly: boolean): Html {
+export function offer(given: Offer, isReadOnly: boolean, id: string = given.action): Html {
   const { action, title, explanation, fields, inputs, word, commandLine, isDangerous = false } = given;
-  if (isReadOnly) return html`<li>${title}: <code>${commandLine}</code></li>`;
+  if (isReadOnly) return html`<li><p>${title}</p><pre tabindex="0">${commandLine}</pre></li>`;
   const hidden = Object.entries(fields).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   );
@@ -161,10 +191,10 @@ export function offer(id: string, given: Offer, isReadOnly: boolean): Html {
     word === undefined
       ? ""
       : html`<label>Type <code>${word}</code> to do it<input name="word" autocomplete="off" required></label>`;
-  return html`<li><button type="button" data-opens="${id}" data-focus="${id}"${isDangerous ? html` class="danger"` : ""}>${title}</button>
+  return html`<li><button type="button" data-opens="${id}"${isDangerous ? html` class="danger"` : ""}>${title}</button>
 <dialog id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2><p>${explanation}</p>
 <form data-action="${action}">${hidden}${asked}${typed}
-<p>The same on the command line: <code>${commandLine}</code></p>
-<p><button${isDangerous ? html` class="danger"` : ""}>${title}</button> <button type="button" data-closes>Do nothing</button></p>
+<p class="dim">The same on the command line:</p><pre tabindex="0">${commandLine}</pre>
+<p class="buttons"><button${isDangerous ? html` class="danger"` : ""}>${title}</button> <button type="button" data-closes>Do nothing</button></p>
 <p role="status"></p></form></dialog></li>`;
 }

@@ -1,9 +1,8 @@
 // The pages by their addresses, and what they read.
 
 import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/admin";
+import { type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
 import {
-  type JobRun,
   JobRuns,
   type RegisteredJob,
   registeredJobs,
@@ -15,14 +14,16 @@ import type { Connection } from "../connection.ts";
 import { defined } from "../flags.ts";
 import { registeredSchedule } from "../jobs/job-flags.ts";
 import type { Finding } from "../table/findings.ts";
-import { holdEnds } from "../view/history.ts";
 import { primitivesOf } from "../view/key-rows.ts";
 import { pauseAfter } from "../view/read-cost.ts";
 import { readTable, serviceNow, type TableSnapshot } from "../view/table-snapshot.ts";
-import { keyPage, type Span } from "./key-page.ts";
-import type { Page, PageRequest } from "./server.ts";
-import { auditPage, nowPage, tablePage } from "./table-pages.ts";
-import { type JobStrip, jobsPage, runPage, setPage, tasksPage } from "./work-pages.ts";
+import { type JobLook, type JobSlot, jobPage, jobsPage, runPage } from "./job-pages.ts";
+import { keyPage } from "./key-page.ts";
+import type { Page } from "./layout.ts";
+import { paged } from "./list.ts";
+import type { PageRequest } from "./server.ts";
+import { auditPage, locksPage, tablePage } from "./table-pages.ts";
+import { setPage, tasksPage } from "./task-pages.ts";
 
 /** How the console reads its table. */
 export interface TableReaderOptions {
@@ -77,15 +78,6 @@ export class TableReader {
   }
 }
 
-/** The pages, in the order of the navigation. */
-export const navigation = [
-  { path: "/", name: "Locks" },
-  { path: "/jobs", name: "Jobs" },
-  { path: "/tasks", name: "Tasks" },
-  { path: "/table", name: "Table" },
-  { path: "/audit", name: "Audit" },
-] as const;
-
 /** The sources of the pages. */
 export interface PageContext {
   readonly reader: TableReader;
@@ -96,53 +88,62 @@ export interface PageContext {
 }
 
 /** Each job or set costs at least one request at each look. */
-const mostNames = 30;
-const runsInStrip = 60;
+const namesPerPage = 30;
+const slotsInList = 24;
+const slotsOnPage = 300;
 const mostTasksRead = 1_000;
+const mostChanges = 200;
 
 type MakePage = (request: PageRequest, context: PageContext) => Promise<Page | undefined>;
 
 const pages: Readonly<Record<string, MakePage>> = {
-  "/": async ({ query }, { reader }) => nowPage(await reader.read(), query),
-  "/audit": async (_, { reader }) => auditPage(await reader.read()),
-  "/table": async (_, context) => await tablePage(context),
-  "/key": async ({ query }, { connection: { client }, isReadOnly }) => {
-    const key = query.get("key");
+  "/": async (request, { reader }) => locksPage(await reader.read(), request),
+  "/audit": async (request, { reader }) => auditPage(await reader.read(), request),
+  "/table": tablePage,
+  "/key": async (request, { connection: { client }, isReadOnly }) => {
+    const key = request.query.get("key");
     if (!key) return undefined;
     // A read needs no person's name.
     const operator = new LeaseOperator(client, { by: "console" });
     const details = await operator.describe(key);
-    return keyPage(details, await pastSpans(operator, key), isReadOnly);
+    const changes: LeaseChange[] = [];
+    const latest = operator.history(key, { newestFirst: true, limit: mostChanges });
+    for await (const change of latest) changes.push(change);
+    return keyPage({ details, changes, request, isReadOnly });
   },
-  "/jobs": async (_, { connection: { client }, reader }) => {
-    const jobs = await namesOf(reader, "job");
-    const registered = new Map((await registeredJobs(client)).map((one) => [one.job, one]));
-    const shown = jobs.slice(0, mostNames);
-    const strips = await Promise.all(shown.map((job) => stripOf(client, job, registered.get(job))));
-    return jobsPage(strips, Math.max(0, jobs.length - mostNames));
+  "/jobs": async (request, { connection: { client }, reader }) => {
+    const { shown, pages } = await namesOf(reader, "job", request);
+    const registered = await registeredJobs(client);
+    const looks = shown.map((job) => lookAtJob(client, job, registered, slotsInList));
+    return jobsPage(await Promise.all(looks), pages, request);
+  },
+  "/jobs/job": async (request, { connection: { client } }) => {
+    const job = request.query.get("job");
+    if (!job) return undefined;
+    return jobPage(await lookAtJob(client, job, await registeredJobs(client), slotsOnPage), request);
   },
   "/jobs/run": async ({ query }, { connection: { client }, isReadOnly }) => {
     const [job, slot] = [query.get("job"), query.get("slot")];
     if (!job || !slot) return undefined;
     return runPage(job, slot, await new JobRuns(client, job).get(slot), isReadOnly);
   },
-  "/tasks": async (_, { connection: { client }, reader }) => {
-    const sets = await namesOf(reader, "tasks");
-    const counted = sets
-      .slice(0, mostNames)
-      .map(async (set) => ({ set, counts: await new TaskSet(client, set).counts() }));
-    return tasksPage(await Promise.all(counted), Math.max(0, sets.length - mostNames));
+  "/tasks": async (request, { connection: { client }, reader }) => {
+    const { shown, pages } = await namesOf(reader, "tasks", request);
+    const counted = shown.map(async (set) => ({ set, counts: await new TaskSet(client, set).counts() }));
+    return tasksPage(await Promise.all(counted), pages, request);
   },
-  "/tasks/set": async ({ query }, { connection: { client }, isReadOnly }) => {
-    const set = query.get("set");
+  "/tasks/set": async (request, { connection: { client }, isReadOnly }) => {
+    const set = request.query.get("set");
     if (!set) return undefined;
-    const state = (query.get("state") ?? undefined) as TaskState | undefined;
+    const state = (request.query.get("state") ?? undefined) as TaskState | undefined;
+    const taskSet = new TaskSet(client, set);
     const tasks: TaskRecord[] = [];
-    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
+    for await (const task of taskSet.list(defined({ state }))) {
       tasks.push(task);
       if (tasks.length >= mostTasksRead) break;
     }
-    return setPage(set, state, tasks, { now: serviceNow(client), isReadOnly });
+    const counts = await taskSet.counts();
+    return setPage({ set, counts, tasks, now: serviceNow(client), request, isReadOnly });
   },
 };
 
@@ -151,44 +152,49 @@ export async function makePage(request: PageRequest, context: PageContext): Prom
   return Object.hasOwn(pages, request.path) ? await pages[request.path]?.(request, context) : undefined;
 }
 
-async function namesOf(reader: TableReader, primitive: "job" | "tasks"): Promise<readonly string[]> {
+/** One page of the names of all jobs, or of all sets of tasks. */
+async function namesOf(reader: TableReader, primitive: "job" | "tasks", request: PageRequest) {
   const { keys } = await reader.read();
-  return keys.filter((key) => primitivesOf(key).includes(primitive)).map(({ key }) => key);
+  const names = keys.filter((key) => primitivesOf(key).includes(primitive)).map(({ key }) => key);
+  return paged(names, { caption: primitive === "job" ? "jobs" : "sets", request, size: namesPerPage });
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
 /** A slot that was due this recently may still begin. */
 const beginsWithinMs = 60_000;
 
-async function stripOf(
+/** Reads the last slots of a job: those with a run, and those of the last day that were missed. */
+async function lookAtJob(
   client: LeaseClient,
   job: string,
-  registered: RegisteredJob | undefined,
-): Promise<JobStrip> {
+  jobs: readonly RegisteredJob[],
+  limit: number,
+): Promise<JobLook> {
   const jobRuns = new JobRuns(client, job);
-  const runs: JobRun[] = [];
-  for await (const run of jobRuns.runs({ descending: true, limit: runsInStrip })) runs.push(run);
-  const missed: string[] = [];
-  if (registered !== undefined) {
-    const now = serviceNow(client);
-    const schedule = registeredSchedule(registered);
-    const range = { since: new Date(now - dayMs), until: new Date(now - beginsWithinMs) };
-    for await (const { slot, run } of jobRuns.missed({ schedule, ...range })) {
-      if (run === undefined) missed.push(slot);
-      if (missed.length >= runsInStrip) break;
-    }
+  const slots: JobSlot[] = [];
+  for await (const run of jobRuns.runs({ descending: true, limit })) {
+    slots.push({ slot: run.slot, state: run.exhausted ? "exhausted" : run.state, run });
   }
-  return { job, runs: runs.reverse(), missed };
-}
-
-const mostChanges = 100;
-/** The holders in the key's history, the earliest first; none if the table keeps no history. */
-async function pastSpans(operator: LeaseOperator, key: string): Promise<readonly Span[]> {
-  const spans: Span[] = [];
-  for await (const change of operator.history(key, { newestFirst: true, limit: mostChanges })) {
-    const { what, sortKey, owner, acquiredAt, at } = change;
-    if (sortKey === "lease" && holdEnds.includes(what))
-      spans.push({ owner, from: acquiredAt, to: at, end: what });
+  const now = serviceNow(client);
+  const registered = jobs.find((one) => one.job === job);
+  if (registered === undefined) return { job, slots, registered, next: undefined, now };
+  const schedule = registeredSchedule(registered);
+  // Before the last run that is read, a slot without one may have had a run.
+  const oldest = slots.length < limit ? undefined : slots.at(-1)?.slot;
+  const since = new Date(Math.max(now - dayMs, Date.parse(oldest ?? "") || 0));
+  for await (const { slot, run } of jobRuns.missed({
+    schedule,
+    since,
+    until: new Date(now - beginsWithinMs),
+  })) {
+    if (run === undefined) slots.push({ slot, state: "missed", run });
   }
-  return spans.reverse();
+  slots.sort((one, other) => (one.slot > other.slot ? -1 : 1));
+  return {
+    job,
+    slots: slots.slice(0, limit),
+    registered,
+    next: schedule.next(new Date(now))?.getTime(),
+    now,
+  };
 }

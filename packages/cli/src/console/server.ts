@@ -5,9 +5,11 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { parsedJson } from "@leasehold/client/internal";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
-import { icon, script, style } from "./assets.ts";
-import { type Html, html } from "./html.ts";
+import { documentOf, type Environment, icons, lockedPage, type Page, refusalPage } from "./layout.ts";
+import { script } from "./script.ts";
+import { style } from "./style.ts";
 
 /** How people prove their identity. */
 interface AccessOptions {
@@ -123,16 +125,6 @@ function isSame(given: string, expected: string): boolean {
 export interface PageRequest {
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The person, if a proxy names it. */
-  readonly person: string | undefined;
-}
-
-/** A page: its title and what it shows. */
-export interface Page {
-  readonly status?: number;
-  readonly title: string;
-  readonly main: Html;
-  readonly footer?: Html;
 }
 
 /** The result of a write. */
@@ -143,12 +135,9 @@ export interface ActionResult {
 
 /** The content of the server. */
 export interface ConsoleContent {
-  /** The name of the place, for every page: `leases · eu-central-1`. */
-  readonly place: string;
-  readonly isReadOnly: boolean;
+  readonly environment: Environment;
   /** The pause between two looks of a page. */
   readonly everyMs: () => number;
-  readonly navigation: readonly { readonly path: string; readonly name: string }[];
   /** Makes a page; undefined without one. */
   page(request: PageRequest): Promise<Page | undefined>;
   /** Does a write. */
@@ -162,6 +151,14 @@ export interface ConsoleContent {
 }
 
 const mostBodyBytes = 65_536;
+
+/** What pages load. */
+const files: Readonly<Record<string, readonly [type: string, content: string]>> = {
+  "/script.js": ["text/javascript", script],
+  "/style.css": ["text/css", style],
+  "/read.svg": ["image/svg+xml", icons.read],
+  "/write.svg": ["image/svg+xml", icons.write],
+};
 
 const headers: Readonly<Record<string, string>> = {
   "Content-Security-Policy":
@@ -227,12 +224,10 @@ export class ConsoleServer {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return send(response, 405, "text/plain", "GET and POST are allowed\n");
     }
-    if (pathname === "/script.js") return send(response, 200, "text/javascript", script);
-    if (pathname === "/icon.svg") return send(response, 200, "image/svg+xml", icon);
-    if (pathname === "/style.css") return send(response, 200, "text/css", style);
+    const file = Object.hasOwn(files, pathname) ? files[pathname] : undefined;
+    if (file !== undefined) return send(response, 200, ...file);
     if (this.#access?.isOpenTo(request) !== true) return this.#sendPage(response, pathname, lockedPage);
-    const person = this.#access.personOf(request);
-    const page = await this.#content.page({ path: pathname, query: searchParams, person });
+    const page = await this.#content.page({ path: pathname, query: searchParams });
     this.#sendPage(
       response,
       pathname,
@@ -255,60 +250,21 @@ export class ConsoleServer {
     const fields = fieldsIn(body);
     if (fields === undefined)
       return sendJson(response, { status: 400, message: "the body is not an object of texts" });
-    if (this.#content.isReadOnly) {
+    if (this.#content.environment.isReadOnly) {
       return sendJson(response, { status: 403, message: "The console is read-only: start it with --write." });
     }
     return sendJson(response, await this.#content.act(name, fields, this.#access.personOf(request)));
   }
 
   #sendPage(response: ServerResponse, path: string, page: Page): void {
-    const { place, navigation, everyMs, isReadOnly } = this.#content;
-    const links = navigation.map(
-      ({ path: target, name }) =>
-        html`<a href="${target}"${target === path ? html` aria-current="page"` : ""}>${name}</a> `,
-    );
-    const document = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${page.title} · Leasehold</title>
-<link rel="icon" href="/icon.svg">
-<link rel="stylesheet" href="/style.css">
-</head>
-<body data-every-ms="${page.status === undefined ? everyMs() : 0}"${page.status === 401 ? html` data-locked="1"` : ""}>
-<a class="skip" href="#main">Skip to the content</a>
-<header><strong>Leasehold</strong><span class="dim">${page.status === 401 ? "" : `${place} · ${isReadOnly ? "read-only" : "WRITES"}`}</span><nav aria-label="Pages">${page.status === 401 ? "" : links}</nav></header>
-<main id="main" tabindex="-1">${page.main}</main>
-<footer>${page.footer ?? ""}</footer>
-<p id="state" role="status" class="warn"></p>
-<script src="/script.js" defer></script>
-</body>
-</html>
-`;
+    const { environment, everyMs } = this.#content;
+    const document = documentOf(page, path, environment, everyMs());
     send(response, page.status ?? 200, "text/html", document.toString());
   }
 }
 
 function notListening(access: Access | undefined): Refusal | undefined {
   return access === undefined ? { status: 403, reason: "the console is not ready" } : undefined;
-}
-
-const lockedPage: Page = {
-  status: 401,
-  title: "Open the console",
-  main: html`<h1>Open the console</h1><p>Open the whole address that the console has printed in its terminal: the part behind
-<code>#</code> opens it. Or type the secret: that part, or what is in the file of <code>--auth-token-file</code>.</p>
-<form data-opens-session><label>Secret <input type="password" name="secret" size="40" autocomplete="current-password" required></label>
-<button>Open</button> <span role="status"></span></form>`,
-};
-
-function refusalPage(status: number, title: string, reason: string): Page {
-  return {
-    status,
-    title,
-    main: html`<h1>${title}</h1><p>${reason}</p><p><a href="/">Back to the locks</a></p>`,
-  };
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
@@ -332,13 +288,8 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
 }
 
 function fieldsIn(body: string): Readonly<Record<string, string>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-    if (!isObject || !Object.values(parsed).every((value) => typeof value === "string")) return undefined;
-    return parsed as Record<string, string>;
-  } catch {
-    // Ignored: the caller answers that the body is wrong.
-    return undefined;
-  }
+  const parsed = parsedJson(body)?.value;
+  const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+  if (!isObject || !Object.values(parsed).every((value) => typeof value === "string")) return undefined;
+  return parsed as Record<string, string>;
 }

@@ -10,6 +10,7 @@ import {
   type RunState,
   registeredJobs,
   type Schedule,
+  type TaskState,
 } from "@leasehold/jobs";
 import { messageOf, UsageError } from "../exit-codes.ts";
 import { defined, duration, type Flags, text, type Values, whole } from "../flags.ts";
@@ -40,6 +41,11 @@ export const rangeFlags = {
 
 const defaultSinceMs = 7 * 24 * 3_600_000;
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
+
+/** Every state of a task, in the order of its life. */
+export const taskStates: readonly TaskState[] = [
+  ...(["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const),
+];
 
 /** The runs of a job. */
 export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof limitFlags>): JobRuns {

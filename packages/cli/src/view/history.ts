@@ -35,7 +35,7 @@ const actions: Readonly<Partial<Record<LeaseChange["what"], OperatorAction>>> = 
 const sameMs = 10_000;
 
 /** The changes that end a hold, or a pause. */
-export const holdEnds: readonly LeaseChange["what"][] = [
+const holdEnds: readonly LeaseChange["what"][] = [
   ...(["released", "completed", "resumed", "broken", "takenOver", "expired", "gone"] as const),
 ];
 
@@ -95,6 +95,16 @@ const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
   gone: "gone",
 };
 
+/** The holders whose holds have ended, in the order of the changes. */
+export function endedHolds(changes: readonly LeaseChange[]): readonly PastHolder[] {
+  return changes.flatMap(({ what, owner, at, acquiredAt }) => {
+    const ended = wordsOfEnds[what];
+    return ended === undefined
+      ? []
+      : [{ owner, heldForMs: Math.max(0, at - acquiredAt), ended, endedAt: at }];
+  });
+}
+
 /** Changes that show one holder; more holders if few of them were asked to stop. */
 const changesPerHolder = 3;
 
@@ -106,13 +116,10 @@ export async function pastHolders(
   details: KeyDetails,
   most: number,
 ): Promise<readonly PastHolder[]> {
-  const found: PastHolder[] = [];
+  const changes: LeaseChange[] = [];
   const options = { newestFirst: true, limit: most * changesPerHolder };
-  for await (const { what, owner, at, acquiredAt } of operator.history(details.key, options)) {
-    const ended = wordsOfEnds[what];
-    if (ended === undefined || found.length >= most) continue;
-    found.push({ owner, heldForMs: Math.max(0, at - acquiredAt), ended, endedAt: at });
-  }
+  for await (const change of operator.history(details.key, options)) changes.push(change);
+  const found = endedHolds(changes).slice(0, most);
   return found.length > 0 ? found : rememberedHolder(details);
 }
 
@@ -121,4 +128,27 @@ export function rememberedHolder({ lastHolder }: KeyDetails): readonly PastHolde
   if (lastHolder === undefined) return [];
   const { owner, acquiredAt, endedAt, end } = lastHolder;
   return [{ owner, heldForMs: endedAt - acquiredAt, ended: endText(end), endedAt }];
+}
+
+const wordsOfChanges: Readonly<Partial<Record<HistoryEntry["what"], string>>> = {
+  broken: "BROKEN",
+  break: "BROKEN",
+  takenOver: "TAKEN OVER",
+  stopping: "asked to stop",
+  stop: "asked to stop",
+  pause: "paused",
+  resume: "resumed",
+};
+
+/** What has happened, in words for people. */
+export function whatText({ what }: HistoryEntry): string {
+  return wordsOfChanges[what] ?? what;
+}
+
+/** Who did it, and why. */
+export function detailText({ by, reason, what }: HistoryEntry): string {
+  const told = [by === undefined ? "" : `by ${by}`, reason === undefined ? "" : JSON.stringify(reason)];
+  const text = told.filter((part) => part !== "").join(": ");
+  if (text !== "") return text;
+  return what === "completed" ? "its slot is done" : what === "expired" ? "not renewed" : "";
 }

@@ -47,7 +47,7 @@ export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}
 }
 
 /** Nobody holds it, and nobody wants it. Tasks and caches with content still get a row. */
-function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
+export function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
   const keepsNothing = primitive !== "tasks" && primitive !== "cache" && primitive !== "job";
   return keepsNothing && state === "free" && waiting === 0 && parked === 0;
 }

@@ -1,0 +1,204 @@
+// The pages of jobs: when they are due, how their last runs went, and one run.
+
+import type { JobRun, RegisteredJob } from "@leasehold/jobs";
+import { ageText, durationText } from "../terminal/text.ts";
+import { quoted } from "../view/next-steps.ts";
+import * as column from "./columns.ts";
+import { badge, facts, type Html, html, named, offer, payloadOf, remarked, section, time } from "./html.ts";
+import type { Page } from "./layout.ts";
+import { list } from "./list.ts";
+import type { PageRequest } from "./server.ts";
+
+/** A job, and its latest slots, the latest first. A slot that was due and has no run is missed. */
+export interface JobLook {
+  readonly job: string;
+  readonly slots: readonly JobSlot[];
+  /** Undefined if the table does not know when the job is due. */
+  readonly registered: RegisteredJob | undefined;
+  /** When it is due next: epoch milliseconds. */
+  readonly next: number | undefined;
+  readonly now: number;
+}
+
+/** A slot, and its run. */
+export interface JobSlot {
+  readonly slot: string;
+  readonly state: JobRun["state"] | "missed" | "exhausted";
+  readonly run: JobRun | undefined;
+}
+
+const signs: Readonly<Record<JobSlot["state"], string>> = {
+  succeeded: "✓",
+  failed: "!",
+  exhausted: "✗",
+  lost: "?",
+  skipped: "–",
+  running: "▸",
+  missed: "○",
+};
+
+const legend = html`<p class="legend dim">${Object.entries(signs).map(
+  ([state, sign]) =>
+    html`<span><span class="mark ${state}" aria-hidden="true">${sign}</span> ${state}</span> `,
+)}</p>`;
+
+function marks(job: string, slots: readonly JobSlot[]): Html {
+  const drawn = slots.toReversed().map(({ slot, state }) => {
+    const told = `${slot}: ${state}`;
+    return html`<a class="mark ${state}" href="${runAddress(job, slot)}" title="${told}" aria-label="${told}" id="${`${job} ${slot}`}">${signs[state]}</a>`;
+  });
+  return html`<div class="strip">${drawn}</div>`;
+}
+
+function runAddress(job: string, slot: string): string {
+  return `/jobs/run?${new URLSearchParams({ job, slot })}`;
+}
+
+/** The address of a job. */
+export function jobAddress(job: string): string {
+  return `/jobs/job?${new URLSearchParams({ job })}`;
+}
+
+/** How long an attempt took; of one that runs, until now. */
+function tookMs({ run }: JobSlot, now: number): number | undefined {
+  if (run?.startedAt === undefined || run.state === "skipped") return undefined;
+  const end = run.state === "running" ? now : run.endedAt;
+  return end === undefined ? undefined : Math.max(0, end - run.startedAt);
+}
+
+/** The median of the successes. */
+function usualMs({ slots, now }: JobLook): number | undefined {
+  const took = slots.flatMap((slot) => (slot.state === "succeeded" ? (tookMs(slot, now) ?? []) : []));
+  return took.sort((one, other) => one - other)[Math.floor(took.length / 2)];
+}
+
+function scheduleText({ registered }: JobLook): Html {
+  return registered === undefined
+    ? html`<span class="dim">not known</span>`
+    : html`<code>${registered.schedule}</code> <span class="dim">${registered.timeZone ?? "UTC"}</span>`;
+}
+
+function nextText({ next, now }: JobLook): Html | undefined {
+  return next === undefined
+    ? undefined
+    : html`${time(next)} <span class="dim">in ${ageText(Math.max(0, next - now))}</span>`;
+}
+
+const marksInList = 24;
+
+const jobColumns: readonly column.Column<JobLook>[] = [
+  column.key("Job", ({ job }) => job, jobAddress),
+  { title: "Schedule", cell: scheduleText },
+  { title: "Next run", kind: "time", cell: nextText, by: ({ next }) => next },
+  {
+    title: "Last run",
+    kind: "time",
+    cell: ({ slots: [last] }) => last && html`${badge(last.state)}<div>${time(Date.parse(last.slot))}</div>`,
+    by: ({ slots: [last] }) => last && `${last.state} ${last.slot}`,
+  },
+  {
+    title: "Took",
+    kind: "number",
+    cell: (look) => {
+      const [took, usual] = [look.slots[0] && tookMs(look.slots[0], look.now), usualMs(look)];
+      return html`${took !== undefined && durationText(took)}${usual !== undefined && html` <span class="dim">usual ${durationText(usual)}</span>`}`;
+    },
+    by: ({ slots: [last], now }) => last && tookMs(last, now),
+  },
+  { title: "Last runs", kind: "marks", cell: ({ job, slots }) => marks(job, slots.slice(0, marksInList)) },
+];
+
+/** The jobs of one page of names, each with its last runs. */
+export function jobsPage(looks: readonly JobLook[], pages: Html | undefined, request: PageRequest): Page {
+  return {
+    title: "Jobs",
+    main: html`<h1>Jobs</h1><section class="card">${list({
+      caption: "A job in each row",
+      columns: jobColumns,
+      isPart: pages !== undefined,
+      rows: looks,
+      empty: "No runs of jobs are kept in this table.",
+      id: ({ job }) => job,
+      version: ({ slots: [last] }) => `${last?.slot} ${last?.state}`,
+      request,
+    })}${pages}${looks.length > 0 && legend}</section>`,
+  };
+}
+
+const slotColumns = ({ job, now }: JobLook): readonly column.Column<JobSlot>[] => [
+  {
+    title: "Slot",
+    kind: "key",
+    cell: ({ slot }) =>
+      html`<a href="${runAddress(job, slot)}" title="${slot}">${time(Date.parse(slot))}</a>`,
+    by: ({ slot }) => slot,
+  },
+  column.state("State", ({ state }) => state),
+  column.number("Attempt", ({ run }) => run?.attempt),
+  column.name("By", ({ run }) => run?.owner),
+  column.time("Started", ({ run }) => run?.startedAt),
+  column.age("Took", (slot) => tookMs(slot, now)),
+  column.text("Remark", ({ run }) => run?.remark),
+  column.data("Progress", ({ run }) => run?.progress),
+];
+
+/** One job: its schedule and its last slots. */
+export function jobPage(look: JobLook, request: PageRequest): Page {
+  const { job, slots } = look;
+  const usual = usualMs(look);
+  return {
+    title: job,
+    main: html`<h1>${named(job)}</h1><p><a href="/jobs">All jobs</a></p><section class="card">${facts([
+      ["Schedule", scheduleText(look)],
+      ["Next run", nextText(look)],
+      ["A success usually takes", usual !== undefined && durationText(usual)],
+    ])}${marks(job, slots.slice(0, 60))}${legend}</section><section class="card">${list({
+      caption: "A slot in each row, the latest first",
+      columns: slotColumns(look),
+      rows: slots,
+      empty: "No runs of this job are kept.",
+      id: ({ slot }) => slot,
+      version: ({ state }) => state,
+      request,
+    })}</section>`,
+    readAt: look.now,
+  };
+}
+
+/** One run of a job. */
+export function runPage(job: string, slot: string, run: JobRun | undefined, isReadOnly: boolean): Page {
+  const words = `${quoted(job)} ${quoted(slot)}`;
+  const isOpen = run === undefined || run.state === "failed" || run.state === "lost";
+  const skip = {
+    action: "skip",
+    title: "Skip this slot",
+    explanation: "It is recorded as skipped, and is not run any more.",
+    fields: { job, slot },
+    inputs: [{ name: "reason", label: "Reason" }],
+    commandLine: `leasehold jobs skip ${words} --reason …`,
+  };
+  const state =
+    run === undefined
+      ? "no attempt has begun"
+      : html`${badge(run.exhausted ? "exhausted" : run.state)}${run.exhausted && " no attempts are left"}`;
+  const took =
+    run?.startedAt === undefined || run.endedAt === undefined ? undefined : run.endedAt - run.startedAt;
+  const offers = isOpen
+    ? html`<ul class="offers">${offer(skip, isReadOnly)}<li><p>Run it again</p><pre tabindex="0">leasehold jobs retry ${words} -- COMMAND</pre></li></ul>`
+    : html`<p class="dim">Nothing: the slot is done.</p>`;
+  return {
+    title: `${job} ${slot}`,
+    main: html`<h1>${named(job)} <span class="dim">${named(slot)}</span></h1><p><a href="${jobAddress(job)}">All of its runs</a> · <a href="/jobs">All jobs</a></p>
+<div class="columns main"><section class="card" aria-label="The run">${facts([
+      ["State", state],
+      ["Slot", html`${time(Date.parse(slot))}`],
+      ["Attempt", run?.attempt],
+      ["Lost attempts", run?.lostAttempts],
+      ["By", named(run?.owner, 200)],
+      ["Started", run?.startedAt !== undefined && time(run.startedAt)],
+      ["Took", took !== undefined && durationText(took)],
+      ["Remark", remarked(run?.remark)],
+      ["Progress", payloadOf(run?.progress)],
+    ])}</section>${section("What you can do", offers)}</div>`,
+  };
+}
