@@ -11,7 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { TableReader } from "../../packages/cli/src/console/pages.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
-import { changedStore } from "../support/lock-table.ts";
+import { changedStore, lockTable } from "../support/lock-table.ts";
 
 const written = { "x-leasehold-write": "1", "content-type": "application/json" };
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>\u202e\u001b[2J`;
@@ -61,6 +61,7 @@ const paths = [
   `/key?${new URLSearchParams({ key: hostile })}`,
   "/key?key=payment-api",
   "/jobs",
+  "/jobs/job?job=report",
   "/jobs/run?job=report&slot=2026-11-21T03:00:00.000Z",
   "/tasks",
   "/tasks/set?set=orders",
@@ -372,5 +373,235 @@ describe("the console", () => {
     const body = JSON.stringify({ key: "feed", for: "1h", reason: "test" });
     expect((await ask(`${served.origin}/act/pause`, { method: "POST", headers, body })).status).toBe(200);
     expect((await ask(`${served.origin}/audit`, { headers })).body).toContain("bob");
+  });
+});
+
+/** A table with this many locks, `key/0000` and so on; each has been held for 10 s longer than the next. */
+async function manyLocks(count: number) {
+  const { clock, store, holder } = lockTable();
+  const client = holder("worker-1");
+  for (let index = 0; index < count; index += 1) {
+    const owner = index % 2 === 0 ? "even" : "odd";
+    const key = `key/${String(index).padStart(4, "0")}`;
+    await client.acquire(key, { owner, leaseDurationMs: 86_400_000 });
+    await clock.advance(10_000);
+  }
+  onTestFinished(() => client.close());
+  const served = await serveConsole(store, [], { clock });
+  const cookie = await sessionOf(served);
+  return async (path: string): Promise<string> =>
+    (await ask(`${served.origin}${path}`, { headers: { cookie } })).body;
+}
+
+const keysIn = (body: string): readonly string[] =>
+  [...body.matchAll(/<bdi>(key\/\d+)</g)].map(([, key = ""]) => key);
+
+/** The address behind a link's text. */
+function linked(body: string, text: RegExp): string {
+  const links = [...body.matchAll(/<a [^>]*?href="([^"]*)"[^>]*>(.*?)<\/a>/gs)];
+  const found = links.find(([, , content = ""]) => text.test(content.replace(/<[^>]*>/g, "")));
+  return (found?.[1] ?? "").replaceAll("&amp;", "&");
+}
+
+describe("a list of the console", () => {
+  it("sorts by the column that is chosen, in both directions, and names it to screen readers", async () => {
+    const page = await manyLocks(3);
+    const plain = await page("/");
+    expect(plain).not.toContain("aria-sort");
+    const longest = await page(linked(plain, /^Held for/));
+    expect(keysIn(longest)).toEqual(["key/0000", "key/0001", "key/0002"]);
+    expect(longest).toMatch(/class="number sorts" aria-sort="descending">/);
+    const shortest = await page(linked(longest, /^Held for/));
+    expect(keysIn(shortest)).toEqual(["key/0002", "key/0001", "key/0000"]);
+    expect(shortest).toMatch(/class="number sorts" aria-sort="ascending">/);
+    expect(keysIn(await page("/?sort=-key"))).toEqual(["key/0002", "key/0001", "key/0000"]);
+    expect(keysIn(await page("/?sort=constructor"))).toHaveLength(3);
+  });
+
+  it("puts rows without a value last, in both directions", async () => {
+    const { clock, store, holder } = lockTable();
+    const client = holder("worker-1");
+    await client.acquire("key/0001");
+    await new Semaphore(client, "key/0000", { permits: 1 }).acquire();
+    onTestFinished(() => client.close());
+    const served = await serveConsole(store, [], { clock });
+    const headers = { cookie: await sessionOf(served) };
+    for (const order of ["held-for", "-held-for"]) {
+      const { body } = await ask(`${served.origin}/?sort=${order}`, { headers });
+      expect(keysIn(body)).toEqual(["key/0001", "key/0000"]);
+    }
+  });
+
+  it("has pages, which keep the order and the filters, and end with the last one", async () => {
+    const page = await manyLocks(1_000);
+    const first = await page("/?sort=-key&owner=odd");
+    expect(keysIn(first)).toHaveLength(100);
+    expect(first).toContain("1–100 of 500");
+    expect(keysIn(first)[0]).toBe("key/0999");
+    const second = await page(linked(first, /^Next$/));
+    expect(second).toContain("101–200 of 500");
+    expect(keysIn(second)[0]).toBe("key/0799");
+    const last = await page(linked(first, /^Last$/));
+    expect(keysIn(last).at(-1)).toBe("key/0001");
+    expect(linked(last, /^Next$/)).toBe("");
+    expect(keysIn(await page("/?sort=-key&owner=odd&page=99999"))).toEqual(keysIn(last));
+    for (const none of ["0", "-1", "x", "1e9x"]) {
+      expect(keysIn(await page(`/?sort=-key&owner=odd&page=${none}`))).toEqual(keysIn(first));
+    }
+  });
+
+  it("shows each filter with a link that takes it away, and a link that clears all", async () => {
+    const page = await manyLocks(4);
+    expect(await page("/?sort=key")).not.toContain("Clear filters");
+    const filtered = await page("/?owner=odd&prefix=key%2F0003&sort=key");
+    expect(keysIn(filtered)).toContain("key/0003");
+    expect(keysIn(filtered)).not.toContain("key/0001");
+    expect(linked(filtered, /Remove the filter Holder: odd/)).toBe("/?prefix=key%2F0003&sort=key");
+    expect(linked(filtered, /Remove the filter Key begins with/)).toBe("/?owner=odd&sort=key");
+    expect(linked(filtered, /^Clear filters$/)).toBe("/?sort=key");
+    const wrong = await page("/?older=2");
+    expect(wrong).toContain("&quot;2&quot; is no duration");
+    expect(linked(wrong, /^Clear filters$/)).toBe("/");
+  });
+
+  it("counts the locks of each state, and shows those of one", async () => {
+    const { store } = await busyStore();
+    const { page } = await openedConsole(store);
+    const { body } = await page("/");
+    expect(body.replace(/<[^>]*>/g, "")).toMatch(/In use 2.*Held 2.*Waited for 1.*Expired 0/s);
+    const wanted = (await page(linked(body, /^Waited for/))).body;
+    expect(wanted).toContain("&lt;script&gt;");
+    expect(wanted).not.toContain("payment-api");
+  });
+
+  it("cuts a long key in its middle, and its own page has the whole", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store });
+    onTestFinished(() => client.close());
+    const [one, other] = ["a", "b"].map((end) => "k".repeat(499) + end);
+    for (const key of [one ?? "", other ?? ""]) await client.acquire(key);
+    const { page } = await openedConsole(store);
+    const { body } = await page("/");
+    expect(body).toMatch(/>k+…k+a<\/bdi>/);
+    expect(body).toMatch(/>k+…k+b<\/bdi>/);
+    expect(body).not.toContain(`>${one}<`);
+    expect((await page(linked(body, /a$/))).body).toContain(`>${one}<`);
+  });
+});
+
+describe("the frame of the console's pages", () => {
+  it("names the table and its place, and whether it writes, in words", async () => {
+    const store = new MemoryLeaseStore("arn:aws:dynamodb:eu-central-1:111122223333:table/leases");
+    for (const [args, mode] of [
+      [[], "Read-only"],
+      [["--write"], "Writes"],
+    ] as const) {
+      const served = await serveConsole(store, args, { env: { AWS_PROFILE: "prod" } });
+      const headers = { cookie: await sessionOf(served) };
+      const { body } = await ask(`${served.origin}/`, { headers });
+      const text = body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
+      expect(text).toContain(`leases eu-central-1 account 111122223333 profile prod ${mode}`);
+      expect(body).toContain(`data-mode="${mode === "Writes" ? "write" : "read"}"`);
+      expect(/<title>(.*)<\/title>/.exec(body)?.[1]).toBe(
+        mode === "Writes" ? "Locks · leases · WRITES · Leasehold" : "Locks · leases · Leasehold",
+      );
+      const locked = (await ask(`${served.origin}/`)).body;
+      expect(locked).not.toContain("111122223333");
+      expect(locked).not.toContain(mode);
+    }
+  });
+
+  it("shows one place in one colour, and others in others", async () => {
+    const colors = new Set<string | undefined>();
+    for (const name of ["leases-prod", "leases-staging", "leases-dev"]) {
+      const { page } = await openedConsole(new MemoryLeaseStore(name));
+      const [one, other] = [(await page("/")).body, (await page("/jobs")).body];
+      const color = (body: string) => /class="environment (color\d)"/.exec(body)?.[1];
+      expect(color(one)).toBe(color(other));
+      colors.add(color(one));
+    }
+    expect(colors.size).toBeGreaterThan(1);
+  });
+});
+
+describe("what the console shows of work", () => {
+  it("a job: its schedule, the next run, and its slots as marks with words, the missed one too", async () => {
+    const { clock, store, holder } = lockTable();
+    const client = holder("worker-1");
+    onTestFinished(() => client.close());
+    const runs = new JobRuns(client, "report", { schedule: "rate(1 hour)" });
+    await runs.run("2026-11-22T01:00:00.000Z", async () => undefined);
+    await runs.run("2026-11-22T03:00:00.000Z", async () => {
+      await new Promise<void>((resolve) => {
+        clock.schedule(resolve, 5_000);
+        void clock.advance(5_000);
+      });
+    });
+    await clock.advance(120_000);
+    const served = await serveConsole(store, [], { clock });
+    const headers = { cookie: await sessionOf(served) };
+    const { body } = await ask(`${served.origin}/jobs`, { headers });
+    const text = body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
+    expect(text).toMatch(
+      /report rate\(1 hour\) UTC 2026-11-22 04:00:00 in 57m 55s succeeded 2026-11-22 03:00:00 5\.0s/,
+    );
+    expect(body).toContain('aria-label="2026-11-22T01:00:00.000Z: succeeded"');
+    expect(body).toContain('aria-label="2026-11-22T02:00:00.000Z: missed"');
+    const own = (await ask(`${served.origin}${linked(body, /^report$/)}`, { headers })).body;
+    expect(own).toContain("rate(1 hour)");
+    expect(own.match(/data-row="2026/g)?.length).toBeGreaterThan(3);
+  });
+
+  it("a set of tasks: its states as a bar with words, and links to those in one state", async () => {
+    const { store } = await busyStore();
+    const { page } = await openedConsole(store);
+    const { body } = await page("/tasks");
+    expect(body).toContain('aria-label="1 waiting, 0 running, 0 succeeded, 1 failed, 0 parked, 0 cancelled"');
+    const failed = (await page("/tasks/set?set=orders&state=failed")).body;
+    expect(failed.match(/<tr role="row" data-row/g)).toHaveLength(1);
+    expect(failed.replace(/<[^>]*>/g, "")).toMatch(/all 2.*waiting 1.*failed 1/);
+  });
+
+  it("a key: a bar for each holder and each waiting caller, with its times and its end in words", async () => {
+    const { clock, store, holder } = lockTable();
+    const client = holder("now");
+    const first = await holder("before").acquire("import");
+    await clock.advance(60_000);
+    await first.release();
+    await client.acquire("import", { leaseDurationMs: 600_000 });
+    await clock.advance(30_000);
+    const waiting = new AbortController();
+    const wait = { order: fair(), waitMs: 600_000, signal: waiting.signal, owner: "next" };
+    const waiter = client.acquire("import", wait).catch(() => undefined);
+    onTestFinished(async () => {
+      waiting.abort();
+      await waiter;
+      await client.close();
+    });
+    await clock.advance(10_000);
+    const served = await serveConsole(store, [], { clock });
+    const headers = { cookie: await sessionOf(served) };
+    const { body } = await ask(`${served.origin}/key?key=import`, { headers });
+    const rows = [...body.matchAll(/<tr role="row" data-row="(?:past|holds|waits) .*?<\/tr>/gs)].map(
+      ([row]) => row,
+    );
+    expect(
+      rows.map((row) =>
+        row
+          .replace(/<[^>]*>/g, " ")
+          .replace(/\s+/g, " ")
+          .trim(),
+      ),
+    ).toEqual([
+      "before 2026-11-22 03:00:00 1m 00s released",
+      "now 2026-11-22 03:01:00 40s held",
+      "next 2026-11-22 03:01:30 10s place 1",
+    ]);
+    const bars = rows.map((row) => /<rect class="(\w+)" x="([\d.]+)%" width="([\d.]+)%"/.exec(row)?.slice(1));
+    expect(bars).toEqual([
+      ["past", "0.000", "60.000"],
+      ["holds", "60.000", "40.000"],
+      ["waits", "90.000", "10.000"],
+    ]);
   });
 });

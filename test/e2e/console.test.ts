@@ -3,7 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LeaseClient } from "@leasehold/client";
+import { type Lease, LeaseClient } from "@leasehold/client";
+import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import type { Page } from "playwright-core";
@@ -29,6 +31,53 @@ async function busyTable() {
   await tasks.add([{ id: "one" }]);
   await (await tasks.claim())?.fail(hostile);
   return { store, client };
+}
+
+/** Keys, owners, remarks and payloads of any length and script. */
+async function hostileTable() {
+  const store = new MemoryLeaseStore();
+  const owner = "o".repeat(256);
+  const client = new LeaseClient({ store, owner });
+  onTestFinished(() => client.close());
+  const keys = [
+    "k".repeat(500),
+    `${"long words ".repeat(40)}end`,
+    "\u0645\u0641\u062a\u0627\u062d/".repeat(40),
+    "\u{1f512}".repeat(120),
+    `z${"\u0301\u0302".repeat(90)}`,
+    hostile,
+  ];
+  for (const key of keys)
+    await client.acquire(key, { leaseDurationMs: 600_000, data: { [key]: "x".repeat(3_000) } });
+  const semaphore = new Semaphore(client, "s".repeat(300), { permits: 90 });
+  for (let index = 0; index < 3; index += 1) await semaphore.acquire({ leaseDurationMs: 600_000 });
+  const job = "job".repeat(80);
+  for (const hour of [1, 2, 3])
+    await new JobRuns(client, job, { schedule: "rate(1 minute)" })
+      .run(`2026-11-21T0${hour}:00:00.000Z`, async () => Promise.reject(new Error("e".repeat(900))))
+      .catch(() => undefined);
+  const set = "set".repeat(80);
+  const tasks = new TaskSet(client, set, { maxAttempts: 1 });
+  await tasks.add([{ id: "t".repeat(200), payload: "y".repeat(900) }, { id: "other" }]);
+  await (await tasks.claim())?.fail("f".repeat(900));
+  await new LeaseOperator(client, { by: "b".repeat(200) }).pause("p".repeat(300), {
+    forMs: 600_000,
+    reason: "r".repeat(200),
+  });
+  const paths = [
+    "/",
+    `/?${new URLSearchParams({ owner: `${"o".repeat(200)}*`, older: "x".repeat(200) })}`,
+    ...[...keys, "s".repeat(300), "p".repeat(300)].map((key) => `/key?${new URLSearchParams({ key })}`),
+    "/jobs",
+    `/jobs/job?${new URLSearchParams({ job })}`,
+    `/jobs/run?${new URLSearchParams({ job, slot: "2026-11-21T02:00:00.000Z" })}`,
+    "/tasks",
+    `/tasks/set?${new URLSearchParams({ set })}`,
+    "/table",
+    "/audit",
+    "/none",
+  ];
+  return { store, paths };
 }
 
 /** Opens the console as its user does, and collects what must not happen in a page. */
@@ -58,6 +107,35 @@ async function openedPage(
   // The page without a session is a 401, which browsers report; from here on nothing may be reported.
   trouble.length = 0;
   return { ...served, browser, page, trouble };
+}
+
+/** Texts whose colour differs from what is behind them by less than 4.5 to 1, as WCAG 2 counts it. */
+async function faintTexts(page: Page): Promise<readonly string[]> {
+  return await page.evaluate(`(() => {
+    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const drawn = (...colors) => {
+      pen.clearRect(0, 0, 1, 1);
+      for (const color of colors) { pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); }
+      return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (color) => {
+      const [r, g, b] = color.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const faint = new Set();
+    for (const one of document.querySelectorAll("body *")) {
+      const own = [...one.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
+      if (own.length === 0 || !one.checkVisibility() || one.closest("script, .hidden, .skip, [aria-hidden=true]")) continue;
+      const behind = [];
+      for (let at = one; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+      const back = drawn("white", ...behind);
+      const front = drawn("white", ...behind, getComputedStyle(one).color);
+      const [more, less] = [light(front), light(back)].sort((a, b) => b - a);
+      const contrast = (more + 0.05) / (less + 0.05);
+      if (contrast < 4.5) faint.add(one.className + " " + own[0].data.trim().slice(0, 40) + ": " + contrast.toFixed(2));
+    }
+    return [...faint];
+  })()`);
 }
 
 async function widestOf(page: Page): Promise<number> {
@@ -287,6 +365,141 @@ window.done = Promise.all([
       expect(await page.locator("dialog[open]").count()).toBe(0);
     },
   );
+
+  it.each([1_280, 360])(
+    "is no wider than a window of %i pixels, whatever keys, owners, remarks and payloads are there",
+    async (width) => {
+      const { store, paths } = await hostileTable();
+      const { page, origin } = await openedPage(store, ["--write", "--every", "1h"], { width });
+      for (const path of paths) {
+        await page.goto(`${origin}${path}`);
+        expect(await widestOf(page), path).toBeLessThanOrEqual(width);
+        for (const one of await page.locator("main summary").all()) await one.click();
+        expect(await widestOf(page), `${path}, unfolded`).toBeLessThanOrEqual(width);
+      }
+    },
+  );
+
+  it.each([
+    ["light", []],
+    ["light", ["--write"]],
+    ["dark", []],
+    ["dark", ["--write"]],
+  ] as const)("has a contrast of 4.5 to 1 at least, %s, with %j", async (colors, args) => {
+    const { store, paths } = await hostileTable();
+    const { page, origin } = await openedPage(store, [...args, "--every", "1h"], { colors });
+    for (const path of paths) {
+      await page.goto(`${origin}${path}`);
+      expect(await faintTexts(page), path).toEqual([]);
+    }
+  });
+
+  it("shows all times by one clock, UTC or the reader's own, and remembers which", async () => {
+    const { store } = await busyTable();
+    const { page, origin } = await openedPage(store, [], { timeZone: "Asia/Kolkata" });
+    await page.goto(`${origin}/jobs/run?job=report&slot=2026-11-21T03:00:00.000Z`);
+    const slot = page.locator("time[datetime='2026-11-21T03:00:00.000Z']");
+    expect(await slot.textContent()).toBe("2026-11-21 03:00:00");
+    expect(await slot.getAttribute("title")).toBe("2026-11-21 08:30:00 local");
+    await page.getByRole("radio", { name: "local" }).check({ force: true });
+    expect(await slot.textContent()).toBe("2026-11-21 08:30:00");
+    expect(await slot.getAttribute("title")).toBe("2026-11-21 03:00:00 UTC");
+    // A look brings times in UTC.
+    await page.waitForResponse((response) => response.url() === page.url());
+    await page.waitForTimeout(100);
+    expect(await slot.textContent()).toBe("2026-11-21 08:30:00");
+    await page.goto(`${origin}/jobs`);
+    expect(await page.getByRole("radio", { name: "local" }).isChecked()).toBe(true);
+    expect(await page.locator("time").allTextContents()).toEqual(["2026-11-21 08:30:00"]);
+    await page.getByRole("radio", { name: "UTC" }).check({ force: true });
+    expect(await page.locator("time").allTextContents()).toEqual(["2026-11-21 03:00:00"]);
+  });
+
+  it("changes only what has changed: rows, what is unfolded, focus and place stay", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store, owner: "worker-1" });
+    onTestFinished(() => client.close());
+    const data = { text: "a payload that is longer than a line of it" };
+    const leases = new Map<string, Lease>();
+    for (let index = 10; index < 70; index += 1)
+      leases.set(`key/${index}`, await client.acquire(`key/${index}`, { leaseDurationMs: 600_000, data }));
+    const { page } = await openedPage(store, []);
+    const row = page.locator("tr", { hasText: "key/60" });
+    await row.locator("summary").click();
+    await row.locator("summary").focus();
+    await row.evaluate((element) => Object.assign(element, { isTheSame: true }));
+    const place = await page.evaluate("scrollY");
+    expect(place).toBeGreaterThan(0);
+    await leases.get("key/61")?.release();
+    await client.acquire("key/99", { leaseDurationMs: 600_000 });
+    await page.getByRole("link", { name: "key/99" }).waitFor();
+    expect(await page.getByRole("link", { name: "key/61" }).count()).toBe(0);
+    expect(await row.evaluate((element) => Object.hasOwn(element, "isTheSame"))).toBe(true);
+    expect(await row.locator("details").getAttribute("open")).toBe("");
+    expect(await page.evaluate("document.activeElement.tagName")).toBe("SUMMARY");
+    expect(await page.evaluate("scrollY")).toBe(place);
+  });
+
+  it("marks a row that has changed, and moves nothing for those who do not want it", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store, owner: "worker-1" });
+    onTestFinished(() => client.close());
+    const { page } = await openedPage(store, ["--every", "2s"]);
+    const animation = "getComputedStyle(document.querySelector('tr.changed')).animationName";
+    for (const [reducedMotion, expected] of [
+      ["no-preference", "changed"],
+      ["reduce", "none"],
+    ] as const) {
+      await page.emulateMedia({ reducedMotion });
+      const lease = await client.acquire("import");
+      await page.getByRole("link", { name: "import" }).waitFor();
+      await new LeaseAdmin(client).requestRevocation("import", { token: lease.token });
+      await page.locator("tr.changed").waitFor();
+      expect(await page.evaluate(animation)).toBe(expected);
+      await lease.release();
+      await page.getByText("No lock here").waitFor();
+    }
+  });
+
+  it("rests while Live is off, and keeps what it shows when a look fails", async () => {
+    const { store, client } = await busyTable();
+    const { page, origin } = await openedPage(store, []);
+    await page.getByRole("checkbox", { name: "Live" }).uncheck();
+    let looks = 0;
+    page.on("request", () => {
+      looks += 1;
+    });
+    await page.waitForTimeout(1_000);
+    expect(looks).toBe(0);
+    await page.reload();
+    expect(await page.getByRole("checkbox", { name: "Live" }).isChecked()).toBe(false);
+    const scan = store.scan.bind(store);
+    store.scan = async () => Promise.reject(new Error("throttled"));
+    await page.getByRole("checkbox", { name: "Live" }).check();
+    await page.getByRole("status").filter({ hasText: "throttled" }).waitFor();
+    await page.getByRole("link", { name: "import" }).waitFor();
+    store.scan = scan;
+    await client.acquire("later");
+    await page.getByRole("link", { name: "later" }).waitFor();
+    expect(await page.locator("#state").textContent()).toBe("");
+    expect(page.url()).toBe(`${origin}/`);
+  });
+
+  it("sorts and filters by its links and its form, by the keyboard alone", async () => {
+    const { store, client } = await busyTable();
+    await client.acquire("later");
+    const { page } = await openedPage(store, ["--write"]);
+    await page.getByRole("columnheader", { name: "Key" }).getByRole("link").press("Enter");
+    await page.locator("th[aria-sort=ascending]").waitFor();
+    await page.getByLabel("Key begins with").fill("imp");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "Remove the filter Key begins with" }).waitFor();
+    expect(await page.locator("tbody tr").count()).toBe(1);
+    expect(await page.locator("th[aria-sort=ascending]").count()).toBe(1);
+    await page.getByRole("link", { name: "Clear filters" }).press("Enter");
+    await page.getByRole("link", { name: "later" }).waitFor();
+    expect(await page.getByLabel("Key begins with").inputValue()).toBe("");
+  });
 
   it("says what it shows to a screen reader: names for tables, states, bars and buttons", async () => {
     const { store } = await busyTable();

@@ -21,7 +21,12 @@ export const noBrowser: string | undefined =
 
 /** A browser of the test's own, without a profile, that talks to nobody but the pages it is shown. */
 export async function openBrowser(
-  options: { readonly width?: number; readonly colors?: "light" | "dark" } = {},
+  options: {
+    readonly width?: number;
+    readonly colors?: "light" | "dark";
+    /** An IANA name. @default "UTC" */
+    readonly timeZone?: string;
+  } = {},
 ): Promise<BrowserContext> {
   if (executablePath === undefined)
     throw new Error("there is no Chromium: install it, or set CHROMIUM to its path");
@@ -31,6 +36,7 @@ export async function openBrowser(
     headless: true,
     viewport: { width: options.width ?? 1_000, height: 800 },
     colorScheme: options.colors ?? "light",
+    timezoneId: options.timeZone ?? "UTC",
     args: [
       "--no-sandbox",
       "--disable-gpu",

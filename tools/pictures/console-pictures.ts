@@ -1,104 +1,93 @@
-// Screenshots of the console, with a table in which something happens.
+// Screenshots of the console, with a table in which something happens: wide and narrow, light and dark.
 
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
-import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/admin";
-import { fair } from "@leasehold/client/fair";
-import { coreOf } from "@leasehold/client/internal";
-import { Semaphore } from "@leasehold/client/semaphore";
-import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { chromium } from "playwright-core";
+import { type Browser, chromium } from "playwright-core";
+import { type PlayedTable, playedTable } from "./console-table.ts";
 
 const pages = [
-  { name: "locks", path: "/" },
-  { name: "key", path: "/key?key=label-printer" },
-  { name: "jobs", path: "/jobs" },
+  { name: "locks", path: "/", writes: false },
+  { name: "key", path: "/key?key=label-printer", writes: true },
+  { name: "jobs", path: "/jobs", writes: false },
+  { name: "tasks", path: "/tasks", writes: false },
 ] as const;
 
-/** Saves each page, light and dark, and gives the files' names. */
-export async function screenshots(client: LeaseClient, folder: string): Promise<readonly string[]> {
-  const waiting = new AbortController();
-  const waits = await fill(client, waiting.signal);
+const widths = [
+  { width: 1_280, most: 860, scale: 1.5 },
+  { width: 360, most: 800, scale: 2 },
+] as const;
+
+/** A repository keeps every picture that it ever had. */
+const mostBytes = 100_000;
+
+/** Saves each page, and gives the files' names. */
+export async function screenshots(folder: string): Promise<readonly string[]> {
+  const table = await playedTable();
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox"],
+  });
+  const files = [
+    ...(await photographed(browser, table, folder, false)),
+    ...(await photographed(browser, table, folder, true)),
+  ];
+  await browser.close();
+  await table.close();
+  return files;
+}
+
+/** Saves the pages of a console that only reads, or of one that writes. */
+async function photographed(
+  browser: Browser,
+  { store, clock }: PlayedTable,
+  folder: string,
+  writes: boolean,
+): Promise<readonly string[]> {
   const interruption = new AbortController();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const { store, tableName } = coreOf(client);
-  const served = runCommandLine(["console", "--port", "0", "--write", "--every", "1h"], {
-    stdin,
-    stdout,
-    stderr,
-    env: { LEASEHOLD_TABLE_NAME: tableName, USER: "alice" },
+  const served = runCommandLine(["console", "--port", "0", ...(writes ? ["--write"] : [])], {
+    ...{ stdin, stdout, stderr, clock },
+    env: {
+      LEASEHOLD_TABLE_NAME: store.tableName,
+      AWS_REGION: "eu-central-1",
+      AWS_ACCOUNT_ID: "111122223333",
+    },
     open: async () => store,
     signals: { signal: interruption.signal, redirect: () => () => {} },
   });
   const address = await new Promise<string>((resolve) =>
     stdout.once("data", (chunk) => resolve(String(chunk).trim())),
   );
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
   const files: string[] = [];
-  for (const colorScheme of ["light", "dark"] as const) {
-    const page = await browser.newPage({
-      colorScheme,
-      viewport: { width: 1_100, height: 620 },
-      deviceScaleFactor: 1.5,
-    });
-    await page.goto(address);
-    await page.getByRole("heading", { name: "Locks" }).waitFor();
-    for (const { name, path } of pages) {
-      await page.goto(`${new URL(address).origin}${path}`);
-      const file = `console-${name}-${colorScheme}.png`;
-      await page.screenshot({ path: join(folder, file) });
-      files.push(file);
+  for (const { width, most, scale } of widths) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const page = await browser.newPage({
+        ...{ colorScheme, deviceScaleFactor: scale },
+        viewport: { width, height: 400 },
+      });
+      // A third of the bytes of a PNG, which is all that Playwright itself has beside JPEG.
+      const session = await page.context().newCDPSession(page);
+      await page.goto(address);
+      await page.getByRole("heading", { name: "Locks" }).waitFor();
+      for (const { name, path } of pages.filter((one) => one.writes === writes)) {
+        await page.goto(`${new URL(address).origin}${path}`);
+        const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
+        const file = `console-${name}-${width}-${colorScheme}.webp`;
+        const clip = { x: 0, y: 0, width, height: Math.min(most, height), scale: 1 };
+        const picture = { format: "webp", quality: 80, clip, captureBeyondViewport: true } as const;
+        const { data } = await session.send("Page.captureScreenshot", picture);
+        const bytes = Buffer.from(data, "base64");
+        if (bytes.length > mostBytes)
+          throw new Error(`${file} has ${bytes.length} bytes; allowed: ${mostBytes}`);
+        await writeFile(join(folder, file), bytes);
+        files.push(file);
+      }
+      await page.close();
     }
   }
-  await browser.close();
-  waiting.abort();
-  await Promise.all(waits);
   interruption.abort();
   await served;
   return files;
-}
-
-const minuteMs = 60_000;
-
-/** Makes a table that is worth a picture. */
-async function fill(client: LeaseClient, signal: AbortSignal): Promise<readonly Promise<unknown>[]> {
-  await client.acquire("import/orders", {
-    owner: "sfn:import-2f1c (keeper)",
-    leaseDurationMs: 90_000,
-    data: { file: "orders-4711.csv" },
-  });
-  const earlier = await client.acquire("label-printer", { owner: "ip-10-0-9-4:3310" });
-  await earlier.release();
-  await client.acquire("label-printer", {
-    leaseDurationMs: 45_000,
-    data: { job: "orders-4711", step: "page 3 of 9" },
-  });
-  const payments = new Semaphore(client, "payment-api", { permits: 5 });
-  for (const owner of ["checkout-1", "checkout-2"])
-    await payments.acquire({ owner, leaseDurationMs: minuteMs });
-  const operator = new LeaseOperator(client, { by: "alice@laptop" });
-  await operator.pause("price-feed", { forMs: 120 * minuteMs, reason: "INC-4411, vendor down" });
-  const report = new JobRuns(client, "daily-report", { maxAttempts: 1 });
-  const today = new Date().setUTCHours(8, 0, 0, 0) - 24 * 60 * minuteMs;
-  for (let day = 20; day >= 0; day -= 1) {
-    const slot = new Date(today - day * 24 * 60 * minuteMs);
-    if (day === 9) await report.skip(slot, "holiday");
-    else
-      await report
-        .run(slot, async () => (day === 3 ? Promise.reject(new Error("rows is not iterable")) : undefined))
-        .catch((error: Error) => error);
-  }
-  await new TaskSet(client, "orders/today").add([{ id: "doc-33" }, { id: "doc-54" }]);
-  const wait = { order: fair({ maxWaiters: 20 }), waitMs: 10 * minuteMs, signal };
-  // They end when the pictures are made.
-  const waits = ["ip-10-0-4-2:99", "lambda:labels 2026/11/22[$L]"].map((owner) =>
-    client.acquire("label-printer", { ...wait, owner }).catch((error: Error) => error),
-  );
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  return waits;
 }

@@ -1,11 +1,11 @@
-// Makes the pictures of the docs that show the command line and the console: all of them from real runs, on an engine that
-// is started for them. `npm run generate -- pictures`; the screenshots need Chromium.
+// Makes the pictures of the docs that show the command line and the console: from real runs, the command line's on an engine
+// that is started for them, the console's on a table in memory at a time that stands still. `npm run generate -- pictures`; the screenshots need Chromium.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import { createLeaseTable } from "@leasehold/client";
 import { startEngine } from "@leasehold/engine";
 import { build } from "../packaging/pack.ts";
 import { screenshots } from "./console-pictures.ts";
@@ -57,6 +57,4 @@ try {
   await rm(bin, { recursive: true, force: true });
 }
 
-const client = new LeaseClient({ tableName, dynamodb, owner: "ip-10-0-3-17:812" });
-for (const file of await screenshots(client, pictures)) console.log(`docs/pictures/${file}`);
-await client.close();
+for (const file of await screenshots(pictures)) console.log(`docs/pictures/${file}`);
