@@ -118,7 +118,7 @@ export function keyLink(key: string): Html {
 
 /** Names and values, without those that have none. */
 export function facts(pairs: readonly (readonly [name: string, value: HtmlValue])[]): Html {
-  const known = pairs.filter(([, value]) => value !== undefined && value !== "");
+  const known = pairs.filter(([, value]) => value !== undefined && value !== false && value !== "");
   return html`<dl>${known.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 

@@ -45,7 +45,7 @@ const legend = html`<p class="legend dim">${Object.entries(signs).map(
 function marks(job: string, slots: readonly JobSlot[]): Html {
   const drawn = slots.toReversed().map(({ slot, state }) => {
     const told = `${slot}: ${state}`;
-    return html`<a class="mark ${state}" href="${runAddress(job, slot)}" title="${told}" aria-label="${told}" id="${`${job} ${slot}`}">${signs[state]}</a>`;
+    return html`<a class="mark ${state}" href="${runAddress(job, slot)}" title="${told}" aria-label="${told}" data-row="${slot}">${signs[state]}</a>`;
   });
   return html`<div class="strip">${drawn}</div>`;
 }

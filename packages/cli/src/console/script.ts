@@ -83,7 +83,7 @@ async function look() {
     const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
     if (answer.status === 401) { state.textContent = "The session is over: open the address that the console has printed."; return; }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!answer.ok) { state.textContent = page.querySelector("main").textContent.trim() + " What you see is what was read last."; return; }
+    if (!answer.ok) { state.textContent = "The console could not look: " + (page.querySelector(".problem") || page.body).textContent.trim() + ". What you see is what was read last."; return; }
     // A dialog may have been opened since the question: what is typed there is worth more than a new page.
     if (document.querySelector("dialog[open]")) return;
     showTimes(page);

@@ -55,15 +55,15 @@ th, td { text-align: left; padding: .38rem .5rem; border-bottom: 1px solid var(-
 th { color: var(--soft); font-weight: 550; font-size: .9em; vertical-align: bottom; overflow-wrap: normal; } th a { color: inherit; text-decoration: none; } th a:hover { color: var(--link); } th[aria-sort] a { color: var(--ink); font-weight: 650; }
 .order { font-size: .75em; padding-left: .25em; opacity: .55; } th[aria-sort] .order { opacity: 1; }
 tbody tr:last-child td { border-bottom: 0; } tbody tr:hover { background: color-mix(in srgb, var(--link) 5%, transparent); }
-th.key { width: 23%; } th.state { width: 8.2rem; } th.number { width: 6.7rem; } th.bar { width: 11.8rem; } th.time { width: 10.8rem; } th.marks { width: 20.5rem; }
+th.key { width: 23%; } th.state { width: 8.2rem; } th.number { width: 6.7rem; } th.bar { width: 11.8rem; } th.time { width: 10.8rem; } th.marks { width: 26%; }
 td.key a, td.number a { text-decoration: none; } td.key a:hover, td.number a:hover { text-decoration: underline; } td.key { font-weight: 550; overflow: clip; overflow-clip-margin: 3px; } .number { text-align: right; font-variant-numeric: tabular-nums; } td.time, .left, .lead, dd { font-variant-numeric: tabular-nums; } td.number .dim, td.time .dim { display: block; font-size: .9em; white-space: nowrap; }
 meter { appearance: none; display: inline-block; width: 4.5rem; height: 8px; border: 0; border-radius: 4px; background: var(--raised); vertical-align: middle; } meter::-webkit-meter-bar { background: var(--raised); border: 0; border-radius: 4px; height: 8px; display: block; } meter::-webkit-meter-inner-element { display: block; } meter::-webkit-meter-optimum-value { background: var(--link); border-radius: 4px; } meter::-moz-meter-bar { background: var(--link); border-radius: 4px; }
 .left { white-space: nowrap; color: var(--soft); }
 summary { cursor: pointer; white-space: nowrap; overflow: clip; overflow-clip-margin: 3px; text-overflow: ellipsis; } details[open] summary code { color: var(--soft); }
-@container (max-width: 52rem) {
+@container (max-width: 66rem) {
   table, tbody, td { display: block; } thead { display: block; border-bottom: 1px solid var(--line); } thead tr { display: flex; flex-wrap: wrap; gap: .1rem .9rem; padding-bottom: .4rem; } th { display: none; } th.sorts { display: block; width: auto; padding: .15rem 0; border: 0; text-align: left; }
   tbody tr { display: flex; flex-wrap: wrap; gap: .2rem 1rem; padding: .55rem 0; border-bottom: 1px solid var(--line); } tbody tr:last-child { border: 0; }
-  td { border: 0; padding: 0; min-width: 0; flex: 1 1 8.6rem; } td.number { text-align: left; } td:empty { display: none; } td.key { flex: 1 1 55%; order: -2; } td.state { flex: none; order: -1; max-width: 100%; } td.long, td.lane, td.marks { flex-basis: 100%; }
+  td { border: 0; padding: 0; min-width: 0; flex: 1 1 8.6rem; } td.number { text-align: left; } td:empty { display: none; } td.key { flex: 1 1 calc(100% - 10rem); order: -2; } tr:not(:has(> td.state)) > td.key { flex-basis: 100%; } td.state { flex: none; order: -1; max-width: 100%; } td.long, td.lane, td.marks { flex-basis: 100%; }
   td:not(.key, .state, .lane, .marks)::before { content: attr(data-label) " "; font-size: .9em; color: var(--soft); } td:has(> details:first-child)::before { content: none; } td.number .dim, td.time .dim { display: inline; }
 }
 .tabs, .chips, .pager, .legend, .strip, .offers, .buttons, .filters { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; }

@@ -124,7 +124,7 @@ function attention(snapshot: TableSnapshot): Html | undefined {
     const { key, state, lease, waiting, longestWaitMs, remainingMs = 0 } = row;
     if (state === "expired" && waiting === 0 && lease !== undefined && -remainingMs > longWaitMs)
       return [
-        html`${keyLink(key)} expired ${ageText(-remainingMs)} ago and was not released: ${named(lease.owner, 40)} ended before. The next caller gets it.`,
+        html`${keyLink(key)} expired ${ageText(-remainingMs)} ago: its holder ${named(lease.owner, 40)} ended without a release. The next caller takes it over.`,
       ];
     if (longestWaitMs !== undefined && longestWaitMs > longWaitMs)
       return [html`${keyLink(key)}: the first in line has waited for ${ageText(longestWaitMs)}.`];

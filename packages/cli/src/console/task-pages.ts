@@ -40,11 +40,7 @@ function stateBar(counts: SetCounts["counts"]): Html {
 }
 
 const setColumns: readonly column.Column<SetCounts>[] = [
-  column.key(
-    "Set",
-    ({ set }) => set,
-    (set) => setAddress(set),
-  ),
+  column.key("Set", ({ set }) => set, setAddress),
   { title: "States", kind: "lane", cell: ({ counts }) => stateBar(counts) },
   ...taskStates.map((state): column.Column<SetCounts> => {
     const title = `${state.slice(0, 1).toUpperCase()}${state.slice(1)}`;
