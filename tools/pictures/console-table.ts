@@ -21,7 +21,7 @@ export interface PlayedTable {
   close(): Promise<void>;
 }
 
-/** Plays until 22 November 2026, 09:14 UTC. */
+/** Plays until 22 November 2026, a quarter past nine, UTC. */
 export async function playedTable(): Promise<PlayedTable> {
   const clock = new ManualClock(today - 8 * dayMs);
   const store = new MemoryLeaseStore("leases");
