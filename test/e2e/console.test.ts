@@ -172,6 +172,17 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     await page.getByRole("heading", { name: "Locks" }).waitFor();
   });
 
+  it("opens by the printed address in a tab that has shown the locked page", async () => {
+    const { store } = await busyTable();
+    const { address, origin } = await serveConsole(store);
+    const page = await (await openBrowser()).newPage();
+    await page.goto(`${origin}/`);
+    await page.getByRole("heading", { name: "Open the console" }).waitFor();
+    await page.goto(address);
+    await page.getByRole("heading", { name: "Locks" }).waitFor();
+    expect(page.url()).toBe(`${origin}/`);
+  });
+
   it("opens by a link from elsewhere, in a browser that has its session, and not in another one", async () => {
     const { store } = await busyTable();
     const { browser, origin } = await openedPage(store, []);

@@ -65,16 +65,8 @@ export function time(epochMs: number | undefined): Html {
 const tones: Readonly<Record<string, "good" | "bad" | "warn" | "info" | "special">> = {
   ...{ held: "good", stopping: "warn", grace: "warn", expired: "bad", paused: "special" },
   ...{ succeeded: "good", running: "info", failed: "bad", exhausted: "bad", lost: "bad", missed: "warn" },
-  ...{
-    acquired: "good",
-    broken: "bad",
-    break: "bad",
-    takenOver: "warn",
-    "taken over": "warn",
-    stop: "warn",
-    pause: "special",
-  },
-  ...{ parked: "bad", ok: "good", warning: "warn", error: "bad" },
+  ...{ acquired: "good", broken: "bad", break: "bad", takenOver: "warn", "taken over": "warn" },
+  ...{ stop: "warn", pause: "special", parked: "bad", ok: "good", warning: "warn", error: "bad" },
 };
 
 /** The class of a state's colour. */
@@ -190,7 +182,7 @@ export function offer(given: Offer, isReadOnly: boolean, id: string = given.acti
   const typed =
     word === undefined
       ? ""
-      : html`<label>Type <code>${word}</code> to do it<input name="word" autocomplete="off" required></label>`;
+      : html`<label><span>Type <code>${word}</code> to do it</span><input name="word" autocomplete="off" required></label>`;
   return html`<li><button type="button" data-opens="${id}"${isDangerous ? html` class="danger"` : ""}>${title}</button>
 <dialog id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2><p>${explanation}</p>
 <form data-action="${action}">${hidden}${asked}${typed}

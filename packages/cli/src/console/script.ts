@@ -145,6 +145,9 @@ function keepSwitches() {
   live.addEventListener("change", () => { sessionStorage.setItem("leasehold-live", live.checked ? "yes" : "no"); void look(); });
 }
 
+// The address with the secret, in a tab that shows the locked page already.
+addEventListener("hashchange", () => void openSession());
+
 void openSession().then((isOpening) => {
   if (isOpening) return;
   keepSwitches();
