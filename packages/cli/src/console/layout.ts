@@ -35,7 +35,7 @@ const navigation = [
 
 const colors = 6;
 
-/** The same colour for the same place on every machine. Red is for writing alone. */
+/** A place keeps its colour; red is for writing alone. */
 function colorOf({ table, facts }: Environment): number {
   return (
     [...[table, ...facts].join(" ")].reduce(
