@@ -267,6 +267,7 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
       startedAt: undefined,
       expiresAt: undefined,
       endedAt: undefined,
+      serialKey: undefined,
     });
     const task = await claimed(set);
     expect(await set.get("1")).toMatchObject({ state: "running", owner: "a", expiresAt: task.expiresAt });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, inject } from "vitest";
+import { serialTasksContract } from "../contract/serial-tasks-contract.ts";
 import { tasksContract } from "../contract/tasks-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 
@@ -9,4 +10,5 @@ describe("tasks on the engine", () => {
   });
   afterAll(() => engine.close());
   tasksContract((clock) => engine.place(clock));
+  serialTasksContract((clock) => engine.place(clock));
 });

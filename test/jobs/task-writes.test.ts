@@ -12,7 +12,7 @@ import { said } from "../support/recomposed.ts";
 const ended: EndedTask = {
   ...{ set: "set", id: "1", state: "parked", token: "mine", remark: "lost", payload: "{}" },
   ...{ attempts: 2, maxAttempts: 2, worker: { owner: "a", acquiredAt: 3 } },
-  ...{ fencingToken: 7, addedAt: 1, now: 5_000, keepForMs: 10_000 },
+  ...{ fencingToken: 7, addedAt: 1, serialKey: undefined, now: 5_000, keepForMs: 10_000 },
 };
 const isUsedUp = "attempts >= maxAttempts";
 
@@ -57,6 +57,7 @@ test("a task is requeued when it has ended without success, in the round that wa
     payload: "",
     maxAttempts: 2,
     delayMs: 0,
+    serialKey: undefined,
     now: 5_000,
     keepForMs: 10_000,
   };

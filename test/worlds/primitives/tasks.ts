@@ -13,6 +13,7 @@ import {
   endedTaskKey,
   endedTaskPrefix,
   openTaskKey,
+  openTaskPrefix,
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
@@ -40,6 +41,8 @@ export type TaskStep =
       readonly ids: readonly string[];
       readonly delayMs: number;
       readonly maxAttempts: number;
+      /** @default - none */
+      readonly serialKey?: string;
     }
   | { readonly kind: "claim" | "work" | "requeueAll"; readonly process: number }
   | {
@@ -237,7 +240,8 @@ export class Import {
     switch (one.kind) {
       case "add": {
         const { delayMs, maxAttempts } = one;
-        const inputs = one.ids.map((id) => ({ id, payload: { id }, delayMs, maxAttempts }));
+        const serially = one.serialKey === undefined ? {} : { serialKey: one.serialKey };
+        const inputs = one.ids.map((id) => ({ id, payload: { id }, delayMs, maxAttempts, ...serially }));
         watch(tasks.add(inputs), ({ added }) => world.count(added > 0 ? "added" : "known"));
         break;
       }
@@ -407,6 +411,7 @@ export class Import {
     const { world } = this;
     const { state } = taskAttributeNames;
     for (const { key, before, after } of changes) {
+      if (!key.sk.startsWith(openTaskPrefix) && !key.sk.startsWith(endedTaskPrefix)) continue;
       const id = taskIdOf(key.sk);
       const { table } = world;
       if (table.peek(openTaskKey(set, id)) && table.peek(endedTaskKey(set, id))) {
@@ -439,10 +444,25 @@ export class Import {
     }
     this.#fences.set(id, Math.max(is, highest));
     if (!isClaim) return;
+    this.#checkAlone(id, after);
     if (this.#told.has(String(claim))) world.fault(`a claim of ${id} by ${claim} has landed again`);
     this.#landed.set(`${id} ${is}`, String(claim));
     const isEarly = before?.[token] === undefined && Number(before?.[dueAt]) > Number(after[acquiredAt]);
     if (isEarly) world.fault(`${id} was claimed before it was due`);
+  }
+
+  /** No two tasks of one serial key are claimed, whatever their workers believe. */
+  #checkAlone(id: string, claimed: Item): void {
+    const { world } = this;
+    const key = claimed[taskAttributeNames.serialKey];
+    if (key === undefined) return;
+    world.count("claimed alone");
+    const others = ids.filter((other) => {
+      const item = other === id ? undefined : world.table.peek(openTaskKey(set, other));
+      return item?.[attributeNames.token] !== undefined && item[taskAttributeNames.serialKey] === key;
+    });
+    if (others.length > 0)
+      world.fault(`${id} and ${others.join(", ")} of the key ${key} are claimed at once`);
   }
 
   /** Ended by the claim that held it, in the very write that took the claim away, or parked with no attempt left. */
@@ -509,11 +529,17 @@ function tasksWith(
   any: fc.Arbitrary<TaskStep>,
   added: readonly string[],
   mostSteps: number,
+  serialKeys: readonly string[] = [],
 ): Simulation["play"] {
+  const add = { kind: "add" as const, process: 0, delayMs: 0, maxAttempts };
+  const ofKeys = serialKeys.map((serialKey, index) => {
+    const some = added.filter((_, at) => at % serialKeys.length === index);
+    return { ...add, ids: some, serialKey };
+  });
   return stepByStep({
     step: any,
     mostSteps,
-    opening: [{ kind: "add", process: 0, ids: added, delayMs: 0, maxAttempts }],
+    opening: serialKeys.length === 0 ? [{ ...add, ids: added }] : ofKeys,
     make: (world, tamper) => new Import(world, tamper),
     end: (scene) => scene.expectAllToEnd(),
   });
@@ -634,4 +660,65 @@ const begunAgain: Simulation = {
   play: tasksWith(newRound, ["t0"], 200),
 };
 
-export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain];
+/** Tasks of two serial keys, and late ones of a key or of none. */
+const serialStep: fc.Arbitrary<TaskStep> = stepOrBreak.chain(
+  (one): fc.Arbitrary<TaskStep> =>
+    one.kind === "add"
+      ? fc.constantFrom(one, { ...one, serialKey: "a" }, { ...one, serialKey: "b" })
+      : fc.constant(one),
+);
+
+const isNaming = ({ values }: Write): boolean => ":lastTask" in values;
+const isCheck = (write: object): boolean => "action" in write && write.action === "check";
+
+const serial: Simulation = {
+  name: "tasks:serial",
+  claim:
+    "the same where tasks have serial keys and claims are broken: no two tasks of one key are claimed at once",
+  worlds: 300,
+  mustHappen: [
+    ...everyMishap,
+    "broken",
+    "claimed again",
+    "claimed alone",
+    "conflict",
+    "confirmed: succeedIn",
+    "confirmed: release",
+    "requeued: true",
+    "cancelled: true",
+    "parked with its claim broken",
+    "in the end: succeeded",
+    "in the end: parked",
+  ],
+  mistakes: [
+    {
+      what: "a claim beside a running task of its key",
+      tamper: without("attribute_not_exists(#token)", isCheck),
+      violation: /are claimed at once/,
+    },
+    {
+      what: "a claim though another task of its key was claimed since",
+      tamper: without("#lastTask = :seenTask"),
+      violation: /are claimed at once/,
+    },
+    {
+      what: "a first claim of a key though another task was first",
+      tamper: without("attribute_not_exists(#lastTask)"),
+      violation: /are claimed at once/,
+    },
+    {
+      what: "a claim that its key's item does not name",
+      tamper: (write) =>
+        isNaming(write) ? { ...write, values: { ...write.values, ":lastTask": "t9" } } : write,
+      violation: /are claimed at once/,
+    },
+    {
+      what: "a key's item that ttl removes while its task runs",
+      tamper: (write) => (isNaming(write) ? { ...write, values: { ...write.values, ":ttl": 1 } } : write),
+      violation: /are claimed at once/,
+    },
+  ],
+  play: tasksWith(serialStep, ids, 80, ["a", "b"]),
+};
+
+export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain, serial];

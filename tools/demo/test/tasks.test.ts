@@ -40,7 +40,8 @@ function grant(owner: string, id: string, fencingToken: number, acquiredAt: numb
 
 function task(id: string, state: Task["state"], owner: string, attempts: number, remark: string): Task {
   const times = { addedAt: 0, dueAt: undefined, startedAt: 1, expiresAt: undefined, endedAt: 2 };
-  return { id, state, owner, attempts, remark, maxAttempts: 2, payload: {}, ...times };
+  const none = { serialKey: undefined };
+  return { id, state, owner, attempts, remark, maxAttempts: 2, payload: {}, ...times, ...none };
 }
 
 const report = { succeeded: 0, failed: 0, parked: 0, putBack: 0, lost: 0, isUnfinished: false };

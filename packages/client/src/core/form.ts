@@ -6,7 +6,8 @@
 import { LeaseUnavailableError } from "../base/errors.ts";
 import type { LeaseEvent, TakeoverReason } from "../base/events.ts";
 import type { LeaseRecord } from "../base/lease-record.ts";
-import type { Item } from "../base/store.ts";
+import type { Item, UpdateResult } from "../base/store.ts";
+import type { CallBudget } from "../base/timed-call.ts";
 import type { Cancellation, Grant, LockEnding, LockRenewal } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
@@ -101,6 +102,11 @@ export interface LeaseForm extends HeldForm {
    * revoked token. Needs the item.
    */
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write;
+  /**
+   * Acquires the lease in place of the write of `acquire` alone, by the primitive's own requests. Gives what that write
+   * would give: the item that it has left, or that has refused it.
+   */
+  acquireBy?(grant: Grant, passed: readonly LeaseRecord[], budget: CallBudget): Promise<UpdateResult>;
   /**
    * Takes back an acquisition whose write may have landed, may be under way or may be lost. It removes the lease if the
    * item has it, and revokes the token, so that a late copy is refused. Refused if another caller's lease is in the

@@ -93,6 +93,7 @@ export {
   waiterSortKeyPrefix,
 } from "../base/schema.ts";
 export { pagesOf } from "../base/store.ts";
+export type { CallBudget } from "../base/timed-call.ts";
 export { acquireChannel, acquireLease, announceGrant } from "../core/acquire.ts";
 export { Attempt, type Granted, type Refused } from "../core/attempt.ts";
 export { LeaseClient } from "../core/client.ts";

@@ -116,6 +116,7 @@ export class TaskAdmin {
           set,
           id: task.id,
           payload: String(item[taskAttributeNames.payload]),
+          serialKey: task.serialKey,
           maxAttempts: maxAttempts ?? task.maxAttempts,
           delayMs,
           seenFence: taskFenceOf(item) ?? 0,

@@ -12,8 +12,9 @@ import {
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { parkTask } from "./expressions.ts";
-import { dueAtOf, taskFenceOf } from "./record.ts";
+import { dueAtOf, serialKeyOf, taskFenceOf } from "./record.ts";
 import { taskIdOf } from "./schema.ts";
+import { SerialTaskForm } from "./serial-task-form.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { TaskForm } from "./task-form.ts";
@@ -22,7 +23,8 @@ import { TaskForm } from "./task-form.ts";
  * One worker's attempt to claim one task, under one token.
  *
  * 1 request for a waiting task. 2 for a task whose worker was lost, or that another worker had since it was read. A
- * repeated request has the same token, so its earlier copy is recognised and no attempt is counted twice.
+ * repeated request has the same token, so its earlier copy is recognised and no attempt is counted twice. With a serial
+ * key, each of them is a read and a transaction.
  */
 export class ClaimAttempt {
   readonly #context: TaskContext;
@@ -32,10 +34,14 @@ export class ClaimAttempt {
   constructor(context: TaskContext, item: Item) {
     const { core, set, terms } = context;
     const sortKey = sortKeyOf(item);
+    const serialKey = serialKeyOf(item);
     const { owner, leaseDurationMs, keepForMs } = terms;
     const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };
     this.#context = context;
-    this.#form = new TaskForm({ set, id: taskIdOf(sortKey) }, item, keepForMs);
+    this.#form =
+      serialKey === undefined
+        ? new TaskForm({ set, id: taskIdOf(sortKey) }, item, keepForMs)
+        : new SerialTaskForm(context, item, serialKey);
     this.#attempt = new Attempt(core, this.#form, {
       key: set,
       sortKey,
@@ -84,11 +90,11 @@ export class ClaimAttempt {
 
   async #refused({ item, availability }: Refused): Promise<NotClaimed> {
     const { blocker, claimableInMs } = availability;
-    if (item === undefined) return takenByAnother;
-    if (claimableInMs > 0) return { isParked: false, claimableInMs };
+    if (item === undefined) return { ...takenByAnother, isKeyBusy: this.#form.isKeyBusy };
+    if (claimableInMs > 0) return { ...takenByAnother, claimableInMs };
     if (isExhausted(item)) return await this.#park(item, blocker);
     if (blocker !== undefined) return takenByAnother;
-    return { isParked: false, claimableInMs: dueAtOf(item) - this.#context.core.clock.now() };
+    return { ...takenByAnother, claimableInMs: dueAtOf(item) - this.#context.core.clock.now() };
   }
 
   /** `lost` is the expired claim of the last worker; undefined when an operator has broken it. */
@@ -111,8 +117,14 @@ const brokenRemark = "claim broken";
 export interface NotClaimed {
   /** Whether no attempt was left, and this claim has parked the task. */
   readonly isParked: boolean;
+  /** Whether a worker has another task with the same serial key. */
+  readonly isKeyBusy: boolean;
   /** When the task may be claimed, if nothing changes; infinite when that is not known. */
   readonly claimableInMs: number;
 }
 
-const takenByAnother: NotClaimed = { isParked: false, claimableInMs: Number.POSITIVE_INFINITY };
+const takenByAnother: NotClaimed = {
+  isParked: false,
+  isKeyBusy: false,
+  claimableInMs: Number.POSITIVE_INFINITY,
+};

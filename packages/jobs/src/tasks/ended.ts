@@ -1,7 +1,7 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
 import type { EndedTask } from "./expressions.ts";
-import { taskFenceOf } from "./record.ts";
+import { serialKeyOf, taskFenceOf } from "./record.ts";
 import { taskAttributeNames, taskIdOf } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 
@@ -33,6 +33,7 @@ export function endedTask(
     // A task that was never claimed gets its number from the time, as a first claim would give it.
     fencingToken: taskFenceOf(item) ?? now,
     addedAt: Number(item[taskAttributeNames.addedAt]),
+    serialKey: serialKeyOf(item),
     now,
     keepForMs: terms.keepForMs,
   };

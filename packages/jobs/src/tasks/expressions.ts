@@ -25,6 +25,12 @@
  * The fencing token grows with every claim and every requeue. "Unchanged" means that it is still the one that was
  * read, or still absent. So a late copy of a claim, a cancel or a requeue has no effect after the next one. "The
  * claim is mine" means: the token and the fencing token are mine.
+ *
+ * Tasks with the same serial key run one at a time. The key's item names the task of that key that was claimed last. A
+ * claim is then a transaction of up to three writes: the claim itself; the key's item, which still names the task that was
+ * read there, names this one; and no worker has the task that was named before. So a running task is always the one that
+ * its key's item names. No other write changes the key's item: whatever ends, returns or removes the named task, no worker
+ * has it then.
  */
 import type { QueryRequest } from "@leasehold/client";
 import {
@@ -55,7 +61,7 @@ import {
   type Values,
   Write,
 } from "@leasehold/client/internal";
-import { endedTaskKey, openTaskKey } from "./schema.ts";
+import { endedTaskKey, openTaskKey, serialKeyItemKey, serialKeyKeptForMs } from "./schema.ts";
 
 const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
 const taskOpen: Part = { when: "attribute_exists(#maxAttempts)" };
@@ -74,6 +80,7 @@ const makesWaiting = say(notOpen, {
     "#payload = :payload, #attempts = :attempts, #maxAttempts = :maxAttempts, #remark = :remark, " +
     "#addedAt = :addedAt, #dueAt = :dueAt, #ttl = :ttl",
 });
+const serially: Part = { set: "#serialKey = :serialKey" };
 const fenceSet: Part = { set: "#fence = :fence" };
 const isUnknown = say(notOpen);
 const hasNotEnded = say(notEnded);
@@ -90,6 +97,10 @@ const endsTask = say(notEnded, {
     "#maxAttempts = :maxAttempts, #fence = :fence, #addedAt = :addedAt, #endedAt = :endedAt, #ttl = :ttl",
 });
 const workerKept: Part = { set: "#owner = :owner, #acquiredAt = :acquiredAt" };
+const namesTask: Part = { set: "#lastTask = :lastTask, #ttl = :ttl" };
+const namesFirst = say(namesTask, { when: "attribute_not_exists(#lastTask)" });
+const namesNext = say(namesTask, { when: "#lastTask = :seenTask" });
+const hasNoWorker = say(free);
 const endedWithoutSuccess = say({ when: "(#state = :failed OR #state = :parked OR #state = :cancelled)" });
 
 /** The task that a write changes. */
@@ -103,6 +114,7 @@ export interface NewTask extends TaskId {
   readonly payload: string;
   readonly maxAttempts: number;
   readonly delayMs: number;
+  readonly serialKey: string | undefined;
   readonly now: number;
   readonly keepForMs: number;
 }
@@ -115,7 +127,7 @@ export function addTask(task: NewTask): readonly [Write, Write] {
 function makeWaiting(task: NewTask): Write {
   const { now, delayMs } = task;
   const due = now + delayMs;
-  return new Write(openTaskKey(task.set, task.id), makesWaiting, {
+  const write = new Write(openTaskKey(task.set, task.id), makesWaiting, {
     ":payload": task.payload,
     ":attempts": 0,
     ":maxAttempts": task.maxAttempts,
@@ -125,6 +137,11 @@ function makeWaiting(task: NewTask): Write {
     ":dueAt": delayMs === 0 ? 0 : due,
     ":ttl": timeToLive(due, task.keepForMs),
   });
+  return withSerialKey(write, task.serialKey);
+}
+
+function withSerialKey(write: Write, serialKey: string | undefined): Write {
+  return serialKey === undefined ? write : write.and(serially, { ":serialKey": serialKey });
 }
 
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
@@ -146,6 +163,21 @@ export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Wri
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
 export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write {
   return countedClaim(takeOver(claimAddress(task), grant, judged));
+}
+
+/**
+ * What a claim of a task with a serial key writes beside itself, in one transaction. `seenTask`: the task that the key's
+ * item named when it was read.
+ */
+export function claimSerialKey(
+  { set, id, serialKey, now }: TaskId & { readonly serialKey: string; readonly now: number },
+  seenTask: string | undefined,
+): readonly Write[] {
+  const key = serialKeyItemKey(set, serialKey);
+  const values = { ":lastTask": id, ":ttl": timeToLive(now, serialKeyKeptForMs) };
+  if (seenTask === undefined) return [new Write(key, namesFirst, values)];
+  const naming = new Write(key, namesNext, { ...values, ":seenTask": seenTask });
+  return seenTask === id ? [naming] : [naming, new Write(openTaskKey(set, seenTask), hasNoWorker)];
 }
 
 function claimAddress({ set, id }: TaskId): LeaseAddress {
@@ -223,6 +255,7 @@ export interface EndedTask extends TaskId {
   readonly worker: { readonly owner: string; readonly acquiredAt: number } | undefined;
   readonly fencingToken: number;
   readonly addedAt: number;
+  readonly serialKey: string | undefined;
   readonly now: number;
   readonly keepForMs: number;
 }
@@ -267,7 +300,7 @@ function moved(task: EndedTask, from: Write): readonly [Write, Write] {
   });
   if (worker !== undefined)
     ended.and(workerKept, { ":owner": worker.owner, ":acquiredAt": worker.acquiredAt });
-  return [from.deleting(), ended];
+  return [from.deleting(), withSerialKey(ended, task.serialKey)];
 }
 
 /**

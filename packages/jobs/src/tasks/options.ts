@@ -78,6 +78,11 @@ export interface TaskInput {
   readonly maxAttempts?: number;
   /** How long it waits before its first attempt, in milliseconds, up to 366 days. @default 0 */
   readonly delayMs?: number;
+  /**
+   * Tasks of the set with the same serial key, such as `customer-42`, run one at a time: at most 512 bytes. No
+   * order is promised; beside fewer than 32 open tasks, the oldest one is next. @default - none
+   */
+  readonly serialKey?: string;
 }
 
 /** Options of {@link TaskSet.requeue}. */
@@ -254,6 +259,7 @@ export interface TaskTerms {
   readonly payload: string;
   readonly maxAttempts: number;
   readonly delayMs: number;
+  readonly serialKey: string | undefined;
 }
 
 const taskRules: Rules<TaskInput> = {
@@ -261,6 +267,7 @@ const taskRules: Rules<TaskInput> = {
   payload: unchecked,
   maxAttempts: attemptCount,
   delayMs: anyTime,
+  serialKey: text(taskLimits.serialKeyBytes),
 };
 
 /** Validates tasks; the set's options are their defaults. */
@@ -274,10 +281,10 @@ export function checkTasks(tasks: readonly TaskInput[], defaults: TaskSetTerms):
   return listed.map((task, index) => {
     const where = `tasks[${index}]`;
     const given = checkOptions(task, taskRules, where, ["id"]);
-    const { id, payload, maxAttempts = defaults.maxAttempts, delayMs = 0 } = given;
+    const { id, payload, maxAttempts = defaults.maxAttempts, delayMs = 0, serialKey } = given;
     check(!ids.has(id), `${where}.id`, id, "an id that no other task of this call has");
     ids.add(id);
-    return { id, payload: checkPayload(where, payload), maxAttempts, delayMs };
+    return { id, payload: checkPayload(where, payload), maxAttempts, delayMs, serialKey };
   });
 }
 

@@ -68,12 +68,14 @@ export interface TaskRecord {
   /** When the claim expires unless it is renewed; only of a running task. */
   readonly expiresAt: number | undefined;
   readonly endedAt: number | undefined;
+  /** Tasks with the same one run one at a time. */
+  readonly serialKey: string | undefined;
 }
 
 /** Reads the item of an open or an ended task. Throws LeaseItemError. */
 export function readTask(item: Item): TaskRecord {
   const state = taskStateOf(item);
-  const addedAt = timeIn(item, taskAttributeNames.addedAt);
+  const addedAt = addedAtOf(item);
   return {
     id: taskIdOf(textIn(item, attributeNames.sortKey)),
     state,
@@ -91,6 +93,7 @@ export function readTask(item: Item): TaskRecord {
     startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
     expiresAt: optionalTimeIn(item, attributeNames.expiresAt),
     endedAt: optionalTimeIn(item, taskAttributeNames.endedAt),
+    serialKey: serialKeyOf(item),
   };
 }
 
@@ -102,6 +105,16 @@ export function taskFenceOf(item: Item): number | undefined {
 /** When a waiting task may be claimed, in epoch milliseconds. */
 export function dueAtOf(item: Item): number {
   return timeIn(item, taskAttributeNames.dueAt);
+}
+
+/** When a task was added, in epoch milliseconds. */
+export function addedAtOf(item: Item): number {
+  return timeIn(item, taskAttributeNames.addedAt);
+}
+
+/** The serial key of a task; undefined for none. */
+export function serialKeyOf(item: Item): string | undefined {
+  return optionalTextIn(item, taskAttributeNames.serialKey);
 }
 
 /** Reads a task's state. */

@@ -1,5 +1,5 @@
 /** Names, sort keys and limits of task items. An open and an ended task are two items under the set's partition key. */
-import { type ItemKey, leaseItemKey } from "@leasehold/client/internal";
+import { type ItemKey, leaseItemKey, limits } from "@leasehold/client/internal";
 
 /** Attributes of task items, besides those of a lease item. */
 export const taskAttributeNames = {
@@ -22,6 +22,10 @@ export const taskAttributeNames = {
   addedAt: "addedAt",
   /** N: when it ended, in epoch milliseconds. */
   endedAt: "endedAt",
+  /** S: tasks with the same one run one at a time; absent for none. */
+  serialKey: "serialKey",
+  /** S, only of a serial key's item: the id of the key's task that was claimed last. */
+  lastTask: "lastTask",
 } as const;
 
 /**
@@ -34,15 +38,26 @@ const spreadLength = 8;
 /** Sort keys of ended tasks: this prefix and the id. A query for open tasks does not read them. */
 export const endedTaskPrefix = "done#";
 
+/** Sort keys of serial keys: this prefix and the key. */
+const serialKeyPrefix = "serial#";
+
+/**
+ * How long ttl keeps the item of a serial key after its last claim: the longest duration that an option takes. The item
+ * must outlive that claim, and renewals of the claim do not change it.
+ */
+export const serialKeyKeptForMs: number = limits.durationMs;
+
 /** Bounds of a task, in bytes of UTF-8 unless the name says otherwise. */
 export const taskLimits: {
   readonly idBytes: number;
+  readonly serialKeyBytes: number;
   readonly payloadBytes: number;
   readonly remarkBytes: number;
   readonly attempts: number;
 } = {
   /** A sort key has 1024 bytes. */
   idBytes: 512,
+  serialKeyBytes: 512,
   /** Every write of the task is billed for it, and fifty tasks have to fit into a transaction of 4 MB. */
   payloadBytes: 16 * 1024,
   remarkBytes: 1024,
@@ -62,6 +77,11 @@ export function openTaskKey(set: string, id: string): ItemKey {
 /** Gives the key of an ended task's item. */
 export function endedTaskKey(set: string, id: string): ItemKey {
   return leaseItemKey(set, endedTaskPrefix + id);
+}
+
+/** Gives the key of a serial key's item. */
+export function serialKeyItemKey(set: string, serialKey: string): ItemKey {
+  return leaseItemKey(set, serialKeyPrefix + serialKey);
 }
 
 /** Gives the id of the task with a sort key. */

@@ -8,8 +8,9 @@ import {
   unreadableIn,
 } from "@leasehold/client/internal";
 import { itemsAfter, itemsUnder } from "./expressions.ts";
-import { dueAtOf, readTask } from "./record.ts";
-import { openTaskPrefix, openTaskStart, openTaskStartOf } from "./schema.ts";
+import { dueAtOf, readTask, serialKeyOf } from "./record.ts";
+import { openTaskPrefix, openTaskStart, openTaskStartOf, serialKeyItemKey } from "./schema.ts";
+import { SerialKeys } from "./serial-keys.ts";
 import type { TaskContext } from "./task-context.ts";
 import { UpcomingTasks } from "./upcoming-tasks.ts";
 
@@ -19,13 +20,14 @@ import { UpcomingTasks } from "./upcoming-tasks.ts";
  * It starts at a random task and tries the tasks of one page in random order. When a task is already taken, another
  * worker is busy in this part of the set, so the next query starts elsewhere. When no task can be claimed, the finder
  * has read all open tasks and remembers when each may be claimed. Until the next full look, it then sends 1 small
- * query for each task that becomes due.
+ * query for each task that becomes due. Of the tasks with one serial key it tries one at a time.
  */
 export class TaskFinder {
   readonly #context: TaskContext;
   #found: Item[] = [];
   #snapshot: TaskSnapshot | undefined;
   readonly #upcoming = new UpcomingTasks();
+  readonly #serialKeys = new SerialKeys();
   /** Whether one page held all open tasks lately. Then a full look may start at the first task. */
   #isSmall = false;
 
@@ -64,6 +66,18 @@ export class TaskFinder {
     this.#upcoming.set(sortKey, at);
   }
 
+  /** Notes that a task waits for another one with its serial key. */
+  block(serialKey: string, item: Item): void {
+    this.expect(sortKeyOf(item), Number.POSITIVE_INFINITY);
+    this.#serialKeys.block(serialKey, item);
+  }
+
+  /** Notes that this worker has let a task with a serial key go: the next one may be claimed. */
+  free(serialKey: string): void {
+    const next = this.#serialKeys.next(serialKey);
+    if (next !== undefined) this.expect(sortKeyOf(next), this.#now());
+  }
+
   async #look(tried: TriedTasks, terms: FindTerms): Promise<NothingFound | undefined> {
     const snapshot = this.#snapshot;
     const isYoung = snapshot !== undefined && this.#now() - snapshot.beganAt < terms.maxAgeMs;
@@ -84,6 +98,7 @@ export class TaskFinder {
 
   /** Reads a task that should be due by now, and its neighbours. 1 request. */
   async #lookAt(sortKey: string, tried: TriedTasks): Promise<void> {
+    this.#serialKeys.beginLook();
     const from = openTaskStartOf(sortKey);
     const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: taskPageSize }, true);
     const open = this.#readable(page.items.filter(isOpen));
@@ -100,14 +115,18 @@ export class TaskFinder {
     const beganAt = this.#now();
     let limit = taskPageSize;
     this.#snapshot = undefined;
+    this.#serialKeys.beginLook();
     if (!this.#isSmall) {
       const start = openTaskStart(randomness.fraction());
       const page = await this.#page({ ...itemsAfter(set, start), limit }, consistent);
       this.#found = this.#claimableOf(this.#readable(page.items.filter(isOpen)), tried);
-      if (this.#found.length > 0) return undefined;
+      const isPart = page.next === undefined && this.#found.some((item) => serialKeyOf(item) !== undefined);
+      // The set may be small: then one look at all tasks shows which one of a serial key is the oldest.
+      if (this.#found.length > 0 && !isPart) return undefined;
       if (page.next !== undefined) limit *= pageGrowth;
     }
     this.#upcoming.clear();
+    this.#serialKeys.clear();
     let after: ItemKey | undefined;
     let openTasks = 0;
     do {
@@ -143,15 +162,19 @@ export class TaskFinder {
 
   /** Picks tasks that can be claimed, in random order and at most a page; remembers when the others can be. */
   #claimableOf(items: readonly Item[], tried: TriedTasks): Item[] {
-    const { randomness } = this.#context.core;
-    const found: { readonly item: Item; readonly at: number }[] = [];
+    const { set, core } = this.#context;
+    const ready: Item[] = [];
     for (const item of items) {
       const sortKey = sortKeyOf(item);
       const inMs = this.#claimableIn(item);
       const at = tried.get(sortKey) ?? (inMs > 0 ? this.#now() + inMs : undefined);
       if (at !== undefined) this.expect(sortKey, at);
-      else found.push({ item, at: randomness.fraction() });
+      else ready.push(item);
     }
+    const isBusy = (serialKey: string): boolean => tried.has(serialKeyItemKey(set, serialKey).sk);
+    const { free, blocked } = this.#serialKeys.part(items, ready, isBusy);
+    for (const item of blocked) this.expect(sortKeyOf(item), Number.POSITIVE_INFINITY);
+    const found = free.map((item) => ({ item, at: core.randomness.fraction() }));
     found.sort((one, other) => one.at - other.at);
     return found.slice(0, taskPageSize).map(({ item }) => item);
   }
@@ -195,7 +218,7 @@ export interface NothingFound {
   readonly claimableInMs: number;
 }
 
-/** By sort key, the tasks that could not be claimed, and when each may be, on the monotonic clock. */
+/** By sort key, the tasks and serial keys that could not be claimed, and when each may be, on the monotonic clock. */
 export type TriedTasks = ReadonlyMap<string, number>;
 
 /** How tasks are looked for. */
@@ -205,8 +228,6 @@ export interface FindTerms {
   /** A consistent query sees every earlier write, and costs twice as much. */
   readonly consistent: boolean;
 }
-
-/** The item's sort key. */
 
 function isOpen(item: Item): boolean {
   return sortKeyOf(item).startsWith(openTaskPrefix);

@@ -19,6 +19,8 @@ export class TaskForm extends LockForm {
   /** The task as it was last read: a claim is refused if another worker has had it since. */
   seen: Item;
   readonly retentionMs: number;
+  /** Whether another task with the same serial key kept the last try from claiming this one. */
+  isKeyBusy = false;
   /** Gives the task back. Set by the claimed task. */
   endBy?: () => Promise<Ended>;
   readonly #task: TaskId;

@@ -35,8 +35,8 @@ import {
   type WorkOptions,
 } from "./options.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
-import { readTask, type TaskRecord, type TaskState } from "./record.ts";
-import { taskLimits } from "./schema.ts";
+import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
+import { serialKeyItemKey, taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
@@ -50,6 +50,7 @@ import { listenToAdds, type TaskSource, tellOfAdd, Worker } from "./worker.ts";
  * - A task has at most one unexpired claim, while clocks differ by no more than the client's `clockSkewMs`.
  * - A worker that does not own a task any more changes nothing.
  * - A task is claimed at most `maxAttempts` times.
+ * - Of the tasks with one `serialKey`, at most one has a claim.
  *
  * Not promised: an order. Nor that a lost worker has changed nothing before it was lost: fence its writes
  * ({@link Task.fence}).
@@ -170,16 +171,25 @@ export class TaskSet {
       const next = await this.#finder.next(tried, terms);
       if ("snapshot" in next) return next;
       const sortKey = sortKeyOf(next.item);
+      const serialKey = serialKeyOf(next.item);
       const outcome = await new ClaimAttempt(this.#context, next.item).run();
       if (outcome instanceof Task) {
-        void outcome.ended.then(() => this.#finder.expect(sortKey, outcome.claimableAt));
+        void outcome.ended.then(() => {
+          this.#finder.expect(sortKey, outcome.claimableAt);
+          if (serialKey !== undefined) this.#finder.free(serialKey);
+        });
         return outcome;
       }
       if (outcome.isParked) onParked();
       const claimableAt = clock.monotonic() + outcome.claimableInMs;
       tried.set(sortKey, claimableAt);
-      this.#finder.expect(sortKey, claimableAt);
-      this.#finder.moveOn();
+      if (serialKey !== undefined && outcome.isKeyBusy) {
+        tried.set(serialKeyItemKey(this.name, serialKey).sk, claimableAt);
+        this.#finder.block(serialKey, next.item);
+      } else {
+        this.#finder.expect(sortKey, claimableAt);
+        this.#finder.moveOn();
+      }
       signal.throwIfAborted();
     }
   }

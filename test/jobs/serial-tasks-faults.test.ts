@@ -1,0 +1,182 @@
+import { type Item, LeaseClient } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/internal";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TaskInput, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
+import { openTaskKey, serialKeyItemKey, taskAttributeNames } from "../../packages/jobs/src/tasks/schema.ts";
+import { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
+import { taskContext } from "../support/task-context.ts";
+
+const leaseDurationMs = 30_000;
+const pastLeaseMs = leaseDurationMs + 1_001;
+const serialKey = "customer-42";
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner, leaseDurationMs });
+const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
+  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, heartbeat: false, ...options });
+const stored = (id: string): Item => store.table.peek(openTaskKey("set", id)) ?? {};
+const last = (): unknown =>
+  store.table.peek(serialKeyItemKey("set", serialKey))?.[taskAttributeNames.lastTask];
+const add = async (...tasks: readonly TaskInput[]): Promise<void> => {
+  for (const task of tasks) {
+    await setOf("adder").add([{ serialKey, ...task }]);
+    await clock.advance(1);
+  }
+};
+/** Tries to claim a task that was read so; gives what comes of it, and what it costs. */
+const attempt = async (seen: Item) => {
+  const before = store.calls.length;
+  const outcome = await new ClaimAttempt(taskContext(clientOf("me"), "set"), seen).run();
+  return { outcome, calls: store.calls.slice(before).map(({ method }) => method) };
+};
+const methodsIn = async (call: () => Promise<unknown>): Promise<string[]> => {
+  const before = store.calls.length;
+  await call();
+  return store.calls.slice(before).map(({ method }) => method);
+};
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  await clock.advance(5_000);
+  store = new ScriptedStore();
+  await add({ id: "1", maxAttempts: 2 }, { id: "2" });
+});
+
+describe("a claim of a task with a serial key", () => {
+  test("is one read and one transaction, and knows what the table has", async () => {
+    const { outcome, calls } = await attempt(stored("1"));
+    expect(calls).toEqual(["get", "transact"]);
+    const { token, fence, version, expiresAt, acquiredAt } = attributeNames;
+    const task = outcome as Task;
+    expect(stored("1")).toMatchObject({
+      [fence]: task.fencingToken,
+      [expiresAt]: task.expiresAt,
+      [acquiredAt]: clock.now(),
+      [version]: 1,
+      attempts: task.attempt,
+      serialKey,
+    });
+    expect(stored("1")[token]).toBeDefined();
+    expect(last()).toBe("1");
+  });
+
+  test("is refused while a worker has another task of its key, whatever was read of that", async () => {
+    await setOf("other").claim();
+    const { outcome, calls } = await attempt(stored("2"));
+    expect(outcome).toMatchObject({ isParked: false, isKeyBusy: true });
+    expect(calls).toEqual(["get", "transact"]);
+    expect(stored("2")[attributeNames.token]).toBeUndefined();
+    expect(last()).toBe("1");
+  });
+
+  test.each<[string, Fate]>([
+    ["was lost", "answer lost"],
+    ["never came", "hangs"],
+    ["never arrived", "request lost"],
+  ])("whose answer %s is made once, and counts once", async (_, fate) => {
+    store.next(fate);
+    const trying = attempt(stored("1"));
+    await clock.advance(15_000);
+    const { outcome } = await trying;
+    expect(outcome).toBeInstanceOf(Task);
+    expect(outcome).toMatchObject({ attempt: 1 });
+    expect(stored("1")).toMatchObject({ attempts: 1 });
+    await (outcome as Task).succeed();
+    expect((await setOf("next").claim())?.id).toBe("2");
+  });
+
+  test("that no answer ever confirms is taken back, and frees its key", async () => {
+    store.next("answer lost", "answer lost", "answer lost");
+    const trying = attempt(stored("1")).catch((error: unknown) => error);
+    await clock.advance(20_000);
+    expect(await trying).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(stored("1")).toMatchObject({ attempts: 0 });
+    expect(stored("1")[attributeNames.token]).toBeUndefined();
+    await setOf("operator").cancel("1");
+    expect((await setOf("next").claim())?.id).toBe("2");
+  });
+
+  test("that arrives late, after another task of its key was claimed, changes nothing", async () => {
+    const transact = store.transact.bind(store);
+    const late: Parameters<typeof transact>[] = [];
+    store.transact = async (...call) => {
+      late.push(call);
+      return await transact(...call);
+    };
+    const first = await setOf("first").claim();
+    store.transact = transact;
+    await first?.release();
+    await setOf("operator").cancel("1");
+    const second = await setOf("second").claim();
+    expect(second?.id).toBe("2");
+    for (const [entries] of late) expect(store.table.transactNow(entries).applied).toBe(false);
+    expect(last()).toBe("2");
+  });
+
+  test("of a lost worker's task takes it over for two tries, with what the refusal has shown", async () => {
+    await setOf("lost").claim();
+    await clock.advance(pastLeaseMs);
+    const { outcome, calls } = await attempt({ ...stored("1"), attempts: 0 });
+    expect(outcome).toMatchObject({ id: "1", attempt: 2 });
+    expect(calls).toEqual(["get", "transact", "get", "transact"]);
+    expect(stored("1")).toMatchObject({ attempts: 2, fence: (outcome as Task).fencingToken });
+    await (outcome as Task).renew();
+  });
+
+  test("is possible when ttl has removed the task of a worker that was lost for good", async () => {
+    await setOf("lost").claim();
+    await clock.advance(3 * 2_592_000_000);
+    expect(store.table.collectGarbage(clock.now())).toBeGreaterThan(0);
+    await add({ id: "3" });
+    expect((await setOf("next").claim())?.id).toBe("3");
+  });
+});
+
+test("the other operations cost what they cost without a serial key", async () => {
+  const task = await setOf("a").claim();
+  expect(await methodsIn(() => task?.renew() ?? Promise.resolve())).toEqual(["update"]);
+  expect(await methodsIn(() => task?.release() ?? Promise.resolve())).toEqual(["update"]);
+  const again = await setOf("a").claim();
+  expect(await methodsIn(() => again?.succeed() ?? Promise.resolve())).toEqual(["transact"]);
+});
+
+describe("a worker", () => {
+  test("does not try tasks whose key another worker visibly has", async () => {
+    await add(...Array.from({ length: 20 }, (_, index) => ({ id: `more ${index}` })));
+    await setOf("other").claim();
+    expect(await methodsIn(() => setOf("me").claim())).toEqual(["query", "query"]);
+  });
+
+  test("tries a key once in each look, where it does not see who has it", async () => {
+    await add(...Array.from({ length: 20 }, (_, index) => ({ id: `more ${index}` })));
+    await setOf("other").claim();
+    const query = store.query.bind(store);
+    store.query = async (...call) => {
+      const { items, next } = await query(...call);
+      return { items: items.filter((item) => item[attributeNames.token] === undefined), next };
+    };
+    const calls = await methodsIn(() => setOf("me").claim());
+    expect(calls.filter((method) => method === "transact")).toHaveLength(1);
+  });
+
+  test("claims the next task of a key when it has ended the one before, for one small look", async () => {
+    const stop = new AbortController();
+    const worker = setOf("me").work({ concurrency: 2, until: "never", signal: stop.signal });
+    const first = (await worker.next()).value as Task;
+    const ids: string[] = [first.id];
+    const second = worker.next().then(({ value }) => value && ids.push(value.id));
+    await clock.advance(10);
+    const calls = await methodsIn(async () => {
+      await first.succeed();
+      await clock.advance(0);
+    });
+    expect(ids).toEqual(["1", "2"]);
+    expect(calls).toEqual(["transact", "query", "get", "transact"]);
+    stop.abort();
+    await second;
+  });
+});
