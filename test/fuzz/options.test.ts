@@ -346,6 +346,7 @@ const entries: Readonly<Record<string, Entry>> = {
       payload: data,
       maxAttempts: fc.constantFrom(1, 3),
       delayMs: shortWait,
+      serialKey: fc.constantFrom("customer-42", "a/b"),
     },
     call: ({ client }, _, o) => new TaskSet(client, "set").add([o]),
   },

@@ -171,6 +171,36 @@ export const contendedTasks: readonly Promised[] = [
       for (const _ of three) await claimIn(tasks);
     });
   }),
+  promised(
+    "tasks: claim 2 waiting tasks with serial keys",
+    "3 Query, 2 GetItem, 2 TransactWriteItems",
+    [8, 5],
+    async (site) => {
+      const key = site.newKey();
+      await set(site, key).add([
+        { id: "a", serialKey: "1" },
+        { id: "b", serialKey: "2" },
+      ]);
+      const tasks = set(site, key);
+      await site.counted(async () => {
+        for (const _ of ["a", "b"]) await claimIn(tasks);
+      });
+    },
+  ),
+  promised(
+    "tasks: claim the next task of a serial key",
+    "1 Query, 1 GetItem, 1 TransactWriteItems",
+    [6, 2],
+    async (site) => {
+      const tasks = set(site, site.newKey());
+      await tasks.add([
+        { id: "a", serialKey: "1" },
+        { id: "b", serialKey: "1" },
+      ]);
+      await (await claimIn(tasks)).succeed();
+      await site.counted(() => claimIn(tasks));
+    },
+  ),
   promised("tasks: claim the task of a dead worker", "2 Query, 2 UpdateItem", [2, 1], async (site) => {
     const key = site.newKey();
     const dead = new TaskSet(deadClient(site), key);

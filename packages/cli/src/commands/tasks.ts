@@ -137,8 +137,8 @@ const batchSize = 1_000;
 export const tasksAdd = command({
   usage: "tasks add SET < TASKS",
   details: `
-Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAttempts": 3, "delayMs": 0}, of which only the id
-is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
+Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAttempts": 3, "delayMs": 0,
+"serialKey": "customer-42"}, of which only the id is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
   writes: true,
   operands: [1, 1],
   flags: { "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }) },
