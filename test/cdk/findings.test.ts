@@ -16,6 +16,7 @@ import {
   SingletonJob,
   SingletonJobTarget,
   SingletonJobTrigger,
+  TaskTrigger,
 } from "@leasehold/cdk";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
@@ -62,6 +63,7 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
     ...(encryption === undefined ? {} : { encryption }),
   });
   const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+  new TaskTrigger(stack, "Letters", { table, worker: functionIn(stack, "Letter"), keys: ["letters"] });
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table, scope: { keyPrefixes: ["orders/"] } });
   const waiting = workflowIn(stack, "Waiting", { table, wakeup, heartbeat, whenHeld: "wait" });
   const named = workflowIn(stack, "Named", { table, key: "named", stateMachineName: "acme-import" });

@@ -21,6 +21,7 @@ import {
   SingletonJob,
   SingletonJobTarget,
   SingletonJobTrigger,
+  TaskTrigger,
 } from "@leasehold/cdk";
 import { App, Duration, Lazy, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
@@ -274,6 +275,17 @@ const entries: Readonly<Record<string, Entry>> = {
     props: { table, handler: aPart("fn") },
     needs: { table: "table" },
     make: ({ stack }, props) => new LeaseWakeup(stack, "It", props),
+  },
+  TaskTrigger: {
+    props: {
+      table,
+      worker: aPart("fn"),
+      keys: fc.constantFrom(["orders"], []),
+      keyPrefixes: fc.constantFrom(["orders/"], [""]),
+      parallelizationFactor: count,
+    },
+    needs: { table: "table", worker: "fn" },
+    make: ({ stack }, props) => new TaskTrigger(stack, "It", props),
   },
   LeasedWorkflow: {
     props: {

@@ -12,7 +12,7 @@ const preamble = `
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger, alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
+import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger, TaskTrigger, alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
 import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { conformanceChecks, runConformance } from "@leasehold/client/conformance";
 import { environmentNames } from "@leasehold/client/environment";
@@ -82,7 +82,7 @@ export const used = [
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leasedBatch, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, together, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
-  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, EcsFargateLaunchTarget,
+  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, TaskTrigger, EcsFargateLaunchTarget,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */

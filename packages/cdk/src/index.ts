@@ -12,6 +12,7 @@ export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export { SingletonJobTarget } from "./jobs/singleton-job-target.ts";
 export { SingletonJobTrigger } from "./jobs/singleton-job-trigger.ts";
+export { TaskTrigger, type TaskTriggerProps } from "./jobs/task-trigger.ts";
 export type { LeasedStateMachine } from "./jobs/workflow-target.ts";
 export {
   type AlarmText,

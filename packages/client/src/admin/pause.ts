@@ -4,7 +4,7 @@ import { LeaseServiceError, LeaseUnavailableError, quoted, saying } from "../bas
 import { optionalWholeIn, unlessUnreadable } from "../base/item-values.ts";
 import { type LastHolder, type LeaseRecord, leaseState } from "../base/lease-record.ts";
 import { isOperational } from "../base/operational.ts";
-import { attributeNames, leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import { attributeNames, leaseItemKey, leaseSortKey, limits, taskSortKeyPrefix } from "../base/schema.ts";
 import type { Item, TransactionResult } from "../base/store.ts";
 import type { CallBudget } from "../base/timed-call.ts";
 import type { Refused } from "../core/attempt.ts";
@@ -70,7 +70,7 @@ const pauseRules: Rules<PauseOptions> = {
 /** The prefixes of the sort keys of items that a pause does not close. */
 const prefixes: Readonly<Record<NotPaused, string>> = {
   runs: "run#",
-  tasks: "task#",
+  tasks: taskSortKeyPrefix,
   computations: "cache#",
 };
 

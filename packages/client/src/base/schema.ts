@@ -71,6 +71,9 @@ export const leaseSortKey = "lease";
  */
 export const waiterSortKeyPrefix = "waiter#";
 
+/** Sort keys of open tasks begin with this. */
+export const taskSortKeyPrefix = "task#";
+
 /** The sort key of the mark that calls of a function without its own locking code are under way. */
 export const callSortKey = "call";
 

@@ -88,6 +88,7 @@ export {
   leaseItemKey,
   leaseSortKey,
   limits,
+  taskSortKeyPrefix,
   timeToLive,
   utf8Bytes,
   waiterSortKeyPrefix,

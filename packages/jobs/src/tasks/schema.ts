@@ -1,5 +1,5 @@
 /** Names, sort keys and limits of task items. An open and an ended task are two items under the set's partition key. */
-import { type ItemKey, leaseItemKey, limits } from "@leasehold/client/internal";
+import { type ItemKey, leaseItemKey, limits, taskSortKeyPrefix } from "@leasehold/client/internal";
 
 /** Attributes of task items, besides those of a lease item. */
 export const taskAttributeNames = {
@@ -32,7 +32,7 @@ export const taskAttributeNames = {
  * Sort keys of open tasks, which are waiting or running: this prefix, eight hexadecimal digits that spread the ids
  * evenly, `#` and the id. A worker that starts at random digits starts at a random task, whatever the ids look like.
  */
-export const openTaskPrefix = "task#";
+export const openTaskPrefix: string = taskSortKeyPrefix;
 const spreadLength = 8;
 
 /** Sort keys of ended tasks: this prefix and the id. A query for open tasks does not read them. */
