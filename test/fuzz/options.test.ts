@@ -361,6 +361,7 @@ const entries: Readonly<Record<string, Entry>> = {
       pauseMs: shortWait,
       pollMs: fc.constantFrom(1_000),
       until: fc.constantFrom("drained", "idle"),
+      moreUrgent: fc.constant([]),
       retryAfterMs: shortWait,
     },
     call: ({ client }, _, o) => new TaskSet(client, "set").process(async () => "ok", o),

@@ -4,6 +4,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { WorkOptions } from "../../packages/jobs/src/index.ts";
 import { checkWorkOptions } from "../../packages/jobs/src/tasks/options.ts";
+import type { TaskSource } from "../../packages/jobs/src/tasks/polled-set.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import type { FindTerms, NothingFound, TaskSnapshot } from "../../packages/jobs/src/tasks/task-finder.ts";
 import { Worker } from "../../packages/jobs/src/tasks/worker.ts";
@@ -33,7 +34,7 @@ const workerOf = (options: WorkOptions): Worker => {
   // Then no interval has a jitter, and workers wake 25 ms after the time that they wait for.
   const randomness = { token: () => "token", fraction: () => 0.5 };
   const client = new LeaseClient({ store: new MemoryLeaseStore(), clock, owner: "a", randomness });
-  return new Worker(coreOf(client), checkWorkOptions({ pollMs, ...options }), {
+  const source: TaskSource = {
     get snapshot() {
       return snapshot;
     },
@@ -41,7 +42,8 @@ const workerOf = (options: WorkOptions): Worker => {
       looks.push({ ...terms, at: clock.monotonic() });
       return (finds.shift() ?? nothing())();
     },
-  });
+  };
+  return new Worker(coreOf(client), checkWorkOptions({ pollMs, ...options }), [source]);
 };
 /** Runs a worker for a time, and gives what its `next` has given. */
 const workFor = async (ms: number, worker: Worker): Promise<Task | "ended" | "waits" | Error> => {

@@ -27,6 +27,7 @@ import {
 import { type TraceOptions, traceRules } from "../trace.ts";
 import { isRequeueable, type TaskRecord, type TaskState, taskStates } from "./record.ts";
 import { taskLimits } from "./schema.ts";
+import type { TaskSet } from "./task-set.ts";
 
 /** Options of a {@link TaskSet}. */
 export interface TaskSetOptions {
@@ -126,6 +127,11 @@ export interface WorkOptions {
    * - `never`: for a set that tasks are added to.
    */
   readonly until?: "drained" | "idle" | "never";
+  /**
+   * Sets whose tasks come first, the most urgent first: the worker claims a task of this set when it finds none there.
+   * It looks there as often as `pollMs` says, so an empty set costs little. `until` is about all sets. @default - none
+   */
+  readonly moreUrgent?: readonly TaskSet[];
   /** Ends the worker: it claims no more tasks. Its tasks are not changed. @default - none */
   readonly signal?: AbortSignal;
 }
@@ -213,6 +219,7 @@ const workRules: Rules<WorkOptions> = {
   pauseMs: anyTime,
   pollMs: duration(1),
   until: rule("drained, idle or never", (value) => ends.includes(value)),
+  moreUrgent: unchecked,
   signal: checkSignal,
 };
 const processRules: Rules<ProcessOptions> = { ...workRules, retryAfterMs: anyTime };
@@ -231,7 +238,8 @@ export function checkProcessOptions(
 }
 
 function withDefaults({ concurrency = 1, pauseMs = 0, pollMs = 1000, ...given }: WorkOptions): WorkTerms {
-  return { concurrency, pauseMs, pollMs, until: given.until ?? "drained", signal: given.signal };
+  const { until = "drained", moreUrgent = [], signal } = given;
+  return { concurrency, pauseMs, pollMs, until, moreUrgent, signal };
 }
 
 const failRules: Rules<FailOptions> = { retryAfterMs: anyTime, final: trueOrFalse };

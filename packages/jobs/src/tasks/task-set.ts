@@ -33,14 +33,16 @@ import {
   type TaskSetOptions,
   type TaskTerms,
   type WorkOptions,
+  type WorkTerms,
 } from "./options.ts";
+import type { TaskSource } from "./polled-set.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
 import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
 import { serialKeyItemKey, taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
-import { listenToAdds, type TaskSource, tellOfAdd, Worker } from "./worker.ts";
+import { listenToAdds, tellOfAdd, Worker } from "./worker.ts";
 
 /**
  * A set of tasks for many workers, which does each task once.
@@ -194,6 +196,16 @@ export class TaskSet {
     }
   }
 
+  /** The sets of one worker, the most urgent first. Throws InvalidOptionsError. */
+  #inOrder({ moreUrgent }: Pick<WorkTerms, "moreUrgent">): readonly TaskSet[] {
+    const isAllowed = (set: unknown, index: number, all: readonly unknown[]): boolean =>
+      set instanceof TaskSet && set !== this && all.indexOf(set) === index;
+    const given: unknown = moreUrgent;
+    const allowed = "an array of other TaskSets, each once";
+    check(Array.isArray(given) && [...given].every(isAllowed), "moreUrgent", given, allowed);
+    return [...moreUrgent, this];
+  }
+
   #source(onParked?: () => void): TaskSource {
     const finder = this.#finder;
     return {
@@ -225,9 +237,14 @@ export class TaskSet {
    */
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
-    const worker = new Worker(this.#context.core, terms, this.#source());
+    const sets = this.#inOrder(terms);
+    const sources = sets.map((set) => set.#source());
+    const worker = new Worker(this.#context.core, terms, sources);
     const open = new Set<Task>();
-    const forget = listenToAdds(this.#context.core, this.name, worker);
+    const forget = listenToAdds(
+      sets.map((set) => set.#context),
+      worker,
+    );
     try {
       for (;;) {
         const task = await worker.next();
@@ -262,14 +279,19 @@ export class TaskSet {
   ): Promise<ProcessSummary> {
     if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the task");
     const terms = checkProcessOptions(options);
+    const sets = this.#inOrder(terms);
     let found = 0;
     const onParked = (): void => {
       found += 1;
     };
     const stop = new AbortController();
     const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
-    const worker = new Worker(this.#context.core, { ...terms, signal }, this.#source(onParked));
-    const forget = listenToAdds(this.#context.core, this.name, worker);
+    const sources = sets.map((set) => set.#source(onParked));
+    const worker = new Worker(this.#context.core, { ...terms, signal }, sources);
+    const forget = listenToAdds(
+      sets.map((set) => set.#context),
+      worker,
+    );
     const summary = await processTasks(worker, work, terms, stop).finally(forget);
     return { ...summary, parked: summary.parked + found };
   }

@@ -77,6 +77,11 @@ export class Task {
     return this.#record.id;
   }
 
+  /** The name of its set. */
+  get set(): string {
+    return this.#context.set;
+  }
+
   get payload(): unknown {
     return this.#record.payload;
   }

@@ -1,22 +1,16 @@
 import { type Core, mayPass, pauseWhileOpen, wakeSpreadMs } from "@leasehold/client/internal";
 import type { WorkTerms } from "./options.ts";
-import { PollInterval } from "./poll-interval.ts";
+import { findInOrder, type NothingToDo, PolledSet, type TaskSource } from "./polled-set.ts";
 import type { Task } from "./task.ts";
-import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
 
 /** Claims one task after another, at intervals, and has no more than `concurrency` of them at a time. */
 export class Worker {
   readonly #core: Core;
   readonly #terms: WorkTerms;
-  readonly #source: TaskSource;
-  readonly #pollInterval: PollInterval;
+  /** The most urgent first. */
+  readonly #sets: readonly PolledSet[];
   /** One for each task that this worker has. */
   readonly #busy = new Set<Promise<void>>();
-  /**
-   * Whether the next look must be consistent. The first one must: it has to see what was added before this worker
-   * began.
-   */
-  #mustBeSure = true;
   #claimedAt = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #tasksEnded = 0;
@@ -24,11 +18,11 @@ export class Worker {
   #notices = 0;
   #wake: () => void = () => undefined;
 
-  constructor(core: Core, terms: WorkTerms, source: TaskSource) {
+  /** `sources`: the most urgent first. */
+  constructor(core: Core, terms: WorkTerms, sources: readonly TaskSource[]) {
     this.#core = core;
     this.#terms = terms;
-    this.#source = source;
-    this.#pollInterval = new PollInterval(terms.pollMs, core.randomness);
+    this.#sets = sources.map((source) => new PolledSet(core, source, terms.pollMs));
   }
 
   /** Counts a task among those that this worker has, until the promise settles. */
@@ -49,6 +43,7 @@ export class Worker {
   /** Looks at once: this process has added a task. */
   notice(): void {
     this.#notices += 1;
+    this.#beSure();
     this.#wake();
   }
 
@@ -74,32 +69,31 @@ export class Worker {
         return found;
       }
       if (this.#notices > noticed) {
-        this.#mustBeSure = true;
+        this.#beSure();
         continue;
       }
       if (until === "idle" && found !== undefined) return undefined;
-      if (until === "drained" && found?.snapshot.openTasks === 0) {
-        if (found.snapshot.isConsistent) return undefined;
-        this.#mustBeSure = true;
+      if (until === "drained" && found?.openTasks === 0) {
+        if (found.isConsistent) return undefined;
+        this.#beSure();
         continue;
       }
       // A task that has ended meanwhile may have been the last one seen running.
       if (this.#tasksEnded > endedBefore) continue;
       await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
-      if (this.#notices > noticed) this.#mustBeSure = true;
+      if (this.#notices > noticed) this.#beSure();
     }
   }
 
+  #beSure(): void {
+    for (const set of this.#sets) set.beSure();
+  }
+
   /** Gives undefined when the service failed in a way that may pass. */
-  async #tryFind(): Promise<Task | NothingFound | undefined> {
-    const maxAgeMs = this.#mustBeSure ? 0 : this.#pollInterval.ms;
-    const consistent = this.#mustBeSure || !this.#pollInterval.isIdle;
+  async #tryFind(): Promise<Task | NothingToDo | undefined> {
     try {
-      const found = await this.#source.find({ maxAgeMs, consistent });
+      const found = await findInOrder(this.#sets);
       this.#failures = 0;
-      this.#mustBeSure = false;
-      if (!("id" in found)) this.#pollInterval.foundNothing(found.snapshot);
-      else if (this.#source.snapshot === undefined) this.#pollInterval.foundSome();
       return found;
     } catch (error) {
       this.#failures += 1;
@@ -109,8 +103,7 @@ export class Worker {
   }
 
   /** Until the next look at all open tasks, or until a task that was seen becomes due. */
-  #restMs({ snapshot, claimableInMs }: NothingFound, fraction: number): number {
-    const nextLookInMs = snapshot.beganAt + this.#pollInterval.ms - this.#core.clock.monotonic();
+  #restMs({ nextLookInMs, claimableInMs }: NothingToDo, fraction: number): number {
     return Math.max(1, Math.min(nextLookInMs, claimableInMs + wakeSpreadMs * fraction));
   }
 
@@ -135,25 +128,26 @@ const mostFailures = 5;
 /** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
 const longestWaitMs = 60 * 60 * 1000;
 
-/** Where a worker's tasks come from. */
-export interface TaskSource {
-  /** The last look at all open tasks; undefined when a task to claim was found since. */
-  readonly snapshot: TaskSnapshot | undefined;
-  find(terms: FindTerms): Promise<Task | NothingFound>;
-}
-
 /** The workers of this process that wait for tasks, by client and set. */
 const waiting = new WeakMap<Core, Map<string, Set<Worker>>>();
 
-/** Has a worker told of the tasks that this client adds to a set, until the function that this gives is called. */
-export function listenToAdds(core: Core, set: string, worker: Worker): () => void {
-  const sets = waiting.get(core) ?? new Map<string, Set<Worker>>();
-  waiting.set(core, sets);
-  const workers = sets.get(set) ?? new Set<Worker>();
-  sets.set(set, workers.add(worker));
+/** Has a worker told of the tasks that clients add to its sets, until the function that this gives is called. */
+export function listenToAdds(
+  watched: readonly { readonly core: Core; readonly set: string }[],
+  worker: Worker,
+): () => void {
+  const all = watched.map(({ core, set }) => {
+    const sets = waiting.get(core) ?? new Map<string, Set<Worker>>();
+    waiting.set(core, sets);
+    const workers = sets.get(set) ?? new Set<Worker>();
+    sets.set(set, workers.add(worker));
+    return { sets, set, workers };
+  });
   return () => {
-    workers.delete(worker);
-    if (workers.size === 0) sets.delete(set);
+    for (const { sets, set, workers } of all) {
+      workers.delete(worker);
+      if (workers.size === 0) sets.delete(set);
+    }
   };
 }
 

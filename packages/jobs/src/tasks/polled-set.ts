@@ -1,0 +1,80 @@
+import type { Core } from "@leasehold/client/internal";
+import { PollInterval } from "./poll-interval.ts";
+import type { Task } from "./task.ts";
+import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
+
+/** Where a worker's tasks come from. */
+export interface TaskSource {
+  /** The last look at all open tasks; undefined when a task to claim was found since. */
+  readonly snapshot: TaskSnapshot | undefined;
+  find(terms: FindTerms): Promise<Task | NothingFound>;
+}
+
+/** No task of a worker's sets can be claimed now. */
+export interface NothingToDo extends Pick<TaskSnapshot, "openTasks" | "isConsistent"> {
+  /** When the next look at all open tasks is due. */
+  readonly nextLookInMs: number;
+  /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
+  readonly claimableInMs: number;
+}
+
+/** One of a worker's sets, and when the worker looks at it. */
+export class PolledSet {
+  readonly #core: Core;
+  readonly #source: TaskSource;
+  readonly #interval: PollInterval;
+  /**
+   * Whether the next look must be consistent. The first one must: it has to see what was added before the worker
+   * began.
+   */
+  #mustBeSure = true;
+
+  constructor(core: Core, source: TaskSource, pollMs: number) {
+    this.#core = core;
+    this.#source = source;
+    this.#interval = new PollInterval(pollMs, core.randomness);
+  }
+
+  /** Has the next look see every earlier write. */
+  beSure(): void {
+    this.#mustBeSure = true;
+  }
+
+  /** Finds a task and claims it. Sends nothing while the last look is young. */
+  async find(): Promise<Task | NothingToDo> {
+    const maxAgeMs = this.#mustBeSure ? 0 : this.#interval.ms;
+    const consistent = this.#mustBeSure || !this.#interval.isIdle;
+    const found = await this.#source.find({ maxAgeMs, consistent });
+    this.#mustBeSure = false;
+    if ("id" in found) {
+      if (this.#source.snapshot === undefined) this.#interval.foundSome();
+      return found;
+    }
+    const { snapshot, claimableInMs } = found;
+    const { openTasks, isConsistent, beganAt } = snapshot;
+    this.#interval.foundNothing(snapshot);
+    const nextLookInMs = beganAt + this.#interval.ms - this.#core.clock.monotonic();
+    return { openTasks, isConsistent, nextLookInMs, claimableInMs };
+  }
+}
+
+/** Finds a task in the first of the sets that has one to claim. */
+export async function findInOrder(sets: readonly PolledSet[]): Promise<Task | NothingToDo> {
+  let all: NothingToDo = {
+    openTasks: 0,
+    isConsistent: true,
+    nextLookInMs: Number.POSITIVE_INFINITY,
+    claimableInMs: Number.POSITIVE_INFINITY,
+  };
+  for (const set of sets) {
+    const found = await set.find();
+    if ("id" in found) return found;
+    all = {
+      openTasks: all.openTasks + found.openTasks,
+      isConsistent: all.isConsistent && found.isConsistent,
+      nextLookInMs: Math.min(all.nextLookInMs, found.nextLookInMs),
+      claimableInMs: Math.min(all.claimableInMs, found.claimableInMs),
+    };
+  }
+  return all;
+}
