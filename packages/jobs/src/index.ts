@@ -25,6 +25,7 @@ export type {
   RequeueAllOptions,
   RequeueOptions,
   TaskInput,
+  TaskRate,
   TaskSetOptions,
   WorkOptions,
 } from "./tasks/options.ts";

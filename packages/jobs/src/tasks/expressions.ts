@@ -61,7 +61,7 @@ import {
   type Values,
   Write,
 } from "@leasehold/client/internal";
-import { endedTaskKey, openTaskKey, serialKeyItemKey, serialKeyKeptForMs } from "./schema.ts";
+import { endedTaskKey, openTaskKey, ratePeriodKey, serialKeyItemKey, serialKeyKeptForMs } from "./schema.ts";
 
 const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
 const taskOpen: Part = { when: "attribute_exists(#maxAttempts)" };
@@ -101,6 +101,12 @@ const namesTask: Part = { set: "#lastTask = :lastTask, #ttl = :ttl" };
 const namesFirst = say(namesTask, { when: "attribute_not_exists(#lastTask)" });
 const namesNext = say(namesTask, { when: "#lastTask = :seenTask" });
 const hasNoWorker = say(free);
+const countsClaim = say({
+  set: "#claims = if_not_exists(#claims, :zero) + :one, #ttl = :ttl",
+  when: "(attribute_not_exists(#claims) OR #claims < :most)",
+});
+/** No clock that the service corrects is behind by this much. */
+const rateKeptForMs = 24 * 60 * 60 * 1000;
 const endedWithoutSuccess = say({ when: "(#state = :failed OR #state = :parked OR #state = :cancelled)" });
 
 /** The task that a write changes. */
@@ -178,6 +184,25 @@ export function claimSerialKey(
   if (seenTask === undefined) return [new Write(key, namesFirst, values)];
   const naming = new Write(key, namesNext, { ...values, ":seenTask": seenTask });
   return seenTask === id ? [naming] : [naming, new Write(openTaskKey(set, seenTask), hasNoWorker)];
+}
+
+/**
+ * Counts one more claim in a period. Only this write makes the item, so one that arrives late counts in its own period,
+ * where it changes nothing any more.
+ */
+export function countClaim(rate: {
+  readonly set: string;
+  readonly claims: number;
+  readonly perMs: number;
+  readonly period: number;
+}): Write {
+  const { set, claims, perMs, period } = rate;
+  return new Write(ratePeriodKey(set, perMs, period), countsClaim, {
+    ":zero": 0,
+    ":one": 1,
+    ":most": claims,
+    ":ttl": timeToLive((period + 1) * perMs, rateKeptForMs),
+  });
 }
 
 function claimAddress({ set, id }: TaskId): LeaseAddress {

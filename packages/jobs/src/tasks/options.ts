@@ -65,8 +65,23 @@ export interface TaskSetOptions {
    * @default 2592000000 (30 days)
    */
   readonly keepForMs?: number;
+  /**
+   * How many claims all workers of the set begin in one period at most. Give it to all of them alike. @default - no limit
+   */
+  readonly rate?: TaskRate;
   /** Readable label of the worker. @default - the client's owner */
   readonly owner?: string;
+}
+
+/**
+ * At most so many claims in one period. The periods follow each other without a gap, by the service's clock: around
+ * the end of one, twice as many claims may begin in a shorter time.
+ */
+export interface TaskRate {
+  /** From 1 to 1,000,000. */
+  readonly claims: number;
+  /** The length of a period in milliseconds: from 1,000, because the service tells its time in seconds, to 366 days. */
+  readonly perMs: number;
 }
 
 /** A task to be added. */
@@ -161,6 +176,7 @@ export interface TaskSetTerms {
   readonly heartbeatMs: number | undefined;
   readonly maxRunMs: number | undefined;
   readonly keepForMs: number;
+  readonly rate: TaskRate | undefined;
   readonly owner: string;
 }
 
@@ -176,6 +192,7 @@ const shortestKeepForMs = 60 * 60 * 1000;
 const attemptCount = countTo(taskLimits.attempts);
 const anyTime = duration(0);
 const taskBackoffRules: Rules<BackoffOptions> = { delayMs: anyTime, maxDelayMs: unchecked };
+const rateRules: Rules<TaskRate> = { claims: countTo(1_000_000), perMs: duration(1_000) };
 const setRules: Rules<TaskSetOptions> = {
   maxAttempts: attemptCount,
   backoff: (where, value) => checkOptions(value as BackoffOptions, taskBackoffRules, where),
@@ -183,6 +200,7 @@ const setRules: Rules<TaskSetOptions> = {
   heartbeat: unchecked,
   maxRunMs: duration(1),
   keepForMs: duration(shortestKeepForMs),
+  rate: (where, value) => checkOptions(value as TaskRate, rateRules, where, ["claims", "perMs"]),
   owner: label,
 };
 
@@ -206,6 +224,7 @@ export function checkTaskSetOptions(
     heartbeatMs: checkHeartbeat(heartbeat, leaseDurationMs),
     maxRunMs,
     keepForMs,
+    rate: given.rate && { claims: given.rate.claims, perMs: given.rate.perMs },
     // Read for each claim: a clone of this process has another owner.
     get owner() {
       return given.owner ?? defaults.owner;

@@ -7,7 +7,12 @@ import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
 export interface TaskSource {
   /** The last look at all open tasks; undefined when a task to claim was found since. */
   readonly snapshot: TaskSnapshot | undefined;
-  find(terms: FindTerms): Promise<Task | NothingFound>;
+  find(terms: FindTerms): Promise<Task | NothingFound | RateUsedUp>;
+}
+
+/** There is a task, and its set's rate allows no claim for so long. */
+export interface RateUsedUp {
+  readonly rateUsedUpForMs: number;
 }
 
 /** No task of a worker's sets can be claimed now. */
@@ -16,6 +21,8 @@ export interface NothingToDo extends Pick<TaskSnapshot, "openTasks" | "isConsist
   readonly nextLookInMs: number;
   /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
   readonly claimableInMs: number;
+  /** Whether a task waits for the rate of its set alone. */
+  readonly isLimited: boolean;
 }
 
 /** One of a worker's sets, and when the worker looks at it. */
@@ -50,11 +57,16 @@ export class PolledSet {
       if (this.#source.snapshot === undefined) this.#interval.foundSome();
       return found;
     }
+    if ("rateUsedUpForMs" in found) {
+      const { rateUsedUpForMs: claimableInMs } = found;
+      const nextLookInMs = Number.POSITIVE_INFINITY;
+      return { openTasks: 1, isConsistent: false, nextLookInMs, claimableInMs, isLimited: true };
+    }
     const { snapshot, claimableInMs } = found;
     const { openTasks, isConsistent, beganAt } = snapshot;
     this.#interval.foundNothing(snapshot);
     const nextLookInMs = beganAt + this.#interval.ms - this.#core.clock.monotonic();
-    return { openTasks, isConsistent, nextLookInMs, claimableInMs };
+    return { openTasks, isConsistent, nextLookInMs, claimableInMs, isLimited: false };
   }
 }
 
@@ -65,6 +77,7 @@ export async function findInOrder(sets: readonly PolledSet[]): Promise<Task | No
     isConsistent: true,
     nextLookInMs: Number.POSITIVE_INFINITY,
     claimableInMs: Number.POSITIVE_INFINITY,
+    isLimited: false,
   };
   for (const set of sets) {
     const found = await set.find();
@@ -74,6 +87,7 @@ export async function findInOrder(sets: readonly PolledSet[]): Promise<Task | No
       isConsistent: all.isConsistent && found.isConsistent,
       nextLookInMs: Math.min(all.nextLookInMs, found.nextLookInMs),
       claimableInMs: Math.min(all.claimableInMs, found.claimableInMs),
+      isLimited: all.isLimited || found.isLimited,
     };
   }
   return all;

@@ -26,6 +26,8 @@ export const taskAttributeNames = {
   serialKey: "serialKey",
   /** S, only of a serial key's item: the id of the key's task that was claimed last. */
   lastTask: "lastTask",
+  /** N, only of a period of the set's rate: how many claims have begun in it. */
+  claims: "claims",
 } as const;
 
 /**
@@ -82,6 +84,11 @@ export function endedTaskKey(set: string, id: string): ItemKey {
 /** Gives the key of a serial key's item. */
 export function serialKeyItemKey(set: string, serialKey: string): ItemKey {
   return leaseItemKey(set, serialKeyPrefix + serialKey);
+}
+
+/** Gives the key of the item that counts the claims of a period: its sort key has the period's length and its number. */
+export function ratePeriodKey(set: string, perMs: number, period: number): ItemKey {
+  return leaseItemKey(set, `rate#${perMs}#${period}`);
 }
 
 /** Gives the id of the task with a sort key. */

@@ -56,6 +56,11 @@ export class TaskFinder {
     }
   }
 
+  /** Puts back the item that was given last: it has not been tried. */
+  putBack(item: Item): void {
+    this.#found.push(item);
+  }
+
   /** Drops what was found: another worker is busy in this part of the set. */
   moveOn(): void {
     this.#found = [];

@@ -16,6 +16,7 @@ import { type TraceOptions, traceRules } from "../trace.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { callWithRetry } from "./call-with-retry.ts";
 import { ClaimAttempt } from "./claim-attempt.ts";
+import { ClaimRate } from "./claim-rate.ts";
 import { addTask } from "./expressions.ts";
 import {
   checkListOptions,
@@ -35,7 +36,7 @@ import {
   type WorkOptions,
   type WorkTerms,
 } from "./options.ts";
-import type { TaskSource } from "./polled-set.ts";
+import type { RateUsedUp, TaskSource } from "./polled-set.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
 import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
 import { serialKeyItemKey, taskLimits } from "./schema.ts";
@@ -73,6 +74,7 @@ export class TaskSet {
   readonly #context: TaskContext;
   readonly #finder: TaskFinder;
   readonly #admin: TaskAdmin;
+  readonly #rate: ClaimRate | undefined;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
@@ -81,6 +83,7 @@ export class TaskSet {
     this.#context = { core, set: checkKey(setName), terms };
     this.#finder = new TaskFinder(this.#context);
     this.#admin = new TaskAdmin(this.#context);
+    this.#rate = terms.rate && new ClaimRate(this.#context, terms.rate);
   }
 
   /** The set's name. */
@@ -152,7 +155,7 @@ export class TaskSet {
    * Claims a task that is waiting, or one whose worker was lost. Resolves to undefined when no task can be claimed now.
    *
    * 1 request, 1 more for each task that another worker has claimed first, and sometimes 1 to query for tasks. The claim
-   * counts as an attempt, also when the worker dies before it begins the work.
+   * counts as an attempt, also when the worker dies before it begins the work. With a `rate`, 1 request more.
    */
   async claim(): Promise<Task | undefined> {
     const found = await this.#find({ maxAgeMs: 0, consistent: true });
@@ -160,18 +163,33 @@ export class TaskSet {
   }
 
   /** Finds a task and claims it; calls `onParked` for each task that it has parked on the way. */
-  async #find(terms: FindTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
+  async #find(
+    terms: FindTerms,
+    onParked: () => void = () => undefined,
+  ): Promise<Task | NothingFound | RateUsedUp> {
     const { lifecycle } = this.#context.core;
     return await whileOpen(lifecycle, undefined, (signal) => this.#tryEach(terms, onParked, signal));
   }
 
-  async #tryEach(terms: FindTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
+  async #tryEach(
+    terms: FindTerms,
+    onParked: () => void,
+    signal: AbortSignal,
+  ): Promise<Task | NothingFound | RateUsedUp> {
     const { clock } = this.#context.core;
     // Each task is tried at most once, so this ends whatever other workers do.
     const tried = new Map<string, number>();
+    let mayClaim = this.#rate === undefined;
     for (;;) {
       const next = await this.#finder.next(tried, terms);
       if ("snapshot" in next) return next;
+      // A claim that was not made leaves its place to the next one.
+      const waitMs = mayClaim ? 0 : ((await this.#rate?.take()) ?? 0);
+      if (waitMs > 0) {
+        this.#finder.putBack(next.item);
+        return { rateUsedUpForMs: waitMs };
+      }
+      mayClaim = true;
       const sortKey = sortKeyOf(next.item);
       const serialKey = serialKeyOf(next.item);
       const outcome = await new ClaimAttempt(this.#context, next.item).run();

@@ -72,7 +72,7 @@ export class Worker {
         this.#beSure();
         continue;
       }
-      if (until === "idle" && found !== undefined) return undefined;
+      if (until === "idle" && found?.isLimited === false) return undefined;
       if (until === "drained" && found?.openTasks === 0) {
         if (found.isConsistent) return undefined;
         this.#beSure();

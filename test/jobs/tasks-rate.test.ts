@@ -1,0 +1,129 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  type TaskRate,
+  TaskSet,
+  type TaskSetOptions,
+  type WorkOptions,
+} from "../../packages/jobs/src/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const rate: TaskRate = { claims: 3, perMs: 10_000 };
+let clock: ManualClock;
+let store: ScriptedStore;
+let claims: number[];
+
+const setOf = (owner = "a", options: TaskSetOptions = { rate }): TaskSet =>
+  new TaskSet(new LeaseClient({ store, clock, owner }), "set", options);
+const inputs = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
+const countIn = (from: number, to: number): number => claims.filter((at) => at >= from && at < to).length;
+/** Does the tasks of the set, and notes when each was claimed, in milliseconds since the first period began. */
+const working = (owner: string, begunAt: number, options: WorkOptions = {}): Promise<unknown> =>
+  setOf(owner).process(() => void claims.push(clock.now() - begunAt), { concurrency: 4, ...options });
+const items = async (table: MemoryLeaseStore): Promise<string[]> => {
+  const call = { signal: AbortSignal.timeout(1_000), isCurrent: () => true };
+  const values = { ":set": "set", ":prefix": "rate#" };
+  const names = { "#pk": "pk", "#sk": "sk" };
+  const keyCondition = "#pk = :set AND begins_with(#sk, :prefix)";
+  const page = await table.query({ keyCondition, names, values, consistent: true }, call);
+  return page.items.map(({ sk }) => String(sk));
+};
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  // The first period of 10 s that begins after the clock's start.
+  await clock.advance(10_000 - (clock.now() % 10_000));
+  store = new ScriptedStore();
+  claims = [];
+});
+
+describe("a set with a rate", () => {
+  test("has that many claims in each period, of all workers together, and no task waits longer than needed", async () => {
+    await setOf().add(inputs(14));
+    const begunAt = clock.now();
+    const all = Promise.all([working("a", begunAt), working("b", begunAt), working("c", begunAt)]);
+    for (let step = 0; step < 120; step += 1) await clock.advance(500);
+    await all;
+    expect(claims).toHaveLength(14);
+    const periods = [0, 1, 2, 3, 4].map((period) => countIn(period * 10_000, (period + 1) * 10_000));
+    expect(periods).toEqual([3, 3, 3, 3, 2]);
+  });
+
+  test("gives claim() no task when the period is used up, for one request, and none until its end", async () => {
+    await setOf().add(inputs(5));
+    const set = setOf();
+    for (let count = 0; count < 3; count += 1) expect(await set.claim()).toBeDefined();
+    store.calls.length = 0;
+    expect(await set.claim()).toBeUndefined();
+    expect(await set.claim()).toBeUndefined();
+    expect(store.count("update")).toBe(1);
+    await clock.advance(10_000);
+    expect(await set.claim()).toBeDefined();
+  });
+
+  test("keeps a worker until idle, which ends when it finds no task", async () => {
+    await setOf().add(inputs(5));
+    const begunAt = clock.now();
+    const all = working("a", begunAt, { until: "idle" });
+    await clock.advance(9_000);
+    expect(claims).toHaveLength(3);
+    await clock.advance(2_000);
+    await all;
+    expect(claims).toHaveLength(5);
+  });
+
+  test("counts a claim whose count had a lost answer twice at most, and never allows one too many", async () => {
+    await setOf().add(inputs(5));
+    const set = setOf();
+    store.next("answer lost");
+    const first = set.claim();
+    await clock.advance(1_000);
+    expect(await first).toBeDefined();
+    expect(await set.claim()).toBeDefined();
+    expect(await set.claim()).toBeUndefined();
+  });
+
+  test("counts no claim for a task that another worker took: the next task has it", async () => {
+    await setOf().add(inputs(4));
+    const mine = setOf("me");
+    expect(await mine.claim()).toBeDefined();
+    // Without a rate, and so without a count.
+    const other = setOf("other", {});
+    await other.claim();
+    await other.claim();
+    store.calls.length = 0;
+    const last = await mine.claim();
+    expect(last).toBeDefined();
+    const counts = store.calls
+      .flatMap(({ requests }) => requests)
+      .filter(({ key }) => key.sk.startsWith("rate#"));
+    expect(counts).toHaveLength(1);
+  });
+
+  test("asks nothing of the rate where there is no task", async () => {
+    await setOf().claim();
+    expect(store.count("update")).toBe(0);
+  });
+
+  test("leaves items that ttl removes", async () => {
+    await setOf().add(inputs(1));
+    await setOf().claim();
+    expect(await items(store.table)).toEqual([`rate#10000#${Math.floor(clock.now() / 10_000)}`]);
+    store.table.collectGarbage(clock.now() + 10_000);
+    expect(await items(store.table)).toHaveLength(1);
+    store.table.collectGarbage(clock.now() + 2 * 24 * 3_600_000);
+    expect(await items(store.table)).toEqual([]);
+  });
+
+  test.each([
+    [{ claims: 0, perMs: 1_000 }, "rate.claims"],
+    [{ claims: 1.5, perMs: 1_000 }, "rate.claims"],
+    [{ claims: 1, perMs: 999 }, "rate.perMs"],
+    [{ claims: 1 }, "rate.perMs"],
+    [{ perMs: 1_000 }, "rate.claims"],
+    [10, "rate"],
+  ])("refuses %j", (given, option) => {
+    expect(() => setOf("a", { rate: given as TaskRate })).toThrow(expect.objectContaining({ option }));
+  });
+});
