@@ -330,6 +330,7 @@ const entries: Readonly<Record<string, Entry>> = {
       heartbeat: fc.boolean(),
       maxRunMs: duration,
       keepForMs: fc.constant(86_400_000),
+      rate: fc.constant({ claims: 1, perMs: 1_000 }),
       owner,
     },
     call: async (bench, k, o) => {

@@ -8,7 +8,7 @@ import {
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { breakLease } from "../../../packages/client/src/admin/statements.ts";
-import type { Task, TaskSet } from "../../../packages/jobs/src/index.ts";
+import type { Task, TaskRate, TaskSet } from "../../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
@@ -173,12 +173,17 @@ export class Import {
   /** Cancels that their callers have heard the end of, by their remarks. */
   readonly #answered = new Set<string>();
   #cancels = 0;
+  readonly #rate: TaskRate | undefined;
+  /** Claims that have been counted by the set's rate, and claims that have landed. */
+  #counted = 0;
+  #claims = 0;
 
-  constructor(world: World, tamper?: Tamper, workers = processes) {
+  constructor(world: World, tamper?: Tamper, workers = processes, rate?: TaskRate) {
+    this.#rate = rate;
     this.world = new Cluster<Worker>(world, {
       processes: workers,
       begin: (client, { release }, _index, store) => ({
-        tasks: new release.TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
+        tasks: new release.TaskSet(client, set, { maxAttempts, keepForMs, backoff, ...(rate && { rate }) }),
         store,
         claimed: new Set(),
       }),
@@ -411,6 +416,7 @@ export class Import {
     const { world } = this;
     const { state } = taskAttributeNames;
     for (const { key, before, after } of changes) {
+      if (key.sk.startsWith("rate#")) this.#checkRate(key.sk, before, after);
       if (!key.sk.startsWith(openTaskPrefix) && !key.sk.startsWith(endedTaskPrefix)) continue;
       const id = taskIdOf(key.sk);
       const { table } = world;
@@ -445,10 +451,23 @@ export class Import {
     this.#fences.set(id, Math.max(is, highest));
     if (!isClaim) return;
     this.#checkAlone(id, after);
+    this.#claims += 1;
+    if (this.#rate !== undefined && this.#claims > this.#counted)
+      world.fault(`${id} was claimed, and ${this.#counted} claims were counted of ${this.#claims}`);
     if (this.#told.has(String(claim))) world.fault(`a claim of ${id} by ${claim} has landed again`);
     this.#landed.set(`${id} ${is}`, String(claim));
     const isEarly = before?.[token] === undefined && Number(before?.[dueAt]) > Number(after[acquiredAt]);
     if (isEarly) world.fault(`${id} was claimed before it was due`);
+  }
+
+  /** A period counts no more claims than the rate allows. */
+  #checkRate(sortKey: string, before: Item | undefined, after: Item | undefined): void {
+    if (after === undefined) return;
+    const [was, is] = [before, after].map((item) => Number(item?.[taskAttributeNames.claims] ?? 0));
+    this.#counted += (is ?? 0) - (was ?? 0);
+    const most = this.#rate?.claims ?? 0;
+    if ((is ?? 0) === most) this.world.count("rate used up");
+    if ((is ?? 0) > most) this.world.fault(`${sortKey} counts ${is} claims, one too many`);
   }
 
   /** No two tasks of one serial key are claimed, whatever their workers believe. */
@@ -530,6 +549,7 @@ function tasksWith(
   added: readonly string[],
   mostSteps: number,
   serialKeys: readonly string[] = [],
+  rate?: TaskRate,
 ): Simulation["play"] {
   const add = { kind: "add" as const, process: 0, delayMs: 0, maxAttempts };
   const ofKeys = serialKeys.map((serialKey, index) => {
@@ -540,7 +560,7 @@ function tasksWith(
     step: any,
     mostSteps,
     opening: serialKeys.length === 0 ? [{ ...add, ids: added }] : ofKeys,
-    make: (world, tamper) => new Import(world, tamper),
+    make: (world, tamper) => new Import(world, tamper, processes, rate),
     end: (scene) => scene.expectAllToEnd(),
   });
 }
@@ -721,4 +741,27 @@ const serial: Simulation = {
   play: tasksWith(serialStep, ids, 80, ["a", "b"]),
 };
 
-export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain, serial];
+const isCount = ({ values }: Write): boolean => ":most" in values;
+
+const rated: Simulation = {
+  name: "tasks:rate",
+  claim:
+    "the same where the set has a rate: no claim begins that was not counted, and no period counts too many",
+  worlds: 100,
+  mustHappen: [...everyMishap, "rate used up", "claimed again", "worked", "in the end: succeeded"],
+  mistakes: [
+    {
+      what: "a count beyond the rate",
+      tamper: without("#claims < :most"),
+      violation: /one too many/,
+    },
+    {
+      what: "a claim that is not counted",
+      tamper: (write) => (isCount(write) ? { ...write, values: { ...write.values, ":one": 0 } } : write),
+      violation: /claims were counted of/,
+    },
+  ],
+  play: tasksWith(step, ids, 80, [], { claims: 2, perMs: 2_000 }),
+};
+
+export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain, serial, rated];
