@@ -29,7 +29,13 @@ import { seatLimits, seatSortKeys } from "../../packages/client/src/primitives/s
 import { mostPermits } from "../../packages/client/src/primitives/seats/semaphore.ts";
 import { cacheSortKey, flightSortKey } from "../../packages/client/src/primitives/single-flight/entry.ts";
 import { runLimits, runSortKeyPrefix } from "../../packages/jobs/src/runs/schema.ts";
-import { endedTaskPrefix, openTaskPrefix, taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
+import {
+  endedTaskPrefix,
+  openTaskPrefix,
+  ratePeriodPrefix,
+  serialKeyPrefix,
+  taskLimits,
+} from "../../packages/jobs/src/tasks/schema.ts";
 import { adminOf } from "../support/admin.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
@@ -60,6 +66,7 @@ const allowed: Readonly<Record<string, number>> = {
   "remark of a run": runLimits.remarkBytes,
   "progress of a run": runLimits.progressBytes,
   "id of a task": taskLimits.idBytes,
+  "`serialKey` of a task": taskLimits.serialKeyBytes,
   "payload of a task": taskLimits.payloadBytes,
   "remark of a task": taskLimits.remarkBytes,
   "attempts of a task": taskLimits.attempts,
@@ -127,6 +134,8 @@ describe("docs/DESIGN.md", () => {
       historySortKeyPrefix,
       runSortKeyPrefix,
       openTaskPrefix,
+      serialKeyPrefix,
+      ratePeriodPrefix,
     ];
     const known = [
       ...[leaseSortKey, callSortKey, cacheSortKey, flightSortKey, ...Object.values(seatSortKeys)],

@@ -14,6 +14,7 @@ import {
   endedTaskPrefix,
   openTaskKey,
   openTaskPrefix,
+  ratePeriodPrefix,
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
@@ -416,7 +417,7 @@ export class Import {
     const { world } = this;
     const { state } = taskAttributeNames;
     for (const { key, before, after } of changes) {
-      if (key.sk.startsWith("rate#")) this.#checkRate(key.sk, before, after);
+      if (key.sk.startsWith(ratePeriodPrefix)) this.#checkRate(key.sk, before, after);
       if (!key.sk.startsWith(openTaskPrefix) && !key.sk.startsWith(endedTaskPrefix)) continue;
       const id = taskIdOf(key.sk);
       const { table } = world;

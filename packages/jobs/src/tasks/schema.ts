@@ -41,7 +41,10 @@ const spreadLength = 8;
 export const endedTaskPrefix = "done#";
 
 /** Sort keys of serial keys: this prefix and the key. */
-const serialKeyPrefix = "serial#";
+export const serialKeyPrefix = "serial#";
+
+/** Sort keys of the periods of a rate: this prefix, the period's length in milliseconds, `#` and the period's number. */
+export const ratePeriodPrefix = "rate#";
 
 /**
  * How long ttl keeps the item of a serial key after its last claim: the longest duration that an option takes. The item
@@ -86,9 +89,9 @@ export function serialKeyItemKey(set: string, serialKey: string): ItemKey {
   return leaseItemKey(set, serialKeyPrefix + serialKey);
 }
 
-/** Gives the key of the item that counts the claims of a period: its sort key has the period's length and its number. */
+/** Gives the key of the item that counts the claims of a period. */
 export function ratePeriodKey(set: string, perMs: number, period: number): ItemKey {
-  return leaseItemKey(set, `rate#${perMs}#${period}`);
+  return leaseItemKey(set, `${ratePeriodPrefix}${perMs}#${period}`);
 }
 
 /** Gives the id of the task with a sort key. */

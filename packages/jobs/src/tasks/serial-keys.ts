@@ -75,9 +75,6 @@ export class SerialKeys {
 const mostBlocked = 1_000;
 
 function oldestFirst(one: Item, other: Item): number {
-  return addedAtOf(one) - addedAtOf(other) || (idOf(one) < idOf(other) ? -1 : 1);
-}
-
-function idOf(item: Item): string {
-  return taskIdOf(sortKeyOf(item));
+  const [id, otherId] = [taskIdOf(sortKeyOf(one)), taskIdOf(sortKeyOf(other))];
+  return addedAtOf(one) - addedAtOf(other) || (id < otherId ? -1 : 1);
 }
