@@ -78,7 +78,7 @@ describe("a claim", () => {
     const seen = stored();
     await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
     expect(await attempt(seen)).toEqual({
-      outcome: { isParked: false, claimableInMs: 7_000 },
+      outcome: { isParked: false, isKeyBusy: false, claimableInMs: 7_000 },
       writes: ["update", "update"],
     });
   });
@@ -86,7 +86,7 @@ describe("a claim", () => {
   test("is tried once when the task is as it was read, but is not due", async () => {
     await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
     expect(await attempt({ ...stored(), dueAt: 0 })).toEqual({
-      outcome: { isParked: false, claimableInMs: 7_000 },
+      outcome: { isParked: false, isKeyBusy: false, claimableInMs: 7_000 },
       writes: ["update"],
     });
   });
@@ -95,7 +95,7 @@ describe("a claim", () => {
     const seen = stored();
     await (await claimed("other")).succeed();
     expect(await attempt(seen)).toEqual({
-      outcome: { isParked: false, claimableInMs: Number.POSITIVE_INFINITY },
+      outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
       writes: ["update"],
     });
   });
@@ -103,7 +103,7 @@ describe("a claim", () => {
   test("of a task that another worker has is refused until that claim may have expired", async () => {
     await claimed("other");
     const { outcome, writes } = await attempt(stored());
-    expect(outcome).toEqual({ isParked: false, claimableInMs: expect.any(Number) });
+    expect(outcome).toEqual({ isParked: false, isKeyBusy: false, claimableInMs: expect.any(Number) });
     const { claimableInMs } = outcome as { readonly claimableInMs: number };
     expect(claimableInMs).toBeGreaterThanOrEqual(leaseDurationMs);
     expect(claimableInMs).toBeLessThanOrEqual(pastLeaseMs);
@@ -133,7 +133,7 @@ describe("a claim", () => {
       return await update(...call);
     };
     expect(await attempt(seen)).toEqual({
-      outcome: { isParked: false, claimableInMs: Number.POSITIVE_INFINITY },
+      outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
       writes: ["update", "update"],
     });
   });
@@ -152,7 +152,7 @@ describe("a task without attempts left", () => {
     await attempt(stored(), client);
     await clock.advance(pastLeaseMs);
     expect(await attempt(stored(), client)).toEqual({
-      outcome: { isParked: true, claimableInMs: Number.POSITIVE_INFINITY },
+      outcome: { isParked: true, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
       writes: ["update", "transact"],
     });
     expect(store.table.peek(endedTaskKey("set", "1"))).toMatchObject({
