@@ -118,7 +118,7 @@ export function serialTasksContract(place: (clock: PatientClock) => Place): void
       await clock.advance(pastLease);
       const again = await claimed("next");
       expect(again).toMatchObject({ id: "1", attempt: 2 });
-      expect(again.fencingToken).toBe(lost.fencingToken + 1);
+      expect(again.fencingToken).toBeGreaterThan(lost.fencingToken);
       expect(await setOf("other").get("1")).toMatchObject({ owner: "next", attempts: 2 });
       expect(await setOf("other").claim()).toBeUndefined();
       await again.succeed();
@@ -143,6 +143,27 @@ export function serialTasksContract(place: (clock: PatientClock) => Place): void
       expect(await setOf("b").cancel("1")).toBe(true);
       expect((await claimed("c")).id).toBe("2");
     });
+  });
+
+  it("the fencing tokens of a key grow from claim to claim, whichever task is claimed", async () => {
+    await addInOrder({ id: "1" }, { id: "2" });
+    const tokens: number[] = [];
+    const claim = async (id: string): Promise<Task> => {
+      const task = await claimed("a");
+      expect(task.id).toBe(id);
+      tokens.push(task.fencingToken);
+      return task;
+    };
+    await (await claim("1")).fail("later", { retryAfterMs: 60_000 });
+    await (await claim("2")).fail("later", { retryAfterMs: 120_000 });
+    await clock.advance(60_000);
+    const again = await claim("1");
+    await again.renew();
+    await again.succeed();
+    await clock.advance(60_000);
+    await (await claim("2")).succeed();
+    expect(tokens).toEqual([...new Set(tokens)].sort((one, other) => one - other));
+    expect(tokens).toHaveLength(4);
   });
 
   it("a requeued task has its serial key still", async () => {

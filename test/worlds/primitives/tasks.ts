@@ -168,6 +168,8 @@ export class Import {
   readonly #succeeded = new Set<string>();
   /** The highest fencing token of each task, until ttl has forgotten it. */
   readonly #fences = new Map<string, number>();
+  /** The highest fencing token of each serial key. */
+  readonly #keyFences = new Map<string, number>();
   /** Tokens of claims by the tasks' fencing tokens, and those of claims that workers were told of. */
   readonly #landed = new Map<string, string>();
   readonly #told = new Set<string>();
@@ -313,6 +315,12 @@ export class Import {
       world.fault(`${task.id} came with another's payload`);
     parts.claimed.add(task);
     const { fencingToken } = task;
+    const item = world.table.peek(openTaskKey(set, task.id));
+    if (item?.[attributeNames.token] !== undefined && item[attributeNames.fence] === fencingToken) {
+      const { attempts, remark } = taskAttributeNames;
+      const isRight = item[attempts] === task.attempt && item[remark] === task.remark;
+      if (!isRight) world.fault(`${task.id} is shown with the attempts or the remark of an earlier time`);
+    }
     this.#told.add(this.#landed.get(`${task.id} ${fencingToken}`) ?? "");
     // A worker that has begun to end a task acts on it no more, though its claim stands until the answer comes.
     const holding = {
@@ -481,6 +489,10 @@ export class Import {
       const item = other === id ? undefined : world.table.peek(openTaskKey(set, other));
       return item?.[attributeNames.token] !== undefined && item[taskAttributeNames.serialKey] === key;
     });
+    const is = Number(claimed[attributeNames.fence]);
+    const highest = this.#keyFences.get(String(key)) ?? 0;
+    if (is <= highest) world.fault(`the fencing token of the key ${key} went from ${highest} to ${is}`);
+    this.#keyFences.set(String(key), is);
     if (others.length > 0)
       world.fault(`${id} and ${others.join(", ")} of the key ${key} are claimed at once`);
   }
@@ -715,28 +727,36 @@ const serial: Simulation = {
     {
       what: "a claim beside a running task of its key",
       tamper: without("attribute_not_exists(#token)", isCheck),
-      violation: /are claimed at once/,
+      violation: /are claimed at once|token of the key . went from/,
     },
     {
       what: "a claim though another task of its key was claimed since",
       tamper: without("#lastTask = :seenTask"),
-      violation: /are claimed at once/,
+      violation: /are claimed at once|token of the key . went from/,
     },
     {
       what: "a first claim of a key though another task was first",
       tamper: without("attribute_not_exists(#lastTask)"),
-      violation: /are claimed at once/,
+      violation: /are claimed at once|token of the key . went from/,
+    },
+    {
+      what: "a fencing token of the task alone",
+      tamper: (write) =>
+        ":seenFence" in write.values && ":fence" in write.values && isGrant(write)
+          ? { ...write, values: { ...write.values, ":fence": Number(write.values[":seenFence"]) + 1 } }
+          : write,
+      violation: /the fencing token of the key . went from/,
     },
     {
       what: "a claim that its key's item does not name",
       tamper: (write) =>
         isNaming(write) ? { ...write, values: { ...write.values, ":lastTask": "t9" } } : write,
-      violation: /are claimed at once/,
+      violation: /are claimed at once|token of the key . went from/,
     },
     {
       what: "a key's item that ttl removes while its task runs",
       tamper: (write) => (isNaming(write) ? { ...write, values: { ...write.values, ":ttl": 1 } } : write),
-      violation: /are claimed at once/,
+      violation: /are claimed at once|token of the key . went from/,
     },
   ],
   play: tasksWith(serialStep, ids, 80, ["a", "b"]),

@@ -30,7 +30,7 @@
  * claim is then a transaction of up to three writes: the claim itself; the key's item, which still names the task that was
  * read there, names this one; and no worker has the task that was named before. So a running task is always the one that
  * its key's item names. No other write changes the key's item: whatever ends, returns or removes the named task, no worker
- * has it then.
+ * has it then. The key's item also has the fencing token of that claim: the tokens grow over all tasks of a key.
  */
 import type { QueryRequest } from "@leasehold/client";
 import {
@@ -97,9 +97,9 @@ const endsTask = say(notEnded, {
     "#maxAttempts = :maxAttempts, #fence = :fence, #addedAt = :addedAt, #endedAt = :endedAt, #ttl = :ttl",
 });
 const workerKept: Part = { set: "#owner = :owner, #acquiredAt = :acquiredAt" };
-const namesTask: Part = { set: "#lastTask = :lastTask, #ttl = :ttl" };
+const namesTask: Part = { set: "#lastTask = :lastTask, #fence = :fence, #ttl = :ttl" };
 const namesFirst = say(namesTask, { when: "attribute_not_exists(#lastTask)" });
-const namesNext = say(namesTask, { when: "#lastTask = :seenTask" });
+const namesNext = say(namesTask, { when: "#lastTask = :seenTask AND #fence < :fence" });
 const hasNoWorker = say(free);
 const countsClaim = say({
   set: "#claims = if_not_exists(#claims, :zero) + :one, #ttl = :ttl",
@@ -176,11 +176,13 @@ export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write 
  * item named when it was read.
  */
 export function claimSerialKey(
-  { set, id, serialKey, now }: TaskId & { readonly serialKey: string; readonly now: number },
+  { set, id, serialKey }: TaskId & { readonly serialKey: string },
+  { now, fencingToken }: { readonly now: number; readonly fencingToken: number },
   seenTask: string | undefined,
 ): readonly Write[] {
   const key = serialKeyItemKey(set, serialKey);
-  const values = { ":lastTask": id, ":ttl": timeToLive(now, serialKeyKeptForMs) };
+  const ttl = timeToLive(now, serialKeyKeptForMs);
+  const values = { ":lastTask": id, ":fence": fencingToken, ":ttl": ttl };
   if (seenTask === undefined) return [new Write(key, namesFirst, values)];
   const naming = new Write(key, namesNext, { ...values, ":seenTask": seenTask });
   return seenTask === id ? [naming] : [naming, new Write(openTaskKey(set, seenTask), hasNoWorker)];

@@ -5,11 +5,12 @@ import {
   type Core,
   type Grant,
   optionalTextIn,
+  readRecord,
   transact,
 } from "@leasehold/client/internal";
 import { claimSerialKey } from "./expressions.ts";
 import { taskFenceOf } from "./record.ts";
-import { serialKeyItemKey, taskAttributeNames, taskIdOf } from "./schema.ts";
+import { openTaskKey, serialKeyItemKey, taskAttributeNames, taskIdOf } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 import { TaskForm } from "./task-form.ts";
 
@@ -30,21 +31,33 @@ export class SerialTaskForm extends TaskForm {
     this.#task = { set, id, serialKey };
   }
 
-  /** 1 read of the key's item, and 1 transaction of at most three writes. */
+  /**
+   * 1 read of the key's item, and 1 transaction of at most three writes. 1 read more for a task that a worker had when it
+   * was seen.
+   */
   async acquireBy(grant: Grant, passed: readonly LeaseRecord[], budget: CallBudget): Promise<UpdateResult> {
-    const { set, serialKey } = this.#task;
-    const request = { key: serialKeyItemKey(set, serialKey), consistent: true };
-    const seenTask = optionalTextIn(
-      (await this.#core.get(request, budget)) ?? {},
-      taskAttributeNames.lastTask,
-    );
-    const beside = claimSerialKey({ ...this.#task, now: grant.acquiredAt }, seenTask);
-    const claim = this.acquire(grant, passed);
-    const { applied, refusals, retried } = await transact(this.#core, [claim, ...beside], budget);
-    if (applied) {
-      const before = passed.length === 0 ? this.seen : this.#refusing;
-      return { applied, item: claimed(before, grant), retried };
+    const { set, id, serialKey } = this.#task;
+    if (passed.length === 0 && readRecord(this.seen) !== undefined) {
+      // Its worker may have returned it since, which changes its attempts and its remark, and not its fencing token.
+      const item = await this.#core.get({ key: openTaskKey(set, id), consistent: true }, budget);
+      if (item === undefined || readRecord(item) !== undefined) {
+        this.isKeyBusy = false;
+        this.#refusing = item ?? {};
+        return { applied: false, item, retried: false };
+      }
+      this.seen = item;
     }
+    const request = { key: serialKeyItemKey(set, serialKey), consistent: true };
+    const named = (await this.#core.get(request, budget)) ?? {};
+    const before = passed.length === 0 ? this.seen : this.#refusing;
+    const { acquiredAt: now } = grant;
+    // Larger than that of each earlier claim, of this task and of the others with its key.
+    const fencingToken = Math.max(taskFenceOf(before) ?? now, taskFenceOf(named) ?? 0) + 1;
+    const seenTask = optionalTextIn(named, taskAttributeNames.lastTask);
+    const beside = claimSerialKey(this.#task, { now, fencingToken }, seenTask);
+    const claim = this.acquire({ ...grant, fencingToken }, passed);
+    const { applied, refusals, retried } = await transact(this.#core, [claim, ...beside], budget);
+    if (applied) return { applied, item: claimed(before, grant, fencingToken), retried };
     const [refusal] = refusals;
     this.isKeyBusy = refusal === undefined;
     this.#refusing = refusal?.item ?? {};
@@ -52,8 +65,11 @@ export class SerialTaskForm extends TaskForm {
   }
 }
 
-/** What a claim has made of an item. The transaction insists on the item's fencing token, and brings no item. */
-function claimed(before: Item, grant: Grant): Item {
+/**
+ * What a claim has made of an item. A transaction brings no item, but it insists on the item's fencing token: a task that
+ * waits, or a judged record, is otherwise as it was seen.
+ */
+function claimed(before: Item, grant: Grant, fencingToken: number): Item {
   const { token, version, owner, acquiredAt, expiresAt, leaseDurationMs, fence, ownClock, revocation } =
     attributeNames;
   const { attempts } = taskAttributeNames;
@@ -66,7 +82,7 @@ function claimed(before: Item, grant: Grant): Item {
     [acquiredAt]: grant.acquiredAt,
     [expiresAt]: grant.expiresAt,
     [leaseDurationMs]: grant.leaseDurationMs,
-    [fence]: (taskFenceOf(before) ?? grant.acquiredAt) + 1,
+    [fence]: fencingToken,
     [attempts]: Number(before[attempts]) + 1,
     ...(grant.ownClock ? { [ownClock]: grant.version } : {}),
   };

@@ -101,7 +101,7 @@ export class Task {
     return this.#record.remark;
   }
 
-  /** Grows with every claim of the task. */
+  /** Grows with every claim of the task; with a `serialKey`, with every claim of a task of that key. */
   get fencingToken(): number {
     return this.#lease.fencingToken;
   }
