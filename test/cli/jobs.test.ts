@@ -89,6 +89,10 @@ describe("leasehold jobs runs and show", () => {
     expect(code).toBe(0);
     expect(stdout).toContain("2026-11-21 09:00 UTC  EXHAUSTED");
     expect(stdout).toMatch(/attempt\s+3 of 3 \(0 lost\)/);
+    for (const attempt of [1, 2]) {
+      const line = `attempt ${attempt} +failed · .* · 2026-11-21 .* UTC, 0ms · TypeError: rows is not iterable`;
+      expect(stdout.replaceAll(/\s+/g, " ")).toMatch(new RegExp(line));
+    }
     expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00Z"])).code).toBe(1);
     expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00"])).code).toBe(64);
   });

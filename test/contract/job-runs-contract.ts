@@ -99,6 +99,12 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
         expiresAt: undefined,
         remark: undefined,
         progress: undefined,
+        attempts: [
+          {
+            ...{ attempt: 1, state: "succeeded", owner: "a", startedAt },
+            ...{ endedAt: startedAt + 50, remark: undefined },
+          },
+        ],
       });
     });
 
@@ -176,6 +182,18 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
         lostAttempts: 1,
         owner: "b",
       });
+    });
+
+    test("that succeeds in the end keeps the attempts before: whose they were, and how each has ended", async () => {
+      const slot = hoursAgo(1);
+      await expect(runsOf("a").run(slot, () => Promise.reject(new Error("broken")))).rejects.toThrow();
+      await die("dead", slot);
+      await runsOf("b").run(slot, () => 1);
+      expect((await runsOf("c").get(slot))?.attempts).toMatchObject([
+        { attempt: 1, state: "failed", owner: "a", remark: "Error: broken", endedAt: expect.any(Number) },
+        { attempt: 2, state: "lost", owner: "dead", endedAt: expect.any(Number) },
+        { attempt: 3, state: "succeeded", owner: "b" },
+      ]);
     });
 
     test("whose workers all died is refused by name at the bound", async () => {

@@ -3,6 +3,7 @@
  * It loads no AWS SDK, so infrastructure code may import it.
  */
 export type { BackoffOptions } from "@leasehold/client/internal";
+export type { JobRunAttempt } from "./runs/attempt-history.ts";
 export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";
 export { RunsExhaustedError } from "./runs/errors.ts";
 export { type RegisteredJob, registeredJobs } from "./runs/job-registry.ts";

@@ -1,7 +1,8 @@
-import { LeaseError, type LeaseStore } from "@leasehold/client";
+import { type Item, LeaseError, type LeaseStore } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/index.ts";
+import { storedAttempts } from "../../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
 import { entriesOf, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs, type Holding } from "../beliefs.ts";
@@ -224,6 +225,11 @@ export class Schedule {
       run.exhausted ===
         ((run.state === "failed" || run.state === "lost") && run.attempt === this.#maxAttempts);
     if (!isAllowed) world.fault(`${slot} is shown as ${JSON.stringify(run)}`);
+    const latest = run.attempts.at(-1);
+    const isShown =
+      run.state === "skipped" || (latest?.attempt === run.attempt && latest.state === run.state);
+    if (!isShown) world.fault(`${slot} is ${run.state}, and its latest attempt is ${JSON.stringify(latest)}`);
+    if (run.attempts.length > 1) world.count("shown: earlier attempts");
   }
 
   /** Everybody dies, and ttl forgets all runs: their slots are refused by then. */
@@ -240,6 +246,7 @@ export class Schedule {
       const { doneSlot, token } = attributeNames;
       const [was, is] = [Number(before?.[attempt] ?? 0), Number(after?.[attempt] ?? 0)];
       const wasDone = before?.[doneSlot] !== undefined;
+      if (after !== undefined) this.#checkHistory(String(key.sk), before, after);
       if (is < was || is > was + 1 || is > this.#maxAttempts) {
         this.world.fault(`${key.sk} went from the attempt ${was} to ${is}`);
       }
@@ -250,6 +257,30 @@ export class Schedule {
         this.world.count("success recorded");
         if (before?.[token] === undefined) this.world.fault(`${key.sk} succeeded by nobody`);
       }
+    }
+  }
+
+  /** Each attempt that ends without success is stored with the write that ends it, and is never changed. */
+  #checkHistory(name: string, before: Item | undefined, after: Item): void {
+    const { world } = this;
+    const { state, attempt, lostAttempts } = runAttributeNames;
+    const [earlier, later] = [storedAttempts(before), storedAttempts(after)];
+    const told = JSON.stringify(later);
+    if (!told.startsWith(JSON.stringify(earlier).slice(0, -1))) {
+      world.fault(`the history of ${name} was ${JSON.stringify(earlier)}, and is ${told}`);
+    }
+    const numbers = later.map((one) => one.attempt);
+    if (numbers.some((number, index) => index > 0 && number <= Number(numbers[index - 1]))) {
+      world.fault(`the history of ${name} is out of order: ${told}`);
+    }
+    const last = later.at(-1);
+    const hasFailed = after[state] === "failed" && before?.[state] !== "failed";
+    const isLost = Number(after[lostAttempts] ?? 0) > Number(before?.[lostAttempts] ?? 0);
+    if (!hasFailed && !isLost) return;
+    world.count(hasFailed ? "stored: failed" : "stored: lost");
+    const expected = { attempt: before?.[attempt], state: hasFailed ? "failed" : "lost" };
+    if (last?.attempt !== expected.attempt || last?.state !== expected.state) {
+      world.fault(`the history of ${name} lacks ${JSON.stringify(expected)}: ${told}`);
     }
   }
 
@@ -291,6 +322,9 @@ export const jobRuns: Simulation = {
   mustHappen: [
     ...states.map((state) => `shown: ${state}`),
     "retry",
+    "stored: failed",
+    "stored: lost",
+    "shown: earlier attempts",
     "success recorded",
     "success confirmed",
     "succeeded in a transaction",
@@ -322,7 +356,16 @@ export const jobRuns: Simulation = {
     {
       what: "an outcome of another's attempt",
       tamper: without("#token = :ifToken AND #fence = :ifFence", isOutcome),
-      violation: /believes to hold|by nobody|tried again after its success|was skipped, and is/,
+      violation:
+        /believes to hold|by nobody|tried again after its success|was skipped, and is|the history of/,
+    },
+    {
+      what: "a takeover that stores nothing of the lost attempt",
+      tamper: (write) =>
+        ":mostAttempts" in write.values && ":attempts" in write.values
+          ? { ...write, values: { ...write.values, ":attempts": "[]" } }
+          : write,
+      violation: /the history of .* (lacks|was)/,
     },
   ],
   play: stepByStep({

@@ -193,7 +193,7 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
 export const jobsShow = command({
   usage: "jobs show JOB SLOT",
   details: `
-All that is known of one run; exit 1 where it was neither begun nor skipped. 1 consistent read.`,
+All that is known of one run, with its attempts; exit 1 where it was neither begun nor skipped. 1 consistent read.`,
   writes: false,
   operands: [2, 2],
   flags: limitFlags,
@@ -204,6 +204,7 @@ All that is known of one run; exit 1 where it was neither begun nor skipped. 1 c
     if (run === undefined) {
       throw new CommandError(`${shown(job)} has no run of ${slotText(slot)} UTC`, exitCodes.nothing);
     }
+    const now = serviceNow(client);
     const at = (time: number | undefined): string => (time === undefined ? "—" : `${timeText(time)} UTC`);
     printer.document("run", run, () => [
       `${shown(job)}  ${slotText(slot)} UTC  ${stateText(run)}`,
@@ -213,11 +214,17 @@ All that is known of one run; exit 1 where it was neither begun nor skipped. 1 c
           ["owner", run.owner ?? "—"],
           ["started", at(run.startedAt)],
           ["ended", at(run.endedAt)],
-          ["took", tookText(run, serviceNow(client))],
+          ["took", tookText(run, now)],
           ...(run.expiresAt === undefined ? [] : [["lease ends", at(run.expiresAt)] as const]),
           ["fencing", String(run.fencingToken ?? "—")],
           ["remark", run.remark ?? "—"],
           ["progress", run.progress === undefined ? "—" : JSON.stringify(run.progress)],
+          ...run.attempts
+            .slice(0, -1)
+            .map((one): readonly [string, string] => [
+              `attempt ${one.attempt}`,
+              `${one.state} · ${one.owner ?? "—"} · ${at(one.startedAt)}, ${tookText(one, now)}${one.remark === undefined ? "" : ` · ${one.remark}`}`,
+            ]),
         ],
         terminal.columns,
       ),

@@ -128,8 +128,11 @@ function stateCell(run: JobRun): Cell {
   return { text: stateText(run), style: styles[run.state] ?? "red" };
 }
 
-/** How long the latest attempt took, or takes so far. */
-export function tookText({ state, startedAt, endedAt }: JobRun, now: number): string {
+/** How long an attempt took, or takes so far: the latest, where a run is given. */
+export function tookText(
+  { state, startedAt, endedAt }: Pick<JobRun, "state" | "startedAt" | "endedAt">,
+  now: number,
+): string {
   if (startedAt === undefined || state === "skipped") return "—";
   const end = state === "running" ? now : endedAt;
   return end === undefined ? "?" : durationText(Math.max(0, end - startedAt));

@@ -87,6 +87,9 @@ const run: Fields = {
   attempt: whole,
   lostAttempts: whole,
   exhausted: flag,
+  attempts: listOf(
+    nested({ attempt: whole, state: text }, { owner: text, startedAt: time, endedAt: time, remark: text }),
+  ),
 };
 const runDetails: Fields = {
   ...{ owner: text, fencingToken: whole, startedAt: time, endedAt: time, expiresAt: time },

@@ -8,9 +8,9 @@ import {
   LeaseLostError,
   mayPass,
   sleep,
-  utf8Bytes,
 } from "@leasehold/client/internal";
 import { entriesOf, formatOf, type SendEntries, sendByUser } from "../own-transaction.ts";
+import { cut } from "./attempt-history.ts";
 import type { RunContext, RunWork } from "./options.ts";
 import type { RunForm } from "./run-form.ts";
 import { runLimits } from "./schema.ts";
@@ -50,7 +50,7 @@ export class RunAttempt {
     if (loss?.reason === "revoked") {
       // The work may have stopped before its end.
       // Ignored: the revocation comes first, as the work's own error does.
-      await this.#record("failed", cut(loss.message)).catch(() => {});
+      await this.#record("failed", cut(loss.message, runLimits.remarkBytes)).catch(() => {});
       throw loss;
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
@@ -123,7 +123,7 @@ export class RunAttempt {
 
   #describe(error: unknown): string | undefined {
     try {
-      return cut(this.#context.describeError(error));
+      return cut(this.#context.describeError(error), runLimits.remarkBytes);
     } catch {
       // Ignored: the work's own error comes first, and the remark says that it could not be described.
       return "an error that could not be described";
@@ -150,16 +150,6 @@ export interface AttemptContext {
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   readonly describeError: (error: unknown) => string;
-}
-
-/** Cuts a text to the length of a remark, between characters; undefined for an empty text. */
-function cut(text: string): string | undefined {
-  const whole = String(text).toWellFormed();
-  if (whole === "") return undefined;
-  if (utf8Bytes(whole) <= runLimits.remarkBytes) return whole;
-  const room = new Uint8Array(runLimits.remarkBytes - utf8Bytes("…"));
-  const { read } = new TextEncoder().encodeInto(whole, room);
-  return `${whole.slice(0, read)}…`;
 }
 
 /** Turns a report into JSON text. */

@@ -49,6 +49,8 @@ const attemptBegun: Part = {
   remove: "#state, #endedAt, #progress",
   when: "(attribute_not_exists(#attempt) OR #attempt < :mostAttempts)",
 };
+/** The text holds those before it, as the item was read under the same token. */
+const attemptStored: Part = { set: "#attempts = :attempts" };
 const attemptLost: Part = { set: "#lostAttempts = if_not_exists(#lostAttempts, :zero) + :one" };
 const reported: Part = { set: "#progress = :progress" };
 /** The owner and the begin stay in the item. */
@@ -63,13 +65,22 @@ export const givesRunUp: Statement = say(letGo, endKept, leaseOver, mine);
 /** Takes back a claim whose answer never came. */
 export const cancelsRun: Statement = say(letGo, leaseOver, mineOrFree);
 
-/** Adds to a grant that it begins an attempt, if one is left: it counts it. */
+/** Adds to a grant that it begins an attempt, if one is left: it counts it. `attempts`: with the one it takes over. */
 export function claim(
   grant: Write,
-  { maxAttempts, isTakeover }: { readonly maxAttempts: number; readonly isTakeover: boolean },
+  {
+    maxAttempts,
+    isTakeover,
+    attempts,
+  }: { readonly maxAttempts: number; readonly isTakeover: boolean; readonly attempts: string | undefined },
 ): Write {
   grant.and(attemptBegun, { ":zero": 0, ":one": 1, ":mostAttempts": maxAttempts });
-  return isTakeover ? grant.and(attemptLost) : grant;
+  return isTakeover ? storeAttempts(grant.and(attemptLost), attempts) : grant;
+}
+
+/** Adds to a write that it stores the history of attempts, if that has changed. */
+export function storeAttempts(write: Write, attempts: string | undefined): Write {
+  return attempts === undefined ? write : write.and(attemptStored, { ":attempts": attempts });
 }
 
 /** Adds a progress report to a renewal. It sets plain values only, so that renewals can share a request. */
@@ -128,9 +139,9 @@ export interface Skip {
 
 /**
  * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
- * expired: that attempt counts as lost.
+ * expired: that attempt counts as lost, and `attempts` is the history with it.
  */
-export function skip(request: Skip, judged: Judged | undefined): Write {
+export function skip(request: Skip, judged: Judged | undefined, attempts?: string): Write {
   const { job, slot, owner, now, ttl } = request;
   const values = { ":state": "skipped", ":doneSlot": slot, ":owner": owner, ":endedAt": now, ":ttl": ttl };
   const write = new Write(runItemKey(job, slot), skips, values).returning();
@@ -139,7 +150,7 @@ export function skip(request: Skip, judged: Judged | undefined): Write {
     // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
     // an attempt that was not dead does not take this write for its own success.
     write.and(asJudged, judgedValues(judged)).and(tokenBroken, { ":judgedToken": judged.token });
-    write.and(attemptLost, { ":zero": 0, ":one": 1 });
+    storeAttempts(write.and(attemptLost, { ":zero": 0, ":one": 1 }), attempts);
   }
   return remark(write, request.remark);
 }

@@ -11,6 +11,7 @@ import {
   release,
   type Write,
 } from "@leasehold/client/internal";
+import { attemptsWith, attemptsWithLost } from "./attempt-history.ts";
 import { RunsExhaustedError } from "./errors.ts";
 import {
   cancelsRun,
@@ -20,6 +21,7 @@ import {
   type RunOutcome,
   recordOutcome,
   report,
+  storeAttempts,
 } from "./expressions.ts";
 import { runAttributeNames, runItemKey } from "./schema.ts";
 
@@ -39,6 +41,8 @@ export class RunForm extends LockForm {
   readonly #slot: string;
   readonly #rules: RunRules;
   #attempt = 0;
+  /** The item as it was judged last, and since the claim as its last answer shows it. */
+  #seen: Item | undefined;
   #end: "none" | "withOutcome" | "without" = "none";
 
   constructor(job: string, slot: string, rules: RunRules) {
@@ -65,7 +69,11 @@ export class RunForm extends LockForm {
 
   override acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { maxAttempts } = this.#rules;
-    return this.#kept(claim(super.acquire(grant, passed), { maxAttempts, isTakeover: passed.length > 0 }));
+    const [lost] = passed;
+    const attempts = lost && attemptsWithLost(this.#seen, lost, grant.acquiredAt);
+    return this.#kept(
+      claim(super.acquire(grant, passed), { maxAttempts, isTakeover: lost !== undefined, attempts }),
+    );
   }
 
   override renew(renewal: Renewal): Write {
@@ -76,11 +84,11 @@ export class RunForm extends LockForm {
   override release(ending: Ending): Write {
     if (this.outcome === undefined) {
       this.#end = "without";
-      return this.#kept(release(this, ending, givesRunUp));
+      return this.#ended(release(this, ending, givesRunUp), ending);
     }
     this.#end = "withOutcome";
     const outcome = { ...this.outcome, progress: this.progress };
-    return this.#kept(recordOutcome(this, ending, outcome, this.#slot));
+    return this.#ended(recordOutcome(this, ending, outcome, this.#slot), ending);
   }
 
   override cancel(cancellation: Cancellation): Write {
@@ -89,8 +97,9 @@ export class RunForm extends LockForm {
 
   /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */
   override judge(...asked: Parameters<LockForm["judge"]>): Availability {
-    const availability = super.judge(...asked);
     const [item] = asked;
+    this.#seen = item;
+    const availability = super.judge(...asked);
     const attempts = (item && optionalWholeIn(item, runAttributeNames.attempt)) ?? 0;
     const { maxAttempts } = this.#rules;
     if (availability.claimableInMs > 0 || attempts < maxAttempts) return availability;
@@ -104,6 +113,7 @@ export class RunForm extends LockForm {
 
   /** A report that was set after the write was sent waits for the next renewal. */
   confirmed(item: Item | undefined): void {
+    this.#seen = item;
     this.#attempt = Number(item?.[runAttributeNames.attempt]);
     if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;
   }
@@ -113,6 +123,14 @@ export class RunForm extends LockForm {
     const { attempt, state, endedAt } = runAttributeNames;
     if (this.outcome === undefined || item?.[attempt] !== this.#attempt) return false;
     return item[state] === this.outcome.state && item[endedAt] === this.outcome.endedAt;
+  }
+
+  /** Adds this attempt to the history, unless it has succeeded: then the run itself shows it, and no other follows. */
+  #ended(write: Write, { shown: { owner, acquiredAt: startedAt }, now }: Ending): Write {
+    const { outcome = { state: "lost", endedAt: now, remark: undefined } } = this;
+    if (outcome.state === "succeeded") return this.#kept(write);
+    const ended = { attempt: this.#attempt, owner, startedAt, ...outcome };
+    return this.#kept(storeAttempts(write, attemptsWith(this.#seen, ended)));
   }
 
   #kept(write: Write): Write {

@@ -13,6 +13,7 @@ import {
   readRecord,
   textIn,
 } from "@leasehold/client/internal";
+import { type JobRunAttempt, storedAttempts } from "./attempt-history.ts";
 import { runAttributeNames, runSortKeyPrefix } from "./schema.ts";
 
 /**
@@ -55,6 +56,11 @@ export interface JobRun {
   readonly remark: string | undefined;
   /** The last progress report of the latest attempt. */
   readonly progress: unknown;
+  /**
+   * The attempts, oldest first: the latest, and up to 10 before it that have failed or were lost. An attempt that an
+   * operator broke or took back is left out as soon as another has begun.
+   */
+  readonly attempts: readonly JobRunAttempt[];
 }
 
 /** The context that a reader needs to determine the state of a run. */
@@ -72,22 +78,41 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
   // A claim that was given up before it took effect leaves only its revoked token.
   if (attempt === 0 && state !== "skipped") return undefined;
   const isOpen = state === "failed" || state === "lost";
-  return {
-    job: textIn(item, attributeNames.partitionKey),
-    slot: textIn(item, attributeNames.sortKey).slice(runSortKeyPrefix.length),
+  const shown = {
     state,
     attempt,
-    lostAttempts: optionalWholeIn(item, runAttributeNames.lostAttempts) ?? 0,
-    exhausted: isOpen && attempt >= context.maxAttempts,
     owner: optionalTextIn(item, attributeNames.owner),
-    fencingToken: optionalWholeIn(item, attributeNames.fence),
     startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
     endedAt:
       optionalTimeIn(item, runAttributeNames.endedAt) ?? (state === "lost" ? record?.expiresAt : undefined),
-    expiresAt: state === "running" ? record?.expiresAt : undefined,
     remark: optionalTextIn(item, runAttributeNames.remark),
-    progress: jsonIn(item, runAttributeNames.progress),
   };
+  return {
+    ...shown,
+    job: textIn(item, attributeNames.partitionKey),
+    slot: textIn(item, attributeNames.sortKey).slice(runSortKeyPrefix.length),
+    lostAttempts: optionalWholeIn(item, runAttributeNames.lostAttempts) ?? 0,
+    exhausted: isOpen && attempt >= context.maxAttempts,
+    fencingToken: optionalWholeIn(item, attributeNames.fence),
+    expiresAt: state === "running" ? record?.expiresAt : undefined,
+    progress: jsonIn(item, runAttributeNames.progress),
+    attempts: attemptsOf(item, shown),
+  };
+}
+
+/** The stored attempts, and the latest as the run shows it; a skip stores who has skipped the slot in its place. */
+function attemptsOf(
+  item: Item,
+  { state, ...latest }: Omit<JobRunAttempt, "state"> & { readonly state: RunState },
+): readonly JobRunAttempt[] {
+  const stored = storedAttempts(item);
+  if (state === "skipped") return stored;
+  const earlier = stored.filter(({ attempt }) => attempt < latest.attempt);
+  const same = stored.find(({ attempt }) => attempt === latest.attempt);
+  const { endedAt = same?.endedAt } = latest;
+  // The remark of a lost or running attempt is that of the attempt before.
+  const remark = state === "succeeded" || state === "failed" ? latest.remark : undefined;
+  return [...earlier, { ...latest, state, endedAt, remark }];
 }
 
 function runStateOf(item: Item, { detector }: ReadContext): RunState {

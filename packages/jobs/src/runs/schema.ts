@@ -21,14 +21,20 @@ export const runAttributeNames = {
   remark: "remark",
   /** S: the last progress report, as JSON text. */
   progress: "progress",
+  /** S: the latest attempts that have failed or were lost, as JSON text; see attempt-history.ts. */
+  attempts: "attempts",
 } as const;
 
 /** The largest values that a run adds to its item. Every renewal is billed for the whole item. */
-export const runLimits: { readonly remarkBytes: number; readonly progressBytes: number } = {
+export const runLimits = {
   /** One or two sentences; an error's text is cut to this. */
   remarkBytes: 1024,
   progressBytes: 4096,
-};
+  /** How many attempts are stored. */
+  pastAttempts: 10,
+  /** The remark of a stored attempt is cut to this. */
+  pastRemarkBytes: 128,
+} as const;
 
 /** Gives the primary key of a run's item. */
 export function runItemKey(job: string, slot: string): ItemKey {

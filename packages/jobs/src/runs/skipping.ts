@@ -12,6 +12,7 @@ import {
   transact,
   type Write,
 } from "@leasehold/client/internal";
+import { attemptsWithLost } from "./attempt-history.ts";
 import { type RunTakenBack, type Skip, skip, takeBackWrite } from "./expressions.ts";
 import { runAttributeNames } from "./schema.ts";
 
@@ -32,9 +33,11 @@ export async function skipSlot(core: Core, request: Skip, trace: Write | undefin
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
   const expiry = seen && detector.judge(seen);
-  if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);
+  if (seen === undefined || expiry?.reason === undefined) {
+    throw unavailable(request, seen, expiry?.claimableInMs ?? 0);
+  }
 
-  const second = await send(skip(request, seen));
+  const second = await send(skip(request, seen, attemptsWithLost(first.item, seen, request.now)));
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
   throw unavailable(request, now, now ? detector.judge(now).claimableInMs : 0);
