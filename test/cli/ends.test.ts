@@ -86,7 +86,7 @@ describe("leasehold tasks work that a signal ends", () => {
   });
 });
 
-describe("leasehold jobs retry", () => {
+describe("leasehold jobs run", () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
@@ -96,7 +96,7 @@ describe("leasehold jobs retry", () => {
     const onRedirect = (listener: typeof send): void => {
       send = listener;
     };
-    const args = ["jobs", "retry", "report", slot, "--yes", "--", "true"];
+    const args = ["jobs", "run", "report", "--slot", slot, "--", "true"];
     const called = leasehold(args, { store, clock, env, onRedirect });
     await started();
     send(name);
@@ -114,22 +114,35 @@ describe("leasehold jobs retry", () => {
       written.push(JSON.stringify(request));
       return await update(request, call);
     };
-    const args = ["jobs", "retry", "report", slot, "--yes", "--again", "--reason", "INC-7: wrong data"];
+    const args = [
+      "jobs",
+      "run",
+      "report",
+      "--slot",
+      slot,
+      "--yes",
+      "--again",
+      "--reason",
+      "INC-7: wrong data",
+    ];
     const called = leasehold([...args, "--max", "1s", "--", "true"], { store, clock, env });
     await started();
     await clock.advance(1_000);
-    expect((await called).code).toBe(3);
+    expect((await called).code).toBe(124);
     expect(written.join("\n")).toContain("INC-7: wrong data");
   });
 
-  it("passes on its child's own code where nothing has ended it", async () => {
-    const { started } = childEndingWith(3);
-    const called = leasehold(["jobs", "retry", "report", slot, "--yes", "--max", "1s", "--", "true"], {
-      ...{ store, clock, env },
-    });
+  it.each([0, 3])("exits 124 after --max, whatever code its child ends with: %i", async (code) => {
+    const { started } = childEndingWith(code);
+    const args = ["jobs", "run", "report", "--slot", slot, "--max", "1s", "--", "true"];
+    const called = leasehold(args, { store, clock, env });
     await started();
     await clock.advance(1_000);
-    expect((await called).code).toBe(3);
+    expect((await called).code).toBe(124);
+    expect(await new JobRuns(client, "report").get(slot)).toMatchObject({
+      state: "failed",
+      remark: `it ran for longer than --max, and the command exited ${code}`,
+    });
   });
 });
 

@@ -2,6 +2,7 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { dueSlot } from "../../packages/cli/src/jobs/job-flags.ts";
 import { leasehold } from "../support/command-line.ts";
 
 const now = Date.parse("2026-11-21T12:30:00.000Z");
@@ -170,20 +171,22 @@ describe("leasehold jobs skip", () => {
   });
 });
 
-describe("leasehold jobs retry and backfill", () => {
+describe("leasehold jobs run and backfill", () => {
   it("say what is needed before anything is run", async () => {
     const slot = "2026-11-21T09:00Z";
-    expect((await call(["jobs", "retry", "daily-report", slot, "--yes"])).code).toBe(64);
+    expect((await call(["jobs", "run", "daily-report", "--slot", slot])).code).toBe(64);
     const path = { store, clock, env: { PATH: process.env.PATH } };
-    const exhausted = await leasehold(["jobs", "retry", "daily-report", slot, "--yes", "--", "true"], path);
+    const exhausted = await leasehold(["jobs", "run", "daily-report", "--slot", slot, "--", "true"], path);
     expect(exhausted.code).toBe(1);
     expect(exhausted.stderr).toContain("--max-attempts 4 allows another");
-    const done = await leasehold(
-      ["jobs", "retry", "daily-report", "2026-11-21T08:00Z", "--yes", "--", "true"],
-      path,
-    );
-    expect(done.code).toBe(80);
-    expect(done.stderr).toContain("--again runs it all the same");
+    for (const flags of [
+      ["--slot", slot, "--schedule", "rate(1 hour)"],
+      [],
+      ["--schedule", "cron(0 8 * * *)"],
+    ]) {
+      const { code } = await leasehold(["jobs", "run", "unknown", ...flags, "--", "true"], path);
+      expect(code).toBe(64);
+    }
   });
 
   it("backfill --dry-run lists the slots that it would run", async () => {
@@ -191,5 +194,25 @@ describe("leasehold jobs retry and backfill", () => {
     const { code, stdout } = await call(["jobs", "backfill", "daily-report", ...flags]);
     expect(code).toBe(0);
     expect(stdout).toBe("2026-11-21T10:00:00.000Z\n2026-11-21T12:00:00.000Z\n");
+  });
+});
+
+describe("the slot that is due", () => {
+  const at = Date.parse("2026-11-22T02:07:41.000Z");
+  it.each([
+    ["rate(1 minute)", undefined, "2026-11-22T02:07:00.000Z"],
+    ["cron(0 2 * * ? *)", undefined, "2026-11-22T02:00:00.000Z"],
+    ["cron(0 3 * * ? *)", undefined, "2026-11-21T03:00:00.000Z"],
+    ["cron(0 3 * * ? *)", "Europe/Berlin", "2026-11-22T02:00:00.000Z"],
+    ["cron(0 3 1 * ? *)", undefined, "2026-11-01T03:00:00.000Z"],
+    ["at(2026-11-22T02:07:41)", undefined, "2026-11-22T02:07:41.000Z"],
+  ])("of %s in %s is the latest: %s", (schedule, timeZone, slot) => {
+    expect(dueSlot({ schedule, timeZone }, at)).toBe(slot);
+  });
+
+  it("is refused where none was due for as long as runs are kept", () => {
+    const yearly = { schedule: "cron(0 3 1 1 ? *)", timeZone: undefined };
+    expect(() => dueSlot(yearly, at)).toThrow("no slot of cron(0 3 1 1 ? *) was due in the last 30d");
+    expect(dueSlot(yearly, at, 366 * 86_400_000)).toBe("2026-01-01T03:00:00.000Z");
   });
 });

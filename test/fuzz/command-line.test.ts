@@ -22,7 +22,7 @@ const kept = new Set([
   "run",
   "tasks work",
   "jobs backfill",
-  "jobs retry",
+  "jobs run",
   "dev",
   "console",
   "conformance",

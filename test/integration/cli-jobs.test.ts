@@ -1,10 +1,11 @@
-// `leasehold jobs retry`, `jobs backfill` and `tasks work` with the commands that they run.
+// `leasehold jobs run`, `jobs backfill` and `tasks work` with the commands that they run.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
@@ -46,11 +47,11 @@ function slotAgo(hours: number): string {
   return new Date((thisHour - hours) * hourMs).toISOString();
 }
 
-describe("leasehold jobs retry", () => {
+describe("leasehold jobs run", () => {
   it("runs a slot by a command, whose exit code decides, and is the call's own", async () => {
     const runs = new JobRuns(table.client(), key);
     const slot = slotAgo(2);
-    const failed = leasehold("jobs", "retry", key, slot, "--yes", "--", "sh", "-c", "exit 3");
+    const failed = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", "exit 3");
     expect(await failed.ended).toBe(3);
     expect(await runs.get(slot)).toMatchObject({
       state: "failed",
@@ -58,18 +59,96 @@ describe("leasehold jobs retry", () => {
       remark: "the command exited 3",
     });
     const script = 'echo "$LEASEHOLD_KEY $LEASEHOLD_SLOT $LEASEHOLD_ATTEMPT"';
-    const retried = leasehold("jobs", "retry", key, slot, "--yes", "--", "sh", "-c", script);
+    const retried = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", script);
     expect(await retried.ended).toBe(0);
     expect(retried.stdout).toBe(`${key} ${slot} 2\n`);
     expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 2 });
 
-    expect(await leasehold("jobs", "retry", key, slot, "--yes", "--", "true").ended).toBe(80);
-    expect(await leasehold("jobs", "retry", key, slot, "--yes", "--again", "--", "true").ended).toBe(0);
+    const done = leasehold("jobs", "run", key, "--slot", slot, "--", "false");
+    expect(await done.ended).toBe(0);
+    expect(done.stderr).toContain("is succeeded already");
+    const again = leasehold("jobs", "run", key, "--slot", slot, "--yes", "--again", "--", "true");
+    expect(await again.ended).toBe(0);
     expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 3 });
   });
 
+  it("runs the slot that is due once, on however many hosts, and registers the job", async () => {
+    const line = ["jobs", "run", key, "--schedule", "rate(1 day)", "--skip-ok", "--", "sh", "-c"];
+    const script =
+      'sleep 0.3; echo "$LEASEHOLD_KEY $LEASEHOLD_SLOT $LEASEHOLD_TABLE_NAME $LEASEHOLD_FENCING_TOKEN"';
+    const hosts = Array.from({ length: 3 }, () => leasehold(...line, script));
+    expect(await Promise.all(hosts.map((host) => host.ended))).toEqual([0, 0, 0]);
+    const slot = new Date(Math.floor(Date.now() / 86_400_000) * 86_400_000).toISOString();
+    const run = await new JobRuns(table.client(), key).get(slot);
+    expect(run).toMatchObject({ state: "succeeded", attempt: 1 });
+    const told = `${key} ${slot} ${table.tableName} ${run?.fencingToken}\n`;
+    expect(hosts.map((host) => host.stdout).toSorted()).toEqual(["", "", told]);
+    const winner = hosts.find((host) => host.stdout !== "");
+    expect(winner?.stderr).toBe("");
+    // The registered schedule is enough from now on.
+    const later = leasehold("jobs", "run", key, "--", "false");
+    expect(await later.ended).toBe(0);
+    expect(later.stderr).toContain("is succeeded already");
+    const missed = leasehold("jobs", "missed", key, "--since", "3d", "-o", "key");
+    expect(await missed.ended).toBe(0);
+    expect(missed.stdout.trim().split("\n")).toHaveLength(2);
+  });
+
+  it("waits for another process's run with --wait, and takes over where that has failed", async () => {
+    const slot = slotAgo(2);
+    const script = "echo begun; sleep 0.5; exit 9";
+    const first = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", script);
+    await eventually(() => expect(first.stdout).toContain("begun"));
+    const refused = leasehold("jobs", "run", key, "--slot", slot, "--", "true");
+    expect(await refused.ended).toBe(75);
+    expect(refused.stderr).toContain("--wait DUR waits for its end");
+    const second = leasehold("jobs", "run", key, "--slot", slot, "--wait", "30s", "--", "true");
+    expect(await first.ended).toBe(9);
+    expect(first.stderr).toContain("the command exited 9");
+    expect(await second.ended).toBe(0);
+    expect((await new JobRuns(table.client(), key).get(slot))?.attempts).toMatchObject([
+      { attempt: 1, state: "failed", remark: "the command exited 9" },
+      { attempt: 2, state: "succeeded" },
+    ]);
+  });
+
+  it("says that the attempts are used up, and what allows another", async () => {
+    const line = ["jobs", "run", key, "--slot", slotAgo(2)];
+    for (const code of [1, 1]) {
+      expect(await leasehold(...line, "--max-attempts", "2", "--", "false").ended).toBe(code);
+    }
+    const call = leasehold(...line, "--max-attempts", "2", "--", "true");
+    expect(await call.ended).toBe(1);
+    expect(call.stderr).toContain("--max-attempts 3 allows another");
+    expect(await leasehold(...line, "--max-attempts", "3", "--", "true").ended).toBe(0);
+  });
+
+  it("stops its command when the lease is lost, and exits 76", async () => {
+    const slot = slotAgo(2);
+    const script = "trap 'exit 1' TERM; echo begun; while :; do sleep 0.05; done";
+    const call = leasehold("jobs", "run", key, "--slot", slot, "--lease", "2s", "--", "sh", "-c", script);
+    await eventually(() => expect(call.stdout).toContain("begun"));
+    const admin = adminOf(table.client());
+    const [lease] = await admin.inspectAll(key);
+    await admin.forceRelease(key, { sortKey: `run#${slot}`, token: String(lease?.token) });
+    expect(await call.ended).toBe(76);
+    expect(call.stderr).toContain("LOST");
+    expect((await new JobRuns(table.client(), key).get(slot))?.state).toBe("lost");
+  });
+
+  it("passes a SIGTERM on, and records the attempt as failed", async () => {
+    const slot = slotAgo(2);
+    const script = "trap 'exit 4' TERM; echo begun; while :; do sleep 0.05; done";
+    const call = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", script);
+    await eventually(() => expect(call.stdout).toContain("begun"));
+    call.process.kill("SIGTERM");
+    expect(await call.ended).toBe(143);
+    const run = await new JobRuns(table.client(), key).get(slot);
+    expect(run).toMatchObject({ state: "failed", remark: "the command exited 4" });
+  });
+
   it("says what is missing where --invoke cannot be done", async () => {
-    const call = leasehold("jobs", "retry", key, slotAgo(2), "--yes", "--invoke", "report");
+    const call = leasehold("jobs", "run", key, "--slot", slotAgo(2), "--invoke", "report");
     // Bundled into the temporary folder, it finds no package of the repository.
     expect(await call.ended).toBe(78);
     expect(call.stderr).toContain("--invoke needs @aws-sdk/client-lambda: npm install");
@@ -91,7 +170,7 @@ describe("--invoke", () => {
         }
         const [node, main] = process.argv;
         const key = process.argv[4];
-        execFileSync(node, [main, "jobs", "retry", key, scheduledTime, "--yes", "-q", "--", "true"]);
+        execFileSync(node, [main, "jobs", "run", key, "--slot", scheduledTime, "-q", "--", "true"]);
         return { StatusCode: 200 };
       }
     }`;
@@ -110,10 +189,10 @@ describe("--invoke", () => {
         return begun;
       };
       const slot = slotAgo(2);
-      const broken = call("jobs", "retry", key, slot, "--yes", "--invoke", "broken");
+      const broken = call("jobs", "run", key, "--slot", slot, "--invoke", "broken");
       expect(await broken.ended).toBe(1);
       expect(broken.stderr).toContain("TypeError: rows is not iterable; the run is not recorded.");
-      const good = call("jobs", "retry", key, slot, "--yes", "--invoke", "report");
+      const good = call("jobs", "run", key, "--slot", slot, "--invoke", "report");
       expect(await good.ended).toBe(0);
       expect(good.stdout).toBe(`report ${slot}\n`);
       const range = ["--schedule", "rate(1 hour)", "--since", slotAgo(4), "--until", slotAgo(0)];

@@ -2,11 +2,11 @@ import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodes, messageOf } from "../exit-codes.ts";
-import { defined, yes } from "../flags.ts";
+import { yes } from "../flags.ts";
 import { cut, durationText, shown, timeText } from "../terminal/text.ts";
 import { checkExecutable, runChild } from "../work/child.ts";
 import { acquireHold, checkHoldFlags, type Hold, holdFlags, leaseMsOf, outerHold } from "../work/hold.ts";
-import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
+import { checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
 
 const flags = {
   ...holdFlags,
@@ -94,13 +94,7 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
 async function superviseUnder(call: RunCall, { tableName }: Connection, { lease, slot }: Hold) {
   const { flags, child: commandLine = [] } = call;
   const { key } = lease;
-  const variables = {
-    LEASEHOLD_KEY: key,
-    LEASEHOLD_TOKEN: lease.token,
-    LEASEHOLD_FENCING_TOKEN: String(lease.fencingToken),
-    LEASEHOLD_TABLE_NAME: tableName,
-    ...defined({ LEASEHOLD_SLOT: slot }),
-  };
+  const variables = leaseVariables(key, lease, { tableName, slot });
   return await runUnderLease(call, call, {
     commandLine,
     variables,

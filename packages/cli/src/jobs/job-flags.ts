@@ -5,6 +5,7 @@ import type { LeaseClient } from "@leasehold/client";
 import {
   type JobRun,
   JobRuns,
+  type JobRunsOptions,
   parseScheduleExpression,
   type RegisteredJob,
   type RunState,
@@ -48,9 +49,14 @@ export const taskStates: readonly TaskState[] = [
 ];
 
 /** The runs of a job. */
-export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof limitFlags>): JobRuns {
+export function jobRunsOf(
+  client: LeaseClient,
+  job: string,
+  flags: Values<typeof limitFlags>,
+  more: JobRunsOptions = {},
+): JobRuns {
   const options = defined({ maxAttempts: flags["max-attempts"], keepForMs: flags.keep });
-  return new JobRuns(client, job, { describeError: messageOf, ...options });
+  return new JobRuns(client, job, { describeError: messageOf, ...options, ...more });
 }
 
 /** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
@@ -85,8 +91,11 @@ export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): S
   return parseScheduleExpression(schedule, defined({ timeZone: tz }));
 }
 
+/** A schedule as the registry has it. */
+type WrittenSchedule = Pick<RegisteredJob, "schedule" | "timeZone">;
+
 /** The schedule in the registry. */
-export function registeredSchedule({ schedule, timeZone }: RegisteredJob): Schedule {
+export function registeredSchedule({ schedule, timeZone }: WrittenSchedule): Schedule {
   return parseScheduleExpression(schedule, defined({ timeZone }));
 }
 
@@ -96,12 +105,38 @@ export async function scheduleOf(
   job: string,
   flags: Values<typeof scheduleFlags>,
 ): Promise<Schedule> {
-  const given = givenSchedule(flags);
-  if (given !== undefined) return given;
+  return givenSchedule(flags) ?? registeredSchedule(await writtenSchedule(client, job, flags));
+}
+
+/** The expression in the flags, or else in the registry. Rejects with a UsageError without one. */
+export async function writtenSchedule(
+  client: LeaseClient,
+  job: string,
+  { schedule, tz: timeZone }: Values<typeof scheduleFlags>,
+): Promise<WrittenSchedule> {
+  if (schedule !== undefined) return { schedule, timeZone };
   const registered = (await registeredJobs(client)).find((one) => one.job === job);
-  if (registered !== undefined) return registeredSchedule(registered);
+  if (registered !== undefined) return { schedule: registered.schedule, timeZone: registered.timeZone };
   const advice = "give --schedule EXPR here, or schedule to JobRuns in the job's code";
   throw new UsageError(`the table does not know when ${shown(job)} is due: ${advice}`);
+}
+
+const keptMs = 30 * 24 * 3_600_000;
+const firstLookBackMs = 60_000;
+
+/** The latest slot that is due, looked for as far back as runs are kept. Throws a UsageError without one. */
+export function dueSlot(written: WrittenSchedule, now: number, keepForMs = keptMs): string {
+  const schedule = registeredSchedule(written);
+  for (let backMs = firstLookBackMs; ; backMs = Math.min(8 * backMs, keepForMs)) {
+    let due: Date | undefined;
+    for (let at = schedule.next(new Date(now - backMs)); at && at.getTime() <= now; at = schedule.next(at))
+      due = at;
+    if (due !== undefined) return due.toISOString();
+    if (backMs >= keepForMs) break;
+  }
+  throw new UsageError(
+    `no slot of ${shown(written.schedule)} was due in the last ${durationText(keepForMs)}: --slot names one`,
+  );
 }
 
 /** Reads `failed,lost`. */

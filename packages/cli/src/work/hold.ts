@@ -52,7 +52,7 @@ export interface Hold {
 }
 
 /** The lease's duration by the flags. */
-export function leaseMsOf({ lease = defaultLeaseMs }: Values<typeof holdFlags>): number {
+export function leaseMsOf({ lease = defaultLeaseMs }: { readonly lease?: number | undefined }): number {
   return lease;
 }
 
@@ -327,18 +327,23 @@ function isSlotUnit(text: string): text is SlotUnit {
   return Object.hasOwn(lengths, text);
 }
 
+/** The present slot: `2026-11-22T02:00Z`, `2026-11-22T02Z`, `2026-11-22`. 1 read. */
+export async function slotOfNow(client: LeaseClient, key: string, unit: SlotUnit): Promise<string> {
+  return slotAt(await timeForCron(client, key), unit);
+}
+
 /**
- * The present slot: `2026-11-22T02:00Z`, `2026-11-22T02Z`, `2026-11-22`. 1 read, whose answer has the service's time.
+ * The time by which a slot is found. 1 read, whose answer has the service's time.
  *
  * A machine's own time counts if it is ahead by up to 5 s: then cron has fired for the slot that is about to begin.
  */
-export async function slotOfNow(client: LeaseClient, key: string, unit: SlotUnit): Promise<string> {
+export async function timeForCron(client: LeaseClient, key: string): Promise<number> {
   await client.doneSlot(key);
   const { clock } = coreOf(client);
   const { wall } = clock.moment();
   const earliest = clock.earliest() ?? wall;
   const latest = clock.latest() ?? wall;
-  return slotAt(wall >= earliest && wall <= latest + aheadMs ? wall : earliest, unit);
+  return wall >= earliest && wall <= latest + aheadMs ? wall : earliest;
 }
 
 /** The slot of a time. */

@@ -154,6 +154,21 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   return { code, isLost: !isHeld || (stoppedFor === "lease" && code !== 0), isTooLong: stoppedFor === "max" };
 }
 
+/** The variables that tell a command of its lease. */
+export function leaseVariables(
+  key: string,
+  { token, fencingToken }: Pick<Lease, "token" | "fencingToken">,
+  { tableName, slot }: { readonly tableName: string; readonly slot: string | undefined },
+): Readonly<Record<string, string>> {
+  return {
+    LEASEHOLD_KEY: key,
+    LEASEHOLD_TOKEN: token,
+    LEASEHOLD_FENCING_TOKEN: String(fencingToken),
+    LEASEHOLD_TABLE_NAME: tableName,
+    ...(slot === undefined ? {} : { LEASEHOLD_SLOT: slot }),
+  };
+}
+
 /** A command under a lease, and its variables beside those of this process. */
 interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say"> {
   readonly commandLine: readonly string[];
