@@ -96,13 +96,14 @@ describe("leasehold jobs run", () => {
 
   it("waits for another process's run with --wait, and takes over where that has failed", async () => {
     const slot = slotAgo(2);
-    const script = "echo begun; sleep 0.5; exit 9";
+    const script = "echo begun; read line; exit 9";
     const first = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", script);
     await eventually(() => expect(first.stdout).toContain("begun"));
     const refused = leasehold("jobs", "run", key, "--slot", slot, "--", "true");
     expect(await refused.ended).toBe(75);
     expect(refused.stderr).toContain("--wait DUR waits for its end");
     const second = leasehold("jobs", "run", key, "--slot", slot, "--wait", "30s", "--", "true");
+    first.process.stdin.write("end\n");
     expect(await first.ended).toBe(9);
     expect(first.stderr).toContain("the command exited 9");
     expect(await second.ended).toBe(0);

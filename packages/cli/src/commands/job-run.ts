@@ -151,6 +151,8 @@ async function refusedBy(
     return flags["skip-ok"] ? exitCodes.done : exitCodes.held;
   }
   if (code !== "LEASE_RUNS_EXHAUSTED") throw error;
+  // The calls that made the attempts have complained.
   const advice = `--max-attempts ${Number(attempts) + 1} allows another`;
-  throw new CommandError(`${name} has had all of its ${attempts} attempts: ${advice}`, exitCodes.nothing);
+  terminal.say(`leasehold: ${name} has had all of its ${attempts} attempts: ${advice}`);
+  return exitCodes.nothing;
 }

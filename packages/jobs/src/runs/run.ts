@@ -96,12 +96,12 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
     fencingToken: optionalWholeIn(item, attributeNames.fence),
     expiresAt: state === "running" ? record?.expiresAt : undefined,
     progress: jsonIn(item, runAttributeNames.progress),
-    attempts: attemptsOf(item, shown),
+    attempts: shownAttempts(item, shown),
   };
 }
 
 /** The stored attempts, and the latest as the run shows it; a skip stores who has skipped the slot in its place. */
-function attemptsOf(
+function shownAttempts(
   item: Item,
   { state, ...latest }: Omit<JobRunAttempt, "state"> & { readonly state: RunState },
 ): readonly JobRunAttempt[] {
