@@ -26,10 +26,9 @@ export interface Call<F extends Flags = Flags> {
   /** The user's name for others to read: `alice@laptop (cli)`. */
   readonly by: string;
   /**
-   * Connects, once: to the table of that name, or to the one that the flags name. Throws a CommandError (78) without a
-   * table.
+   * Connects, once: as the flags say, except for the given values. Throws a CommandError (78) without a table.
    */
-  connect(tableName?: string): Promise<Connection>;
+  connect(other?: Partial<GlobalValues>): Promise<Connection>;
 }
 
 /** A command. */

@@ -96,11 +96,10 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       signal,
       redirectSignals: (listener) => signals.redirect(listener),
       by,
-      connect: (tableName) => {
-        const named = tableName === undefined ? global : { ...global, table: tableName };
+      connect: (other) => {
         // `wait --timeout` limits the wait.
-        const requestTimeout = command.flags.timeout === undefined ? global.timeout : undefined;
-        connection ??= connect({ ...named, timeout: requestTimeout }, { env, clock, open, by, printDryRun });
+        const timeout = command.flags.timeout === undefined ? global.timeout : undefined;
+        connection ??= connect({ ...global, timeout, ...other }, { env, clock, open, by, printDryRun });
         return connection;
       },
     };

@@ -276,7 +276,7 @@ async function useFindings(
   const { global, clock, signal, flags } = call;
   const isReadOnly = global["read-only"] || global["dry-run"];
   const permissions = await permissionFindings(asked, isReadOnly);
-  const { client } = await call.connect(asked.tableName);
+  const { client } = await call.connect({ table: asked.tableName });
   const items = table.ItemCount ?? 0;
   const latency = isReadOnly
     ? { check: "latency", result: "not checked" as const, text: "--read-only acquires nothing" }

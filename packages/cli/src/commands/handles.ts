@@ -136,7 +136,7 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
     const handle = await readHandle(path, { terminal, signal });
     const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
     try {
-      const connection = await connect(handle.tableName);
+      const connection = await connect({ table: handle.tableName });
       const lease = adoptHandle(connection.client, handle);
       // The handle holds the lease, and not this process.
       connection.keepLeases();
@@ -167,7 +167,7 @@ Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no 
         `--complete: the lease of ${shown(handle.key)} is for no slot; acquire it with --slot`,
       );
     }
-    const connection = await connect(handle.tableName);
+    const connection = await connect({ table: handle.tableName });
     const lease = adoptHandle(connection.client, handle);
     const wasOurs = await (flags.complete ? lease.complete() : lease.release());
     if (wasOurs) {
@@ -192,7 +192,7 @@ Whether the lease of a handle is still held by it, by the table and the service'
   flags: {},
   async run({ operands: [path = ""], connect, terminal, signal, printer }) {
     const handle = await readHandle(path, { terminal, signal });
-    const { client } = await connect(handle.tableName);
+    const { client } = await connect({ table: handle.tableName });
     const admin = new LeaseAdmin(client);
     const { key, token, fencingToken, sortKey } = handle;
     // Several leases share the item of a seat.
