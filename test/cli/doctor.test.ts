@@ -1,6 +1,6 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ManualClock } from "@leasehold/client/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
 import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
@@ -167,6 +167,25 @@ describe("leasehold doctor", () => {
     env = { ...env, AWS_ENDPOINT_URL_STS: "http://127.0.0.1:1" };
     const { results } = await doctor(good);
     expect(results[0]).toBe("? credentials");
+  });
+
+  it("does not take a mistake in a program for STS that does not answer", async () => {
+    const fetching = vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("a mistake"));
+    try {
+      const { code, stderr } = await doctor(good);
+      expect([code, stderr]).toEqual([70, expect.stringContaining("leasehold: a mistake")]);
+    } finally {
+      fetching.mockRestore();
+    }
+  });
+
+  it("says the status of an answer that is not of STS", async () => {
+    const page: Reaction = (response) => response.writeHead(502).end("<html>proxy</html>");
+    const { code, stdout } = await doctor({ ...good, GetCallerIdentity: page });
+    expect([code, stdout]).toEqual([
+      2,
+      expect.stringContaining("✗ credentials  STS answered with status 502"),
+    ]);
   });
 
   it("does not scan a large table unasked", async () => {

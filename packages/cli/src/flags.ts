@@ -1,6 +1,7 @@
 // Flags: their names, their meaning, and the conversion of their text to a value. node:util does the parsing.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { parsedJson } from "@leasehold/client/internal";
 import { UsageError } from "./exit-codes.ts";
 import { parseDuration } from "./terminal/text.ts";
 
@@ -120,12 +121,9 @@ export function json(help: string, extra?: Extra): Flag<unknown> {
     "JSON",
     help,
     (value, name): unknown => {
-      try {
-        return JSON.parse(value);
-      } catch {
-        // Ignored: the message of the parser says nothing more to a person who sees the text.
-        throw new UsageError(`${name} is no JSON: ${value}`);
-      }
+      const parsed = parsedJson(value);
+      if (parsed === undefined) throw new UsageError(`${name} is no JSON: ${value}`);
+      return parsed.value;
     },
     extra,
   );

@@ -3,11 +3,12 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock, LeaseClient } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
+import { isOperational, parsedJson } from "@leasehold/client/internal";
 import { utf8Bytes } from "@leasehold/client/schema";
 import aws4 from "aws4";
 import { type Call, command } from "../command.ts";
 import { ownCommand } from "../connection.ts";
-import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
+import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
@@ -100,24 +101,17 @@ async function callerArn(
   const { Host: _, "Content-Length": __, ...sent } = headers as Record<string, string>;
   const answer = await fetch(url, { method: "POST", headers: sent, body: request.body, signal });
   const text = await answer.text();
-  const { GetCallerIdentityResponse: said, Error: error } = parsed(text);
+  // A proxy's page, or XML, is no JSON: then the status is enough.
+  const { GetCallerIdentityResponse: said, Error: error } = Object(parsedJson(text)?.value) as Answer;
   const arn = said?.GetCallerIdentityResult?.Arn;
   if (arn !== undefined) return arn;
-  throw new Error(error?.Message ?? `STS answered with status ${answer.status}`);
+  const message = error?.Message ?? `STS answered with status ${answer.status}`;
+  throw new CommandError(message, exitCodes.denied);
 }
 
 interface Answer {
   readonly GetCallerIdentityResponse?: { readonly GetCallerIdentityResult?: { readonly Arn?: string } };
   readonly Error?: { readonly Message?: string };
-}
-
-function parsed(text: string): Answer {
-  try {
-    return JSON.parse(text) as Answer;
-  } catch {
-    // Ignored: a proxy's page, or XML. The status is enough.
-    return {};
-  }
 }
 
 const rounds = 10;
@@ -231,14 +225,16 @@ async function identityFinding(
     return { check, result: "ok", text: await callerArn(dynamodb, env, limit) };
   } catch (error) {
     signal.throwIfAborted();
+    // fetch rejects with a TypeError that has a cause where nobody answers.
+    const isUnanswered = limit.aborted || (error instanceof TypeError && error.cause !== undefined);
+    if (!isUnanswered && !(error instanceof CommandError) && !isOperational(error)) throw error;
     const text = messageOf(error);
     const fix = credentialsFix;
     const docs = docsAddress("errors.md#lease_credentials_missing");
     // If STS is not reachable, as in an isolated subnet, the credentials may still be right.
-    const isCredentials = Object(error).name !== "TypeError" && !limit.aborted;
-    return isCredentials
-      ? { check, result: "error", text, fix, docs }
-      : { check, result: "not checked", text: `STS does not answer (${text})` };
+    return isUnanswered
+      ? { check, result: "not checked", text: `STS does not answer (${text})` }
+      : { check, result: "error", text, fix, docs };
   }
 }
 

@@ -1,6 +1,7 @@
 // The commands about sets of tasks.
 
 import { createInterface } from "node:readline";
+import { parsedJson } from "@leasehold/client/internal";
 import {
   FinalFailureError,
   type Task,
@@ -170,12 +171,8 @@ Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAt
 });
 
 function taskIn(text: string, line: number): TaskInput {
-  try {
-    const task: unknown = JSON.parse(text);
-    if (typeof task === "object" && task !== null && !Array.isArray(task)) return task as TaskInput;
-  } catch {
-    // Ignored: the kind of the other value does not matter.
-  }
+  const task = parsedJson(text)?.value;
+  if (typeof task === "object" && task !== null && !Array.isArray(task)) return task as TaskInput;
   throw new UsageError(
     `line ${line} is ${shown(text.slice(0, 40))}; allowed: {"id": "orders.csv", "payload": …}; tasks of the lines before may be there`,
   );

@@ -1,5 +1,6 @@
 // One slot of a job, run by a command under the slot's own lease, or by the job's Lambda function.
 
+import { parsedJson } from "@leasehold/client/internal";
 import type { JobRuns, RunContext } from "@leasehold/jobs";
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
@@ -96,8 +97,10 @@ async function loadLambda(): Promise<LambdaModule> {
   try {
     return (await import("@aws-sdk/client-lambda")) as LambdaModule;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+    // A file that the package itself misses is another error.
+    if (!isMissing || !message.includes(`'${packageName}'`)) throw error;
     const advice = `npm install ${packageName}, beside @leasehold/cli; or give a command behind -- in its place`;
     throw new CommandError(`--invoke needs ${packageName}: ${advice}`, exitCodes.configuration, {
       cause: error,
@@ -108,13 +111,8 @@ async function loadLambda(): Promise<LambdaModule> {
 /** A function that has failed answers with its error's message. */
 function errorIn(payload: InvokeOutput["Payload"]): string {
   const text = payload === undefined ? "" : Buffer.from(payload as Uint8Array).toString("utf8");
-  try {
-    const { errorType, errorMessage } = JSON.parse(text) as Record<string, unknown>;
-    return shown([errorType, errorMessage].filter(Boolean).join(": "));
-  } catch {
-    // Ignored: the function's answer is shown, whatever it is.
-    return shown(text);
-  }
+  const { errorType, errorMessage } = Object(parsedJson(text)?.value) as Record<string, unknown>;
+  return shown([errorType, errorMessage].filter(Boolean).join(": ") || text);
 }
 
 /** `2026-11-21 08:00 UTC of daily-report`. */

@@ -3,7 +3,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ContendedEvent, Lease, LeaseClient, LeaseRecord, WaitOrder } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
-import { coreOf, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
+import { coreOf, ifOperational, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
@@ -110,6 +110,8 @@ export async function acquireHold(
       told = holderText(client, event).then((holder) =>
         terminal.say(`leasehold: ${shown(key)} is ${holder}; waiting up to ${durationText(wait)} …`),
       );
+      // Ignored: it is awaited below.
+      told.catch(() => {});
     }
   });
   try {
@@ -190,8 +192,8 @@ async function holderText(
   { key, holder, expiresAt, inCooldown }: Pick<ContendedEvent, "key" | "holder" | "expiresAt" | "inCooldown">,
 ): Promise<string> {
   if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
-  // Ignored: the answer is only a detail of the message.
-  const records = await new LeaseAdmin(client).inspectAll(key).catch(() => []);
+  // The answer is only a detail of the message.
+  const records = await new LeaseAdmin(client).inspectAll(key).catch(ifOperational([]));
   const record = records.find((one) => one.owner === holder && !one.inCooldown);
   if (record === undefined) return `held by ${shown(holder)}`;
   if (record.pause !== undefined) {
@@ -206,8 +208,9 @@ async function holderText(
 
 /** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, if the table still has it. 1 query. */
 async function doneText(client: LeaseClient, key: string): Promise<string> {
-  // Ignored: it is known that the slot is done, and this only adds details.
-  const { lastHolder } = await new LeaseAdmin(client).describe(key).catch(() => ({ lastHolder: undefined }));
+  // It is known that the slot is done, and this only adds details.
+  const unknown = { lastHolder: undefined };
+  const { lastHolder } = await new LeaseAdmin(client).describe(key).catch(ifOperational(unknown));
   if (lastHolder?.end !== "completed") return "";
   return ` since ${timeText(lastHolder.endedAt)} UTC (${shown(lastHolder.owner)})`;
 }

@@ -2,7 +2,7 @@
 // table that is too large to be read without the user's consent does, with what reading it costs.
 
 import type { Clock } from "@leasehold/client";
-import { mayPass, settles, sleep } from "@leasehold/client/internal";
+import { ifOperational, mayPass, settles, sleep } from "@leasehold/client/internal";
 import type { TableSize } from "../../connection.ts";
 import { CommandError, exitCodes } from "../../exit-codes.ts";
 import { type Flags, type Values, whole } from "../../flags.ts";
@@ -98,8 +98,8 @@ export async function priceOfTable<T>(
     return await read();
   } catch (error) {
     if (!(error instanceof TableTooLargeError)) throw error;
-    // Ignored: an error such as a missing permission must not hide the cost of what was read.
-    const size = await describeTable().catch(() => undefined);
+    // A missing permission must not hide the cost of what was read.
+    const size = await describeTable().catch(ifOperational(undefined));
     const all =
       size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));
     const whole =
