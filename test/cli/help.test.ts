@@ -59,23 +59,32 @@ describe("leasehold help", () => {
 });
 
 describe("leasehold completion", () => {
-  const script = async (shell: string): Promise<string> => (await leasehold(["completion", shell])).stdout;
+  const store = new MemoryLeaseStore();
+  // Its time stands still: the limit of the whole look would end the process.
+  const clock = new ManualClock(Date.now());
+  /** The words that may stand in place of the last of these. */
+  const offered = async (...words: string[]) => {
+    const { stdout } = await leasehold(["completion", "words", "--", ...words], { store, clock });
+    return stdout
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => line.split("\t")[0] ?? "");
+  };
+  beforeAll(async () => {
+    const client = new LeaseClient({ store, clock });
+    for (const key of ["orders/b", "orders/a", "my key", "bell\u0007", "line\nbreak"])
+      await client.acquire(key);
+    const nightly = new JobRuns(client, "nightly", { schedule: "rate(1 day)" });
+    await nightly.run(new Date(clock.now() - 1_000), () => 1);
+    await new TaskSet(client, "set/one").add([{ id: "1", payload: 1 }]);
+  });
 
-  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-  /** What bash would offer for the last of these words. */
-  async function offered(...words: string[]): Promise<string[]> {
-    const line = ["leasehold", ...words].map(quoted).join(" ");
-    const program = `${await script("bash")}
-COMP_LINE=${quoted(["leasehold", ...words].join(" "))}; COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _leasehold; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const output = execFileSync("bash", ["--norc", "-c", program], { encoding: "utf8" });
-    return output.split("\n").filter((word) => word !== "");
-  }
-
-  it("offers every command's first word in bash", async () => {
+  it("offers every command's first word, and what it does", async () => {
     const firsts = [...new Set(Object.keys(commands).map((name) => name.split(" ")[0]))];
-    expect(await offered("")).toEqual(expect.arrayContaining(firsts));
-    expect(await offered("vers")).toEqual(["version"]);
+    expect(await offered("")).toEqual(firsts);
+    expect(await offered()).toEqual(firsts);
+    const { stdout } = await leasehold(["completion", "words", "--", "vers"]);
+    expect(stdout).toBe("version\tthis command's version, as --version and -V\n");
   });
 
   it.each([
@@ -88,135 +97,96 @@ COMP_LINE=${quoted(["leasehold", ...words].join(" "))}; COMP_WORDS=(${line}); CO
     [["ls", "--table", ""], []],
     [["run", "key", "--", "--outp"], []],
     [["nothing", "--x"], []],
-  ])("offers for %j in bash: %j", async (words, expected) => {
+    [["nothing", ""], []],
+    [["constructor", ""], []],
+    [
+      ["get", ""],
+      ["my key", "orders/a", "orders/b"],
+    ],
+    [
+      ["break", "ord"],
+      ["orders/a", "orders/b"],
+    ],
+    [["run", "--wait", "10m", "my"], ["my key"]],
+    [["-t", "leases", "history", "orders/b"], ["orders/b"]],
+    [["jobs", "n"], ["nightly"]],
+    [["jobs", "missed", ""], ["nightly"]],
+    [["tasks", "ls", ""], ["set/one"]],
+    [["tasks", "drop", "set/one", ""], []],
+    [["get", "my key", ""], []],
+    [["version", ""], []],
+  ])("offers for %j: %j", async (words, expected) => {
     expect(await offered(...words)).toEqual(expected);
   });
 
-  /** What bash would insert for a line, where the table has these names. */
-  async function inserted(line: string, words: readonly string[], names: readonly string[]) {
-    const program = `${await script("bash")}
-leasehold() { printf '%s\n' "asked: $*" >&3; printf '%s\n' ${names.map(quoted).join(" ")}; }
+  it("sends 1 request for a key, and none where no table is named: to find it takes many", async () => {
+    const words = ["completion", "words", "-v", "--", "get", ""];
+    expect((await leasehold(words, { store, clock })).stderr).toMatch(/^1 request: 1 scan/);
+    const env = { LEASEHOLD_TABLE_NAME: "" };
+    expect(await leasehold(words, { env, clock })).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+
+  it("offers no key of a table that does not answer within a second", async () => {
+    const silent = new ScriptedStore();
+    silent.scan = (_, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const { code, stdout } = await leasehold(["completion", "words", "--", "get", ""], {
+      store: silent,
+      clock,
+    });
+    expect([code === 0, stdout]).toEqual([false, ""]);
+  });
+
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+  /** What bash asks this program for a line whose words bash has split so, and what it inserts of the answer. */
+  async function inBash(line: string, words: readonly string[], answer: readonly string[] = []) {
+    const { stdout: script } = await leasehold(["completion", "bash"]);
+    const program = `${script}
+leasehold() { printf '%s\\n' "asked: $*" >&3; printf '%s\\n' ${answer.map(quoted).join(" ")}; }
 COMP_LINE=${quoted(line)}; COMP_WORDS=(${words.map(quoted).join(" ")}); COMP_CWORD=${words.length - 1}
-_leasehold 3>&1; printf '%s\n' "\${COMPREPLY[@]}"`;
+_leasehold 3>&1; printf 'inserts: %s\\n' "\${COMPREPLY[@]}"`;
     const output = execFileSync("bash", ["--norc", "-c", program], { encoding: "utf8" })
       .trimEnd()
       .split("\n");
-    const asked = output.filter((one) => one.startsWith("asked: "));
-    return { asked, inserted: output.filter((one) => one !== "" && !asked.includes(one)) };
+    const behind = (prefix: string) =>
+      output.flatMap((one) => (one.startsWith(prefix) ? one.slice(prefix.length) : []));
+    return { asked: behind("asked: completion words -- "), inserted: behind("inserts: ") };
   }
 
   it.each([
     ["leasehold get ord", ["leasehold", "get", "ord"], ["orders/close"], ["orders/close"]],
+    ["leasehold ls --js", ["leasehold", "ls", "--js"], ["--json\tshort for --output json"], ["--json"]],
     ["leasehold break my", ["leasehold", "break", "my"], ["my key"], ["my\\ key"]],
     ["leasehold break 'my", ["leasehold", "break", "'my"], ["my key", "it's"], ["my key"]],
     ['leasehold stop "', ["leasehold", "stop", '"'], ["a b", 'q"', "$(id)", "`id`"], ["a b"]],
     ["leasehold get $", ["leasehold", "get", "$"], ["$(touch owned)"], ["\\$\\(touch\\ owned\\)"]],
     ["leasehold get t:4", ["leasehold", "get", "t", ":", "4"], ["t:42"], ["42"]],
-    ["leasehold jobs missed n", ["leasehold", "jobs", "missed", "n"], ["night"], ["night"]],
-    ["leasehold jobs r", ["leasehold", "jobs", "r"], ["report"], ["runs", "run", "report"]],
-    ["leasehold get k ", ["leasehold", "get", "k", "--js"], ["no"], ["--json"]],
-    ["leasehold get --js", ["leasehold", "get", "--js"], ["no"], ["--json"]],
-  ])(
-    "completes the names of the table for %j in bash, as words that run nothing",
-    async (line, words, names, expected) => {
-      expect((await inserted(line, words, names)).inserted).toEqual(expected);
+  ])("completes %j in bash with words that run nothing", async (line, words, answer, expected) => {
+    expect((await inBash(line, words, answer)).inserted).toEqual(expected);
+  });
+
+  it.each([
+    ["leasehold get t:4", ["leasehold", "get", "t", ":", "4"], "get t:4"],
+    ["leasehold get t:", ["leasehold", "get", "t", ":"], "get t:"],
+    ["leasehold --table=x get ", ["leasehold", "--table", "=", "x", "get", ""], "--table=x get "],
+    ["leasehold get my\\ k", ["leasehold", "get", "my\\ k"], "get my k"],
+    ["leasehold get 'my k", ["leasehold", "get", "'my k"], "get my k"],
+  ])("asks for %j in bash with the words as they are meant", async (line, words, expected) => {
+    expect((await inBash(line, words)).asked).toEqual([expected]);
+  });
+
+  it("has a script for zsh and for fish", async () => {
+    expect((await leasehold(["completion", "zsh"])).stdout).toMatch(/^#compdef leasehold\n/);
+    expect((await leasehold(["completion", "fish"])).stdout).toContain("complete -c leasehold -f -a");
+  });
+
+  it.each([["csh"], ["bash", "zsh"], ["constructor"]])(
+    "refuses a shell that it does not know: %s",
+    async (...words) => {
+      const { code, stderr } = await leasehold(["completion", ...words]);
+      const text = `leasehold: "${words.join(" ")}" has no completion; allowed: bash, zsh, fish\n`;
+      expect([code, stderr]).toEqual([64, text]);
     },
   );
-
-  it("asks the table in bash only where a name may stand, and with the words as they are meant", async () => {
-    const asked = async (line: string, ...words: string[]) =>
-      (await inserted(line, ["leasehold", ...words], [])).asked;
-    expect(await asked("leasehold get t:4", "get", "t", ":", "4")).toEqual([
-      "asked: completion names -- get t:4",
-    ]);
-    expect(await asked("leasehold get my\\ k", "get", "my\\ k")).toEqual([
-      "asked: completion names -- get my k",
-    ]);
-    expect(await asked("leasehold get a b", "get", "a", "b")).toEqual([]);
-    expect(await asked("leasehold get -", "get", "-")).toEqual([]);
-    expect(await asked("leasehold version ", "version", "")).toEqual([]);
-  });
-
-  it("has a script for zsh and for fish, with every command", async () => {
-    const [zsh, fish] = [await script("zsh"), await script("fish")];
-    expect(zsh).toMatch(/^#compdef leasehold\n/);
-    for (const name of Object.keys(commands)) {
-      expect(zsh).toContain(`    '${name}') _leasehold_words=`);
-      expect(fish).toContain(`-a '${name.split(" ").at(-1)}' -d '`);
-    }
-    expect(fish).toContain("-l pitr -d 'point-in-time recovery");
-  });
-
-  describe("names", () => {
-    const store = new MemoryLeaseStore();
-    // Its time stands still: the limit of the whole look would end the process.
-    const clock = new ManualClock(Date.now());
-    const names = async (...words: string[]) =>
-      (await leasehold(["completion", "names", "--", ...words], { store, clock })).stdout
-        .split("\n")
-        .slice(0, -1);
-    beforeAll(async () => {
-      const client = new LeaseClient({ store, clock });
-      for (const key of ["orders/b", "orders/a", "my key", "bell\u0007", "line\nbreak"])
-        await client.acquire(key);
-      await new JobRuns(client, "nightly", { schedule: "rate(1 day)" }).run(
-        new Date(clock.now() - 1_000),
-        () => 1,
-      );
-      await new TaskSet(client, "set/one").add([{ id: "1", payload: 1 }]);
-    });
-
-    it.each([
-      [
-        ["get", ""],
-        ["my key", "orders/a", "orders/b"],
-      ],
-      [
-        ["break", "ord"],
-        ["orders/a", "orders/b"],
-      ],
-      [["run", "--wait", "10m", "my"], ["my key"]],
-      [["-t", "leases", "history", "orders/b"], ["orders/b"]],
-      [["jobs", ""], ["nightly"]],
-      [["jobs", "missed", "n"], ["nightly"]],
-      [["tasks", "ls", "s"], ["set/one"]],
-      [["tasks", "drop", "set/one", ""], []],
-      [["get", "my key", ""], []],
-      [["version", ""], []],
-      [["constructor", ""], []],
-      [["get", "-"], []],
-      [[], []],
-    ])("for %j are %j", async (words, expected) => {
-      expect(await names(...words)).toEqual(expected);
-    });
-
-    it("are not looked for where no table is named, because finding it takes many requests", async () => {
-      const env = { LEASEHOLD_TABLE_NAME: "" };
-      expect(await leasehold(["completion", "names", "--", "get", ""], { env, clock })).toEqual({
-        ...{ code: 0, stdout: "", stderr: "" },
-      });
-    });
-
-    it("cost 1 request", async () => {
-      const { stderr } = await leasehold(["completion", "names", "-v", "--", "get", ""], { store, clock });
-      expect(stderr).toMatch(/^1 request: 1 scan/);
-    });
-
-    it("are none of a table that does not answer within a second", async () => {
-      const silent = new ScriptedStore();
-      silent.scan = (_, { signal }) =>
-        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      const { code, stdout } = await leasehold(["completion", "names", "--", "get", ""], {
-        store: silent,
-        clock,
-      });
-      expect(code).not.toBe(0);
-      expect(stdout).toBe("");
-    });
-  });
-
-  it("refuses a shell that it does not know", async () => {
-    const { code, stderr } = await leasehold(["completion", "csh"]);
-    expect([code, stderr]).toEqual([64, 'leasehold: "csh" has no completion; allowed: bash, zsh, fish\n']);
-  });
 });

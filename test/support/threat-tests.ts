@@ -277,7 +277,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
       "repository/threats.test.ts",
       "writes a completion for %s that runs nothing of the table: it has the words of the program alone",
     ],
-    ["cli/help.test.ts", "completes the names of the table for %j in bash, as words that run nothing"],
+    ["cli/help.test.ts", "completes %j in bash with words that run nothing"],
   ],
   "a changed dependency": [
     [
