@@ -377,7 +377,8 @@ describe("leasehold ls", () => {
     await expect(priceOfTable(async () => large, read)).rejects.toThrow(
       "stopped after 100,000 items read (6,104 RCU, $0.0008); the table has about 2,400,000 items: reading all costs 146,484.5 RCU, $0.02. --scan reads all; leasehold get KEY reads one key",
     );
-    const denied = (): Promise<never> => Promise.reject(new Error("AccessDenied"));
+    const refusal = Object.assign(new Error("AccessDenied"), { $fault: "client" });
+    const denied = (): Promise<never> => Promise.reject(refusal);
     await expect(priceOfTable(denied, read)).rejects.toThrow("there are more. --scan reads all");
   });
 });
