@@ -106,14 +106,17 @@ describe("the history of a run", () => {
     expect(await attempts()).toMatchObject([{ attempt: 1, state: "succeeded" }]);
   });
 
-  test("keeps the latest ten before the latest, and little of long remarks, whatever characters they have", async () => {
-    for (let attempt = 1; attempt <= 13; attempt += 1) await fail(`w${attempt}`, "€".repeat(1_000));
+  test("keeps the latest ten before the latest, and little of long texts, whatever characters they have", async () => {
+    const owner = "ø".repeat(300);
+    for (let attempt = 1; attempt <= 13; attempt += 1) await fail(owner, "€".repeat(1_000));
+    expect(Buffer.byteLength(String(stored()))).toBeLessThan(10 * 400);
     const seen = (await attempts()) ?? [];
     expect(seen.map((one) => one.attempt)).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
     for (const { remark = "" } of seen.slice(0, -1)) {
       expect(Buffer.byteLength(remark)).toBeLessThanOrEqual(128);
       expect(remark).toMatch(/^Error: €+…$/);
     }
+    expect(seen[0]?.owner).toMatch(/^ø{62}…$/);
     await runsOf("last").run(slot, () => 1);
     expect((await attempts())?.map((one) => one.attempt)).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
   });

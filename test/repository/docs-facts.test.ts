@@ -65,6 +65,7 @@ const allowed: Readonly<Record<string, number>> = {
   "attempts of a job run": 1000,
   "remark of a run": runLimits.remarkBytes,
   "progress of a run": runLimits.progressBytes,
+  "attempts of a run before the latest": runLimits.pastAttempts,
   "id of a task": taskLimits.idBytes,
   "`serialKey` of a task": taskLimits.serialKeyBytes,
   "payload of a task": taskLimits.payloadBytes,

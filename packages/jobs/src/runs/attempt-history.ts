@@ -18,6 +18,7 @@ export interface JobRunAttempt {
    * the latest attempt is `running` or `succeeded`.
    */
   readonly state: "running" | "succeeded" | "failed" | "lost";
+  /** Of an attempt before the latest, its first 128 bytes. */
   readonly owner: string | undefined;
   /** When it began, in epoch milliseconds of its owner's clock. */
   readonly startedAt: number | undefined;
@@ -37,8 +38,8 @@ export function storedAttempts(item: Item | undefined): readonly JobRunAttempt[]
 /** Adds an attempt that has ended to those that an item stores; gives their text. */
 export function attemptsWith(item: Item | undefined, ended: JobRunAttempt): string {
   const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);
-  const { remark } = ended;
-  const added = remark === undefined ? ended : { ...ended, remark: cut(remark, runLimits.pastRemarkBytes) };
+  const stored = (text = ""): string | undefined => cut(text, runLimits.pastTextBytes);
+  const added = { ...ended, owner: stored(ended.owner), remark: stored(ended.remark) };
   return JSON.stringify([...earlier, added].slice(-runLimits.pastAttempts));
 }
 

@@ -32,8 +32,8 @@ export const runLimits = {
   progressBytes: 4096,
   /** How many attempts are stored. */
   pastAttempts: 10,
-  /** The remark of a stored attempt is cut to this. */
-  pastRemarkBytes: 128,
+  /** The owner and the remark of a stored attempt are cut to this. */
+  pastTextBytes: 128,
 } as const;
 
 /** Gives the primary key of a run's item. */
