@@ -25,7 +25,7 @@ import {
 } from "../jobs/run-slot.ts";
 import { shown } from "../terminal/text.ts";
 import { endingBySignals } from "../work/child.ts";
-import { holdFlags, timeForCron } from "../work/hold.ts";
+import { holdFlags, leaseMsOf, timeForCron } from "../work/hold.ts";
 import { agreed } from "./shared/intervention.ts";
 
 const runFlags = {
@@ -64,7 +64,8 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
     const { operands, flags, connect } = call;
     const [job = ""] = operands;
     const given = flags.slot === undefined ? undefined : slotIn(flags.slot);
-    if (given !== undefined && givenSchedule(flags) !== undefined) {
+    const isScheduled = givenSchedule(flags) !== undefined;
+    if (given !== undefined && isScheduled) {
       throw new UsageError("--slot and --schedule do not go together; give one of them");
     }
     checkHow(call, true);
@@ -72,7 +73,7 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
     const { client } = connection;
     const written = given === undefined ? await writtenSchedule(client, job, flags) : undefined;
     const slot = written ? dueSlot(written, await timeForCron(client, job), flags.keep) : String(given);
-    const options = defined({ ...written, leaseDurationMs: flags.lease });
+    const options = defined({ ...written, leaseDurationMs: leaseMsOf(flags) });
     const runs = jobRunsOf(client, job, flags, options);
     if (flags.again) await openAgain(call, runs, slot);
     return flags.invoke === undefined
