@@ -90,6 +90,21 @@ describe("the console", () => {
     expect((await page("/tasks/set?set=orders")).body).toContain("Requeue 1 failed");
   });
 
+  it("shows each attempt of a run, and the command for another", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store, owner: "host-1" });
+    onTestFinished(() => client.close());
+    const [job, slot] = ["nightly report", "2026-11-21T03:00:00.000Z"];
+    const runs = new JobRuns(client, job, { maxAttempts: 3 });
+    for (const failure of ["no paper", "no ink"])
+      await runs.run(slot, () => Promise.reject(new Error(failure))).catch(() => undefined);
+    const { page } = await openedConsole(store);
+    const { body } = await page(`/jobs/run?${new URLSearchParams({ job, slot })}`);
+    expect(body.match(/data-row="\d"/g)).toEqual(['data-row="1"', 'data-row="2"']);
+    for (const remark of ["no paper", "no ink"]) expect(body).toContain(remark);
+    expect(body).toContain(`leasehold jobs run &#39;${job}&#39; --slot ${slot} -- COMMAND`);
+  });
+
   it("lets a page load nothing of other hosts, and no script of its own content", async () => {
     const { page } = await openedConsole(new MemoryLeaseStore());
     const { headers, body } = await page("/");

@@ -1,6 +1,6 @@
 // The pages of jobs: when they are due, how their last runs went, and one run.
 
-import type { JobRun, RegisteredJob } from "@leasehold/jobs";
+import type { JobRun, JobRunAttempt, RegisteredJob } from "@leasehold/jobs";
 import { ageText, durationText } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
 import * as column from "./columns.ts";
@@ -165,9 +165,33 @@ export function jobPage(look: JobLook, request: PageRequest): Page {
   };
 }
 
+const attemptColumns: readonly column.Column<JobRunAttempt>[] = [
+  column.number("Attempt", ({ attempt }) => attempt),
+  column.state("State", ({ state }) => state),
+  column.name("By", ({ owner }) => owner),
+  column.time("Started", ({ startedAt }) => startedAt),
+  column.time("Ended", ({ endedAt }) => endedAt),
+  column.text("Remark", ({ remark }) => remark),
+];
+
+function attemptList(attempts: readonly JobRunAttempt[], request: PageRequest): Html {
+  return html`<section class="card">${list({
+    caption: "An attempt in each row",
+    columns: attemptColumns,
+    rows: attempts,
+    empty: "No attempt has begun.",
+    id: ({ attempt }) => String(attempt),
+    version: ({ state }) => state,
+    request,
+  })}</section>`;
+}
+
 /** One run of a job. */
-export function runPage(job: string, slot: string, run: JobRun | undefined, isReadOnly: boolean): Page {
-  const words = `${quoted(job)} ${quoted(slot)}`;
+export function runPage(
+  job: string,
+  slot: string,
+  { run, request, isReadOnly }: { run: JobRun | undefined; request: PageRequest; isReadOnly: boolean },
+): Page {
   const isOpen = run === undefined || run.state === "failed" || run.state === "lost";
   const skip = {
     action: "skip",
@@ -175,7 +199,7 @@ export function runPage(job: string, slot: string, run: JobRun | undefined, isRe
     explanation: "It is recorded as skipped, and is not run any more.",
     fields: { job, slot },
     inputs: [{ name: "reason", label: "Reason" }],
-    commandLine: `leasehold jobs skip ${words} --reason …`,
+    commandLine: `leasehold jobs skip ${quoted(job)} ${quoted(slot)} --reason …`,
   };
   const state =
     run === undefined
@@ -184,7 +208,7 @@ export function runPage(job: string, slot: string, run: JobRun | undefined, isRe
   const took =
     run?.startedAt === undefined || run.endedAt === undefined ? undefined : run.endedAt - run.startedAt;
   const offers = isOpen
-    ? html`<ul class="offers">${offer(skip, isReadOnly)}<li><p>Run it again</p><pre tabindex="0">leasehold jobs retry ${words} -- COMMAND</pre></li></ul>`
+    ? html`<ul class="offers">${offer(skip, isReadOnly)}<li><p>Run it again</p><pre tabindex="0">leasehold jobs run ${quoted(job)} --slot ${quoted(slot)} -- COMMAND</pre></li></ul>`
     : html`<p class="dim">Nothing: the slot is done.</p>`;
   return {
     title: `${job} ${slot}`,
@@ -199,6 +223,6 @@ export function runPage(job: string, slot: string, run: JobRun | undefined, isRe
       ["Took", took !== undefined && durationText(took)],
       ["Remark", remarked(run?.remark)],
       ["Progress", payloadOf(run?.progress)],
-    ])}</section>${section("What you can do", offers)}</div>`,
+    ])}</section>${section("What you can do", offers)}</div>${run !== undefined && run.attempts.length > 1 && attemptList(run.attempts, request)}`,
   };
 }

@@ -122,10 +122,10 @@ const pages: Readonly<Record<string, MakePage>> = {
     if (!job) return undefined;
     return jobPage(await lookAtJob(client, job, await registeredJobs(client), slotsOnPage), request);
   },
-  "/jobs/run": async ({ query }, { connection: { client }, isReadOnly }) => {
-    const [job, slot] = [query.get("job"), query.get("slot")];
+  "/jobs/run": async (request, { connection: { client }, isReadOnly }) => {
+    const [job, slot] = [request.query.get("job"), request.query.get("slot")];
     if (!job || !slot) return undefined;
-    return runPage(job, slot, await new JobRuns(client, job).get(slot), isReadOnly);
+    return runPage(job, slot, { run: await new JobRuns(client, job).get(slot), request, isReadOnly });
   },
   "/tasks": async (request, { connection: { client }, reader }) => {
     const { shown, pages } = await namesOf(reader, "tasks", request);
