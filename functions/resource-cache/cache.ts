@@ -37,6 +37,7 @@ export interface CacheAnswer<T> {
 }
 
 const sources = {
+  process: "process",
   cache: "cache",
   computation: "computed",
   otherProcess: "otherCall",

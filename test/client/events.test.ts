@@ -267,7 +267,7 @@ describe("a call to acquire can be traced", () => {
 
 it("the list of the types of events is complete", () => {
   // The compiler keeps the table of levels complete.
-  const { served, computed, cacheFailed, ...levels } = logLevels;
+  const { served, computed, cacheFailed, refreshFailed, ...levels } = logLevels;
   expect([...leaseEventTypes].sort()).toEqual(Object.keys(levels).sort());
 });
 

@@ -73,6 +73,7 @@ describe("an entry", () => {
       'leasehold: failed to compute "import" in 40 ms (attempt 2)',
     ],
     [events.cacheFailed, 'leasehold: the cache failed at the write of "import" (threw)'],
+    [events.refreshFailed, 'leasehold: failed to refresh "import" ahead; its value is given until its end'],
   ])("says in a sentence what happened: $type", (event, message) => {
     expect(logged(event).message).toBe(message);
   });

@@ -8,7 +8,9 @@ import {
   type SingleFlightOptions,
   TableCache,
 } from "../../packages/client/src/entries/single-flight.ts";
+import { singleFlightContract } from "../contract/single-flight-contract.ts";
 import { controlled } from "../support/computations.ts";
+import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { eventually } from "../support/patience.ts";
 
 const freshForMs = 60_000;
@@ -168,4 +170,13 @@ describe(`single flight on ${inject("engine").name}`, () => {
     expect(compute).toHaveBeenCalledTimes(1);
     expect([one, two].filter((error) => error instanceof CachedFailureError)).toHaveLength(1);
   });
+});
+
+describe("the two levels of single flight on an engine", () => {
+  let engine: EnginePlace;
+  beforeAll(async () => {
+    engine = await makeEnginePlace(inject("engine"));
+  });
+  afterAll(() => engine.close());
+  singleFlightContract((clock) => engine.place(clock));
 });

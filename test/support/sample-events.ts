@@ -56,4 +56,5 @@ export const sampleEvents: {
     reason: "threw",
     error: sampleError,
   },
+  refreshFailed: { type: "refreshFailed", key: "import", error: sampleError },
 };

@@ -47,6 +47,7 @@ export const logLevels: Readonly<Record<LoggedEvent["type"], LogLevel>> = {
   served: "debug",
   computed: "info",
   cacheFailed: "warn",
+  refreshFailed: "warn",
 };
 
 /** Options of {@link logListener}. */
@@ -156,6 +157,8 @@ function sentenceOf(event: LoggedEvent): string {
     }
     case "cacheFailed":
       return `the cache failed at the ${event.operation} of ${subjectOf(event)} (${event.reason})`;
+    case "refreshFailed":
+      return `failed to refresh ${subjectOf(event)} ahead; its value is given until its end`;
   }
 }
 

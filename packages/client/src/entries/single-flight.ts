@@ -10,6 +10,7 @@ export {
 export type {
   CacheFailedEvent,
   ComputedEvent,
+  RefreshFailedEvent,
   ServedEvent,
   SingleFlightEvent,
   SingleFlightListener,

@@ -55,13 +55,13 @@ export class CacheAccess {
   }
 
   /**
-   * Stores an entry, unless the cache has one with a later token. When the cache fails, only an event tells. A result
-   * that it can never hold is a mistake, and rejects.
+   * Stores an entry, unless the cache has one with a later token. Returns whether the cache has confirmed it. When the
+   * cache fails, only an event tells. A result that it can never hold is a mistake, and rejects.
    *
    * A failure gets the `earlier` value to keep. It keeps that value only when the cache still has the entry of the
    * value: the key may have been invalidated since.
    */
-  async write(key: string, entry: CacheEntry, signal: AbortSignal, earlier?: Stale): Promise<void> {
+  async write(key: string, entry: CacheEntry, signal: AbortSignal, earlier?: Stale): Promise<boolean> {
     const cache = this.#cache;
     const write = (): Promise<unknown> =>
       cache instanceof TableCache
@@ -69,11 +69,13 @@ export class CacheAccess {
         : this.#storeElsewhere(key, entry, earlier);
     try {
       const stored = await withTimeout(this.#core.clock, this.#timeout(signal), write);
-      if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
+      if (stored !== false) return true;
+      this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
     } catch (error) {
       if (error instanceof InvalidOptionsError || this.#isMistake(error, signal)) throw error;
       this.#tell({ type: "cacheFailed", key, operation: "write", reason: "threw", error });
     }
+    return false;
   }
 
   /**

@@ -1,10 +1,12 @@
 import { onAbort } from "../../base/abort.ts";
 import { check } from "../../base/check-values.ts";
+import type { Moment } from "../../base/clock.ts";
 import { LeaseUnavailableError } from "../../base/errors.ts";
 import { isOperational } from "../../base/operational.ts";
 import { acquireAt } from "../../core/client.ts";
 import type { Core } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
+import { ClientClosedError } from "../../core/lifecycle.ts";
 import { type AttemptTerms, attempted, withTimeout } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
@@ -21,6 +23,7 @@ import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
 import type { CallerTerms, ComputeContext, FlightTerms } from "./options.ts";
+import type { CacheLook } from "./process-memory.ts";
 
 /** What every shared call of one SingleFlight works with. */
 export interface FlightContext {
@@ -41,6 +44,11 @@ export interface CallPlan extends Pick<CallerTerms, "retry" | "computeTimeoutMs"
   readonly forceRefresh: boolean;
 }
 
+/** A value for the callers, and what the cache held, if that is known. */
+interface Obtained extends Served {
+  readonly look?: CacheLook;
+}
+
 /**
  * One process's way to the value of one key, for all its callers at once:
  *
@@ -56,6 +64,9 @@ export interface CallPlan extends Pick<CallerTerms, "retry" | "computeTimeoutMs"
  *
  * A forced refresh goes the same way. It takes only a result that was computed by a holder after the one that it has
  * seen: such a computation began after the look, and so after its callers asked.
+ *
+ * A refresh ahead begins at the lock, while the value is fresh and without callers. It does not wait for the lock.
+ * Callers may join it when the value's time is over.
  */
 export class FlightCall {
   readonly #key: string;
@@ -65,7 +76,12 @@ export class FlightCall {
   readonly #abandoned = new AbortController();
   readonly #callers: Callers;
   readonly #watch: HolderWatch;
-  readonly #onEnd: (call: FlightCall) => void;
+  readonly #onEnd: (call: FlightCall, look?: CacheLook) => void;
+  /** The fresh entry that a refresh ahead replaces. */
+  #ahead: CacheEntry | undefined;
+  /** Of the computation, once it begins. */
+  #lease: Lease | undefined;
+  #lookedAt: Moment;
   #hasFailedComputation = false;
   #isDecided = false;
   #isWatching = false;
@@ -73,8 +89,11 @@ export class FlightCall {
   /** A refresh takes results with a later fencing token than this. */
   #takesAfter = Number.POSITIVE_INFINITY;
 
-  /** Calls `onEnd` as soon as no other caller may join, before the callers get the outcome. */
-  constructor(plan: CallPlan, context: FlightContext, onEnd: (call: FlightCall) => void) {
+  /**
+   * Calls `onEnd` as soon as no other caller may join, before the callers get the outcome; with what the cache holds, if
+   * that is known.
+   */
+  constructor(plan: CallPlan, context: FlightContext, onEnd: (call: FlightCall, look?: CacheLook) => void) {
     const { core, cache } = context;
     const { key } = plan;
     this.#key = key;
@@ -82,17 +101,23 @@ export class FlightCall {
     this.#context = context;
     this.#onEnd = onEnd;
     this.#watch = new HolderWatch(core, cache, plan);
+    this.#lookedAt = core.clock.moment();
     this.#callers = new Callers(core.clock, () => {
+      // A refresh ahead is for callers to come. One without its lease will not be stored for them.
+      if (this.#ahead !== undefined && this.#lease?.held === true) return;
       onEnd(this);
       this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
     });
   }
 
   /**
-   * Whether one more caller may join. A refresh is closed to a caller that asked after its computation may have
-   * begun.
+   * Whether one more caller may join. A forced refresh is closed to a caller that asked after its computation may have
+   * begun. A refresh ahead is open to callers that would have to compute, unless it was frozen for too long.
    */
   get isOpen(): boolean {
+    const ahead = this.#ahead;
+    if (ahead !== undefined)
+      return this.#lease?.held === true && !isFresh(ahead, this.#context.core.clock.now());
     return !(this.#plan.forceRefresh && this.#isDecided);
   }
 
@@ -106,16 +131,36 @@ export class FlightCall {
     return this.#callers.join(terms, signal);
   }
 
-  /** Obtains the value, and gives it to the callers. Never rejects. */
+  /** Obtains the value, and gives it to the callers. Without callers it only looks. Never rejects. */
   async run(): Promise<void> {
+    await this.#give(() => this.#obtain());
+  }
+
+  /**
+   * Computes the next value while this one is fresh. Calls `onRefused` with a time in milliseconds when another process
+   * has the lock: its lease ends then, unless it is renewed. Never rejects.
+   */
+  async runAhead(fresh: CacheEntry, onRefused: (retryAfterMs: number) => void): Promise<void> {
+    this.#ahead = fresh;
+    await this.#give(async () => {
+      const won = await this.#tryLock();
+      if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, fresh);
+      onRefused(won.retryAfterMs);
+      return { value: fresh.value, source: "cache" };
+    });
+  }
+
+  async #give(obtain: () => Promise<Obtained>): Promise<void> {
     let leave = (): void => undefined;
     try {
       leave = this.#context.core.lifecycle.enter((reason) => this.#abandoned.abort(reason));
-      const served = await this.#obtain();
-      this.#onEnd(this);
+      const { look, ...served } = await obtain();
+      this.#onEnd(this, look);
       this.#callers.settle(served);
     } catch (error) {
       this.#onEnd(this);
+      if (this.#ahead !== undefined && !(error instanceof ClientClosedError))
+        this.#context.tell({ type: "refreshFailed", key: this.#key, error });
       this.#callers.fail(error, this.#allowsStale(error));
     } finally {
       leave();
@@ -127,13 +172,14 @@ export class FlightCall {
     return !this.#abandoned.signal.aborted && (this.#hasFailedComputation || isOperational(error));
   }
 
-  async #obtain(): Promise<Served> {
-    const { signal } = this.#abandoned;
-    let seen = await this.#context.cache.read(this.#key, signal);
+  async #obtain(): Promise<Obtained> {
+    let seen = await this.#read();
     let source: ValueSource = "cache";
     for (;;) {
       const served = this.#served(seen, source);
       if (served !== undefined) return served;
+      if (this.#callers.isEmpty)
+        return { value: undefined, source, look: { entry: undefined, at: this.#lookedAt } };
       const won = await this.#tryLock();
       if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, seen);
       this.#isWatching = true;
@@ -144,14 +190,20 @@ export class FlightCall {
     }
   }
 
+  #read(): Promise<CacheEntry | undefined> {
+    const { core, cache } = this.#context;
+    this.#lookedAt = core.clock.moment();
+    return cache.read(this.#key, this.#abandoned.signal);
+  }
+
   /** The value that all callers can get; undefined when it has to be computed. Throws a cached failure. */
-  #served(entry: CacheEntry | undefined, source: ValueSource): Served | undefined {
+  #served(entry: CacheEntry | undefined, source: ValueSource): Obtained | undefined {
     const answer = this.#answer(entry);
     if (answer === undefined) return undefined;
     this.#isDecided = true;
     const { value, failure, freshUntil } = answer;
     if (failure !== undefined) throw new CachedFailureError(this.#key, failure, freshUntil);
-    return { value, source };
+    return { value, source, look: { entry: answer, at: this.#lookedAt } };
   }
 
   async #tryLock(): Promise<Lease | LeaseUnavailableError> {
@@ -192,23 +244,28 @@ export class FlightCall {
   }
 
   #mayTake(entry: CacheEntry): boolean {
+    if (this.#ahead !== undefined) return entry.fencingToken > this.#ahead.fencingToken;
     return !this.#plan.forceRefresh || entry.fencingToken > this.#takesAfter;
   }
 
-  async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
+  async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Obtained> {
     try {
       let entry = seen;
       // Every holder's token is one above the last one's. Without a holder in between, the entry that was seen is
       // still the latest computed one. It may have been invalidated; then a new one is needed too.
       if (entry === undefined || entry.fencingToken + 1 !== lease.fencingToken) {
-        entry = await this.#context.cache.read(this.#key, this.#abandoned.signal);
+        entry = await this.#read();
         const served = this.#served(entry, "otherProcess");
         if (served !== undefined) return served;
       }
-      const earlier = this.#stale(entry);
+      // What a refresh ahead replaces will be past its time when callers join.
+      const earlier =
+        this.#ahead === undefined ? this.#stale(entry) : entry && staleIn(entry, entry.freshUntil);
       if (earlier !== undefined) this.#callers.serveStaleToOthers(earlier);
+      this.#callers.keepReady(earlier);
       this.#isDecided = true;
-      return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
+      this.#lease = lease;
+      return { ...(await this.#computeAndStore(lease, earlier)), source: "computation" };
     } finally {
       // Ignored: the outcome comes first, a lock that cannot be released now frees itself when its lease ends, and
       // the `error` event tells of a mistake.
@@ -216,7 +273,7 @@ export class FlightCall {
     }
   }
 
-  async #computeAndStore(lease: Lease, earlier: Stale | undefined): Promise<unknown> {
+  async #computeAndStore(lease: Lease, earlier: Stale | undefined): Promise<Omit<Obtained, "source">> {
     const { core, terms, tell } = this.#context;
     const { clock } = core;
     const { fencingToken } = lease;
@@ -238,18 +295,20 @@ export class FlightCall {
       this.#hasFailedComputation = true;
       // A computation that was cut off has not failed: it may succeed elsewhere.
       const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
-      if (isOwnFailure && terms.failureForMs > 0 && !this.#plan.forceRefresh) {
+      const isRefresh = this.#plan.forceRefresh || this.#ahead !== undefined;
+      if (isOwnFailure && terms.failureForMs > 0 && !isRefresh) {
         const failure = failureEntry(error, clock.now(), terms, fencingToken);
         await this.#store(lease, failure, earlier);
       }
       throw error;
     }
     computed({});
-    if (!this.#isCacheable(value)) return value;
+    if (!this.#isCacheable(value)) return { value };
     const allowed = "anything but undefined, which a cache cannot tell from nothing; null for no result";
     check(value !== undefined, "compute's result", value, allowed);
-    await this.#store(lease, resultEntry(value, clock.now(), terms, fencingToken));
-    return value;
+    const at = clock.moment();
+    const entry = resultEntry(value, clock.timeOf(at), terms, fencingToken);
+    return (await this.#store(lease, entry)) ? { value, look: { entry, at } } : { value };
   }
 
   #isCacheable(value: unknown): boolean {
@@ -276,7 +335,11 @@ export class FlightCall {
       signal: this.#abandoned.signal,
       timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
-    const ignoreLoss = onAbort(lease.signal, (reason) => cut.abort(reason));
+    const ignoreLoss = onAbort(lease.signal, (reason) => {
+      cut.abort(reason);
+      // Nobody waits for this value, and it will not be stored.
+      if (this.#ahead !== undefined && this.#callers.isEmpty) this.#abandoned.abort(reason);
+    });
     const context = { key: this.#key, lease, signal: cut.signal, stale: earlier?.value };
     const attempts = {
       clock,
@@ -301,11 +364,9 @@ export class FlightCall {
     }
   }
 
-  async #store(lease: Lease, entry: CacheEntry, earlier?: Stale): Promise<void> {
-    if (lease.held) {
-      await this.#context.cache.write(this.#key, entry, this.#abandoned.signal, earlier);
-      return;
-    }
+  async #store(lease: Lease, entry: CacheEntry, earlier?: Stale): Promise<boolean> {
+    if (lease.held) return await this.#context.cache.write(this.#key, entry, this.#abandoned.signal, earlier);
     this.#context.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
+    return false;
   }
 }

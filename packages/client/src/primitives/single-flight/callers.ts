@@ -45,6 +45,11 @@ export class Callers {
     this.#onEmpty = onEmpty;
   }
 
+  /** Whether no caller waits. */
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
   /**
    * Gives the outcome of the shared call, or of this caller's wait budget or signal if that comes first. The signal has not
    * aborted yet.
@@ -137,7 +142,7 @@ export class Callers {
   }
 
   #closeIfEmpty(): void {
-    if (this.#waiting.size === 0) this.#onEmpty();
+    if (this.isEmpty) this.#onEmpty();
   }
 }
 

@@ -2,6 +2,8 @@ import { publishOn } from "../../base/events.ts";
 
 /** Where a caller's value came from. */
 export type ValueSource =
+  /** It was in the memory of this process (`inProcessForMs`). Nothing was sent. */
+  | "process"
   /** It was in the cache. */
   | "cache"
   /** This process has computed it. */
@@ -49,8 +51,18 @@ export interface CacheFailedEvent {
   readonly error?: unknown;
 }
 
+/**
+ * A refresh in the background (`refreshAheadMs`) has failed: its computation, which has its own event too, or its lock.
+ * The value is given until its end. Then callers compute, and get the error.
+ */
+export interface RefreshFailedEvent {
+  readonly type: "refreshFailed";
+  readonly key: string;
+  readonly error: unknown;
+}
+
 /** All events of a SingleFlight. Errors are the computation's and the cache's own. */
-export type SingleFlightEvent = ServedEvent | ComputedEvent | CacheFailedEvent;
+export type SingleFlightEvent = ServedEvent | ComputedEvent | CacheFailedEvent | RefreshFailedEvent;
 
 /** Receives every event of one SingleFlight. */
 export type SingleFlightListener = (event: SingleFlightEvent) => void;

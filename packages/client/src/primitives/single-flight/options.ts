@@ -47,6 +47,26 @@ export interface SingleFlightOptions {
    * @default 0
    */
   readonly failureForMs?: number;
+  /**
+   * For how long a process gives a value again without a look at the cache, in milliseconds: never longer than the
+   * value is fresh. For so long, a caller may get a value that another process has invalidated or replaced. A frozen
+   * process counts the time that it was frozen. Failures are not kept. Callers share the value as the same object.
+   * @default 0
+   */
+  readonly inProcessForMs?: number;
+  /** How many values a process keeps; then the least recently used one goes. From 1 to 1,000,000. @default 1000 */
+  readonly maxInProcess?: number;
+  /**
+   * How long before the end of `freshForMs` a caller's call begins a refresh in the background, in milliseconds below
+   * `freshForMs`. That caller and all others get the fresh value at once, and one process computes the next. Give the
+   * computation's time and `leaseDurationMs`, so that the next value is there in time, also after a process has died.
+   *
+   * The refresh runs the caller's `compute` after the call has ended. Each process begins at a random time in the first
+   * half, once for each value. If it fails, the value stays until its end, and the event `refreshFailed` has the error.
+   * A refresh in Lambda freezes with its instance: its lease ends, and another process refreshes.
+   * @default 0
+   */
+  readonly refreshAheadMs?: number;
   /** Where results are kept. @default - a TableCache on the client's table */
   readonly cache?: ResultCache;
   /**
@@ -103,7 +123,7 @@ export interface ComputeContext<Value> {
   readonly lease: Lease;
   /** Aborts when the lease is lost, when `computeTimeoutMs` is over, and when no caller waits any more. */
   readonly signal: AbortSignal;
-  /** The result that is past its time, if there is one. */
+  /** The result that is past its time, or that a refresh ahead replaces, if `staleForMs` lets it stand in. */
   readonly stale: Value | undefined;
 }
 
@@ -129,6 +149,12 @@ export interface GetOrComputeOptions<Value> {
    * @default - this call's `staleOnContention` if it has one, otherwise that of the SingleFlight
    */
   readonly staleOnError?: boolean;
+  /**
+   * How old this caller's value may be since the last look at the cache: 0 looks. At most that of the SingleFlight, and
+   * 0 beside `forceRefresh`.
+   * @default - that of the SingleFlight
+   */
+  readonly inProcessForMs?: number;
   /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly retry?: RetryStrategy;
   /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
@@ -150,6 +176,8 @@ const defaultWaitMs = 30_000;
 const defaultComputeTimeoutMs = 300_000;
 const defaultBackoff = { delayMs: 200, maxDelayMs: 10_000 };
 const mostAttempts = 1_000;
+const defaultMaxInProcess = 1_000;
+const mostInProcess = 1_000_000;
 
 /** Infinity is no limit. */
 const upToTimers: Rule<number> = (option, value) =>
@@ -162,6 +190,7 @@ const sharedRules = {
   waitMs: duration(0, longestTimerMs),
   staleOnContention: trueOrFalse,
   staleOnError: trueOrFalse,
+  inProcessForMs: duration(0),
   retry: checkRetry,
   computeTimeoutMs: upToTimers,
   maxAttempts: countTo(mostAttempts),
@@ -172,6 +201,8 @@ const flightRules: Rules<SingleFlightOptions> = {
   freshForMs: duration(1),
   staleForMs: duration(0),
   failureForMs: duration(0),
+  maxInProcess: countTo(mostInProcess),
+  refreshAheadMs: duration(0),
   cache: rule("an object with get(key) and set(key, entry, ttlMs)", (value) =>
     isCache(value as Partial<ResultCache> | null),
   ),
@@ -196,12 +227,15 @@ export interface CallerTerms extends AttemptTerms {
   readonly waitMs: number;
   readonly staleOnContention: boolean;
   readonly staleOnError: boolean;
+  readonly inProcessForMs: number;
   readonly retry: RetryStrategy;
   readonly computeTimeoutMs: number;
 }
 
 /** A SingleFlight's options, validated and complete. */
 export interface FlightTerms extends Lifetimes, CallerTerms {
+  readonly maxInProcess: number;
+  readonly refreshAheadMs: number;
   readonly leaseDurationMs: number;
   readonly heartbeat: boolean | number;
   readonly isCacheable: ((value: unknown) => boolean) | undefined;
@@ -217,12 +251,14 @@ export function checkFlightOptions(
   const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" }, maxAttempts = 1 } = given;
   const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = given;
   const { leaseDurationMs = times.leaseDurationMs, staleOnError = staleOnContention } = given;
+  const { inProcessForMs = 0, maxInProcess = defaultMaxInProcess, refreshAheadMs = 0 } = given;
   checkDuration("staleForMs", staleForMs, staleOnContention ? 1 : 0);
+  checkDuration("refreshAheadMs", refreshAheadMs, 0, freshForMs - 1);
   check(!staleOnError || staleForMs > 0, "staleOnError", true, "false without a staleForMs");
   checkAcquireOptions({ leaseDurationMs, heartbeat }, false, "", times);
   const backoff = backoffOf(given.backoff, defaultBackoff);
   const call = { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs, maxAttempts, backoff };
-  const lifetimes = { freshForMs, staleForMs, failureForMs };
+  const lifetimes = { freshForMs, staleForMs, failureForMs, inProcessForMs, maxInProcess, refreshAheadMs };
   return { given, terms: { ...lifetimes, ...call, leaseDurationMs, heartbeat, isCacheable } };
 }
 
@@ -240,8 +276,11 @@ export function checkCallOptions<Value>(
   const takesStale = !forceRefresh && terms.staleForMs > 0;
   check(!staleOnContention || takesStale, "staleOnContention", true, allowed);
   check(!staleOnError || takesStale, "staleOnError", true, allowed);
+  const { inProcessForMs = forceRefresh ? 0 : terms.inProcessForMs } = given;
+  checkDuration("inProcessForMs", inProcessForMs, 0, forceRefresh ? 0 : terms.inProcessForMs);
   const backoff = backoffOf(given.backoff, terms.backoff);
-  const call = { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs, maxAttempts, backoff };
+  const stale = { staleOnContention, staleOnError };
+  const call = { waitMs, ...stale, inProcessForMs, retry, computeTimeoutMs, maxAttempts, backoff };
   return { given, terms: call };
 }
 

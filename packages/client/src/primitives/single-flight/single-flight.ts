@@ -5,6 +5,7 @@ import { coreOf } from "../../core/core.ts";
 import { TableCache } from "./cache.ts";
 import { CacheAccess } from "./cache-access.ts";
 import { type CallPlan, type Compute, FlightCall, type FlightContext } from "./call.ts";
+import type { CacheEntry } from "./entry.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
 import {
   type CallerTerms,
@@ -13,6 +14,8 @@ import {
   type GetOrComputeOptions,
   type SingleFlightOptions,
 } from "./options.ts";
+import { ProcessMemory } from "./process-memory.ts";
+import { RefreshTimes } from "./refresh-times.ts";
 
 /** A value, and where it came from. */
 export interface SourcedValue<Value> {
@@ -42,6 +45,15 @@ export class SingleFlight {
   readonly #calls = new Map<string, FlightCall>();
   /** Separate: callers that want no refresh get the old value meanwhile. */
   readonly #refreshes = new Map<string, FlightCall>();
+  /**
+   * Looks in the background, for values in the process's memory that are due. No caller joins one: its process may have
+   * been frozen since.
+   */
+  readonly #looks = new Map<string, FlightCall>();
+  /** Refreshes in the background, of values that are fresh. */
+  readonly #refreshesAhead = new Map<string, FlightCall>();
+  readonly #memory: ProcessMemory;
+  readonly #refreshTimes: RefreshTimes;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
@@ -51,20 +63,28 @@ export class SingleFlight {
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);
     const access = new CacheAccess(cache, core, tell);
     this.#context = { core, terms, cache: access, tell };
+    this.#memory = new ProcessMemory(core.clock, terms);
+    this.#refreshTimes = new RefreshTimes(core, terms);
   }
 
   /**
-   * Gives the key's value: from the cache, from another process that is computing it, or computed here.
+   * Gives the key's value: from this process's memory, from the cache, from another process that is computing it, or
+   * computed here.
    *
-   * A hit costs 1 read of the cache. A miss that is computed here costs 2 reads of the cache, 1 acquisition, 1 write
+   * A value in the process's memory (`inProcessForMs`) costs nothing. A hit costs 1 read of the cache. A miss that is computed here costs 2 reads of the cache, 1 acquisition, 1 write
    * of the cache and 1 release. It costs one read less when the old entry is still the last one, and one more before
    * the write of a cache that is not a TableCache. A waiting caller costs 1 query for each look with a TableCache,
    * otherwise 1 read of the lock and 1 of the cache.
    *
+   * With `refreshAheadMs`, a value near its end is given at the same cost, and computed again in the background: for 1
+   * acquisition, 1 write of the cache and 1 release, and 1 read if it was in the process's memory. Another process that
+   * wants to do the same makes 1 attempt at the lock.
+   *
    * With `forceRefresh` the value is computed again, although it is fresh. Other callers get the old one until the
    * new one is stored.
    *
-   * Callers that share a computation share its value, as the same object: treat it as read-only.
+   * Callers that share a computation, or the process's memory, share the value as the same object: treat it as
+   * read-only.
    *
    * With `staleOnError`, a stale value may replace an error. Otherwise rejects with the computation's error, the same
    * for every caller in this process, and with
@@ -118,10 +138,11 @@ export class SingleFlight {
    * says so with the reason `refused`. Later callers, in this process or in another, wait until it has released the
    * lock, and then one of them computes.
    *
-   * Two exceptions. In another process, callers that join an earlier computation may still get its value until it
-   * ends, and the value that it has found may be given as `stale`. And a cache that is not a TableCache and cannot
-   * compare fencing tokens may keep the result of a computation whose last check came before the invalidation and
-   * whose `set` came after it. Even a cache that can compare may keep the value that a failure left.
+   * Three exceptions. Another process gives what it has in its memory, for `inProcessForMs` at most. There, callers
+   * that join an earlier computation may still get its value until it ends, and the value that it has found may be
+   * given as `stale`. And a cache that is not a TableCache and cannot compare fencing tokens may keep the result of a
+   * computation whose last check came before the invalidation and whose `set` came after it. Even a cache that can
+   * compare may keep the value that a failure left.
    *
    * The mark and the lock are kept for the client's `retentionMs`. A computation that takes longer may be stored.
    *
@@ -138,23 +159,58 @@ export class SingleFlight {
    */
   async invalidate(key: string): Promise<void> {
     checkKey(key);
-    await this.#context.cache.forget(key);
-    // It goes on for its callers. A later caller must not join a computation that may have begun before.
-    this.#calls.delete(key);
-    this.#refreshes.delete(key);
+    try {
+      await this.#context.cache.forget(key);
+    } finally {
+      // They go on for their callers. A later caller must not join a computation that may have begun before.
+      for (const calls of [this.#calls, this.#refreshes, this.#looks, this.#refreshesAhead])
+        calls.delete(key);
+      this.#memory.forget(key);
+    }
   }
 
   #join(plan: CallPlan, terms: CallerTerms, signal: AbortSignal | undefined): ReturnType<FlightCall["join"]> {
     const { key, forceRefresh } = plan;
+    this.#context.core.lifecycle.throwIfClosed();
+    if (!forceRefresh) {
+      const kept = this.#memory.get(key, terms.inProcessForMs);
+      if (kept !== undefined) {
+        // Another process may have refreshed it since: look first.
+        if (!this.#looks.has(key) && this.#refreshTimes.isDue(key, kept))
+          void this.#flight(this.#looks, plan).run();
+        return Promise.resolve({ value: kept.value, source: "process" });
+      }
+      const ahead = this.#refreshesAhead.get(key);
+      if (ahead?.isOpen) return ahead.join(terms, signal);
+    }
     const calls = forceRefresh ? this.#refreshes : this.#calls;
     const underWay = calls.get(key);
     if (underWay?.isOpen) return underWay.join(terms, signal);
-    const call = new FlightCall(plan, this.#context, (ended) => {
-      if (calls.get(key) === ended) calls.delete(key);
-    });
-    calls.set(key, call);
+    const call = this.#flight(calls, plan);
     const joined = call.join(terms, signal);
     void call.run();
     return joined;
+  }
+
+  /** Makes a shared call, and takes note of it until it ends. A value that a caller asked for may begin a refresh ahead. */
+  #flight(calls: Map<string, FlightCall>, plan: CallPlan): FlightCall {
+    const { key } = plan;
+    const call = new FlightCall(plan, this.#context, (ended, look) => {
+      if (calls.get(key) !== ended) return;
+      calls.delete(key);
+      if (look === undefined) return;
+      this.#memory.keep(key, look);
+      const fresh = calls === this.#refreshesAhead ? undefined : look.entry;
+      if (fresh !== undefined && this.#refreshTimes.isDue(key, fresh)) this.#refreshAhead(plan, fresh);
+    });
+    calls.set(key, call);
+    return call;
+  }
+
+  #refreshAhead(plan: CallPlan, fresh: CacheEntry): void {
+    const { key } = plan;
+    this.#refreshTimes.begin(key, fresh);
+    const refresh = this.#flight(this.#refreshesAhead, plan);
+    void refresh.runAhead(fresh, (retryAfterMs) => this.#refreshTimes.postpone(key, fresh, retryAfterMs));
   }
 }
