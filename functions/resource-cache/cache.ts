@@ -2,8 +2,10 @@ import type { LeaseClient } from "@leasehold/client";
 import {
   type CacheFailedEvent,
   type GetOrComputeOptions,
+  type RefreshFailedEvent,
   type ServedEvent,
   SingleFlight,
+  type SingleFlightOptions,
   type ValueSource,
 } from "@leasehold/client/single-flight";
 
@@ -12,8 +14,6 @@ export interface CacheRequest<T>
   extends Required<Pick<GetOrComputeOptions<T>, "waitMs" | "retry" | "computeTimeoutMs">>,
     Pick<GetOrComputeOptions<T>, "forceRefresh"> {
   readonly flights: SingleFlight;
-  /** Values that this process has had a moment ago. @default - none: each call looks in the table */
-  readonly recent?: RecentValues;
   readonly key: string;
   /** Computes a value, which has to be plain JSON; it should stop when the signal aborts. */
   readonly compute: (signal: AbortSignal) => Promise<T>;
@@ -44,64 +44,33 @@ const sources = {
   stale: "stale",
 } as const satisfies Record<ValueSource, CacheAnswer<unknown>["source"]>;
 
-/** As many resources are kept in a process; then the one that was put first goes. */
-const mostRecent = 1_000;
-
-/**
- * What a process has read or computed, in front of the table: for a short time, and never longer than a value is fresh.
- * Within that time it may be older than what another process has computed since.
- */
-export class RecentValues {
-  readonly #keptForMs: number;
-  readonly #freshForMs: number;
-  readonly #values = new Map<string, { readonly answer: CacheAnswer<unknown>; readonly at: number }>();
-
-  /** `keptForMs`: 0 keeps nothing. */
-  constructor(keptForMs: number, freshForMs: number) {
-    this.#keptForMs = keptForMs;
-    this.#freshForMs = freshForMs;
-  }
-
-  /** Gives a key's value if it is still good at a time, in epoch milliseconds. */
-  get(key: string, now: number): CacheAnswer<unknown> | undefined {
-    const { answer, at } = this.#values.get(key) ?? {};
-    if (answer === undefined || at === undefined) return undefined;
-    const isGood = now >= at && now < at + this.#keptForMs && now < answer.computedAt + this.#freshForMs;
-    return isGood ? answer : undefined;
-  }
-
-  /** Keeps an answer of this moment; an old value that stands in for a new one is not kept. */
-  keep(key: string, answer: CacheAnswer<unknown>, now: number): void {
-    this.#values.delete(key);
-    if (answer.source === "stale") return;
-    this.#values.set(key, { answer, at: now });
-    const [oldest] = this.#values.keys();
-    if (this.#values.size > mostRecent && oldest !== undefined) this.#values.delete(oldest);
-  }
-}
-
 /** So long others wait for a call that died while it computed; one that lives renews. */
 const leaseDurationMs = 10_000;
 
 /** So long an old value may stand in for a new one. */
 const staleForMs = 24 * 60 * 60 * 1000;
 
+/** What a caller does not see: it has a value all the same, new or old. */
+export type CacheTrouble = CacheFailedEvent | RefreshFailedEvent | ServedEvent;
+
 /**
- * What all calls of an execution environment share: a cache in the lease table, with the locks beside it. `onTrouble`
- * hears where the cache fails, and where an old value is given in place of an error.
+ * What all calls of an execution environment share: a cache in the lease table, with the locks beside it, and the values
+ * in its memory. `onTrouble` hears where the cache or a refresh fails, and where an old value is given in place of an
+ * error.
  */
 export function resourceFlights(
   leases: LeaseClient,
-  freshForMs: number,
-  onTrouble: (event: CacheFailedEvent | ServedEvent) => void,
+  times: Pick<SingleFlightOptions, "freshForMs" | "inProcessForMs" | "refreshAheadMs">,
+  onTrouble: (event: CacheTrouble) => void,
 ): SingleFlight {
   return new SingleFlight(leases, {
-    freshForMs,
+    ...times,
     staleForMs,
     leaseDurationMs,
     onEvent: (event) => {
       const isInPlaceOfError = event.type === "served" && event.error !== undefined;
-      if (event.type === "cacheFailed" || isInPlaceOfError) onTrouble(event);
+      if (event.type === "cacheFailed" || event.type === "refreshFailed" || isInPlaceOfError)
+        onTrouble(event);
     },
   });
 }
@@ -113,9 +82,7 @@ export function resourceFlights(
  * computes for longer than `waitMs`, with ComputationTimeoutError, or with the computation's own error.
  */
 export async function cached<T>(request: CacheRequest<T>): Promise<CacheAnswer<T>> {
-  const { flights, recent, key, compute, now = Date.now, ...limits } = request;
-  const kept = limits.forceRefresh ? undefined : recent?.get(key, now());
-  if (kept !== undefined) return { ...(kept as CacheAnswer<T>), source: "process" };
+  const { flights, key, compute, now = Date.now, ...limits } = request;
   const { value, source } = await flights.getOrComputeWithSource<Omit<CacheAnswer<T>, "source">>(key, {
     ...limits,
     compute: async ({ signal }) => {
@@ -123,7 +90,5 @@ export async function cached<T>(request: CacheRequest<T>): Promise<CacheAnswer<T
       return { value: await compute(signal), computedAt: beganAt };
     },
   });
-  const answer = { ...value, source: sources[source] };
-  recent?.keep(key, answer, now());
-  return answer;
+  return { ...value, source: sources[source] };
 }

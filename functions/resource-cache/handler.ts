@@ -1,4 +1,3 @@
-import type { CacheFailedEvent, ServedEvent } from "@leasehold/client/single-flight";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required, wholeNumber } from "../support/environment.ts";
@@ -6,16 +5,25 @@ import { durationIn, fieldsOf, flagIn, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { waitWithin, workWithin } from "../support/working-time.ts";
-import { type CacheAnswer, cached, RecentValues, resourceFlights } from "./cache.ts";
+import { type CacheAnswer, type CacheTrouble, cached, resourceFlights } from "./cache.ts";
 import { rhythmOf, rhythms } from "./rhythms.ts";
-import { cacheKeyPrefix, freshForVariable, recentForVariable, tableVariable } from "./schema.ts";
+import {
+  cacheKeyPrefix,
+  freshForVariable,
+  recentForVariable,
+  refreshAheadVariable,
+  tableVariable,
+} from "./schema.ts";
 import { type StockLevels, StockMovements } from "./stock-levels.ts";
 
 const parts = once(() => {
-  const freshForMs = wholeNumber(freshForVariable, 60_000);
+  const times = {
+    freshForMs: wholeNumber(freshForVariable, 60_000),
+    inProcessForMs: wholeNumber(recentForVariable, 0, 0),
+    refreshAheadMs: wholeNumber(refreshAheadVariable, 0, 0),
+  };
   return {
-    flights: resourceFlights(leaseClient(documents()), freshForMs, onTrouble),
-    recent: new RecentValues(wholeNumber(recentForVariable, 0, 0), freshForMs),
+    flights: resourceFlights(leaseClient(documents()), times, onTrouble),
     movements: new StockMovements(documents(), required(tableVariable)),
   };
 });
@@ -34,7 +42,8 @@ const parts = once(() => {
  * after 10 s and the next caller computes; until then callers get the value of at most a day ago, or wait. Dies between
  * storing and release: callers find the value, and the lock frees itself. Dies after the release: the value is there.
  * Frozen for longer than its lease: what it computed is not stored over its successor's; it is given to its own caller.
- * Runs out of time: the computation is cut off, and the lock let go, 2 s before Lambda would end it.
+ * Runs out of time: the computation is cut off, and the lock let go, 2 s before Lambda would end it. Frozen after its
+ * answer with a refresh ahead under way: another instance refreshes when the lease is over; this one stores nothing.
  */
 export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, context) => {
   const fields = fieldsOf(event, ["warehouse", "waitMs", "retry", "refresh"]);
@@ -42,10 +51,9 @@ export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, co
   const remainingMs = context.getRemainingTimeInMillis();
   const waitMs = waitWithin(durationIn(fields, "waitMs", 2_000), remainingMs);
   const retry = fields.retry === undefined ? rhythms.untilExpiry : rhythmOf(fields.retry);
-  const { flights, recent, movements } = parts();
+  const { flights, movements } = parts();
   return cached({
     flights,
-    recent,
     key: cacheKeyPrefix + warehouse,
     compute: (signal) => movements.levels(warehouse, signal),
     waitMs,
@@ -57,13 +65,13 @@ export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, co
 });
 
 /** The caller has a value all the same, new or old: only the log tells. */
-function onTrouble(event: CacheFailedEvent | ServedEvent): void {
+function onTrouble(event: CacheTrouble): void {
   const { key, error } = event;
   const time = new Date().toISOString();
   const why = error instanceof Error ? { error: `${error.name}: ${error.message}` } : {};
   const what =
-    event.type === "served"
-      ? { message: "an old value in place of an error" }
-      : { message: `cache ${event.operation} failed`, reason: event.reason };
+    event.type === "cacheFailed"
+      ? { message: `cache ${event.operation} failed`, reason: event.reason }
+      : { message: event.type === "served" ? "an old value in place of an error" : "refresh ahead failed" };
   console.log(JSON.stringify({ time, level: "WARN", ...what, key, ...why }));
 }

@@ -24,5 +24,11 @@ export function movementsPartition(warehouse: string): string {
  */
 export const recentForVariable = "RESOURCE_CACHE_RECENT_FOR_MS";
 
+/**
+ * The environment variable that says how many milliseconds before the end of their time levels are added up again in the
+ * background; 0 for never. @default 0
+ */
+export const refreshAheadVariable = "RESOURCE_CACHE_REFRESH_AHEAD_MS";
+
 /** The environment variable that says for how many milliseconds levels are good. @default 60000 */
 export const freshForVariable = "RESOURCE_CACHE_FRESH_FOR_MS";

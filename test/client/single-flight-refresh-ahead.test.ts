@@ -266,6 +266,20 @@ describe("a call that comes when the value's time is over", () => {
   });
 });
 
+test("a process that wakes with a refresh beyond its lease gives the fresh value at once, and refreshes anew", async () => {
+  const { one, run } = await refreshing();
+  clock.freeze(leaseDurationMs + 1_000);
+  expect(await get(one, "second")).toEqual({ value: "first", source: "cache" });
+  await clock.advance(0);
+  expect(run.signal.aborted).toBe(true);
+  await get(one, "second");
+  await settled();
+  run.resolve("late");
+  await settled();
+  expect(await get(one)).toEqual({ value: "second", source: "cache" });
+  expect(errors()).toMatchObject([{ code: "LEASE_LOST" }]);
+});
+
 describe("a refresh that fails", () => {
   test("in its computation is told, and is not repeated by this process", async () => {
     const { one, compute, run } = await refreshing();
@@ -313,10 +327,15 @@ describe("a refresh that fails", () => {
   });
 
   test("because its lease is lost is cut off and told, although its computation never ends", async () => {
-    const { run } = await refreshing({ heartbeat: false });
+    const { one, run } = await refreshing({ heartbeat: false });
     await clock.advance(leaseDurationMs);
     expect(run.signal.aborted).toBe(true);
     expect(errors()).toMatchObject([{ code: "LEASE_LOST" }]);
+    // The next call takes over, as another process's would.
+    await clock.advance(1_000);
+    expect(await get(one, "second")).toEqual({ value: "first", source: "cache" });
+    await settled();
+    expect(await get(one)).toEqual({ value: "second", source: "cache" });
   });
 });
 

@@ -1,16 +1,12 @@
 import { InvalidOptionsError, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
-import {
-  type CacheFailedEvent,
-  ComputationTimeoutError,
-  type ServedEvent,
-} from "@leasehold/client/single-flight";
+import { ComputationTimeoutError, type SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type CacheAnswer,
   type CacheRequest,
+  type CacheTrouble,
   cached,
-  RecentValues,
   resourceFlights,
 } from "../../functions/resource-cache/cache.ts";
 import { rhythmOf, rhythms } from "../../functions/resource-cache/rhythms.ts";
@@ -23,12 +19,20 @@ let computing: {
   fail: (error: Error) => void;
   signal: AbortSignal;
 }[];
-let failures: (CacheFailedEvent | ServedEvent)[];
+let failures: CacheTrouble[];
+
+const freshForMs = 60_000;
+
+/** What an invocation of another process, or of this one, shares with the later ones there. */
+const flightsOf = (times: { inProcessForMs?: number; refreshAheadMs?: number } = {}): SingleFlight =>
+  resourceFlights(new LeaseClient({ store, clock }), { freshForMs, ...times }, (event) =>
+    failures.push(event),
+  );
 
 /** A call of some invocation: each has a client of its own, as if it were another process. */
 function get(options: Partial<CacheRequest<string>> = {}): Promise<CacheAnswer<string>> {
   return cached({
-    flights: resourceFlights(new LeaseClient({ store, clock }), 60_000, (event) => failures.push(event)),
+    flights: flightsOf(),
     key: "resource-cache/north",
     compute: (signal) => new Promise((finish, fail) => computing.push({ finish, fail, signal })),
     waitMs: 0,
@@ -79,60 +83,44 @@ describe("the resource cache", () => {
   });
 
   describe("what a process keeps in front of the table", () => {
-    const freshForMs = 60_000;
-
     test("is given again for its time without a request, and then the table's", async () => {
-      const recent = new RecentValues(1_000, freshForMs);
-      const first = await get({ recent, compute: async () => "12 mugs" });
+      const flights = flightsOf({ inProcessForMs: 1_000 });
+      const first = await get({ flights, compute: async () => "12 mugs" });
       const before = store.calls.length;
       await clock.advance(999);
-      expect(await get({ recent })).toEqual({ ...first, source: "process" });
+      expect(await get({ flights })).toEqual({ ...first, source: "process" });
       expect(store.calls).toHaveLength(before);
       await clock.advance(1);
-      expect(await get({ recent })).toEqual({ ...first, source: "cache" });
-    });
-
-    test("is never given longer than it is fresh", async () => {
-      const recent = new RecentValues(10 * freshForMs, freshForMs);
-      await get({ recent, compute: async () => "12 mugs" });
-      await clock.advance(freshForMs);
-      expect(await get({ recent, compute: async () => "13 mugs" })).toMatchObject({ value: "13 mugs" });
+      expect(await get({ flights })).toEqual({ ...first, source: "cache" });
     });
 
     test("is passed by a refresh, and holds its value afterwards", async () => {
-      const recent = new RecentValues(10_000, freshForMs);
-      await get({ recent, compute: async () => "12 mugs" });
+      const flights = flightsOf({ inProcessForMs: 10_000 });
+      await get({ flights, compute: async () => "12 mugs" });
       await clock.advance(1);
-      const refreshed = await get({ recent, compute: async () => "13 mugs", forceRefresh: true });
+      const refreshed = await get({ flights, compute: async () => "13 mugs", forceRefresh: true });
       expect(refreshed).toMatchObject({ value: "13 mugs", source: "computed" });
-      expect(await get({ recent })).toMatchObject({ value: "13 mugs", source: "process" });
+      expect(await get({ flights })).toMatchObject({ value: "13 mugs", source: "process" });
     });
+  });
 
-    test("is not an old value that stands in for a new one", async () => {
-      const recent = new RecentValues(10_000, freshForMs);
-      await getNow("12 mugs");
-      await clock.advance(freshForMs);
-      const fails = { recent, compute: () => Promise.reject(new Error("down")) };
-      expect(await get(fails)).toMatchObject({ value: "12 mugs", source: "stale" });
-      expect(await get({ recent, compute: async () => "13 mugs" })).toMatchObject({
-        value: "13 mugs",
-        source: "computed",
-      });
-    });
+  test("a value near its end is given at once, and added up again in the background; where that fails, the log hears why", async () => {
+    const flights = flightsOf({ refreshAheadMs: 20_000 });
+    const { computedAt } = await getNow("12 mugs");
+    await clock.advance(50_000);
+    expect(await get({ flights })).toEqual({ value: "12 mugs", source: "cache", computedAt });
+    await settled();
+    computing[0]?.finish("13 mugs");
+    await settled();
+    expect(await get({ flights })).toMatchObject({ value: "13 mugs", source: "cache" });
 
-    test("is nothing with a time of 0, nor where the clock went back, and at most 1,000 values", async () => {
-      const answer: CacheAnswer<number> = { value: 1, computedAt: 1_000, source: "cache" };
-      const none = new RecentValues(0, freshForMs);
-      none.keep("k", answer, 1_000);
-      expect(none.get("k", 1_000)).toBeUndefined();
-      const some = new RecentValues(500, freshForMs);
-      some.keep("first", answer, 1_000);
-      expect(some.get("first", 1_000)).toBe(answer);
-      expect(some.get("first", 999)).toBeUndefined();
-      for (let index = 0; index < 1_000; index += 1) some.keep(`k${index}`, answer, 1_000);
-      expect(some.get("first", 1_000)).toBeUndefined();
-      expect(some.get("k0", 1_000)).toBe(answer);
-    });
+    await clock.advance(50_000);
+    await get({ flights });
+    await settled();
+    computing[1]?.fail(new Error("down"));
+    await settled();
+    expect(failures).toMatchObject([{ type: "refreshFailed", error: { message: "down" } }]);
+    expect(await get({ flights })).toMatchObject({ value: "13 mugs", source: "cache" });
   });
 
   test.each([
@@ -148,7 +136,7 @@ describe("the resource cache", () => {
       const client = new LeaseClient({ store, clock, randomness });
       const began = clock.now();
       const refused = get({
-        flights: resourceFlights(client, 60_000, () => undefined),
+        flights: resourceFlights(client, { freshForMs }, () => undefined),
         waitMs: 30_000,
         retry: rhythmOf("random"),
       }).then(

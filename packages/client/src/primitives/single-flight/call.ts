@@ -79,6 +79,7 @@ export class FlightCall {
   readonly #onEnd: (call: FlightCall, look?: CacheLook) => void;
   /** The fresh entry that a refresh ahead replaces. */
   #ahead: CacheEntry | undefined;
+  #retryAfter: (ms: number) => void = () => undefined;
   /** Of the computation, once it begins. */
   #lease: Lease | undefined;
   #lookedAt: Moment;
@@ -137,15 +138,16 @@ export class FlightCall {
   }
 
   /**
-   * Computes the next value while this one is fresh. Calls `onRefused` with a time in milliseconds when another process
-   * has the lock: its lease ends then, unless it is renewed. Never rejects.
+   * Computes the next value while this one is fresh. Calls `retryAfter` with a time in milliseconds when the lock is
+   * another process's until then, or when its own lease is lost. Never rejects.
    */
-  async runAhead(fresh: CacheEntry, onRefused: (retryAfterMs: number) => void): Promise<void> {
+  async runAhead(fresh: CacheEntry, retryAfter: (ms: number) => void): Promise<void> {
     this.#ahead = fresh;
+    this.#retryAfter = retryAfter;
     await this.#give(async () => {
       const won = await this.#tryLock();
       if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, fresh);
-      onRefused(won.retryAfterMs);
+      retryAfter(won.retryAfterMs);
       return { value: fresh.value, source: "cache" };
     });
   }
@@ -338,7 +340,9 @@ export class FlightCall {
     const ignoreLoss = onAbort(lease.signal, (reason) => {
       cut.abort(reason);
       // Nobody waits for this value, and it will not be stored.
-      if (this.#ahead !== undefined && this.#callers.isEmpty) this.#abandoned.abort(reason);
+      if (this.#ahead === undefined || !this.#callers.isEmpty) return;
+      this.#retryAfter(0);
+      this.#abandoned.abort(reason);
     });
     const context = { key: this.#key, lease, signal: cut.signal, stale: earlier?.value };
     const attempts = {

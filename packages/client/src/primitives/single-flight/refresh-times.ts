@@ -16,7 +16,8 @@ interface RefreshTime {
  * It waits for a random part of the first half of the time ahead. So of many processes few try at the same moment, and
  * between those the lock decides. In the second half, the first call that comes begins the refresh.
  *
- * A process tries once for each value, so that a computation that fails is not repeated by every call.
+ * A process tries once for each value, so that a computation that fails is not repeated by every call. It tries again
+ * when another process's lease can have ended, or when it has lost its own.
  */
 export class RefreshTimes {
   readonly #core: Core;
@@ -50,7 +51,7 @@ export class RefreshTimes {
     this.#times.set(key, { fencingToken, dueAt: Number.POSITIVE_INFINITY });
   }
 
-  /** Another process refreshes this value. If it dies, this process may try after so many milliseconds. */
+  /** This process may try again after so many milliseconds. */
   postpone(key: string, { fencingToken }: CacheEntry, delayMs: number): void {
     this.#times.set(key, { fencingToken, dueAt: this.#core.clock.now() + delayMs });
   }

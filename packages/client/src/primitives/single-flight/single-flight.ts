@@ -211,6 +211,6 @@ export class SingleFlight {
     const { key } = plan;
     this.#refreshTimes.begin(key, fresh);
     const refresh = this.#flight(this.#refreshesAhead, plan);
-    void refresh.runAhead(fresh, (retryAfterMs) => this.#refreshTimes.postpone(key, fresh, retryAfterMs));
+    void refresh.runAhead(fresh, (ms) => this.#refreshTimes.postpone(key, fresh, ms));
   }
 }
