@@ -23,6 +23,15 @@ async function computedAnHourAgo({ stopped }: OperationSite, key: string): Promi
   await new SingleFlight(stopped(hourMs).client(), options).getOrCompute(key, { compute });
 }
 
+/** A process that has a value 10 s before its end, and refreshes 20 s ahead. */
+async function nearItsEnd({ stopped }: OperationSite, key: string, more?: Partial<SingleFlightOptions>) {
+  const process = stopped();
+  const values = new SingleFlight(process.client(), { ...options, refreshAheadMs: 20_000, ...more });
+  await values.getOrCompute(key, { compute });
+  await process.advance(options.freshForMs - 10_000);
+  return { process, values };
+}
+
 export const contendedSingleFlight: readonly Promised[] = [
   promised("single flight: a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site) => {
     const key = site.newKey();
@@ -32,6 +41,52 @@ export const contendedSingleFlight: readonly Promised[] = [
       Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute }))),
     );
   }),
+  promised(
+    "single flight: 1,000 calls for a value in the process's memory (`inProcessForMs`)",
+    "none",
+    [0, 0],
+    async (site) => {
+      const key = site.newKey();
+      const values = new SingleFlight(site.client(), { ...options, inProcessForMs: 60_000 });
+      await values.getOrCompute(key, { compute });
+      await site.counted(async () => {
+        for (let call = 0; call < 1_000; call += 1) await values.getOrCompute(key, { compute });
+      });
+    },
+  ),
+  ...[0, options.freshForMs].map((inProcessForMs) =>
+    promised(
+      `single flight: a hit that is refreshed ahead${inProcessForMs > 0 ? ", from the process's memory" : ""}`,
+      "1 GetItem, 3 UpdateItem",
+      [3, 1],
+      async (site) => {
+        const key = site.newKey();
+        const { process, values } = await nearItsEnd(site, key, { inProcessForMs });
+        await site.counted(async () => {
+          await values.getOrCompute(key, { compute });
+          await process.settle();
+        });
+      },
+    ),
+  ),
+  promised(
+    "single flight: 10 hits while another process refreshes ahead",
+    "10 GetItem, 1 UpdateItem",
+    [1, 10],
+    async (site) => {
+      const key = site.newKey();
+      const { process, values } = await nearItsEnd(site, key, held);
+      void values.getOrCompute(key, { compute: () => new Promise<string>(() => undefined) });
+      await process.settle();
+      const other = new SingleFlight(process.client(), { ...options, refreshAheadMs: 20_000 });
+      await site.counted(async () => {
+        for (let call = 0; call < 10; call += 1) {
+          await other.getOrCompute(key, { compute });
+          await process.settle();
+        }
+      });
+    },
+  ),
   promised(
     "single flight: a value that is missing, by 10 callers at once",
     "2 GetItem, 3 UpdateItem",
