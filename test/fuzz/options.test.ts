@@ -239,6 +239,9 @@ const entries: Readonly<Record<string, Entry>> = {
       leaseDurationMs: duration,
       heartbeat: fc.boolean(),
       isCacheable: fc.constant(() => true),
+      inProcessForMs: duration,
+      maxInProcess: fc.constantFrom(1, 1_000),
+      refreshAheadMs: fc.constantFrom(0, 1),
     },
     call: ({ client }, k, o) => new SingleFlight(client, o).getOrCompute(k, { compute: () => 7 }),
   },
@@ -252,13 +255,15 @@ const entries: Readonly<Record<string, Entry>> = {
       waitMs: shortWait,
       staleOnContention: fc.boolean(),
       staleOnError: fc.boolean(),
+      inProcessForMs: fc.constantFrom(0, 1_000),
       retry,
       computeTimeoutMs: duration,
       maxAttempts: fc.constantFrom(1, 2),
       backoff,
       forceRefresh: fc.boolean(),
     },
-    call: ({ client }, k, o) => new SingleFlight(client, { freshForMs: 1_000 }).getOrCompute(k, o),
+    call: ({ client }, k, o) =>
+      new SingleFlight(client, { freshForMs: 1_000, inProcessForMs: 1_000 }).getOrCompute(k, o),
   },
   "singleFlight.invalidate": {
     options: {},
@@ -435,7 +440,7 @@ for (const [name, { first = key, options, needed, call }] of Object.entries(entr
       await bench.release(result);
       return bench.isAccepted ? namesIn(given.options) : undefined;
     },
-    { few: 200, many: 4_000, accepted: { share: leastAccepted, options: Object.keys(options) } },
+    { few: 500, many: 4_000, accepted: { share: leastAccepted, options: Object.keys(options) } },
   );
 }
 

@@ -1,6 +1,7 @@
 import { CacheAccess } from "../../../packages/client/src/primitives/single-flight/cache-access.ts";
 import { Callers } from "../../../packages/client/src/primitives/single-flight/callers.ts";
 import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/entry.ts";
+import { ProcessMemory } from "../../../packages/client/src/primitives/single-flight/process-memory.ts";
 import { Network } from "../../worlds/network.ts";
 import { type FlightStep, Site, singleFlight as simulated } from "../../worlds/primitives/single-flight.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
@@ -27,9 +28,9 @@ const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 /** Values are fresh for 3 s, and may be given for 6 s more. */
 const make =
-  (places: number, staleWithinMs?: number) =>
+  (places: number, staleWithinMs?: number, hasLevels = false) =>
   (world: World, { tamper }: Planted): Site =>
-    new Site(world, tamper, { places, wanted: [key], staleWithinMs });
+    new Site(world, tamper, { places, wanted: [key], staleWithinMs, hasLevels });
 const end = (site: Site): Promise<void> => site.expectValuesForAll();
 
 const [secondHolder, earlierResult, weakMark] = (simulated[0]?.mistakes ?? []) as [Mistake, Mistake, Mistake];
@@ -51,6 +52,12 @@ const laggingLook: Mistake = {
         return get.call(this, { ...request, consistent }, options);
       },
   ),
+  violation: /was invalidated, and came back/,
+};
+
+const forgetful: Mistake = {
+  what: "a process's memory that does not hear of an invalidation",
+  plant: replacing(ProcessMemory.prototype, "forget", () => () => undefined),
   violation: /was invalidated, and came back/,
 };
 
@@ -168,6 +175,19 @@ export const singleFlight = [
     ],
     end,
     mistakes: [keptWaiting, refreshedByStale],
+  }),
+  scenario({
+    // Each process keeps a value for 2 s, and refreshes it 2.5 s ahead.
+    name: "single-flight:ahead",
+    faults: 1,
+    kinds: ["request late", "answer lost", "sent twice", "killed", "frozen"],
+    make: make(2, undefined, true),
+    lanes: [
+      { process: 0, steps: [call(0, { computeMs: 0 }), wait(2_000), call(0), wait(300), call(0)] },
+      { process: 1, steps: [wait(2_400), call(1), invalidate(1), call(1)] },
+    ],
+    end,
+    mistakes: [weakMark, noMark, forgetful],
   }),
   scenario({
     name: "single-flight:stale-over",
