@@ -203,14 +203,20 @@ describe("what a process does not keep", () => {
   test.each(["throttled", "rejected", "answer lost", "hangs"] as const)(
     "a value whose store was not confirmed: %s",
     async (fate) => {
-      const one = flights();
+      const one = flights({ inProcessForMs: freshForMs });
       store.next(undefined, fate);
       const call = get(one, "first");
-      await clock.advance(60_000);
+      await clock.advance(15_000);
       await call;
-      expect((await get(one)).source).not.toBe("process");
+      expect((await get(one, "second")).source).not.toBe("process");
     },
   );
+
+  test("a value that the cache refused", async () => {
+    const one = flights({ cache: { get: () => undefined, set: () => false } });
+    await get(one, "first");
+    expect(await get(one, "second")).toEqual({ value: "second", source: "computation" });
+  });
 
   test("a value that was invalidated while it was computed or read", async () => {
     const one = flights();

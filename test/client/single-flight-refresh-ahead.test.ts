@@ -151,6 +151,30 @@ describe("a refresh ahead", () => {
     expect(compute).toHaveBeenCalledTimes(1);
   });
 
+  test("is made of each value in its time", async () => {
+    const one = flights();
+    await get(one, "1");
+    for (const [fresh, next] of ["12", "23", "34"]) {
+      await clock.advance(freshForMs - refreshAheadMs / 2);
+      expect(await get(one, next)).toEqual({ value: fresh, source: "cache" });
+      await settled();
+    }
+  });
+
+  test("is not made of a value whose time was over when it was stored", async () => {
+    const one = flights({ freshForMs: 1_000, refreshAheadMs: 999 });
+    const update = store.update.bind(store);
+    store.update = async (request, options) => {
+      await new Promise((resolve) => clock.schedule(() => resolve(undefined), 1_500));
+      return await update(request, options);
+    };
+    const compute = vi.fn(async () => "first");
+    const call = one.getOrCompute("k", { compute });
+    await clock.advance(60_000);
+    expect(await call).toBe("first");
+    expect(compute).toHaveBeenCalledTimes(1);
+  });
+
   test("gets the value that it replaces, if that may stand in", async () => {
     const one = flights({ staleForMs: 1_000 });
     await get(one, "first");
@@ -252,6 +276,19 @@ describe("a call that comes when the value's time is over", () => {
     run.resolve("second");
     await settled();
     expect(await get(one)).toEqual({ value: "second", source: "cache" });
+  });
+
+  test("may leave a refresh that has lost its lease: nobody wants that value, so it is cut off", async () => {
+    const { one, run } = await refreshing({ heartbeat: false, leaseDurationMs: refreshAheadMs });
+    await clock.advance(refreshAheadMs / 2);
+    const caller = new AbortController();
+    const late = failureOf(one.getOrCompute("k", { compute: () => "unwanted", signal: caller.signal }));
+    await clock.advance(refreshAheadMs / 2);
+    caller.abort();
+    expect(await late).toMatchObject({ code: "LEASE_ABORTED" });
+    await settled();
+    expect(errors()).toHaveLength(1);
+    expect(run.signal.aborted).toBe(true);
   });
 
   test("does not join a refresh that was frozen: it computes by itself", async () => {
@@ -387,6 +424,26 @@ describe("a value in the process's memory that is due", () => {
       expect(await get(one)).toEqual({ value: "first", source: "process" });
     expect(store.get).toHaveBeenCalledTimes(1);
   });
+});
+
+test("an own invalidation forgets what a look in the background shows later", async () => {
+  const one = flights({ inProcessForMs: freshForMs });
+  await get(one, "first");
+  await clock.advance(freshForMs - refreshAheadMs / 2);
+  const read = store.get.bind(store);
+  const gate = Promise.withResolvers<void>();
+  store.get = async (request, options) => {
+    store.get = read;
+    const item = await read(request, options);
+    await gate.promise;
+    return item;
+  };
+  expect(await get(one)).toEqual({ value: "first", source: "process" });
+  await settled();
+  await one.invalidate("k");
+  gate.resolve();
+  await settled();
+  expect(await get(one, "second")).toEqual({ value: "second", source: "computation" });
 });
 
 test("an own invalidation keeps later calls from a refresh that began before", async () => {
