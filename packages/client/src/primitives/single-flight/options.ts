@@ -58,8 +58,8 @@ export interface SingleFlightOptions {
   readonly maxInProcess?: number;
   /**
    * How long before the end of `freshForMs` a caller's call begins a refresh in the background, in milliseconds below
-   * `freshForMs`. That caller and all others get the fresh value at once, and one process computes the next. Give the
-   * computation's time and `leaseDurationMs`, so that the next value is there in time, also after a process has died.
+   * `freshForMs`. That caller and all others get the fresh value at once, and one process computes the next. Give twice
+   * the computation's time and `leaseDurationMs`, so that the next value is in time, also after a process has died.
    *
    * The refresh runs the caller's `compute` after the call has ended. Each process begins at a random time in the first
    * half, once for each value. If it fails, the value stays until its end, and the event `refreshFailed` has the error.

@@ -39,7 +39,7 @@ export interface SourcedValue<Value> {
  *   compute: ({ signal }) => buildReport({ signal }),
  * });
  * // A hot value: a process reads it once in 2 s, and the next one is computed while this one is fresh.
- * const times = { freshForMs: 60_000, inProcessForMs: 2_000, refreshAheadMs: 20_000, leaseDurationMs: 10_000 };
+ * const times = { freshForMs: 60_000, inProcessForMs: 2_000, refreshAheadMs: 30_000, leaseDurationMs: 10_000 };
  * const hot = new SingleFlight(client, times);
  * ```
  */
