@@ -32,7 +32,7 @@ export const simulations: readonly Simulation[] = [
 ];
 
 /** What 1.0.0-rc.1 does not have. */
-const newerThanCandidate: readonly string[] = ["tasks:serial", "tasks:rate"];
+const newerThanCandidate: readonly string[] = ["single-flight:ahead", "tasks:serial", "tasks:rate"];
 
 /**
  * Those whose hosts may have several releases. Not `fair-lock:deaths`, which is about the order alone: 1.0.0-rc.1 does not
