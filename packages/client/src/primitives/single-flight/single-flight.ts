@@ -74,10 +74,10 @@ export class SingleFlight {
    * Gives the key's value: from this process's memory, from the cache, from another process that is computing it, or
    * computed here.
    *
-   * A value in the process's memory (`inProcessForMs`) costs nothing. A hit costs 1 read of the cache. A miss that is computed here costs 2 reads of the cache, 1 acquisition, 1 write
-   * of the cache and 1 release. It costs one read less when the old entry is still the last one, and one more before
-   * the write of a cache that is not a TableCache. A waiting caller costs 1 query for each look with a TableCache,
-   * otherwise 1 read of the lock and 1 of the cache.
+   * A value in the process's memory (`inProcessForMs`) costs nothing. A hit costs 1 read of the cache. A miss that is
+   * computed here costs 2 reads of the cache, 1 acquisition, 1 write of the cache and 1 release. It costs one read less
+   * when the old entry is still the last one, and one more before the write of a cache that is not a TableCache. A
+   * waiting caller costs 1 query for each look with a TableCache, otherwise 1 read of the lock and 1 of the cache.
    *
    * With `refreshAheadMs`, a value near its end is given at the same cost, and computed again in the background: for 1
    * acquisition, 1 write of the cache and 1 release, and 1 read if it was in the process's memory. Another process that
