@@ -129,6 +129,7 @@ export function batchHandler<TRecord>(
   const beside = byKey && {
     ...omitting(ofRecord, "onEvent", "keyDimension", "tableName", "store"),
     client: byKey.settings.client,
+    metrics: false as const,
   };
   const byRecord = once
     ? new Guard<KeyedRecord<TRecord>>(
@@ -144,7 +145,8 @@ export function batchHandler<TRecord>(
     : undefined;
   // There is one: without a key, `once` is needed.
   const { settings } = (byKey ?? byRecord) as Guard<KeyedRecord<TRecord>>;
-  const parts = { work, byKey, byRecord, timeoutMarginMs: settings.timeoutMarginMs };
+  const { metrics, timeoutMarginMs } = settings;
+  const parts = { work, byKey, byRecord, timeoutMarginMs };
 
   return async (event, context, ...[more]) => {
     const entries = readBatch<TRecord>(event).map((read) => ({
@@ -153,11 +155,13 @@ export function batchHandler<TRecord>(
     }));
     const outer = typeof more === "function" ? undefined : more?.signal;
     const batch = new Batch(parts, context, outer);
+    metrics?.begin(context);
     const units = unitsOf(entries).values();
     const workers = Array.from({ length: concurrency }, async () => {
       for (const unit of units) for (const run of runsOf(unit)) await batch.run(run);
     });
     await Promise.all(workers);
+    metrics?.end(context, undefined);
     return { batchItemFailures: failuresIn(entries, batch.failed, onFailure) };
   };
 }

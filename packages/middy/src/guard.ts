@@ -1,5 +1,4 @@
-import { deferred, LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
-import { metricNames, metricsLine } from "@leasehold/client/metrics";
+import { deferred, LeaseUnavailableError, onAbort, SlotDoneError, settles } from "@leasehold/client/internal";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
 import { Hold } from "./hold.ts";
@@ -7,7 +6,7 @@ import { type Invocation, readInvocation } from "./invocation.ts";
 import type { LeaseLockOptions, SkipReason } from "./options.ts";
 import { type MakeClient, type MiddlewareSettings, readSettings } from "./settings.ts";
 import { type EventAttempt, stopOnShutdown } from "./shutdown.ts";
-import { LockSignal } from "./signal.ts";
+import { InvocationEndingError, LockSignal } from "./signal.ts";
 import { refusalTo } from "./trigger.ts";
 
 /** An invocation whose handler does not run, and its answer. */
@@ -30,11 +29,15 @@ export class Guard<TEvent> {
   /** Acquires the lock for an invocation, or returns its answer without running its handler. */
   async enter(event: TEvent, context: Context, outer?: AbortSignal): Promise<Hold | Skipped> {
     const settings = this.settings;
-    const { clock } = settings;
+    const { clock, metrics } = settings;
     const invocation = readInvocation(settings, event, context);
     const id = JSON.stringify([invocation.key, invocation.owner]);
     const signal = new LockSignal(clock);
     signal.follow(outer);
+    onAbort(signal.signal, (reason) => {
+      // Lambda may kill the process before the invocation's end.
+      if (reason instanceof InvocationEndingError) metrics?.write();
+    });
     const { promise: ended, resolve: end } = deferred<void>();
     const since = clock.monotonic();
     const attempt: EventAttempt = { settings, signal, hold: undefined, ended };
@@ -45,6 +48,7 @@ export class Guard<TEvent> {
       signal.dispose();
       end();
     };
+    metrics?.begin(context);
     try {
       const deadline = since + patienceMs(settings, invocation.remainingMs());
       if (settings.resume) await this.#untilAlone(id, invocation, deadline, signal.signal);
@@ -52,6 +56,7 @@ export class Guard<TEvent> {
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
       const { lease, renewEveryMs } = await admit(settings, invocation, leftMs, signal.signal);
       if (!lease.held) throw lease.signal.reason;
+      metrics?.granted(lease);
       signal.follow(lease.signal);
       const workMs = invocation.workMs();
       if (workMs !== undefined) signal.timeoutIn(workMs);
@@ -64,7 +69,7 @@ export class Guard<TEvent> {
         close,
         stopListening,
         skipResult: () => this.#resultOf(event, context, undefined),
-        measure: (metric) => this.#measure(metric, lease.toJSON().tableName),
+        measure: (outcome) => metrics?.end(context, outcome),
       });
       return attempt.hold;
     } catch (error) {
@@ -74,11 +79,11 @@ export class Guard<TEvent> {
       const isOwn = isHeld && error.holder === invocation.owner && !error.inCooldown;
       const isSkipped = isHeld ? invocation.whenHeld === "skip" && !isOwn : error instanceof SlotDoneError;
       if (isSkipped || error instanceof Superseded) {
-        this.#measure(isHeld && error.pause !== undefined ? "jobPaused" : "jobSkipped");
+        metrics?.end(context, isHeld && error.pause !== undefined ? "jobPaused" : "jobSkipped");
         const reason = isSkipped ? (error as SkipReason) : undefined;
         return { skipped: true, result: await this.#resultOf(event, context, reason) };
       }
-      if (!isHeld) this.#measure("jobFailed");
+      metrics?.end(context, isHeld ? undefined : "jobFailed");
       throw isHeld ? advised(error, this.#adviceOn(invocation, isOwn), clock.monotonic() - since) : error;
     }
   }
@@ -131,12 +136,6 @@ export class Guard<TEvent> {
     if (typeof skipResult === "function") return skipResult(event, context, reason);
     const isRefusal = skipResult === undefined && reason instanceof LeaseUnavailableError;
     return isRefusal ? refusalTo(event, reason) : skipResult;
-  }
-
-  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped" | "jobPaused", leaseTable?: string): void {
-    const { job, writeMetrics, clock, tableName = leaseTable } = this.settings;
-    if (job === undefined || tableName === undefined) return;
-    writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
 }
 

@@ -2,6 +2,7 @@ import type { Lease } from "@leasehold/client";
 import { LeaseAbortedError, LeaseError, LeaseLostError, onAbort } from "@leasehold/client/internal";
 import { complete } from "./completion.ts";
 import type { Invocation } from "./invocation.ts";
+import type { JobOutcome } from "./invocation-metrics.ts";
 import type { MiddlewareSettings } from "./settings.ts";
 import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
 
@@ -27,7 +28,8 @@ export interface HoldTerms {
   readonly signal: LockSignal;
   /** Called when the lease was released, or has ended by itself. */
   readonly close: () => void;
-  readonly measure: (metric: "jobSucceeded" | "jobFailed" | "jobSkipped") => void;
+  /** Called at the end of the invocation: writes its metrics. */
+  readonly measure: (outcome: JobOutcome | undefined) => void;
   /** Removes the SIGTERM listener. */
   readonly stopListening: () => void;
   /** Returns the invocation's answer in place of a result. */
@@ -111,10 +113,11 @@ export class Hold {
     void lease.held;
     this.#loss = lease.loss;
     if (outcome === "unknown") {
+      // Before the abort, which writes the metrics, too: one line has all of them.
+      measure("jobFailed");
       signal.abort(new InvocationEndingError("timeout"));
       onAbort(lease.signal, close);
       stopListening();
-      measure("jobFailed");
       return;
     }
     signal.dispose();
@@ -132,9 +135,8 @@ export class Hold {
       if (mayBeDone && !isDone) this.#loss = new LeaseLostError(lease.key, "taken");
     } finally {
       close();
-      if (isDone) measure("jobSucceeded");
-      else if (this.isReplaced) measure("jobSkipped");
-      else if (outcome !== "unused") measure("jobFailed");
+      const failed = this.isReplaced ? "jobSkipped" : outcome === "unused" ? undefined : "jobFailed";
+      measure(isDone ? "jobSucceeded" : failed);
     }
     if (outcome !== "succeeded") return;
     throwUnlessProtected(this.#loss);

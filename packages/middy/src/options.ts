@@ -8,6 +8,7 @@ import type {
   WaitOrder,
 } from "@leasehold/client";
 import type { Context } from "aws-lambda";
+import type { MetricsCollector } from "./invocation-metrics.ts";
 
 /**
  * What an invocation does when the lock is held.
@@ -121,10 +122,12 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /** The job's name in metrics. @default - LEASEHOLD_JOB, else none */
   readonly job?: string;
   /**
-   * Writes a line of metrics, or `false` for none. Your own `client` measures its events by its own `onEvent`.
+   * Writes the line of metrics of an invocation; or your own `Metrics` of Powertools, which gets them for its own line;
+   * or `false` for none. With your own, the metrics have its namespace and dimensions, so that alarms on the namespace
+   * `Leasehold` do not see them. Your own `client` measures its events by its own `onEvent`.
    * @default - writes to the standard output, past the function's log format and log level
    */
-  readonly metrics?: false | ((line: string) => void);
+  readonly metrics?: false | ((line: string) => void) | MetricsCollector;
   /**
    * Also measures the events of each lock by itself, with the dimension `Key`: `true`, or a function that returns a
    * group of keys. CloudWatch bills each value as further metrics; see `metricsListener`. @default false

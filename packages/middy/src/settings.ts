@@ -18,7 +18,8 @@ import {
   unchecked,
   withMethods,
 } from "@leasehold/client/internal";
-import { metricsListener, writeLine } from "@leasehold/client/metrics";
+import { writeLine } from "@leasehold/client/metrics";
+import { InvocationMetrics, type MetricsCollector } from "./invocation-metrics.ts";
 import type { LeaseLockOptions } from "./options.ts";
 
 /** Creates the client of a lock without a `client`; the entries differ in it. */
@@ -30,13 +31,15 @@ type Defaults = "lockAtLeastForMs" | "once" | "resume" | "timeoutMarginMs" | "ti
 
 /** The complete options, validated as far as possible without an event. */
 export interface MiddlewareSettings<TEvent>
-  extends Omit<LeaseLockOptions<TEvent>, Defaults | "client" | "key">,
+  extends Omit<LeaseLockOptions<TEvent>, Defaults | "client" | "key" | "metrics">,
     Required<Pick<LeaseLockOptions<TEvent>, Defaults | "client" | "key">> {
   /** Whether the client was created here, so that it may be closed here. */
   readonly ownsClient: boolean;
-  readonly writeMetrics: ((line: string) => void) | undefined;
+  /** Undefined if nothing is measured. */
+  readonly metrics: InvocationMetrics | undefined;
 }
 
+const collector = withMethods<MetricsCollector>("addMetric");
 const time = duration(0);
 const shorterThanLease = duration(1);
 
@@ -64,7 +67,10 @@ export const leaseLockRules: Rules<LeaseLockOptions<never>> = {
   timeoutEarlyInMillis: time,
   onEvent: listeners,
   job: label,
-  metrics: (option, value) => value !== false && aFunction(option, value),
+  metrics: (option, value) => {
+    if (value === false) return value;
+    return typeof value === "object" ? collector(option, value) : aFunction(option, value);
+  },
   keyDimension: (option, value) => (typeof value === "boolean" ? value : aFunction(option, value)),
   clock: withMethods("now", "monotonic", "schedule"),
 };
@@ -125,7 +131,19 @@ function completeSettings<TEvent>(
   check(order === undefined || whenHeld === "wait", "order", order, 'nothing, unless whenHeld is "wait"');
   const alone = "false beside once, which never takes over a living run";
   check(!resume || once === false, "resume", resume, alone);
-  const writeMetrics = metrics === false ? undefined : metrics;
+  const { keyDimension = false, tableName, job } = given;
+  const isOwn = typeof metrics === "object";
+  check(
+    !isOwn || !keyDimension,
+    "keyDimension",
+    keyDimension,
+    "nothing beside Metrics with dimensions of its own",
+  );
+  const groupOf = keyDimension === true ? (each: string) => each : keyDimension || undefined;
+  const measured =
+    metrics === false
+      ? undefined
+      : new InvocationMetrics({ tableName, job, groupOf, clock, output: metrics });
   return {
     timeoutMarginMs: 250,
     timeoutEarlyInMillis: 5,
@@ -135,20 +153,20 @@ function completeSettings<TEvent>(
     once,
     resume,
     clock,
-    client: given.client ?? clientOf(given, writeMetrics, makeClient),
+    client: given.client ?? clientOf(given, measured, makeClient),
     ownsClient: given.client === undefined,
-    writeMetrics,
+    metrics: measured,
   };
 }
 
+/** Creates the client of a lock without one. Its events are measured. */
 function clientOf<TEvent>(
-  { store, tableName, job, keyDimension, clock, onEvent = [] }: LeaseLockOptions<TEvent>,
-  writeMetrics: MiddlewareSettings<TEvent>["writeMetrics"],
+  { store, tableName, clock, onEvent = [] }: LeaseLockOptions<TEvent>,
+  metrics: InvocationMetrics | undefined,
   makeClient: MakeClient,
 ): LeaseClient {
   const allowed = `a table's name, by the option or by ${environmentNames.tableName}, or a client`;
   check(tableName !== undefined, "tableName", tableName, allowed);
-  const measuring = writeMetrics ? [metricsListener({ tableName, job, keyDimension }, writeMetrics)] : [];
-  const listening = measuring.concat(onEvent);
+  const listening = metrics ? [metrics.listen].concat(onEvent) : onEvent;
   return makeClient({ ...(store ? { store } : { tableName }), ...(clock && { clock }), onEvent: listening });
 }

@@ -64,14 +64,23 @@ export interface MetricsListenerOptions extends Omit<MetricSubject, "key"> {
   readonly keyDimension?: boolean | KeyDimension | undefined;
 }
 
-/** Values by metric. */
-export type Measurements = Partial<Record<MetricName, number>>;
+/** Values by metric; of a metric in milliseconds there can be several samples, at most 100 in a line. */
+export type Measurements = Partial<Record<MetricName, number | readonly number[]>>;
 
 /** The metrics whose unit is milliseconds; the others are counts. */
 export const inMilliseconds: readonly string[] = [
   metricNames.waitTime,
   metricNames.holdTime,
   metricNames.clockSkew,
+];
+
+/** The metrics that are about no single lock: none of them has the dimension `Key`. */
+const aboutNoKey: readonly string[] = [
+  metricNames.clockSkew,
+  metricNames.jobSucceeded,
+  metricNames.jobFailed,
+  metricNames.jobSkipped,
+  metricNames.jobPaused,
 ];
 
 /** Returns the log line that CloudWatch turns into metrics. It contains no token and no payload. */
@@ -81,19 +90,25 @@ export function metricsLine(subject: MetricSubject, measurements: Measurements, 
     ...(subject.job !== undefined && { [job]: subject.job }),
     ...(subject.key !== undefined && { [key]: dimensionValue(subject.key) }),
   };
+  const names = Object.keys(measurements);
+  const directive = (dimensions: readonly string[], metrics: readonly string[]) => ({
+    Namespace: metricsNamespace,
+    Dimensions: [[table], ...dimensions.map((name) => [table, name])],
+    Metrics: metrics.map((Name) => ({
+      Name,
+      Unit: inMilliseconds.includes(Name) ? "Milliseconds" : "Count",
+    })),
+  });
+  const about = (isKey: boolean): string[] => names.filter((name) => aboutNoKey.includes(name) !== isKey);
+  const all = Object.keys(narrower);
+  const directives =
+    subject.key === undefined
+      ? [directive(all, names)]
+      : [directive(all, about(true)), directive(all.slice(0, -1), about(false))];
   return JSON.stringify({
     _aws: {
       Timestamp: nowMs,
-      CloudWatchMetrics: [
-        {
-          Namespace: metricsNamespace,
-          Dimensions: [[table], ...Object.keys(narrower).map((name) => [table, name])],
-          Metrics: Object.keys(measurements).map((Name) => ({
-            Name,
-            Unit: inMilliseconds.includes(Name) ? "Milliseconds" : "Count",
-          })),
-        },
-      ],
+      CloudWatchMetrics: directives.filter(({ Metrics }) => Metrics.length > 0),
     },
     [table]: subject.tableName,
     ...narrower,
