@@ -36,7 +36,7 @@ const options = fewHostileOptions({
   timeoutMarginMs: fc.constantFrom(0, 100, 1e9),
   timeoutEarlyInMillis: fc.constantFrom(0, 5),
   job: hostileText,
-  metrics: fc.constantFrom(false, () => undefined),
+  metrics: fc.constantFrom<unknown>(false, () => undefined, { addMetric: () => undefined }, {}),
 });
 /** An event is JSON, whatever has made it. */
 const event = fc.oneof(

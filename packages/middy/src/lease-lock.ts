@@ -2,7 +2,7 @@ import { check } from "@leasehold/client/internal";
 import type { Context, Handler } from "aws-lambda";
 import type { Guard } from "./guard.ts";
 import type { Hold, HoldOutcome } from "./hold.ts";
-import { cleanUpPowertools } from "./powertools.ts";
+import { cleanUpPowertools } from "./powertools/clean-up.ts";
 import { answerEarly, type EndingRequest, type Stage, watchRequest } from "./request-end.ts";
 import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
