@@ -1,11 +1,14 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
-import { fair } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
+import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
-import { TaskSet } from "@leasehold/jobs";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { leased, leasedBatch } from "@leasehold/middy";
 import {
   attributeNames,
   type InstrumentationOptions,
@@ -29,6 +32,7 @@ import {
   SimpleSpanProcessor,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -440,6 +444,106 @@ it("no span and no metric carries a token or a payload", async () => {
     await Promise.all(Object.values(metricNames).map(values)),
   ]);
   for (const secret of [lease.token, next.token, "hunter2"]) expect(sent).not.toContain(secret);
+});
+
+describe("work under a lease", () => {
+  const lambda = { functionName: "f", awsRequestId: "1", getRemainingTimeInMillis: () => 60_000 } as Context;
+  /** A call of the work's, such as one of the AWS SDK. */
+  const call = async (): Promise<string> => {
+    await Promise.resolve();
+    providers.tracerProvider.getTracer("test").startSpan("call").end();
+    return "done";
+  };
+
+  it.each<[string, () => Promise<unknown>]>([
+    ["withLease", () => clientOf("me").withLease("k", call)],
+    ["a permit", () => new Semaphore(clientOf("me"), "k", { permits: 2 }).withPermit({}, call)],
+    ["a reader", () => new ReadWriteLock(clientOf("me"), "k").withRead({}, call)],
+    ["a writer", () => new ReadWriteLock(clientOf("me"), "k").withWrite({}, call)],
+    ["a fair lock", () => new FairLock(clientOf("me"), "k").withLease({}, call)],
+    [
+      "a leader",
+      async () => {
+        const stopLeading = new AbortController();
+        const work = async (): Promise<void> => {
+          await call();
+          stopLeading.abort();
+        };
+        await new Leader(clientOf("me"), "k").lead(work, { signal: stopLeading.signal });
+      },
+    ],
+    [
+      "a computation",
+      () => new SingleFlight(clientOf("me"), { freshForMs: 1_000 }).getOrCompute("k", { compute: call }),
+    ],
+    ["a run of a job", () => new JobRuns(clientOf("me"), "k").run(new Date(clock.now()), call)],
+    [
+      "a task",
+      async () => {
+        const tasks = new TaskSet(clientOf("me"), "k");
+        await tasks.add([{ id: "t" }]);
+        await tasks.process(call);
+      },
+    ],
+    ["a leased handler", () => leased({ client: clientOf("me"), clock, key: "k" }, call)({}, lambda)],
+  ])("runs in its span: %s", async (_, work) => {
+    await work();
+    const [span] = ended(hold);
+    expect(ended(hold)).toHaveLength(1);
+    expect(ended("call").map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([
+      span?.spanContext().spanId,
+    ]);
+  });
+
+  it("nests with the lease: the inner lease's span is a child of the outer one's", async () => {
+    const client = clientOf("me");
+    await client.withLease("outer", () => client.withLease("inner", call));
+    const [inner, outer] = ended(hold);
+    expect(inner?.attributes[key]).toBe("inner");
+    expect(inner?.parentSpanContext?.spanId).toBe(outer?.spanContext().spanId);
+    expect(ended("call")[0]?.parentSpanContext?.spanId).toBe(inner?.spanContext().spanId);
+  });
+
+  it("of a batch runs in the span of its record, which is in that of its key", async () => {
+    const app = leasedBatch<{ body: string }>(
+      { client: clientOf("me"), clock, key: ({ body }) => body, once: true },
+      call,
+    );
+    const records = ["a", "b"].map((body) => ({ eventSource: "aws:sqs", messageId: `m-${body}`, body }));
+    await app({ Records: records }, lambda);
+    const holdOf = (name: string) => ended(hold).find((span) => span.attributes[key] === name);
+    for (const [index, name] of ["a", "b"].entries()) {
+      const [ofKey, ofRecord] = [holdOf(name), holdOf(`${name}/m-${name}`)];
+      expect(ofRecord?.parentSpanContext?.spanId).toBe(ofKey?.spanContext().spanId);
+      expect(ended("call")[index]?.parentSpanContext?.spanId).toBe(ofRecord?.spanContext().spanId);
+    }
+  });
+
+  it("gives its result and its error as without a tool, and no tool sees its result", async () => {
+    const client = clientOf("me");
+    const seen: unknown[] = [];
+    const look = (work: unknown): void => void seen.push(JSON.stringify(work));
+    subscribe("leasehold:work", look);
+    await expect(client.withLease("k", () => "done")).resolves.toBe("done");
+    await expect(
+      client.withLease("k", () => {
+        throw new RangeError("no");
+      }),
+    ).rejects.toThrow(RangeError);
+    unsubscribe("leasehold:work", look);
+    expect(seen.map((text) => Object.keys(JSON.parse(String(text))))).toEqual([
+      ["key", "sortKey", "fencingToken"],
+      ["key", "sortKey", "fencingToken"],
+    ]);
+  });
+
+  it("runs in the span that is active, once the instrumentation has ended", async () => {
+    stop();
+    await providers.tracerProvider.getTracer("test").startActiveSpan("mine", async (mine) => {
+      await clientOf("me").withLease("k", call);
+      expect(ended("call")[0]?.parentSpanContext?.spanId).toBe(mine.spanContext().spanId);
+    });
+  });
 });
 
 it("nothing is made after the end, and what is still held ends its span", async () => {

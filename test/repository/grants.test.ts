@@ -37,6 +37,7 @@ const silent = [
   "TaskSet.addEntries",
   "Task.remainingMs",
   "Task.settled",
+  "Task.trace",
   "Task.abandon",
   "Task.fence",
   "Task.conditionCheck",

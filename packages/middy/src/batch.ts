@@ -7,6 +7,7 @@ import {
   checkWork,
   countTo,
   oneOf,
+  runTraced,
   trueOrFalse,
 } from "@leasehold/client/internal";
 import type { Context } from "aws-lambda";
@@ -193,7 +194,8 @@ class Batch<TRecord> {
         entering ??= this.#parts.byKey?.enter(entry, this.#context, this.#outer);
         const entered = await entering;
         if (entered !== undefined && "skipped" in entered) continue;
-        await this.#runOne(entry, entered?.lock);
+        const runOne = (): Promise<void> => this.#runOne(entry, entered?.lock);
+        await (entered === undefined ? runOne() : runTraced(entered.lock.lease, runOne));
         done.push(entry);
       } catch (error) {
         this.#fail(entry, error);
@@ -216,7 +218,8 @@ class Batch<TRecord> {
     if (own !== undefined && "skipped" in own) return;
     const held = own === undefined ? lock : lock === undefined ? own.lock : both(lock, own.lock);
     try {
-      await work(entry.record, this.#context, held as Lock);
+      const run = (): unknown => work(entry.record, this.#context, held as Lock);
+      await (own === undefined ? run() : runTraced(own.lock.lease, run));
       throwUnlessProtected(lock?.lease.loss);
     } catch (error) {
       await own?.leave("failed");

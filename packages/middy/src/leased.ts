@@ -1,3 +1,4 @@
+import { runTraced } from "@leasehold/client/internal";
 import type { Callback, Context } from "aws-lambda";
 import type { Guard } from "./guard.ts";
 import type { Lock } from "./signal.ts";
@@ -24,7 +25,7 @@ export function wrapped<TEvent, TResult>(
     if ("skipped" in entry) return entry.result as TResult;
     let result: TResult;
     try {
-      result = await handler(event, context, entry.lock);
+      result = await runTraced(entry.lock.lease, () => handler(event, context, entry.lock));
     } catch (error) {
       await entry.leave("failed");
       if (entry.isReplaced) return (await entry.skipResult()) as TResult;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
-import type { AcquireTrace, LeaseEvent } from "@leasehold/client";
+import type { AcquireTrace, LeaseEvent, WorkTrace } from "@leasehold/client";
 import {
   acquireChannel,
   aFunction,
@@ -8,9 +8,11 @@ import {
   leaseEventTypes,
   type Rules,
   withMethods,
+  workChannel,
 } from "@leasehold/client/internal";
 import { type SingleFlightEvent, singleFlightChannel } from "@leasehold/client/single-flight";
 import {
+  context,
   type MeterProvider,
   metrics,
   type ObservableCallback,
@@ -48,7 +50,8 @@ const scope = "@leasehold/opentelemetry";
  * and also ends the spans of leases that are still held.
  *
  * Call it once, after your OpenTelemetry SDK has started. It sends no requests, and neither tokens nor payloads. Spans of
- * calls to acquire and of leases are children of the span that was active in the call. Throws InvalidOptionsError.
+ * calls to acquire and of leases are children of the span that was active in the call. Work that Leasehold calls under a
+ * lease (`withLease`, `leased`, the work of jobs and tasks) runs in the lease's span. Throws InvalidOptionsError.
  *
  * ```ts
  * const stop = instrumentLeasehold({ keyDimension: (key) => key.split("/")[0] });
@@ -97,6 +100,13 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
         noteInSpans(event, leases, current.getStore());
       }),
     ),
+    listen<WorkTrace>(workChannel, (work) => {
+      const span = leases.spanOf(work);
+      if (span === undefined) return;
+      const inSpan = trace.setSpan(context.active(), span);
+      const { run } = work;
+      work.run = () => context.with(inSpan, run);
+    }),
     listen<SingleFlightEvent>(singleFlightChannel, (event) => instruments.flight(event)),
   ];
   return () => {

@@ -1,6 +1,6 @@
 /**
  * The spans: one for each call to acquire, and one for each lease from its grant to its end. Both are children of the
- * span that was active in the call; the lease's span links to the call's.
+ * span that was active in the call; the lease's span links to the call's. The work under a lease runs in its span.
  */
 import type {
   AcquiredEvent,
@@ -10,6 +10,7 @@ import type {
   ReleasedEvent,
   RenewedEvent,
   TakeoverEvent,
+  WorkTrace,
 } from "@leasehold/client";
 import { type Attributes, type Span, SpanStatusCode, type Tracer } from "@opentelemetry/api";
 import { errorName, releaseOutcome } from "./instruments.ts";
@@ -105,6 +106,11 @@ export class HeldLeases {
     return [...this.#leases.values()].map(({ key }) => key);
   }
 
+  /** The span of a lease that is held. */
+  spanOf(lease: Omit<WorkTrace, "run">): Span | undefined {
+    return this.#leases.get(idOf(lease))?.span;
+  }
+
   /** Begins the span of a lease. */
   begin(event: AcquiredEvent, call: Call | undefined): void {
     this.#sweep();
@@ -169,11 +175,7 @@ export class HeldLeases {
   }
 }
 
-function idOf({
-  key,
-  sortKey,
-  fencingToken,
-}: RenewedEvent | AcquiredEvent | LostEvent | ReleasedEvent): string {
+function idOf({ key, sortKey, fencingToken }: Omit<WorkTrace, "run">): string {
   return JSON.stringify([key, sortKey, fencingToken]);
 }
 

@@ -16,6 +16,7 @@ import {
 import type { Ended } from "./form.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Held } from "./lifecycle.ts";
+import { runTraced } from "./work-trace.ts";
 
 export const conditionCheckRules: Rules<ConditionCheckOptions> = {
   format: oneOf("native", "attributeValue"),
@@ -287,7 +288,7 @@ export class Lease implements AsyncDisposable {
 export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
   let isComplete = false;
   try {
-    const result = await work(lease);
+    const result = await runTraced(lease, () => work(lease));
     const { loss } = lease;
     if (loss !== undefined && loss.reason !== "revoked") throw loss;
     // Revoked work may have stopped half-way: its slot stays open.

@@ -71,6 +71,7 @@ export type {
 } from "../core/fencing.ts";
 export { Lease } from "../core/lease.ts";
 export { ClientClosedError, CloseIncompleteError, type Leftover } from "../core/lifecycle.ts";
+export type { WorkTrace } from "../core/work-trace.ts";
 export { LeaseConfigurationError, LeaseTableError } from "../stores/sdk/errors.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "../stores/sdk/table.ts";
 export { LeaseClient } from "./lease-client.ts";

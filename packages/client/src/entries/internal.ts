@@ -108,6 +108,7 @@ export { conditionCheckRules, Lease } from "../core/lease.ts";
 export { ClientClosedError, CloseIncompleteError, pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
 export { LockForm } from "../core/lock-form.ts";
 export type { AcquireCall } from "../core/order.ts";
+export { runTraced, workChannel } from "../core/work-trace.ts";
 export {
   fencePrefix,
   isPauseAlone,

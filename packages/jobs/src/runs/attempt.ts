@@ -7,6 +7,7 @@ import {
   type HeldLease,
   LeaseLostError,
   mayPass,
+  runTraced,
   sleep,
 } from "@leasehold/client/internal";
 import { entriesOf, formatOf, type SendEntries, sendByUser } from "../own-transaction.ts";
@@ -37,7 +38,7 @@ export class RunAttempt {
     const { job, lease } = this.#context;
     let result: T;
     try {
-      result = await work(this.#runContext());
+      result = await runTraced(lease, () => work(this.#runContext()));
     } catch (error) {
       if (this.#hasSucceeded) return { state: "failed", error };
       // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,

@@ -61,7 +61,7 @@ export async function processTasks(
 async function run(task: Task, work: Work, terms: ProcessTerms): Promise<keyof ProcessSummary> {
   let result: unknown;
   try {
-    result = await work(task);
+    result = await task.trace(() => work(task));
   } catch (error) {
     return await endFailed(task, error, terms);
   }

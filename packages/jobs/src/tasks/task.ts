@@ -15,6 +15,7 @@ import {
   type HeldLease,
   Lease,
   lastReleasedToken,
+  runTraced,
   transact,
   type Write,
   wasReleasedByHolder,
@@ -136,6 +137,11 @@ export class Task {
    */
   get signal(): AbortSignal {
     return this.#lease.signal;
+  }
+
+  /** @internal Runs the work on it, in the context of tools that trace work under a lease. */
+  trace<T>(work: () => T): T {
+    return runTraced(this.#lease, work);
   }
 
   /** @internal Resolves when the claim has ended, for any reason. */

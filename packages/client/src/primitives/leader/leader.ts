@@ -9,6 +9,7 @@ import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
 import { sleepWhileOpen } from "../../core/lifecycle.ts";
+import { runTraced } from "../../core/work-trace.ts";
 import {
   checkObserveOptions,
   type LeaderRecord,
@@ -178,7 +179,7 @@ export class Leader implements AsyncDisposable {
     const signal = outer ? AbortSignal.any([leadership.signal, outer]) : leadership.signal;
     let isDone = false;
     try {
-      await work(leadership, signal);
+      await runTraced(leadership, () => work(leadership, signal));
       isDone = !signal.aborted;
     } catch (error) {
       if (!isExpectedAbort(error, signal)) throw error;

@@ -7,6 +7,7 @@ import { acquireAt } from "../../core/client.ts";
 import type { Core } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
 import { ClientClosedError } from "../../core/lifecycle.ts";
+import { runTraced } from "../../core/work-trace.ts";
 import { type AttemptTerms, attempted, withTimeout } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
@@ -354,7 +355,7 @@ export class FlightCall {
     };
     const work = async (attempt: number): Promise<unknown> => {
       onAttempt(attempt);
-      return await compute(context);
+      return await runTraced(lease, () => compute(context));
     };
     try {
       return await withTimeout(clock, timeout, () => attempted(this.#plan, attempts, work));
