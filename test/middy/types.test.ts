@@ -57,6 +57,22 @@ it("a leased handler is a handler of AWS's types, whose event it takes over", ()
   expectTypeOf<LeasedHandler<ImportEvent, number>>().not.toExtend<Handler<ImportEvent, string>>();
 });
 
+it("a method under @leased has the event of the options, and returns a promise", () => {
+  const decorate = leased({ tableName: "leases", key: (event: ImportEvent) => event.file });
+  // biome-ignore lint/suspicious/noExplicitAny: only the method's type matters.
+  const place: any = {};
+  const calls = [
+    () =>
+      decorate(async (event: ImportEvent, { lock }: Context & { lock: Lock }) => [event.file, lock], place),
+    () => decorate(async (event: ImportEvent, { lock }: Context & { lock?: Lock }) => [event, lock], place),
+    // @ts-expect-error: the key reads another event.
+    () => decorate(async (event: { readonly id: number }) => event.id, place),
+    // @ts-expect-error: a method under the lock always returns a promise.
+    () => decorate((event: ImportEvent) => event.file, place),
+  ];
+  expectTypeOf(calls).toBeArray();
+});
+
 it("a handler of batches is a handler of the batch's source, and its functions know the record", () => {
   const queue: SQSHandler = leasedBatch<SQSRecord>(
     {

@@ -1,10 +1,9 @@
-import { check } from "@leasehold/client/internal";
 import type { Context, Handler } from "aws-lambda";
 import type { Guard } from "./guard.ts";
 import type { Hold, HoldOutcome } from "./hold.ts";
 import { cleanUpPowertools } from "./powertools/clean-up.ts";
 import { answerEarly, type EndingRequest, type Stage, watchRequest } from "./request-end.ts";
-import type { Lock } from "./signal.ts";
+import { type Lock, setLock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
 /** The request that middy passes to the middleware. */
@@ -49,12 +48,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
   return {
     async before(request) {
       if (entryOf(request) !== undefined) return;
-      check(
-        setLock(request.context, undefined),
-        "context",
-        "one that is frozen",
-        "Lambda's context, which takes the member lock",
-      );
+      setLock(request.context, undefined);
       const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
         await cleanUpPowertools(request);
@@ -101,12 +95,6 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
       if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
-}
-
-/** Not enumerable, so that printing the context does not print the token. False if the context accepts no member. */
-function setLock(context: Context, value: Lock | undefined): boolean {
-  const property = { value, writable: true, configurable: true, enumerable: false };
-  return Reflect.defineProperty(Object(context), "lock", property);
 }
 
 function holdOutcomeOf(entry: RequestEntry, stage: Stage, error: unknown): HoldOutcome {

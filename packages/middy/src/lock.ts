@@ -3,7 +3,7 @@ import type { Context } from "aws-lambda";
 import { batchHandler, type LeasedBatchOptions, type LeasedBatchResponse } from "./batch.ts";
 import { Guard } from "./guard.ts";
 import { type Declared, type LeaseLockMiddleware, middlewareOf, type UndeclaredEvent } from "./lease-lock.ts";
-import { type LeasedHandler, wrapped } from "./leased.ts";
+import { type LeasedHandler, type LeasedMethodDecorator, leasedBy } from "./leased.ts";
 import type { LeaseLockOptions, ResultOf } from "./options.ts";
 import type { MakeClient } from "./settings.ts";
 import type { Lock } from "./signal.ts";
@@ -64,6 +64,26 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
 }
 
 /**
+ * Puts a lock around a method of a class: a decorator, of TypeScript 5 or of `experimentalDecorators`, as Powertools' are.
+ *
+ * It does what `leased` does around a function, with the same options. The method finds its lock in `context.lock`. All
+ * instances of the class share the lock's client. Put it below Powertools' decorators, so that it is next to the method.
+ *
+ * Throws InvalidOptionsError, also for a member that is no method.
+ *
+ * ```ts
+ * class Importer {
+ *   @leased({ tableName: "leases", key: "import" })
+ *   async handler(_event: unknown, context: Context & { lock: Lock }) {
+ *     await importAll({ signal: context.lock.signal });
+ *   }
+ * }
+ * const importer = new Importer();
+ * export const handler = importer.handler.bind(importer);
+ * ```
+ */
+export function leased<TEvent = unknown>(options: LeaseLockOptions<TEvent>): LeasedMethodDecorator<TEvent>;
+/**
  * Puts a lock around a Lambda handler, without middy or as the handler of a middy chain.
  *
  * It does what `leaseLock` does, with the same options, and always knows when the handler ends. It never releases
@@ -80,8 +100,12 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
 export function leased<TEvent = unknown, TResult = unknown>(
   options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
-): LeasedHandler<TEvent, TResult> {
-  return wrapped(new Guard<TEvent>(options, makeClient), handler);
+): LeasedHandler<TEvent, TResult>;
+export function leased<TEvent, TResult>(
+  options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
+  ...rest: [((event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult)?]
+): LeasedHandler<TEvent, TResult> | LeasedMethodDecorator<TEvent> {
+  return leasedBy(new Guard<TEvent>(options, makeClient), rest);
 }
 
 /**

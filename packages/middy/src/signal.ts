@@ -1,5 +1,6 @@
 import type { Clock, Lease } from "@leasehold/client";
-import { brandClass, LeaseError, onAbort } from "@leasehold/client/internal";
+import { brandClass, check, LeaseError, onAbort } from "@leasehold/client/internal";
+import type { Context } from "aws-lambda";
 
 /** The lock as a handler sees it. */
 export interface Lock {
@@ -11,6 +12,20 @@ export interface Lock {
    * Reading it looks at the clock, because the timers of a process that was frozen may be late.
    */
   readonly signal: AbortSignal;
+}
+
+/**
+ * Gives the lock to the context. It is not enumerable, so that printing the context does not print the token. Throws
+ * InvalidOptionsError if the context accepts no member.
+ */
+export function setLock(context: Context, value: Lock | undefined): void {
+  const property = { value, writable: true, configurable: true, enumerable: false };
+  check(
+    Reflect.defineProperty(Object(context), "lock", property),
+    "context",
+    "one that is frozen",
+    "Lambda's context, which takes the member lock",
+  );
 }
 
 /** The invocation has no time left: the handler should stop now, while it can do so in order. */

@@ -8,7 +8,7 @@ import {
   middlewareOf,
   type UndeclaredEvent,
 } from "../lease-lock.ts";
-import { type LeasedHandler, wrapped } from "../leased.ts";
+import { type LeasedHandler, type LeasedMethodDecorator, leasedBy } from "../leased.ts";
 import type { LeaseLockOptions, ResultOf } from "../options.ts";
 import type { MakeClient } from "../settings.ts";
 import type { Lock } from "../signal.ts";
@@ -33,6 +33,8 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
   return middlewareOf(new Guard<TEvent>(options, makeClient));
 }
 
+/** The decorator `leased` of `@leasehold/middy`, without the AWS SDK in the bundle. */
+export function leased<TEvent = unknown>(options: LeaseLockOptions<TEvent>): LeasedMethodDecorator<TEvent>;
 /**
  * The `leased` of `@leasehold/middy`, without the AWS SDK in the bundle: for a `tableName` it makes the client of
  * `@leasehold/client/light`. The same options, the same behaviour.
@@ -48,8 +50,12 @@ export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
 export function leased<TEvent = unknown, TResult = unknown>(
   options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
-): LeasedHandler<TEvent, TResult> {
-  return wrapped(new Guard<TEvent>(options, makeClient), handler);
+): LeasedHandler<TEvent, TResult>;
+export function leased<TEvent, TResult>(
+  options: LeaseLockOptions<TEvent, ResultOf<TResult>>,
+  ...rest: [((event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult)?]
+): LeasedHandler<TEvent, TResult> | LeasedMethodDecorator<TEvent> {
+  return leasedBy(new Guard<TEvent>(options, makeClient), rest);
 }
 
 /**
