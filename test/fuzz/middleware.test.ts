@@ -4,6 +4,7 @@
 import { LeaseClient } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { leased, leaseLock } from "@leasehold/middy";
+import { jmespath } from "@leasehold/middy/jmespath";
 import middy from "@middy/core";
 import fc from "fast-check";
 import { Bench, isNamed } from "./bench.ts";
@@ -142,3 +143,33 @@ for (const [name, lockedBy] of Object.entries(ways)) {
     { few: 100, many: 5_000, accepted: { share: 0.05, options: [] } },
   );
 }
+
+const expression = fc.oneof(
+  hostileText,
+  fc.constantFrom(
+    "a.b",
+    "[0]",
+    "join('/', [a])",
+    "to_string(@)",
+    "powertools_json(a)",
+    "sort_by(a, &b)",
+    "a[::0]",
+  ),
+);
+
+fuzz(
+  "jmespath: any expression and event are refused by name, or give a key",
+  fc.record({ expression, event: fc.oneof(fc.record({ a: json }), json) }),
+  (given) => {
+    let key: string;
+    try {
+      key = jmespath(given.expression as Anything)(given.event);
+    } catch (error) {
+      if (!isNamed(error)) throw error;
+      return undefined;
+    }
+    if (typeof key !== "string" || key === "") throw new Error("a key that is none");
+    return ["key"];
+  },
+  { accepted: { share: 0.05, options: ["key"] } },
+);

@@ -30,6 +30,7 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
+    "@leasehold/middy/jmespath",
     "@leasehold/middy/powertools",
     ...[
       "light",

@@ -34,7 +34,15 @@ import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { withDurableLease } from "@leasehold/durable";
 import { instrumentLeasehold } from "@leasehold/opentelemetry";
-import { leased, leasedBatch, leaseLock } from "@leasehold/middy";
+import { type Lock, leased, leasedBatch, leaseLock } from "@leasehold/middy";
+import { jmespath } from "@leasehold/middy/jmespath";
+import { powertools } from "@leasehold/middy/powertools";
+import type { Logger } from "@aws-lambda-powertools/logger";
+import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
+import type { Metrics } from "@aws-lambda-powertools/metrics";
+import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
+import type { Tracer } from "@aws-lambda-powertools/tracer";
+import { captureLambdaHandler } from "@aws-lambda-powertools/tracer/middleware";
 import middy from "@middy/core";
 import { ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import pino from "pino";
@@ -48,7 +56,7 @@ import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Cluster, FargateTaskDefinition } from "aws-cdk-lib/aws-ecs";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
-import type { ScheduledEvent, SQSHandler, SQSRecord } from "aws-lambda";
+import type { Context, ScheduledEvent, SQSHandler, SQSRecord } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
 declare const cluster: Cluster;
 declare const taskDefinition: FargateTaskDefinition;
@@ -80,7 +88,7 @@ export const used = [
   MemoryLeaseStore, LeaseAdmin, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leasedBatch, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leasedBatch, leaseLock, jmespath, powertools, injectLambdaContext, logMetrics, captureLambdaHandler, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, together, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, TaskTrigger, EcsFargateLaunchTarget,
 ];
@@ -113,6 +121,9 @@ const given = {
   arn: "string",
   definition: "object",
   app: "any",
+  logger: "Logger",
+  metrics: "Metrics",
+  tracer: "Tracer",
 };
 
 /** The TypeScript examples of a source file's docstrings, or of a page. */

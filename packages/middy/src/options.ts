@@ -48,7 +48,7 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   readonly client?: LeaseClient;
   /** The lease table's name or ARN; together with `client`, only metrics use it. @default - LEASEHOLD_TABLE_NAME */
   readonly tableName?: string;
-  /** The lock's key. @default - LEASEHOLD_KEY */
+  /** The lock's key, or a function that gives it, such as `jmespath("detail.id")`. @default - LEASEHOLD_KEY */
   readonly key?: string | ((event: TEvent, context: Context) => string);
   /**
    * What to do while another caller holds the lock.

@@ -44,7 +44,7 @@ const instanceRules: Rules<PowertoolsInstances> = {
  *   .use(logMetrics(metrics))
  *   .use(captureLambdaHandler(tracer))
  *   .use(leaseLock({ tableName: "leases", key: "import", ...powertools({ logger, metrics, tracer }) }))
- *   .handler(importAll);
+ *   .handler(async (_event, context) => importAll({ signal: context.lock.signal }));
  * ```
  */
 export function powertools(
