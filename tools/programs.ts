@@ -13,20 +13,20 @@ export interface Program {
 export const programs: Readonly<Record<string, Readonly<Record<string, Program>>>> = {
   bench: {
     "": {
-      what: "measures requests, capacity and latency; --peers --write compares other locks, and writes docs/benchmarks.md",
-      run: () => import("./bench/main.ts"),
+      what: "compares with other locks: 20 minutes; --quick: 1 minute; --write writes docs/benchmarks.md",
+      run: () => import("./bench/peers/main.ts"),
     },
     costs: {
       what: "writes docs/costs.md and docs/requests.md: after a change of a state machine, an alarm, a schedule or a request",
       run: () => import("./bench/costs/main.ts"),
     },
     scale: {
-      what: "simulates how far one key goes, and writes the table of docs/scale.md: 1 minute",
+      what: "simulates how far one key goes, and writes docs/scale.md and a table of fair-lock.md: 1 minute",
       run: () => import("./bench/scale/main.ts"),
     },
     "stack-size": {
       what: "writes the table of docs/limits.md: after a change of what a job, a keeper or an alarm deploys",
-      run: () => import("./bench/stack-size-main.ts"),
+      run: async () => (await import("./bench/stack-size.ts")).writeStackSizes(),
     },
   },
   docs: {

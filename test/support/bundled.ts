@@ -15,7 +15,13 @@ export async function bundled(
   {
     format = "esm",
     external = [],
-  }: { readonly format?: "esm" | "cjs"; readonly external?: readonly string[] } = {},
+    banner = "",
+  }: {
+    readonly format?: "esm" | "cjs";
+    readonly external?: readonly string[];
+    /** What stands at its beginning. */
+    readonly banner?: string;
+  } = {},
 ): Promise<Bundled> {
   const { metafile, outputFiles } = await build({
     stdin: { contents: program, resolveDir: import.meta.dirname, loader: "ts" },
@@ -29,6 +35,7 @@ export async function bundled(
     mainFields: ["module", "main"],
     conditions: ["leasehold-source", "module"],
     external: [...external],
+    banner: { js: banner },
     logLevel: "error",
   });
   const [output] = Object.values(metafile.outputs);

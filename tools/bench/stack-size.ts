@@ -5,7 +5,7 @@ import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { type CloudFormationTemplate, referenceTo, resourcesOf } from "../../test/support/cloudformation.ts";
-import { table } from "./costs/markdown.ts";
+import { table, writeGenerated } from "./costs/markdown.ts";
 
 /** What CloudFormation and IAM take at most. */
 export const awsLimits = {
@@ -94,7 +94,12 @@ const pseudo: Readonly<Record<string, string>> = {
 };
 const arn = `arn:aws-us-gov:states:ap-southeast-2:123456789012:stateMachine:${"x".repeat(64)}`;
 
-/** Writes the table of docs/limits.md. */
+/** Writes the table of stacks in docs/limits.md anew: `npm run bench -- stack-size`. */
+export async function writeStackSizes(): Promise<void> {
+  await writeGenerated("limits.md", stackSizeReport(), "npm run bench -- stack-size");
+}
+
+/** The table of docs/limits.md. */
 export function stackSizeReport(): string {
   const rows = measuredJobs.map((jobs) => {
     const { resources, templateBytes, policyCharacters, definitions } = sizeOf(stackOfJobs(jobs));

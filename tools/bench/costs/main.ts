@@ -1,5 +1,5 @@
 /** Writes the generated parts of docs/costs.md and docs/requests.md anew. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEngine } from "@leasehold/engine";
@@ -7,11 +7,11 @@ import { leaseholdTemplate } from "../../../test/support/cloudformation-app.ts";
 import { synthesize } from "../../demo/synthesis.ts";
 import { appAtRest } from "./app-at-rest.ts";
 import { countFirings } from "./firing.ts";
-import { withGenerated } from "./markdown.ts";
+import { writeGenerated } from "./markdown.ts";
 import { costReport } from "./report.ts";
 import { requestsReport } from "./requests-report.ts";
 
-await write("requests.md", requestsReport());
+await writeGenerated("requests.md", requestsReport());
 
 await using resources = new AsyncDisposableStack();
 const folder = resources.adopt(await mkdtemp(join(tmpdir(), "leasehold-costs-")), (made) =>
@@ -22,10 +22,4 @@ await synthesize(folder, AbortSignal.timeout(300_000));
 const resting = await appAtRest(leaseholdTemplate().json, (functions) =>
   countFirings(folder, engine, functions),
 );
-await write("costs.md", await costReport(resting));
-
-async function write(page: string, generated: string): Promise<void> {
-  const file = new URL(`../../../docs/${page}`, import.meta.url);
-  await writeFile(file, withGenerated(await readFile(file, "utf8"), generated));
-  console.log(`docs/${page} is written.`);
-}
+await writeGenerated("costs.md", await costReport(resting));

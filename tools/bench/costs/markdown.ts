@@ -1,5 +1,8 @@
 /** Pages with a generated part: its tables, and where it begins and ends. */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 
+const docs = join(import.meta.dirname, "../../../docs");
 const costs = "npm run bench -- costs";
 const marks = (command: string): readonly [begin: string, end: string] => [
   `<!-- ${command}: begin -->`,
@@ -18,6 +21,17 @@ export function withGenerated(page: string, generated: string, command: string =
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`the page has no place for the tables: ${begin} and ${end}`);
   return `${page.slice(0, from)}${begin}\n\n${generated}\n\n${page.slice(to)}`;
+}
+
+/** Writes the generated part of a page below docs/ anew. */
+export async function writeGenerated(
+  page: string,
+  generated: string,
+  command: string = costs,
+): Promise<void> {
+  const file = join(docs, page);
+  await writeFile(file, withGenerated(await readFile(file, "utf8"), generated, command));
+  console.log(`docs/${page} is written.`);
 }
 
 /** A table, whose first row is its head. Columns of numbers are aligned to the right. */

@@ -1,34 +1,83 @@
 /** What a function that takes a lock brings in its bundle, and what its start takes, in processes of their own. */
-import { type Bundle, bundle } from "../bundles.ts";
-import { benchStarts } from "../starts.ts";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { bundled } from "../../../test/support/bundled.ts";
+import { median } from "../statistics.ts";
 import type { BundleCost } from "./results.ts";
 
-const own = { folder: "tools/bench/handlers" };
-const others = { folder: "tools/bench/peers/handlers" };
+/** The contenders that have a handler of their own in `handlers`. */
+const ids = ["floor", "leasehold", "leasehold-light", "lock-client", "idempotency"] as const;
 
-/** The handler of each contender that has one of its own. */
-const handlers: Readonly<Record<string, () => Promise<Bundle>>> = {
-  floor: () => bundle("bare-writes", others),
-  leasehold: () => bundle("client", own),
-  "leasehold-light": () => bundle("client-light", own),
-  "lock-client": () => bundle("lock-client", { ...others, needsRequire: true }),
-  idempotency: () => bundle("idempotency", others),
-};
+/** What a bundle needs in which a CommonJS package requires modules of Node. */
+const requireBanner = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
 
-/** Bundles them, and starts each so many times, in turns. */
-export async function measureBundles(starts: number): Promise<BundleCost[]> {
-  const bundled = await Promise.all(
-    Object.entries(handlers).map(async ([id, make]) => ({ id, bundle: await make() })),
+interface Start {
+  readonly ms: number;
+  readonly importCpuMs: number;
+}
+
+const warmUps = 2;
+
+/** Says, once the handler is there, how much of the processor's time its import has taken. */
+const runner = `
+const before = process.cpuUsage();
+const { handler } = await import(process.argv[1]);
+const { user, system } = process.cpuUsage(before);
+if (typeof handler !== "function") throw new Error("no handler");
+process.stdout.write(String((user + system) / 1000));
+`;
+
+/** Bundles the handlers, and starts each so many times: in turns, so that whatever disturbs one disturbs all. */
+export async function measureBundles(rounds: number): Promise<BundleCost[]> {
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-bench-"));
+  try {
+    const bundles = await Promise.all(ids.map((id) => bundle(id, folder)));
+    for (let round = -warmUps; round < rounds; round += 1) {
+      const turn = Math.abs(round) % bundles.length;
+      for (const { path, starts } of [...bundles.slice(turn), ...bundles.slice(0, turn)]) {
+        const start = await startOnce(path);
+        if (round >= 0) starts.push(start);
+      }
+    }
+    return bundles.map(({ id, bytes, gzipBytes, starts }) => ({
+      id,
+      bytes,
+      gzipBytes,
+      importCpuMs: median(starts.map(({ importCpuMs }) => importCpuMs)),
+      startMs: median(starts.map(({ ms }) => ms)),
+    }));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function bundle(id: string, folder: string) {
+  const { code } = await bundled(
+    `export { handler } from "../../tools/bench/peers/handlers/${id}.ts";`,
+    id === "lock-client" ? { banner: requireBanner } : {},
   );
-  const [floor] = bundled;
-  if (floor === undefined) return [];
-  const pairs = bundled.map((one) => ({ bundle: one.bundle, baseline: floor.bundle }));
-  const times = await benchStarts(pairs, starts);
-  return bundled.map(({ id, bundle: { bytes, gzipBytes } }, index) => ({
-    id,
-    bytes,
-    gzipBytes,
-    importCpuMs: times[index]?.importCpuP50 ?? Number.NaN,
-    startMs: times[index]?.p50 ?? Number.NaN,
-  }));
+  const path = join(folder, `${id}.mjs`);
+  await writeFile(path, code);
+  const starts: Start[] = [];
+  return { id, path, bytes: code.length, gzipBytes: gzipSync(code, { level: 9 }).length, starts };
+}
+
+async function startOnce(path: string): Promise<Start> {
+  const args = ["--input-type=module", "--eval", runner, pathToFileURL(path).href];
+  const env = { PATH: process.env.PATH, AWS_REGION: "us-east-1" };
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  const exited = once(child, "exit");
+  let start: Start | undefined;
+  child.stdout.once("data", (importCpuMs: Buffer) => {
+    start = { ms: performance.now() - startedAt, importCpuMs: Number(importCpuMs.toString()) };
+  });
+  await exited;
+  if (start === undefined) throw new Error(`the bundle ${path} did not start`);
+  return start;
 }

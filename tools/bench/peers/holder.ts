@@ -5,12 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import { ownCpuUs } from "../turns.ts";
 import type { HeldLock } from "./contender.ts";
 import { contenders } from "./contenders/index.ts";
 import { inParallel } from "./keys.ts";
 import type { Tables } from "./place.ts";
 import { fewestForMemory } from "./results.ts";
+import { ownCpuUs } from "./turns.ts";
 
 /** What a holder is started with. */
 export interface HolderConfig {

@@ -1,10 +1,18 @@
-/** Measures the contenders side by side in one run, prints the tables, and keeps the results where that is asked. */
+/**
+ * Measures what a lock costs by Leasehold and by others, side by side in one run, and prints the tables.
+ *
+ *     npm run bench -- [--quick] [--write] [--engine=dynoxide]
+ *     npm run bench -- --page
+ *
+ * `--quick` measures for a minute, which shows that everything runs. `--write` keeps the results, and writes the page and the
+ * charts from them; `--page` only writes these, from the results that were kept.
+ */
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "@leasehold/engine";
+import { parseArgs } from "node:util";
+import { type Engine, type LocalEngineName, startEngine } from "@leasehold/engine";
 import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
-import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
 import type { Contender } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
@@ -17,6 +25,7 @@ import { Cycles, createTables, placeAt, type Tables } from "./place.ts";
 import { keepResults, type PeerResults } from "./results.ts";
 import { tablesOf } from "./tables.ts";
 import { measureTakeOvers, takeOverLeaseMs } from "./take-overs.ts";
+import { type Contestant, measureInTurns } from "./turns.ts";
 import { countWire } from "./wire.ts";
 
 /** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */
@@ -46,8 +55,22 @@ const plans = {
   },
 } as const;
 
-/** Compares, and with `write` keeps the results, the page and the charts. */
-export async function benchPeers(
+const { values } = parseArgs({
+  options: {
+    engine: { type: "string" },
+    quick: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+    page: { type: "boolean", default: false },
+  },
+});
+if (values.page) await writePage();
+else {
+  const chosen = values.engine as LocalEngineName | undefined;
+  await using engine = await startEngine(chosen === undefined ? {} : { engine: chosen });
+  await compare(engine, values);
+}
+
+async function compare(
   engine: Engine,
   { quick, write }: { readonly quick: boolean; readonly write: boolean },
 ): Promise<void> {

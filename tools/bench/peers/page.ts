@@ -1,6 +1,6 @@
 /** Writes the generated part of docs/benchmarks.md and its charts, from the results that were kept. */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { table, withGenerated } from "../costs/markdown.ts";
+import { mkdir, writeFile } from "node:fs/promises";
+import { table, writeGenerated } from "../costs/markdown.ts";
 import { stamp } from "../stamp.ts";
 import { type ChartData, chartsOf, svgOf, type Theme } from "./charts.ts";
 import { lossesOf, noiseOf } from "./losses.ts";
@@ -8,7 +8,7 @@ import { type PeerResults, readResults } from "./results.ts";
 import { nameOf, type ResultTable, tablesOf } from "./tables.ts";
 
 /** What writes it, as its marks in the page say. */
-export const command = "npm run bench -- --peers --write";
+export const command = "npm run bench -- --write";
 
 const docs = new URL("../../../docs/", import.meta.url);
 const folder = "pictures/benchmarks";
@@ -16,11 +16,9 @@ const folder = "pictures/benchmarks";
 /** Writes the page and the pictures anew. */
 export async function writePage(): Promise<void> {
   const results = await readResults();
-  const page = new URL("benchmarks.md", docs);
-  await writeFile(page, withGenerated(await readFile(page, "utf8"), generatedPart(results), command));
+  await writeGenerated("benchmarks.md", generatedPart(results), command);
   await mkdir(new URL(`${folder}/`, docs), { recursive: true });
   for (const [file, svg] of pictures(results)) await writeFile(new URL(file, docs), svg);
-  console.log("docs/benchmarks.md and its pictures are written.");
 }
 
 /** Each picture, by its path below docs/. */

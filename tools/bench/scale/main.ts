@@ -1,21 +1,11 @@
-/** Simulates every figure of docs/scale.md, prints them, and writes the page's table anew: `npm run bench -- scale`. */
-import { readFile, writeFile } from "node:fs/promises";
-import { withGenerated } from "../costs/markdown.ts";
-import { type Compared, compare, figures } from "./paper.ts";
-import { scaleReport } from "./report.ts";
+/** Simulates every figure of docs/scale.md, prints them, and writes the tables of pages anew: `npm run bench -- scale`. */
+import { writeGenerated } from "../costs/markdown.ts";
+import { command, compareAll, handOverReport, scaleReport } from "./report.ts";
 
-const compared: Compared[] = [];
-for (const figure of figures) {
-  const result = await compare(figure);
-  console.log(
-    `${result.what}: ${Math.round(result.paper)} on paper, ${Math.round(result.simulated)} simulated`,
-  );
-  if (!result.agrees) process.exitCode = 1;
-  compared.push(result);
+const compared = await compareAll();
+for (const { what, paper, simulated, agrees } of compared) {
+  console.log(`${what}: ${Math.round(paper)} on paper, ${Math.round(simulated)} simulated`);
+  if (!agrees) process.exitCode = 1;
 }
-const page = new URL("../../../docs/scale.md", import.meta.url);
-await writeFile(
-  page,
-  withGenerated(await readFile(page, "utf8"), scaleReport(compared), "npm run bench -- scale"),
-);
-console.log("docs/scale.md is written.");
+await writeGenerated("scale.md", scaleReport(compared), command);
+await writeGenerated("primitives/fair-lock.md", await handOverReport(), command);

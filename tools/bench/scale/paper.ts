@@ -2,13 +2,13 @@
  * How far each primitive should go on one key: by DynamoDB's published limits, the units that docs/requests.md promises and
  * the time of an answer. Beside each figure stands how the simulation finds it, and by how much the two may differ.
  */
+import { fair } from "@leasehold/client/fair";
 import { requestsReport } from "../costs/requests-report.ts";
 import { documented, roundTripMs } from "./limited-table.ts";
 import {
-  cyclesOfOneCaller,
+  cyclesPerSecond,
   divided,
   groupsPerSecond,
-  handOvers,
   hitsPerSecond,
   keepLeases,
   keepPermits,
@@ -19,7 +19,6 @@ import {
   throttledLooks,
   triesOnHeldLock,
   unitsOfLine,
-  unorderedHandOvers,
 } from "./scenarios.ts";
 
 /** One figure on paper, and its simulation. */
@@ -84,7 +83,7 @@ export const figures: readonly Figure[] = [
     because: "two answers, one after the other",
     within: 0.05,
     isQuick: true,
-    simulate: () => cyclesOfOneCaller(5),
+    simulate: () => cyclesPerSecond(1, 5),
   },
   {
     what: "fair lock: hand-overs a second, 5 processes",
@@ -92,7 +91,7 @@ export const figures: readonly Figure[] = [
     because: "a release, an acquisition, and between them the next one has to look",
     within: undefined,
     isQuick: true,
-    simulate: () => handOvers(5, 20),
+    simulate: () => cyclesPerSecond(5, 20, fair({ maxWaiters: 500 })),
   },
   {
     what: "lock: acquisitions and releases a second without order, 5 processes",
@@ -100,7 +99,7 @@ export const figures: readonly Figure[] = [
     because: "the same: mostly the one that has just had it gets it again",
     within: 0.1,
     isQuick: true,
-    simulate: () => unorderedHandOvers(5, 20),
+    simulate: () => cyclesPerSecond(5, 20),
   },
   {
     what: "group of 10 locks: acquisitions and releases a second, one caller",

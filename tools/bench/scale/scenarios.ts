@@ -2,11 +2,13 @@
  * How far each primitive goes on one key, found by the real client on a table with DynamoDB's limits: what it does in a
  * second, or the largest number that it carries without a lost lease.
  */
+import type { WaitOrder } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { median } from "../statistics.ts";
 import { documented, type Throughput } from "./limited-table.ts";
 import { LimitedWorld } from "./world.ts";
 
@@ -49,23 +51,60 @@ async function perSecond(
   return done / seconds;
 }
 
-/** One process takes and lets go one lock, again and again. */
-export async function cyclesOfOneCaller(seconds: number): Promise<number> {
-  const world = new LimitedWorld();
-  const client = world.process();
-  return await perSecond(world, 1, async () => (await client.acquire("k")).release(), seconds);
-}
-
-/** As many processes hand one lock on in order; nobody keeps it for longer than it takes to let it go. */
-export async function handOvers(processes: number, seconds: number): Promise<number> {
+/** As many processes take one lock, in order or not; nobody keeps it for longer than it takes to let it go. */
+export async function cyclesPerSecond(
+  processes: number,
+  seconds: number,
+  order?: WaitOrder,
+): Promise<number> {
   const world = new LimitedWorld();
   const clients = Array.from({ length: processes }, () => world.process());
-  const order = fair({ maxWaiters: 500 });
   const step = async (loop: number): Promise<void> => {
-    const lease = await clients[loop]?.acquire("k", { order, waitMs: forever });
+    const lease = await clients[loop]?.acquire("k", { ...(order && { order }), waitMs: forever });
     await lease?.release();
   };
   return await perSecond(world, processes, step, seconds);
+}
+
+/** What it takes to hand a lock on in a line. */
+export interface HandOver {
+  /** Of all holders and waiters. */
+  readonly requests: number;
+  /** From the call of release to the next holder's grant: the median. */
+  readonly idleMs: number;
+}
+
+/** Hands a lock on while as many as given wait in line, each alone in a new process; at each grant another one comes. */
+export async function handOver(waiters: number, holds: "constant" | "random"): Promise<HandOver> {
+  const [seeds, counted, holdMs] = [[1, 2, 3], 150, 1_000];
+  const order = fair({ maxWaiters: 500 });
+  const idles: number[] = [];
+  let requests = 0;
+  for (const seed of seeds) {
+    const world = new LimitedWorld(documented, seed);
+    const { clock, table, random } = world;
+    let [handed, warm, releasedAt] = [0, Number.POSITIVE_INFINITY, 0];
+    const use = async (): Promise<void> => {
+      const client = world.process({ leaseDurationMs: 30_000 });
+      const lease = await client.acquire("k", { order, waitMs: forever, heartbeat: true });
+      if (handed > warm) idles.push(clock.monotonic() - releasedAt);
+      handed += 1;
+      void use();
+      await world.sleep(holds === "constant" ? holdMs : -Math.log(1 - random.fraction()) * holdMs);
+      releasedAt = clock.monotonic();
+      await lease.release();
+    };
+    const until = async (goal: number): Promise<void> => {
+      while (handed < goal) await clock.advance(100);
+    };
+    for (let index = 0; index <= waiters; index += 1) void use();
+    await until(2 * waiters + 10);
+    warm = handed;
+    const before = table.load.sent;
+    await until(warm + counted);
+    requests += (table.load.sent - before) / (handed - warm) / seeds.length;
+  }
+  return { requests, idleMs: median(idles) };
 }
 
 /** Tries on a lock that is held, and whether its holder keeps it by its heartbeat. */
@@ -227,17 +266,6 @@ export async function sharingGroupsPerSecond(processes: number, seconds: number)
     if (client === undefined) return;
     const group = await acquireAll(client, ["shared", `own${loop}`], { waitMs: forever });
     await group.release();
-  };
-  return await perSecond(world, processes, step, seconds);
-}
-
-/** As many processes take one lock, in no order. */
-export async function unorderedHandOvers(processes: number, seconds: number): Promise<number> {
-  const world = new LimitedWorld();
-  const clients = Array.from({ length: processes }, () => world.process());
-  const step = async (loop: number): Promise<void> => {
-    const lease = await clients[loop]?.acquire("k", { waitMs: forever });
-    await lease?.release();
   };
   return await perSecond(world, processes, step, seconds);
 }

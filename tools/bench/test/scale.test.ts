@@ -8,10 +8,11 @@ import { Random } from "../../../test/worlds/random.ts";
 import { generatedIn } from "../costs/markdown.ts";
 import { LimitedTable, roundTripMs } from "../scale/limited-table.ts";
 import { compare, type Figure, figures } from "../scale/paper.ts";
-import { scaleReport } from "../scale/report.ts";
+import { command, compareAll, handOverReport, scaleReport } from "../scale/report.ts";
 import { keepPermits } from "../scale/scenarios.ts";
 
-const page = readFileSync(join(import.meta.dirname, "../../../docs/scale.md"), "utf8");
+const pageOf = (name: string): string =>
+  readFileSync(join(import.meta.dirname, "../../../docs", name), "utf8");
 
 /** Writes of one item of a size, one after the other, each sent at the same moment; gives how many were served. */
 async function served(
@@ -114,8 +115,10 @@ describe("on one key", () => {
 
 /** The cells of a row of a page's table, by its first cell. */
 function cellsOf(name: string, row: string): string[] {
-  const text = readFileSync(join(import.meta.dirname, "../../../docs", name), "utf8");
-  const line = text.split("\n").find((each) => each.startsWith(`| ${row} |`)) ?? "";
+  const line =
+    pageOf(name)
+      .split("\n")
+      .find((each) => each.startsWith(`| ${row} |`)) ?? "";
   return line.split("|").map((cell) => cell.trim());
 }
 
@@ -151,11 +154,16 @@ describe("docs/scale.md calculates from the figures of other pages:", () => {
   });
 });
 
-// A minute and a half of computing on an idle core.
+// Half a minute of computing on an idle core.
 const long = { tags: ["long"], timeout: 900_000 };
-it("docs/scale.md has the simulation's figures: else run npm run bench -- scale", long, async () => {
-  const compared = [];
-  for (const figure of figures) compared.push(await compare(figure));
-  expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
-  expect(generatedIn(page, "npm run bench -- scale")).toBe(scaleReport(compared));
+describe("the simulation's figures, else run npm run bench -- scale:", () => {
+  it("docs/scale.md has them", long, async () => {
+    const compared = await compareAll();
+    expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
+    expect(generatedIn(pageOf("scale.md"), command)).toBe(scaleReport(compared));
+  });
+
+  it("docs/primitives/fair-lock.md has them", long, async () => {
+    expect(generatedIn(pageOf("primitives/fair-lock.md"), command)).toBe(await handOverReport());
+  });
 });

@@ -1,5 +1,5 @@
 /** Measures several ways to do a thing in turns, so that whatever disturbs one of them disturbs all. */
-import { median, quantile } from "./statistics.ts";
+import { median, quantile } from "../statistics.ts";
 
 /** One way to do it. */
 export interface Contestant {
