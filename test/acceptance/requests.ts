@@ -1,10 +1,10 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { acceptanceKeyPrefix } from "../../functions/acceptance/schema.ts";
-import { documentedOperations } from "../../tools/bench/documented-operations.ts";
-import { listedRequests, Meter } from "../../tools/bench/metered.ts";
-import type { DocumentedOperation, OperationSite } from "../../tools/bench/promised.ts";
-import { StoppedProcess } from "../../tools/bench/stopped-process.ts";
+import { documentedOperations } from "../../tools/bench/operations/index.ts";
+import { listedRequests, Meter } from "../../tools/bench/operations/metered.ts";
+import type { DocumentedOperation, OperationSite } from "../../tools/bench/operations/promised.ts";
+import { StoppedProcess } from "../../tools/bench/operations/stopped-process.ts";
 import { type Check, checked } from "./check.ts";
 import type { Deployment } from "./deployment.ts";
 import { keepToKeySpace } from "./key-space.ts";

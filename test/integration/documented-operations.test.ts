@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { documentedOperations } from "../../tools/bench/documented-operations.ts";
-import { type Consumption, listedRequests, Meter } from "../../tools/bench/metered.ts";
-import type { OperationSite } from "../../tools/bench/promised.ts";
-import { StoppedProcess } from "../../tools/bench/stopped-process.ts";
+import { documentedOperations } from "../../tools/bench/operations/index.ts";
+import { type Consumption, listedRequests, Meter } from "../../tools/bench/operations/metered.ts";
+import type { OperationSite } from "../../tools/bench/operations/promised.ts";
+import { StoppedProcess } from "../../tools/bench/operations/stopped-process.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 
 let table: TestTable;

@@ -1,6 +1,6 @@
 /** The tables of docs/requests.md: what each counted operation sends, and what a million of it cost. */
-import { documentedOperations } from "../documented-operations.ts";
-import type { DocumentedOperation } from "../promised.ts";
+import { documentedOperations } from "../operations/index.ts";
+import type { DocumentedOperation } from "../operations/promised.ts";
 import { dollars, table } from "./markdown.ts";
 import { costOf } from "./prices.ts";
 

@@ -1,6 +1,6 @@
 /** Counts what one cycle sends, and asks the engine what that consumed: by a proxy between the two. */
 import { anyRequest, type Behaviour, startProxy, type Target } from "../../../test/support/proxy.ts";
-import { listedRequests } from "../metered.ts";
+import { listedRequests } from "../operations/metered.ts";
 import type { Contender } from "./contender.ts";
 import { Cycles, placeAt, type Tables } from "./place.ts";
 import type { WireCost } from "./results.ts";

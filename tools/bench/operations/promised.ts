@@ -10,9 +10,12 @@ export interface OperationSite {
   stopped(agoMs?: number): StoppedProcess;
   /** A key that nothing has used. */
   newKey(): string;
-  /** Performs the operation itself; what goes before and after it does not count. */
-  counted<T>(perform: () => Promise<T>): Promise<T>;
+  /** Performs the operation itself; what goes before it does not count. */
+  counted(perform: Counted): Promise<unknown>;
 }
+
+/** What is counted. */
+type Counted = () => Promise<unknown>;
 
 /** An operation whose requests docs/requests.md promises. */
 export interface DocumentedOperation {
@@ -28,18 +31,20 @@ export interface DocumentedOperation {
   readonly readUnits: number | undefined;
   /** Whether it writes under a key that is not one of `newKey`: the registry's. @default false */
   readonly writesElsewhere?: true;
-  perform(site: OperationSite): Promise<void>;
+  perform(site: OperationSite): Promise<unknown>;
 }
 
 /** Operations stand in groups, one for each page. */
 export type Promised = Omit<DocumentedOperation, "of" | "page">;
 
+/** An operation: `arrange` makes what it needs with a new key, and gives what is counted. Leases that it leaves have no heartbeat. */
 export function promised(
   name: string,
   requests: string,
   [writeUnits, readUnits]: readonly [writeUnits?: number, readUnits?: number],
-  perform: DocumentedOperation["perform"],
+  arrange: (site: OperationSite, key: string) => Counted | Promise<Counted>,
 ): Promised {
+  const perform: Promised["perform"] = async (site) => site.counted(await arrange(site, site.newKey()));
   return { name, requests, writeUnits, readUnits, perform };
 }
 
@@ -53,17 +58,16 @@ export function deadClient({ stopped }: OperationSite, options?: LeaseClientOpti
 /** Options of a holder that keeps its lease through every wait that is counted. */
 export const held = { leaseDurationMs: 3 * hourMs } as const;
 
-/**
- * Counts what a call sends while time passes in its process, whatever becomes of the call; and then what it leaves in
- * the background.
- */
-export async function countedWhile(
-  { counted }: OperationSite,
+/** The same owner, once more. */
+export const again = { owner: "worker", reentrant: true } as const;
+
+/** A call while time passes in its process, whatever becomes of the call; and then what it leaves in the background. */
+export function during(
   process: StoppedProcess,
   ms: number,
-  call: () => Promise<unknown>,
-): Promise<void> {
-  await counted(async () => {
+  call: () => Promise<unknown> = async () => undefined,
+): Counted {
+  return async () => {
     const ended = call().then(
       () => undefined,
       () => undefined,
@@ -71,5 +75,5 @@ export async function countedWhile(
     await process.advance(ms);
     await ended;
     await process.settle();
-  });
+  };
 }

@@ -1,7 +1,7 @@
-/** What a single flight's calls send when a value is too old, comes from elsewhere, or is being computed. */
+/** What the calls of a single flight send. */
 import { SingleFlight, type SingleFlightOptions } from "@leasehold/client/single-flight";
-import { countedWhile, held, hourMs, type OperationSite, type Promised, promised } from "../promised.ts";
-import type { StoppedProcess } from "../stopped-process.ts";
+import { during, held, hourMs, type OperationSite, type Promised, promised } from "./promised.ts";
+import type { StoppedProcess } from "./stopped-process.ts";
 
 const options = { freshForMs: 60_000, staleForMs: 2 * hourMs } as const;
 const compute = async (): Promise<string> => "value";
@@ -32,26 +32,37 @@ async function nearItsEnd({ stopped }: OperationSite, key: string, more?: Partia
   return { process, values };
 }
 
-export const contendedSingleFlight: readonly Promised[] = [
-  promised("single flight: a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site) => {
-    const key = site.newKey();
+export const singleFlight: readonly Promised[] = [
+  promised(
+    "single flight: a value that is missing",
+    "2 GetItem, 3 UpdateItem",
+    [3, 2],
+    (site, key) => () => new SingleFlight(site.client(), options).getOrCompute(key, { compute }),
+  ),
+  promised("single flight: a hit", "1 GetItem", [0, 1], async (site, key) => {
+    await new SingleFlight(site.client(), options).getOrCompute(key, { compute });
+    return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
+  }),
+  promised("single flight: invalidate", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+    const values = new SingleFlight(site.client(), options);
+    await values.getOrCompute(key, { compute });
+    return () => values.invalidate(key);
+  }),
+  promised("single flight: a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site, key) => {
     await new SingleFlight(site.client(), options).getOrCompute(key, { compute });
     const values = new SingleFlight(site.client(), options);
-    await site.counted(() =>
-      Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute }))),
-    );
+    return () => Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute })));
   }),
   promised(
     "single flight: 1,000 calls for a value in the process's memory (`inProcessForMs`)",
     "none",
     [0, 0],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       const values = new SingleFlight(site.client(), { ...options, inProcessForMs: 60_000 });
       await values.getOrCompute(key, { compute });
-      await site.counted(async () => {
+      return async () => {
         for (let call = 0; call < 1_000; call += 1) await values.getOrCompute(key, { compute });
-      });
+      };
     },
   ),
   ...[0, options.freshForMs].map((inProcessForMs) =>
@@ -59,13 +70,12 @@ export const contendedSingleFlight: readonly Promised[] = [
       `single flight: a hit that is refreshed ahead${inProcessForMs > 0 ? ", from the process's memory" : ""}`,
       "1 GetItem, 3 UpdateItem",
       [3, 1],
-      async (site) => {
-        const key = site.newKey();
+      async (site, key) => {
         const { process, values } = await nearItsEnd(site, key, { inProcessForMs });
-        await site.counted(async () => {
+        return async () => {
           await values.getOrCompute(key, { compute });
           await process.settle();
-        });
+        };
       },
     ),
   ),
@@ -73,114 +83,109 @@ export const contendedSingleFlight: readonly Promised[] = [
     "single flight: 10 hits while another process refreshes ahead",
     "10 GetItem, 1 UpdateItem",
     [1, 10],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       const { process, values } = await nearItsEnd(site, key, held);
       void values.getOrCompute(key, { compute: () => new Promise<string>(() => undefined) });
       await process.settle();
       const other = new SingleFlight(process.client(), { ...options, refreshAheadMs: 20_000 });
-      await site.counted(async () => {
+      return async () => {
         for (let call = 0; call < 10; call += 1) {
           await other.getOrCompute(key, { compute });
           await process.settle();
         }
-      });
+      };
     },
   ),
   promised(
     "single flight: a value that is missing, by 10 callers at once",
     "2 GetItem, 3 UpdateItem",
     [3, 2],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       const values = new SingleFlight(site.client(), options);
-      await site.counted(() =>
-        Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute }))),
-      );
+      return () => Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute })));
     },
   ),
-  promised("single flight: a value that is too old", "1 GetItem, 3 UpdateItem", [3, 1], async (site) => {
-    const key = site.newKey();
+  promised("single flight: a value that is too old", "1 GetItem, 3 UpdateItem", [3, 1], async (site, key) => {
     await computedAnHourAgo(site, key);
-    await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+    return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
   }),
   promised(
     "single flight: a stale value while another process computes",
     "1 GetItem, 1 UpdateItem",
     [1, 1],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       await computedAnHourAgo(site, key);
       await computing(site.stopped(), key, held);
-      await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+      return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
     },
   ),
   promised(
     "single flight: wait 10 s while another process computes",
     "1 GetItem, 5 Query, 1 UpdateItem",
     [1, 6],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       await computing(site.stopped(), key, held);
       const waiter = site.stopped();
       const values = new SingleFlight(waiter.client(), options);
-      await countedWhile(site, waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
+      return during(waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
     },
   ),
   promised(
     "single flight: compute in the place of a dead process",
     "2 GetItem, 4 UpdateItem",
     [4, 2],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       await computing(site.stopped(hourMs), key);
-      await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+      return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
     },
   ),
   promised(
     "single flight: invalidate a key that has no lock",
     "2 GetItem, 1 UpdateItem",
     [1, 2],
-    async (site) => {
-      await site.counted(() => new SingleFlight(site.client(), options).invalidate(site.newKey()));
-    },
+    (site, key) => () => new SingleFlight(site.client(), options).invalidate(key),
   ),
   promised(
     "single flight: a computation that fails, an older value stays",
     "1 GetItem, 3 UpdateItem",
     [3, 1],
-    async (site) => {
-      const key = site.newKey();
+    async (site, key) => {
       await computedAnHourAgo(site, key);
       const values = new SingleFlight(site.client(), { ...options, failureForMs: 60_000 });
-      await site.counted(() =>
+      return () =>
         values
           .getOrCompute(key, { compute: () => Promise.reject(new Error("no answer")) })
-          .catch(() => undefined),
-      );
+          .catch(() => undefined);
     },
   ),
-  promised("single flight, another cache: a value that is missing", "2 UpdateItem", [2, 0], async (site) => {
-    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
-    await site.counted(() => values.getOrCompute(site.newKey(), { compute }));
-  }),
-  promised("single flight, another cache: a hit", "none", [0, 0], async (site) => {
-    const key = site.newKey();
-    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
-    await values.getOrCompute(key, { compute });
-    await site.counted(() => values.getOrCompute(key, { compute }));
-  }),
-  promised("single flight, another cache: wait 10 s", "5 GetItem, 1 UpdateItem", [1, 2.5], async (site) => {
-    const key = site.newKey();
-    await computing(site.stopped(), key, { ...held, cache: new Map() });
-    const waiter = site.stopped();
-    const values = new SingleFlight(waiter.client(), { ...options, cache: new Map() });
-    await countedWhile(site, waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
-  }),
-  promised("single flight, another cache: invalidate", "1 GetItem", [0, 1], async (site) => {
-    const key = site.newKey();
+  promised(
+    "single flight, another cache: a value that is missing",
+    "2 UpdateItem",
+    [2, 0],
+    async (site, key) => {
+      const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+      return () => values.getOrCompute(key, { compute });
+    },
+  ),
+  promised("single flight, another cache: a hit", "none", [0, 0], async (site, key) => {
     const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
     await values.getOrCompute(key, { compute });
-    await site.counted(() => values.invalidate(key));
+    return () => values.getOrCompute(key, { compute });
+  }),
+  promised(
+    "single flight, another cache: wait 10 s",
+    "5 GetItem, 1 UpdateItem",
+    [1, 2.5],
+    async (site, key) => {
+      await computing(site.stopped(), key, { ...held, cache: new Map() });
+      const waiter = site.stopped();
+      const values = new SingleFlight(waiter.client(), { ...options, cache: new Map() });
+      return during(waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
+    },
+  ),
+  promised("single flight, another cache: invalidate", "1 GetItem", [0, 1], async (site, key) => {
+    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+    await values.getOrCompute(key, { compute });
+    return () => values.invalidate(key);
   }),
 ];
