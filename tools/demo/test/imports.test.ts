@@ -1,16 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { auditTransfers, lateTransfers } from "../scenarios/imports/audit.ts";
 import type { TransferEvidence } from "../scenarios/imports/evidence.ts";
+import { at, testsOfAudit } from "./evidence.ts";
 
-type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
-
-function at<T>(list: T[], index: number): T {
-  const found = list[index];
-  if (found === undefined) throw new Error(`there is no entry ${index}`);
-  return found;
-}
-
-const record = (states: readonly [string, number][]): Mutable<TransferEvidence["import"]> => ({
+const record = (states: readonly [string, number][]): TransferEvidence["import"] => ({
   status: "SUCCEEDED",
   startedAt: 0,
   endedAt: 30_000,
@@ -18,7 +11,7 @@ const record = (states: readonly [string, number][]): Mutable<TransferEvidence["
   overslept: [],
 });
 
-function rightTransfers(): Mutable<TransferEvidence> {
+function rightTransfers(): TransferEvidence {
   const chunk = (name: string, fencingToken: number) => ({ chunk: name, by: "workflow", fencingToken });
   return {
     chunks: 2,
@@ -42,68 +35,54 @@ function rightTransfers(): Mutable<TransferEvidence> {
 }
 
 describe("the audit of the transfers", () => {
-  it("finds nothing where all went as it should", () => {
-    expect(auditTransfers(rightTransfers()).filter(({ ok }) => !ok)).toEqual([]);
-  });
-
-  it.each<[string, (evidence: Mutable<TransferEvidence>) => void, string]>([
-    [
-      "a workflow that failed",
+  const { redIn, spoilt } = testsOfAudit<TransferEvidence>(auditTransfers, rightTransfers, {
+    "a workflow that failed": [
       (e) => Object.assign(e.import, { status: "FAILED" }),
       "workflows that succeeded",
     ],
-    ["a chunk that is missing", (e) => e.imported.pop(), "chunks imported, once each"],
-    [
-      "an import under two leases",
+    "a chunk that is missing": [(e) => e.imported.pop(), "chunks imported, once each"],
+    "an import under two leases": [
       (e) => Object.assign(at(e.imported, 0), { fencingToken: 6 }),
       "fencing tokens of the import, from first to last",
     ],
-    [
-      "an import that a few leases would have covered",
+    "an import that a few leases would have covered": [
       (e) => Object.assign(e, { leaseDurationMs: 10_000 }),
       "leases that the import outlived by its heartbeat",
     ],
-    [
-      "a keeper that costs more",
+    "a keeper that costs more": [
       (e) => Object.assign(e, { beatTransitions: 60 }),
       "state transitions for each beat of its keeper",
     ],
-    ["an export that did not wait", (e) => e.export.states.splice(1, 1), "the export waited for the import"],
-    [
-      "a wake-up that was lost",
+    "an export that did not wait": [(e) => e.export.states.splice(1, 1), "the export waited for the import"],
+    "a wake-up that was lost": [
       (e) => {
-        Object.assign(at(e.export.states, 2), { at: 24_000 });
+        at(e.export.states, 2).at = 24_000;
         e.export.overslept.push(23_900);
       },
       "the release woke it",
     ],
-    [
-      "an export that began too soon",
+    "an export that began too soon": [
       (e) => Object.assign(at(e.export.states, 2), { at: 19_000 }),
       "the release woke it",
     ],
-    [
-      "a fencing token that did not grow",
+    "a fencing token that did not grow": [
       (e) => Object.assign(at(e.exported, 0), { fencingToken: 7 }),
       "the export's fencing token is the larger one",
     ],
-  ])("turns red for %s", (_, spoil, label) => {
-    const evidence = rightTransfers();
-    spoil(evidence);
-    expect(auditTransfers(evidence).flatMap((one) => (one.ok ? [] : [one.label]))).toEqual([label]);
   });
 
   it("takes a slow wake-up for one, and its own clock's for none", () => {
-    const slow = rightTransfers();
-    Object.assign(at(slow.export.states, 2), { at: 29_000 });
-    slow.export.overslept.push(16_000);
-    expect(auditTransfers(slow).filter(({ ok }) => !ok)).toEqual([]);
+    const slow = spoilt((e) => {
+      at(e.export.states, 2).at = 29_000;
+      e.export.overslept.push(16_000);
+    });
+    expect(redIn(slow)).toEqual([]);
   });
 
   it("says when the keeper came too late to keep the lease", () => {
-    const evidence = rightTransfers();
-    expect(lateTransfers(evidence)).toEqual([]);
-    evidence.beats.splice(4, 3);
-    expect(lateTransfers(evidence)).toEqual([expect.stringContaining("only after 4.0 s")]);
+    expect(lateTransfers(rightTransfers())).toEqual([]);
+    expect(lateTransfers(spoilt((e) => e.beats.splice(4, 3)))).toEqual([
+      expect.stringContaining("only after 4.0 s"),
+    ]);
   });
 });

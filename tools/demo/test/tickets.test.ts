@@ -2,8 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Standing } from "../../../functions/admit-tickets/admission.ts";
 import { auditTickets, lateTickets, summarizeTickets } from "../scenarios/tickets/audit.ts";
 import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../scenarios/tickets/evidence.ts";
-
-type Mutable<T> = T extends unknown ? { -readonly [K in keyof T]: Mutable<T[K]> } : never;
+import { at, type Mutable, testsOfAudit } from "./evidence.ts";
 
 function comes(department: string, ticket: string, fate: Fate): Arrival {
   return { department, ticket, fate };
@@ -29,9 +28,9 @@ function asked(
 }
 
 /** L1 to L4 at loans, where L2 dies in the queue and L5 is refused; at cards K1 dies in service, and K2 is next. */
-function rightEvidence(): Mutable<TicketsEvidence> {
+function rightEvidence(): TicketsEvidence {
   const done = { serving: undefined, waiting: 0 };
-  const evidence: TicketsEvidence = {
+  return {
     arrivals: [
       comes("loans", "L1", "served"),
       comes("loans", "L2", "diesWaiting"),
@@ -64,11 +63,6 @@ function rightEvidence(): Mutable<TicketsEvidence> {
     enteredAgain: { ticket: "L3", answer: waiting("L3", 2) },
     leftBehind: { ticket: "K9", removed: 1, answer: { state: "absent", ticket: "K9" } },
   };
-  return structuredClone(evidence) as Mutable<TicketsEvidence>;
-}
-
-function redLabels(evidence: Mutable<TicketsEvidence>): string[] {
-  return auditTickets(evidence as TicketsEvidence).flatMap(({ ok, label }) => (ok ? [] : [label]));
 }
 
 /** The inquiries of a ticket. */
@@ -77,120 +71,93 @@ function of(evidence: Mutable<TicketsEvidence>, ticket: string): Mutable<Inquiry
 }
 
 describe("the audit of the tickets", () => {
-  it("finds nothing where all went as it should, and counts", () => {
-    expect(redLabels(rightEvidence())).toEqual([]);
-    expect(summarizeTickets(rightEvidence() as TicketsEvidence)).toMatch(
-      /^3 tickets served .*, 1 refused, 2 dead passed over, 16 questions$/,
-    );
-  });
-
-  it.each<[string, (evidence: Mutable<TicketsEvidence>) => void, string[]]>([
-    [
-      "a ticket that was never served",
-      (e) => {
-        e.inquiries = e.inquiries.filter(({ ticket }) => ticket !== "K2");
-      },
-      ["order of service at cards", "the next one, after a death in service"],
+  const { redIn, spoilt } = testsOfAudit<TicketsEvidence>(auditTickets, rightEvidence, {
+    "a ticket that was never served": [
+      (e) => Object.assign(e, { inquiries: e.inquiries.filter(({ ticket }) => ticket !== "K2") }),
+      "order of service at cards",
+      "the next one, after a death in service",
     ],
-    [
-      "a ticket that was served before its turn",
-      (e) => Object.assign(of(e, "L3")[0] ?? {}, { sentAt: -50, answeredAt: -40, answer: serving("L3") }),
-      [
-        "order of service at loans",
-        "services that overlapped in one department",
-        "a ticket that enters twice has one place",
-        "tickets that fell back in the queue",
-      ],
+    "a ticket that was served before its turn": [
+      (e) => Object.assign(at(of(e, "L3"), 0), { sentAt: -50, answeredAt: -40, answer: serving("L3") }),
+      "order of service at loans",
+      "services that overlapped in one department",
+      "a ticket that enters twice has one place",
+      "tickets that fell back in the queue",
     ],
-    [
-      "one that died in the queue, and was served",
+    "one that died in the queue, and was served": [
       (e) => e.inquiries.push(asked("loans", "L2", 4000, serving("L2")) as Mutable<Inquiry>),
-      ["order of service at loans"],
+      "order of service at loans",
     ],
-    [
-      "two in service at a time",
-      (e) => Object.assign(of(e, "L3")[1] ?? {}, { answeredAt: 499, answer: serving("L3") }),
-      ["services that overlapped in one department"],
+    "two in service at a time": [
+      (e) => Object.assign(at(of(e, "L3"), 1), { answeredAt: 499, answer: serving("L3") }),
+      "services that overlapped in one department",
     ],
-    [
-      "a successor that came before the dead one's silence was over",
-      (e) => Object.assign(of(e, "K2")[2] ?? {}, { answeredAt: 3499 }),
-      ["services that overlapped in one department", "the next one, after a death in service"],
+    "a successor that came before the dead one's silence was over": [
+      (e) => Object.assign(at(of(e, "K2"), 2), { answeredAt: 3499 }),
+      "services that overlapped in one department",
+      "the next one, after a death in service",
     ],
-    [
-      "departments that waited for each other",
+    "departments that waited for each other": [
       (e) => {
         for (const one of e.inquiries.filter(({ department }) => department === "cards")) {
           one.sentAt += 10_000;
           one.answeredAt += 10_000;
         }
       },
-      ["departments that served at the same time"],
+      "departments that served at the same time",
     ],
-    [
-      "a ticket that got in beyond the bound",
-      (e) => Object.assign(of(e, "L5")[0] ?? {}, { answer: waiting("L5", 4) }),
-      ["tickets refused, with the queue's true length"],
+    "a ticket that got in beyond the bound": [
+      (e) => Object.assign(at(of(e, "L5"), 0), { answer: waiting("L5", 4) }),
+      "tickets refused, with the queue's true length",
     ],
-    [
-      "a refusal with a wrong length",
-      (e) => Object.assign(of(e, "L5")[0] ?? {}, { answer: refused(2) }),
-      ["tickets refused, with the queue's true length"],
+    "a refusal with a wrong length": [
+      (e) => Object.assign(at(of(e, "L5"), 0), { answer: refused(2) }),
+      "tickets refused, with the queue's true length",
     ],
-    [
-      "a ticket that was refused though there was room",
-      (e) => Object.assign(of(e, "L4")[0] ?? {}, { answer: refused(3) }),
-      ["living tickets that were not known any more"],
+    "a ticket that was refused though there was room": [
+      (e) => Object.assign(at(of(e, "L4"), 0), { answer: refused(3) }),
+      "living tickets that were not known any more",
     ],
-    [
-      "a second place for one ticket",
-      (e) => {
-        e.enteredAgain.answer = waiting("L3", 4);
-      },
-      ["a ticket that enters twice has one place"],
+    "a second place for one ticket": [
+      (e) => Object.assign(e.enteredAgain, { answer: waiting("L3", 4) }),
+      "a ticket that enters twice has one place",
     ],
-    [
-      "a ticket that fell back",
-      (e) => Object.assign(of(e, "L3")[1] ?? {}, { answer: waiting("L3", 3) }),
-      ["tickets that fell back in the queue"],
+    "a ticket that fell back": [
+      (e) => Object.assign(at(of(e, "L3"), 1), { answer: waiting("L3", 3) }),
+      "tickets that fell back in the queue",
     ],
-    [
-      "a living ticket that was taken off",
-      (e) => Object.assign(of(e, "L3")[1] ?? {}, { answer: { state: "absent", ticket: "L3" } }),
-      ["living tickets that were not known any more"],
+    "a living ticket that was taken off": [
+      (e) => Object.assign(at(of(e, "L3"), 1), { answer: { state: "absent", ticket: "L3" } }),
+      "living tickets that were not known any more",
     ],
-    [
-      "a cleaner that took nobody off",
-      (e) => {
-        e.leftBehind.removed = 0;
-        e.leftBehind.answer = serving("K9");
-      },
-      ["tickets that the cleaner took off", "what is said of it then"],
+    "a cleaner that took nobody off": [
+      (e) => Object.assign(e.leftBehind, { removed: 0, answer: serving("K9") }),
+      "tickets that the cleaner took off",
+      "what is said of it then",
     ],
-  ])("turns red for %s", (_, spoil, red) => {
-    const evidence = rightEvidence();
-    spoil(evidence);
-    expect(redLabels(evidence)).toEqual(red);
+  });
+
+  it("counts", () => {
+    expect(summarizeTickets(rightEvidence())).toMatch(
+      /^3 tickets served .*, 1 refused, 2 dead passed over, 16 questions$/,
+    );
   });
 
   it("counts a service no longer than its owner could be sure of it", () => {
-    const evidence = rightEvidence();
     // L1 had no time for longer than the silence: L3 was served meanwhile, and L1 learns of it afterwards.
-    const [, next] = of(evidence, "L1");
-    Object.assign(next ?? {}, { sentAt: 6000, answeredAt: 6010 });
-    evidence.inquiries.push(
-      asked("loans", "L1", 5900, { state: "absent", ticket: "L1" }) as Mutable<Inquiry>,
-    );
-    expect(redLabels(evidence)).not.toContain("services that overlapped in one department");
+    const evidence = spoilt((e) => {
+      Object.assign(at(of(e, "L1"), 1), { sentAt: 6000, answeredAt: 6010 });
+      e.inquiries.push(asked("loans", "L1", 5900, { state: "absent", ticket: "L1" }) as Mutable<Inquiry>);
+    });
+    expect(redIn(evidence)).not.toContain("services that overlapped in one department");
   });
 
   it("says which living ticket was silent for so long that it may have counted as gone", () => {
-    const evidence = rightEvidence();
-    expect(lateTickets(evidence as TicketsEvidence)).toEqual([]);
-    evidence.inquiries = evidence.inquiries.filter(
-      ({ ticket, sentAt }) => ticket !== "K2" || sentAt !== 2000,
-    );
-    expect(lateTickets(evidence as TicketsEvidence)).toEqual([
+    expect(lateTickets(rightEvidence())).toEqual([]);
+    const silent = spoilt((e) => {
+      e.inquiries = e.inquiries.filter(({ ticket, sentAt }) => ticket !== "K2" || sentAt !== 2000);
+    });
+    expect(lateTickets(silent)).toEqual([
       expect.stringMatching(/^K2 was not heard of for up to 3\.6 s, where 3\.0 s of silence count as gone$/),
     ]);
   });
