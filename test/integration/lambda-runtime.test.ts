@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
-  RequestTooLargeException,
   ResourceNotFoundException,
   RuntimeClosedError,
   TooManyRequestsException,
@@ -389,24 +388,6 @@ describe("reserved concurrency", () => {
     await eventually(() => expect(responded()).toEqual(ids));
     expect(events.filter(({ type }) => type === "started")).toHaveLength(1);
   });
-
-  test("of zero gives asynchronous events up at once, as too old ones are where it is in use", async () => {
-    const records: AsyncFailureRecord[] = [];
-    const onAsyncFailure = (record: AsyncFailureRecord): void => void records.push(record);
-    const { lambda, define, underWay } = await startLambda();
-    define("off", "index.echo", { reservedConcurrency: 0, onAsyncFailure });
-    define("full", "index.wait", { reservedConcurrency: 1, maxEventAgeMs: 100, onAsyncFailure });
-    lambda.invokeAsync("off", { n: 1 });
-    const call = lambda.invoke("full", { ms: 500 });
-    await underWay("full");
-    lambda.invokeAsync("full", { ms: 1 });
-    await call;
-    expect(records.map(({ requestContext }) => requestContext)).toMatchObject([
-      { condition: "ZeroReservedConcurrency", approximateInvokeCount: 0 },
-      { condition: "EventAgeExceeded", approximateInvokeCount: 0 },
-    ]);
-    expect(records[0]).not.toHaveProperty("responsePayload");
-  });
 });
 
 describe("an asynchronous invocation that fails", () => {
@@ -509,53 +490,6 @@ describe("answers that are not due", () => {
     expect(logs.map(({ line }) => line)).toContain("statuses 400 202 403");
     expect(await lambda.invoke("meddle")).toMatchObject({ payload: { foreign: 400 } });
     expect(lambda.environments("meddle")).toHaveLength(1);
-  });
-
-  test("of more than 6 MB fail the invocation and spare the environment", async () => {
-    const { lambda, define } = await startLambda();
-    define("large", "index.large");
-    expect(await lambda.invoke("large", { bytes: 6_291_555 })).toMatchObject({
-      functionError: "Unhandled",
-      payload: { errorType: "Function.ResponseSizeTooLarge" },
-    });
-    expect((await lambda.invoke("large", { bytes: 6_291_554 })).payload).toHaveLength(6_291_554);
-    expect(lambda.environments("large")).toHaveLength(1);
-  });
-});
-
-describe("bad input", () => {
-  test("is refused before anything is started", async () => {
-    const { lambda, define, events } = await startLambda();
-    define("echo", "index.echo");
-    const refusals: [Partial<FunctionDefinition> & object, string][] = [
-      [{ name: "echo" }, "name"],
-      [{ name: "no spaces" }, "name"],
-      [{ codeDir: folder("nowhere") }, "codeDir"],
-      [{ handler: "" }, "handler"],
-      [{ timeoutMs: 0 }, "timeoutMs"],
-      [{ timeoutMs: 900_001 }, "timeoutMs"],
-      [{ memoryMb: 64 }, "memoryMb"],
-      [{ retries: 3 }, "retries"],
-      [{ reservedConcurrency: -1 }, "reservedConcurrency"],
-      [{ environment: { TABLE: 1 as never } }, "environment.TABLE"],
-      [{ environment: { AWS_LAMBDA_FUNCTION_NAME: "x" } }, "environment.AWS_LAMBDA_FUNCTION_NAME"],
-      [{ timeout: 3 } as object, "define.timeout"],
-    ];
-    for (const [more, option] of refusals) {
-      expect(() => define("other", "index.echo", more)).toThrow(expect.objectContaining({ option }));
-    }
-    await expect(lambda.invoke("other")).rejects.toThrow(ResourceNotFoundException);
-    await expect(lambda.invoke("echo", "x".repeat(6_291_455))).rejects.toThrow(RequestTooLargeException);
-    expect(() => lambda.invokeAsync("echo", "x".repeat(1_048_575))).toThrow(RequestTooLargeException);
-    await expect(lambda.invoke("echo", 1n)).rejects.toMatchObject({ name: "InvalidRequestContentException" });
-    await expect(lambda.invoke("echo", 1, { requestId: "a/b" })).rejects.toMatchObject({
-      option: "requestId",
-    });
-    await expect(lambda.invoke("echo", 1, { signal: AbortSignal.abort() })).rejects.toThrow(/abort/);
-    await expect(LambdaRuntime.start({ log: () => {} } as object)).rejects.toMatchObject({
-      option: "start.log",
-    });
-    expect(events).toEqual([]);
   });
 });
 

@@ -125,7 +125,6 @@ class SampleStack extends Stack {
   constructor(scope: App, id: string, codeDir: string) {
     super(scope, id);
     const failures = new Queue(this, "Failures");
-    const deadLetters = new Queue(this, "DeadLetters");
     const items = new TableV2(this, "Items", {
       partitionKey: { name: "pk", type: AttributeType.STRING },
       timeToLiveAttribute: "ttl",
@@ -158,9 +157,8 @@ class SampleStack extends Stack {
       // TableV2 and ITable disagree under exactOptionalPropertyTypes.
       new DynamoEventSource(items as unknown as ITable, {
         startingPosition: StartingPosition.TRIM_HORIZON,
-        batchSize: 10,
+        batchSize: 1,
         retryAttempts: 1,
-        bisectBatchOnError: true,
         onFailure: new SqsDlq(failures),
         filters: [FilterCriteria.filter({ eventName: FilterRule.or("INSERT", "REMOVE") })],
       }),
@@ -186,7 +184,6 @@ class SampleStack extends Stack {
     new Schedule(this, "EveryMinute", {
       schedule: ScheduleExpression.rate(Duration.minutes(1)),
       target: new LambdaInvoke(echo, {
-        deadLetterQueue: deadLetters,
         input: ScheduleTargetInput.fromObject({
           job: "sample",
           scheduledTime: ContextAttribute.scheduledTime,

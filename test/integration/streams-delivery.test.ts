@@ -12,8 +12,6 @@ import { compileFilters, UnsupportedFilterError } from "../../tools/local/src/st
 
 const rules: DeliveryRules = {
   retries: 2,
-  maximumRecordAgeMs: undefined,
-  bisect: false,
   reportsItemFailures: false,
   retryDelayMs: 1000,
 };
@@ -82,7 +80,7 @@ describe("the delivery of a batch", () => {
       ["1", "2"],
       ["1", "2"],
     ]);
-    expect(failed).toMatchObject([{ condition: "RetryAttemptsExhausted", invocations: 3 }]);
+    expect(failed).toMatchObject([{ invocations: 3 }]);
     expect(failed[0]?.records).toHaveLength(2);
   });
 
@@ -92,18 +90,6 @@ describe("the delivery of a batch", () => {
     expect(seen.length).toBeGreaterThan(10);
     stopping.abort();
     await done;
-  });
-
-  test("halving costs no retry and keeps the order", async () => {
-    const { clock, seen, failed, done } = delivery(
-      ["1", "2", "3", "4"],
-      { bisect: true, retries: 1 },
-      (batch) => (batch.includes("3") ? failure : { payload: null }),
-    );
-    await clock.advance(10_000);
-    await done;
-    expect(seen).toEqual([["1", "2", "3", "4"], ["1", "2"], ["3", "4"], ["3"], ["3"], ["4"]]);
-    expect(failed.map(({ records }) => records.length)).toEqual([1]);
   });
 
   test("reported records are tried again from the first of them on", async () => {
@@ -152,18 +138,6 @@ describe("the delivery of a batch", () => {
     const { seen, done } = delivery(["1"], {}, () => ({ payload }));
     await done;
     expect(seen).toHaveLength(1);
-  });
-
-  test("a record that grew too old is given up", async () => {
-    const { clock, seen, failed, done } = delivery(
-      ["1"],
-      { retries: 9, maximumRecordAgeMs: 1500 },
-      () => failure,
-    );
-    await clock.advance(10_000);
-    await done;
-    expect(seen).toHaveLength(2);
-    expect(failed).toMatchObject([{ condition: "MaximumRecordAgeExceeded" }]);
   });
 
   test("a function that cannot be invoked at all costs no retry", async () => {
@@ -236,23 +210,6 @@ describe("filters", () => {
     ],
     ["prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "t-" }] } } } }, true],
     ["another prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "u-" }] } } } }, false],
-    ["suffix", { dynamodb: { OldImage: { token: { S: [{ suffix: "-1" }] } } } }, true],
-    ["anything but a value", { dynamodb: { OldImage: { sk: { S: [{ "anything-but": "run" }] } } } }, true],
-    [
-      "anything but its value",
-      { dynamodb: { OldImage: { sk: { S: [{ "anything-but": ["lease", "run"] }] } } } },
-      false,
-    ],
-    [
-      "anything but a prefix",
-      { dynamodb: { OldImage: { sk: { S: [{ "anything-but": { prefix: "le" } }] } } } },
-      false,
-    ],
-    [
-      "anything but, of a missing field",
-      { dynamodb: { OldImage: { gone: { S: [{ "anything-but": "x" }] } } } },
-      false,
-    ],
     ["a number", { dynamodb: { size: [{ numeric: [">", 5, "<=", 7] }] } }, true],
     ["a number out of range", { dynamodb: { size: [{ numeric: ["<", 7] }] } }, false],
     [
@@ -261,8 +218,6 @@ describe("filters", () => {
       false,
     ],
     ["an element of a list", { dynamodb: { OldImage: { tags: { SS: ["b"] } } } }, true],
-    ["any case", { eventName: [{ "equals-ignore-case": "remove" }] }, true],
-    ["$or", { $or: [{ eventName: ["INSERT"] }, { dynamodb: { size: [7] } }] }, true],
   ])("%s", (_what, pattern, expected) => {
     expect(passes(pattern)).toBe(expected);
   });
@@ -275,7 +230,8 @@ describe("filters", () => {
 
   test.each<[JsonObject]>([
     [{ a: [{ wildcard: "*" }] }],
-    [{ a: [{ cidr: "10.0.0.0/8" }] }],
+    [{ a: [{ "anything-but": "x" }] }],
+    [{ $or: [{ a: ["x"] }, { b: ["y"] }] }],
     [{ a: [{ prefix: 5 }] }],
     [{ a: [{ numeric: ["~", 1] }] }],
     [{ a: [{ prefix: "x", suffix: "y" }] }],

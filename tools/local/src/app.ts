@@ -1,7 +1,7 @@
 import { type AppParts, assemble } from "./app/assemble.ts";
 import { findResource } from "./app/names.ts";
 import { checkOptions, type LocalAppOptions } from "./app/options.ts";
-import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts";
+import type { AppSpec, Json, TableSpec } from "./assembly/types.ts";
 import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
 import type { Fired } from "./schedules/scheduler.ts";
 import type { BusEvent } from "./services/event-bus.ts";
@@ -151,11 +151,6 @@ export class LocalApp implements AsyncDisposable {
     this.#parts.machines.stop(executionArn, reason);
   }
 
-  /** Lets an execution go on that failed, timed out or was stopped. Throws StatesError, `ExecutionNotRedrivable`. */
-  redriveExecution(executionArn: string): { readonly redriveDate: string } {
-    return this.#parts.machines.redrive(executionArn);
-  }
-
   /**
    * Fires a schedule now, whatever its state and its times. Resolves when the target has taken it.
    *
@@ -165,29 +160,9 @@ export class LocalApp implements AsyncDisposable {
     return this.#parts.scheduler.fire(findResource("schedule", this.spec.schedules, id), options);
   }
 
-  /** When a schedule fires next; undefined if it is disabled or over. */
-  nextFire(id: string): Date | undefined {
-    return this.#parts.scheduler.next(findResource("schedule", this.spec.schedules, id));
-  }
-
-  /** Keeps the schedules from firing; what is missed is not made up for. */
-  pauseSchedules(): void {
-    this.#parts.scheduler.pause();
-  }
-
-  /** Lets the schedules fire again, or for the first time. */
-  resumeSchedules(): void {
-    this.#parts.scheduler.start();
-  }
-
   /** Every event that was put on a bus, the oldest first. */
   get events(): readonly BusEvent[] {
     return this.#parts.bus.events;
-  }
-
-  /** The queues. */
-  get queues(): readonly ResourceName[] {
-    return this.spec.queues;
   }
 
   /** The messages of a queue, the oldest first. Nothing takes them out. */

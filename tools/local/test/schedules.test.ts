@@ -22,7 +22,6 @@ const spec: ScheduleSpec = {
     '{"at":"<aws.scheduler.scheduled-time>","id":"<aws.scheduler.execution-id>","n":<aws.scheduler.attempt-number>,"arn":"<aws.scheduler.schedule-arn>"}',
   retries: 2,
   maximumEventAgeMs: 3_600_000,
-  deadLetterArn: "arn:aws:sqs:us-east-1:123456789012:dead",
 };
 
 interface Sent {
@@ -34,14 +33,12 @@ interface Sent {
 let clock: ManualClock;
 let sent: Sent[];
 let events: ScheduleEvent[];
-let dead: { readonly queue: string; readonly attributes: Readonly<Record<string, string>> }[];
 let refusals: number;
 
 beforeEach(() => {
   clock = new ManualClock(start + 30_000);
   sent = [];
   events = [];
-  dead = [];
   refusals = 0;
 });
 
@@ -49,7 +46,6 @@ function scheduler(...specs: Partial<ScheduleSpec>[]): Scheduler {
   const made = new Scheduler({
     clock,
     onEvent: (event) => events.push(event),
-    deadLetter: (queue, _input, attributes) => dead.push({ queue, attributes }),
     async send(_arn, input) {
       if (refusals > 0) {
         refusals -= 1;
@@ -154,12 +150,6 @@ describe("a schedule", () => {
     await clock.advance(5 * minute);
     expect(times()).toEqual(["10:25"]);
   });
-
-  test("tells when it fires next", () => {
-    const made = scheduler({});
-    expect(made.next({ ...spec, arn: `${spec.arn}0` })).toEqual(new Date(start + 5 * minute));
-    expect(made.next(spec)).toBeUndefined();
-  });
 });
 
 describe("a schedule that is fired at will", () => {
@@ -188,15 +178,12 @@ describe("a target that refuses", () => {
     expect(new Set(events.map(({ executionId }) => executionId)).size).toBe(1);
   });
 
-  test("is given up after its retries, and the input goes to the dead letters", async () => {
+  test("is given up after its retries", async () => {
     refusals = 3;
     scheduler({}).start();
     await clock.advance(6 * minute);
     expect(sent).toEqual([]);
     expect(events.at(-1)).toMatchObject({ type: "gaveUp", attempt: 3 });
-    expect(dead).toMatchObject([
-      { queue: spec.deadLetterArn, attributes: { ERROR_MESSAGE: "throttled", RETRY_ATTEMPTS: "2" } },
-    ]);
   });
 
   test("is given up when the event is too old", async () => {

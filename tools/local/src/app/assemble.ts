@@ -52,18 +52,15 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   cleanups.defer(() => dynamodb.destroy());
   const engineStreams = await createTables(spec.tables, dynamodb, tableSuffix !== "", cleanups);
 
-  const queues = new Queues(spec.queues, now, ({ arn }, message) =>
-    publish({ type: "message", target: arn, message }),
-  );
+  const queues = new Queues(spec.queues, now);
   const bus = new EventBus(now, (event) => publish({ type: "event", event }));
   const baseEnvironment = serviceEnvironment(engine, region, services.endpoint);
   const overrides = options.environment ?? {};
-  const { asyncRetryDelayMs, streamRetryDelayMs } = options;
-  const functions = await startFunctions(
-    { spec, queues, baseEnvironment, overrides, retryDelayMs: asyncRetryDelayMs, now, publish },
+  const { asyncRetryDelayMs: retryDelayMs, streamRetryDelayMs } = options;
+  const lambda = await startFunctions(
+    { spec, queues, baseEnvironment, overrides, retryDelayMs, publish },
     cleanups,
   );
-  const { lambda, destinations } = functions;
 
   const setup = { spec, clock, dynamodb, lambda, bus, queues, publish };
   const { machines, operations } = startMachines(setup, cleanups);
@@ -78,7 +75,7 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
       region,
       engineStreams,
       lambda,
-      destinations,
+      queues,
       retryDelayMs: streamRetryDelayMs,
       publish,
     },
@@ -96,7 +93,6 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   const scheduler = new Scheduler({
     clock,
     send: async (arn, input) => send(arn, input),
-    deadLetter: (arn, input, attributes) => destinations.send(arn, input, attributes),
     onEvent: (schedule) => publish({ type: "schedule", schedule }),
   });
   cleanups.defer(() => scheduler.stop());

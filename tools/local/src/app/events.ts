@@ -1,7 +1,6 @@
 import type { LambdaEvent, LambdaLogLine } from "../lambda/types.ts";
 import type { ScheduleEvent } from "../schedules/scheduler.ts";
 import type { BusEvent } from "../services/event-bus.ts";
-import type { QueueMessage } from "../services/queues.ts";
 import type { StateMachineEvent } from "../state-machines/events.ts";
 import type { FailedBatch } from "../streams/delivery.ts";
 import type { Metric } from "./embedded-metrics.ts";
@@ -31,8 +30,6 @@ export type LocalAppEvent =
       readonly batch: FailedBatch;
     }
   | { readonly type: "event"; readonly event: BusEvent }
-  /** A message went to a queue, or to a topic or another target that nothing here reads. */
-  | { readonly type: "message"; readonly target: string; readonly message: QueueMessage }
   /** Something between the parts went wrong; the app goes on. */
   | { readonly type: "error"; readonly where: string; readonly error: unknown };
 

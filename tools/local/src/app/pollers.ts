@@ -4,10 +4,10 @@ import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import type { EngineClientConfig } from "@leasehold/engine";
 import type { AppSpec, StreamMappingSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
+import type { Queues } from "../services/queues.ts";
 import type { FailedBatch } from "../streams/delivery.ts";
 import { failureMessage } from "../streams/failure.ts";
 import { StreamPoller } from "../streams/poller.ts";
-import type { Destinations } from "./destinations.ts";
 import type { LocalAppListener } from "./events.ts";
 
 /** What the streams are read with. */
@@ -18,7 +18,7 @@ export interface PollersSetup {
   /** The engine's stream ARNs by table name. */
   readonly engineStreams: ReadonlyMap<string, string>;
   readonly lambda: LambdaRuntime;
-  readonly destinations: Destinations;
+  readonly queues: Queues;
   readonly retryDelayMs: number | undefined;
   readonly publish: LocalAppListener;
 }
@@ -65,11 +65,11 @@ function pollerFor(
 function giveUp(
   { tableName, functionName, streamArn, onFailureArn }: StreamMappingSpec,
   batch: FailedBatch & { readonly shardId: string },
-  { spec, destinations, publish }: PollersSetup,
+  { spec, queues, publish }: PollersSetup,
 ): void {
   publish({ type: "streamFailure", tableName, functionName, batch });
   if (onFailureArn === undefined) return;
   const functionArn = spec.functions.find(({ name }) => name === functionName)?.arn ?? functionName;
   const origin = { functionArn, streamArn, shardId: batch.shardId };
-  destinations.send(onFailureArn, failureMessage(batch, origin, Date.now()));
+  queues.send(onFailureArn, JSON.stringify(failureMessage(batch, origin, Date.now())));
 }

@@ -9,7 +9,6 @@ const defaults = { timeoutSeconds: 3, memoryMb: 128, asyncRetries: 2 } as const;
 /** What AWS::Lambda::EventInvokeConfig says about a function's asynchronous invocations. */
 export interface InvokeConfig {
   readonly retries: number | undefined;
-  readonly maxEventAgeMs: number | undefined;
   readonly onFailureArn: string | undefined;
 }
 
@@ -42,20 +41,15 @@ export function functionSpec(
     memoryMb: properties.optionalNumber("MemorySize") ?? defaults.memoryMb,
     reservedConcurrency: properties.optionalNumber("ReservedConcurrentExecutions"),
     retries: invokeConfig?.retries ?? defaults.asyncRetries,
-    maxEventAgeMs: invokeConfig?.maxEventAgeMs,
     onFailureArn: invokeConfig?.onFailureArn,
-    deadLetterArn: properties.object("DeadLetterConfig").optionalText("TargetArn"),
   };
 }
 
 /** Reads AWS::Lambda::EventInvokeConfig. */
 export function invokeConfigOf(properties: Properties): InvokeConfig {
-  const failure = properties.object("DestinationConfig").object("OnFailure");
-  const maxAgeSeconds = properties.optionalNumber("MaximumEventAgeInSeconds");
   return {
     retries: properties.optionalNumber("MaximumRetryAttempts"),
-    maxEventAgeMs: maxAgeSeconds === undefined ? undefined : maxAgeSeconds * 1000,
-    onFailureArn: failure.optionalText("Destination"),
+    onFailureArn: properties.onFailureQueue(),
   };
 }
 

@@ -8,10 +8,6 @@ export interface Scope {
   /** `undefined` stands for AWS::NoValue. */
   ref(name: string, where: string): Json | undefined;
   attribute(resource: string, attribute: string, where: string): Json;
-  condition(name: string, where: string): boolean;
-  mapping(map: string, key: string, attribute: string, where: string): Json;
-  importedValue(exportName: string, where: string): Json;
-  stackOutput(stack: string, output: string, where: string): Json;
 }
 
 type Intrinsic = (argument: Json, scope: Scope, where: string) => Json | undefined;
@@ -46,14 +42,6 @@ export function resolveIntrinsics(value: Json, scope: Scope, where: string): Jso
   return resolved;
 }
 
-/** Evaluates a condition of a template. */
-export function evaluateCondition(value: Json, scope: Scope, where: string): boolean {
-  const result = resolveIntrinsics(value, scope, where);
-  if (result === true || result === "true") return true;
-  if (result === false || result === "false") return false;
-  throw new UnsupportedIntrinsicError(where, "a condition must come out as true or false");
-}
-
 /** An object is a call when it has one member, and that is called like a function; `{ "Condition": … }` is not. */
 function intrinsicOf(object: JsonObject): { readonly name: string; readonly argument: Json } | undefined {
   const [entry, ...others] = Object.entries(object);
@@ -69,16 +57,6 @@ const intrinsics: ReadonlyMap<string, Intrinsic> = new Map<string, Intrinsic>([
   ["Fn::Sub", substitute],
   ["Fn::Select", select],
   ["Fn::Split", split],
-  ["Fn::If", chooseIf],
-  ["Fn::Equals", equals],
-  ["Fn::Not", (argument, scope, where) => !holds(list(argument, where)[0] ?? null, scope, where)],
-  ["Fn::And", (argument, scope, where) => list(argument, where).every((one) => holds(one, scope, where))],
-  ["Fn::Or", (argument, scope, where) => list(argument, where).some((one) => holds(one, scope, where))],
-  ["Fn::FindInMap", findInMap],
-  ["Fn::ImportValue", (argument, scope, where) => scope.importedValue(string(argument, scope, where), where)],
-  ["Fn::GetStackOutput", stackOutput],
-  ["Fn::Base64", (argument, scope, where) => Buffer.from(string(argument, scope, where)).toString("base64")],
-  ["Fn::ToJsonString", (argument, scope, where) => JSON.stringify(resolveIntrinsics(argument, scope, where))],
 ]);
 
 function getAtt(argument: Json, scope: Scope, where: string): Json {
@@ -123,36 +101,6 @@ function select(argument: Json, scope: Scope, where: string): Json {
 function split(argument: Json, scope: Scope, where: string): Json {
   const [separator, value] = list(argument, where);
   return string(value ?? null, scope, where).split(text(separator ?? null, where));
-}
-
-function chooseIf(argument: Json, scope: Scope, where: string): Json | undefined {
-  const [condition, then, otherwise] = list(argument, where);
-  const chosen = scope.condition(text(condition ?? null, where), where) ? then : otherwise;
-  return resolveIntrinsics(chosen ?? null, scope, where);
-}
-
-function equals(argument: Json, scope: Scope, where: string): Json {
-  const [left, right] = list(argument, where).map((side) => resolveIntrinsics(side, scope, where));
-  return JSON.stringify(left) === JSON.stringify(right);
-}
-
-/** Inside a condition, `{ "Condition": "Name" }` stands for another one. */
-function holds(value: Json, scope: Scope, where: string): boolean {
-  const other = value !== null && typeof value === "object" && !Array.isArray(value);
-  const name = other ? (value as JsonObject).Condition : undefined;
-  return typeof name === "string" ? scope.condition(name, where) : evaluateCondition(value, scope, where);
-}
-
-function findInMap(argument: Json, scope: Scope, where: string): Json {
-  const [map, key, attribute] = strings(argument, scope, where);
-  return scope.mapping(map ?? "", key ?? "", attribute ?? "", where);
-}
-
-function stackOutput(argument: Json, scope: Scope, where: string): Json {
-  const { StackName, OutputName } = object(resolveIntrinsics(argument, scope, where) ?? null, where);
-  // A stack in another account or region comes as its ARN.
-  const stack = scalar(StackName, where).replace(/^arn:[^/]*:stack\/([^/]+).*$/, "$1");
-  return scope.stackOutput(stack, scalar(OutputName, where), where);
 }
 
 function list(value: Json, where: string): readonly Json[] {

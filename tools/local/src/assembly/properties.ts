@@ -72,6 +72,13 @@ export class Properties {
     return Array.isArray(value) ? (value as readonly Json[]) : this.#refuse(name, "must be a list");
   }
 
+  /** The ARN of the queue that takes what failed. */
+  onFailureQueue(): string | undefined {
+    const arn = this.object("DestinationConfig").object("OnFailure").optionalText("Destination");
+    if (arn === undefined || arn.includes(":sqs:")) return arn;
+    return this.unsupported(`what failed can go to a queue here, not to ${arn}`);
+  }
+
   /** Says what cannot be done here. */
   unsupported(problem: string): never {
     throw new UnsupportedResourceError(this.label, problem);

@@ -12,7 +12,6 @@ interface Artifact {
     readonly templateFile?: string;
     readonly stackName?: string;
     readonly file?: string;
-    readonly directoryName?: string;
   };
   readonly dependencies?: readonly string[];
   readonly metadata?: Metadata;
@@ -34,7 +33,7 @@ interface AssetManifest {
 }
 
 /**
- * Reads a cloud assembly (`cdk.out`), stages included. Nothing is resolved yet.
+ * Reads a cloud assembly (`cdk.out`), without its stages. Nothing is resolved yet.
  *
  * Rejects with AssemblyError: ASSEMBLY_NOT_FOUND if there is no manifest, ASSEMBLY_INVALID if a file of it is missing
  * or is not JSON.
@@ -45,10 +44,10 @@ interface AssetManifest {
  */
 export async function readAssembly(directory: string): Promise<Assembly> {
   const root = resolve(directory);
-  return { directory: root, stacks: await readStacks(root, "") };
+  return { directory: root, stacks: await readStacks(root) };
 }
 
-async function readStacks(directory: string, stage: string): Promise<RawStack[]> {
+async function readStacks(directory: string): Promise<RawStack[]> {
   const manifest = await readManifest(directory);
   const artifacts = Object.entries(manifest.artifacts ?? {});
   const assets = new Map<string, string>();
@@ -57,10 +56,7 @@ async function readStacks(directory: string, stage: string): Promise<RawStack[]>
   }
   const stacks: RawStack[] = [];
   for (const [id, artifact] of artifacts) {
-    const { templateFile, directoryName } = artifact.properties ?? {};
-    if (artifact.type === "cdk:cloud-assembly" && directoryName) {
-      stacks.push(...(await readStacks(join(directory, directoryName), `${stage}${id}/`)));
-    }
+    const { templateFile } = artifact.properties ?? {};
     if (artifact.type !== "aws:cloudformation:stack" || !templateFile) continue;
     const template = (await readJson(join(directory, templateFile))) as RawTemplate;
     const name = artifact.properties?.stackName ?? id;

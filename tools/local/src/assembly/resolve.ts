@@ -57,13 +57,7 @@ export function resolveApp(assembly: Assembly, options: ResolveOptions = {}): Ap
   const { region = "us-east-1", accountId = "123456789012", tableSuffix = "" } = options;
   const queueBaseUrl = options.queueBaseUrl ?? `https://sqs.${region}.amazonaws.com`;
   const env: StackEnv = { partition: "aws", region, accountId, queueBaseUrl };
-  const scopes: StackScope[] = [];
-  const otherStacks = {
-    exported: (name: string) => firstOf(scopes, (scope) => scope.exported(name)),
-    output: (stack: string, name: string) =>
-      firstOf(scopes, (scope) => (scope.stack.name === stack ? scope.output(name) : undefined)),
-  };
-  for (const stack of assembly.stacks) scopes.push(new StackScope(stack, env, otherStacks, tableSuffix));
+  const scopes = assembly.stacks.map((stack) => new StackScope(stack, env, tableSuffix));
   return new Resolution(scopes).app();
 }
 
@@ -169,6 +163,8 @@ class Resolution {
     const ignored: string[] = [];
     const rules = new Set(this.#rules().map(({ stack, logicalId }) => `${stack}/${logicalId}`));
     for (const { scope, logicalId, type } of this.#located) {
+      if (runHere.has(type) && scope.isConditional(logicalId))
+        throw new UnsupportedResourceError(scope.label(logicalId), "conditions are not evaluated here");
       if (runHere.has(type) || rules.has(`${scope.stack.name}/${logicalId}`)) continue;
       const label = scope.label(logicalId);
       const handling = handlingOf(type);
@@ -206,15 +202,4 @@ function propertiesOf({ scope, logicalId }: Located): Properties {
 
 function nameOf({ scope, logicalId }: Located): ReturnType<StackScope["nameOf"]> {
   return scope.nameOf(logicalId);
-}
-
-function firstOf<Item, Result>(
-  items: readonly Item[],
-  pick: (item: Item) => Result | undefined,
-): Result | undefined {
-  for (const item of items) {
-    const result = pick(item);
-    if (result !== undefined) return result;
-  }
-  return undefined;
 }

@@ -22,7 +22,6 @@ export function scheduleSpec(name: ResourceName, properties: Properties): Schedu
     retries: retryPolicy.optionalNumber("MaximumRetryAttempts") ?? defaults.retries,
     maximumEventAgeMs:
       (retryPolicy.optionalNumber("MaximumEventAgeInSeconds") ?? defaults.maximumEventAgeSeconds) * 1000,
-    deadLetterArn: target.object("DeadLetterConfig").optionalText("Arn"),
   };
 }
 

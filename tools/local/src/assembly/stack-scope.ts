@@ -2,34 +2,28 @@
 
 import { UnsupportedIntrinsicError } from "./errors.ts";
 import { type Identity, namingOf, type StackEnv } from "./identity.ts";
-import { evaluateCondition, resolveIntrinsics, type Scope } from "./intrinsics.ts";
+import { resolveIntrinsics, type Scope } from "./intrinsics.ts";
 import type { Json, JsonObject, RawResource, RawStack, ResourceName } from "./types.ts";
-
-/** The other stacks of the same assembly, as far as one stack can see them. */
-export interface OtherStacks {
-  exported(name: string): Json | undefined;
-  output(stack: string, name: string): Json | undefined;
-}
 
 /** The names of one stack and what they stand for. */
 export class StackScope implements Scope {
   readonly stack: RawStack;
   readonly #env: StackEnv;
-  readonly #otherStacks: OtherStacks;
   readonly #tableSuffix: string;
 
-  constructor(stack: RawStack, env: StackEnv, otherStacks: OtherStacks, tableSuffix: string) {
+  constructor(stack: RawStack, env: StackEnv, tableSuffix: string) {
     this.stack = stack;
     this.#env = env;
-    this.#otherStacks = otherStacks;
     this.#tableSuffix = tableSuffix;
   }
 
-  /** The resources that exist: those whose condition does not rule them out. */
   resources(): [logicalId: string, resource: RawResource][] {
-    return Object.entries(this.stack.template.Resources ?? {}).filter(
-      ([id, { Condition }]) => Condition === undefined || this.condition(Condition, id),
-    );
+    return Object.entries(this.stack.template.Resources ?? {});
+  }
+
+  /** Whether a resource is there under a condition only. */
+  isConditional(logicalId: string): boolean {
+    return this.stack.template.Resources?.[logicalId]?.Condition !== undefined;
   }
 
   /** A resource's properties, resolved. */
@@ -61,23 +55,8 @@ export class StackScope implements Scope {
     return resolveIntrinsics(output.Value, this, `${this.stack.name}.Outputs.${name}`);
   }
 
-  /** The value that this stack exports under a name. */
-  exported(exportName: string): Json | undefined {
-    for (const [name, output] of Object.entries(this.stack.template.Outputs ?? {})) {
-      const declared = (output.Export as JsonObject | undefined)?.Name;
-      if (declared === undefined) continue;
-      if (resolveIntrinsics(declared, this, `${this.stack.name}.Outputs.${name}`) === exportName) {
-        return this.output(name);
-      }
-    }
-    return undefined;
-  }
-
   identity(logicalId: string, where: string): Identity {
     const resource = this.#resource(logicalId, where);
-    if (resource.Type === "AWS::Lambda::Version" || resource.Type === "AWS::Lambda::Alias") {
-      return this.#qualifiedFunction(resource, where);
-    }
     return namingOf(resource.Type).identify(this.#physicalName(logicalId, resource), this.#env);
   }
 
@@ -127,34 +106,6 @@ export class StackScope implements Scope {
     );
   }
 
-  condition(name: string, where: string): boolean {
-    const condition = this.stack.template.Conditions?.[name];
-    if (condition === undefined) throw new UnsupportedIntrinsicError(where, `there is no condition ${name}`);
-    return evaluateCondition(condition, this, `${this.stack.name}.Conditions.${name}`);
-  }
-
-  mapping(map: string, key: string, attribute: string, where: string): Json {
-    const found = (
-      (this.stack.template.Mappings?.[map] as JsonObject | undefined)?.[key] as JsonObject | undefined
-    )?.[attribute];
-    if (found === undefined) {
-      throw new UnsupportedIntrinsicError(where, `the mapping ${map} has no ${key}.${attribute}`);
-    }
-    return found;
-  }
-
-  importedValue(exportName: string, where: string): Json {
-    const value = this.#otherStacks.exported(exportName);
-    if (value !== undefined) return value;
-    throw new UnsupportedIntrinsicError(where, `no stack of this assembly exports ${exportName}`);
-  }
-
-  stackOutput(stack: string, output: string, where: string): Json {
-    const value = this.#otherStacks.output(stack, output);
-    if (value !== undefined) return value;
-    throw new UnsupportedIntrinsicError(where, `no stack ${stack} of this assembly has an output ${output}`);
-  }
-
   #resource(logicalId: string, where: string): RawResource {
     const resource = this.stack.template.Resources?.[logicalId];
     if (resource === undefined) {
@@ -175,18 +126,5 @@ export class StackScope implements Scope {
         : resolveIntrinsics(given, this, `${this.label(logicalId)}.${property}`);
     const name = typeof resolved === "string" ? resolved : `${this.stack.name}-${logicalId}`;
     return resource.Type.startsWith("AWS::DynamoDB::") ? `${name}${this.#tableSuffix}` : name;
-  }
-
-  /** A version or an alias runs the same code here: there is just the one. */
-  #qualifiedFunction(resource: RawResource, where: string): Identity {
-    const properties = resource.Properties ?? {};
-    const target = String(resolveIntrinsics(properties.FunctionName ?? "", this, where));
-    const { partition, region, accountId } = this.#env;
-    const prefix = `arn:${partition}:lambda:${region}:${accountId}:function:`;
-    const functionArn = target.startsWith("arn:") ? target : `${prefix}${target}`;
-    const alias = resource.Type === "AWS::Lambda::Alias";
-    const qualifier = alias ? String(resolveIntrinsics(properties.Name ?? "live", this, where)) : "1";
-    const arn = `${functionArn}:${qualifier}`;
-    return { ref: arn, arn, attributes: { AliasArn: arn, FunctionArn: arn, Version: "1" } };
   }
 }

@@ -17,7 +17,6 @@ export function streamMappingSpec(
     const text = `only the stream of a table of this assembly can feed a function here, not ${streamArn}`;
     return properties.unsupported(text);
   }
-  const age = properties.optionalNumber("MaximumRecordAgeInSeconds");
   const retries = properties.optionalNumber("MaximumRetryAttempts");
   return {
     ...name,
@@ -34,10 +33,8 @@ export function streamMappingSpec(
       .map((filter) => pattern(filter)),
     // -1 stands for "until the record is gone".
     retries: retries === undefined || retries < 0 ? undefined : retries,
-    maximumRecordAgeMs: age === undefined || age < 0 ? undefined : age * 1000,
-    bisect: properties.flag("BisectBatchOnFunctionError", false),
     reportsItemFailures: properties.list("FunctionResponseTypes").includes("ReportBatchItemFailures"),
-    onFailureArn: properties.object("DestinationConfig").object("OnFailure").optionalText("Destination"),
+    onFailureArn: properties.onFailureQueue(),
   };
 }
 

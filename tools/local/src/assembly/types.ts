@@ -18,8 +18,6 @@ export interface RawResource {
 export interface RawTemplate {
   readonly Resources?: Readonly<Record<string, RawResource>>;
   readonly Parameters?: Readonly<Record<string, JsonObject>>;
-  readonly Conditions?: Readonly<Record<string, Json>>;
-  readonly Mappings?: JsonObject;
   readonly Outputs?: Readonly<Record<string, JsonObject>>;
 }
 
@@ -88,12 +86,8 @@ export interface FunctionSpec extends ResourceName {
   readonly reservedConcurrency: number | undefined;
   /** How often a failed asynchronous invocation is tried again. */
   readonly retries: number;
-  /** How old an asynchronous event may become; undefined for Lambda's own limit. */
-  readonly maxEventAgeMs: number | undefined;
-  /** Where the record of an event goes whose invocations all failed. */
+  /** The queue for the record of an event whose invocations all failed. */
   readonly onFailureArn: string | undefined;
-  /** Where the event itself goes then. */
-  readonly deadLetterArn: string | undefined;
 }
 
 /** A table's stream that feeds a function. */
@@ -109,8 +103,6 @@ export interface StreamMappingSpec extends ResourceName {
   readonly filters: readonly JsonObject[];
   /** Undefined for as long as the record lives. */
   readonly retries: number | undefined;
-  readonly maximumRecordAgeMs: number | undefined;
-  readonly bisect: boolean;
   readonly reportsItemFailures: boolean;
   readonly onFailureArn: string | undefined;
 }
@@ -127,7 +119,6 @@ export interface ScheduleSpec extends ResourceName {
   readonly input: string | undefined;
   readonly retries: number;
   readonly maximumEventAgeMs: number;
-  readonly deadLetterArn: string | undefined;
 }
 
 /** A rule of EventBridge that matches events. */

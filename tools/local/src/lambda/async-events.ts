@@ -4,15 +4,6 @@ import type { Clock } from "@leasehold/client";
 import { TooManyRequestsException } from "./errors.ts";
 import type { FunctionPool } from "./function-pool.ts";
 import { type Outcome, payloadOf } from "./outcome.ts";
-import type { AsyncFailureRecord } from "./types.ts";
-
-/** An event that Lambda has accepted and answers for from then on. */
-interface AcceptedEvent {
-  readonly requestId: string;
-  readonly payload: string;
-  /** On the monotonic clock. */
-  readonly expiresAt: number;
-}
 
 /**
  * A function's asynchronous events: each is tried, tried again after errors, and given up in the end.
@@ -36,9 +27,7 @@ export class AsyncEvents {
 
   /** Takes an event in. */
   accept(requestId: string, payload: string): void {
-    const { maxEventAgeMs } = this.#pool.definition;
-    const event = { requestId, payload, expiresAt: this.#clock.monotonic() + maxEventAgeMs };
-    this.#deliver(event).catch(this.#report);
+    this.#deliver(requestId, payload).catch(this.#report);
   }
 
   /** Forgets every event; none is tried or reported any more. */
@@ -48,53 +37,40 @@ export class AsyncEvents {
     this.#pending.clear();
   }
 
-  async #deliver(event: AcceptedEvent): Promise<void> {
-    const { retries, retryDelayMs, reservedConcurrency } = this.#pool.definition;
-    if (reservedConcurrency === 0) {
-      this.#giveUp(event, "ZeroReservedConcurrency", 0);
-      return;
-    }
-    let last: Outcome | undefined;
+  async #deliver(requestId: string, payload: string): Promise<void> {
+    const { arn, retries, retryDelayMs, onAsyncFailure } = this.#pool.definition;
     for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#attempt(event);
-      if (this.#closed) return;
-      if (outcome === undefined) {
-        this.#giveUp(event, "EventAgeExceeded", attempt - 1, last);
-        return;
-      }
-      if (!outcome.functionError) return;
-      last = outcome;
+      const outcome = await this.#attempt(requestId, payload);
+      if (outcome?.functionError === undefined || this.#closed) return;
       if (attempt > retries) {
-        this.#giveUp(event, "RetriesExhausted", attempt, last);
+        onAsyncFailure?.({
+          version: "1.0",
+          timestamp: new Date(this.#clock.now()).toISOString(),
+          requestContext: {
+            requestId,
+            functionArn: `${arn}:$LATEST`,
+            condition: "RetriesExhausted",
+            approximateInvokeCount: attempt,
+          },
+          requestPayload: JSON.parse(payload),
+          responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },
+          responsePayload: payloadOf(outcome),
+        });
         return;
       }
-      const delayMs = retryDelayMs * 2 ** (attempt - 1);
-      if (this.#clock.monotonic() + delayMs > event.expiresAt) {
-        this.#giveUp(event, "EventAgeExceeded", attempt, last);
-        return;
-      }
-      await this.#wait((resume) => this.#clock.schedule(resume, delayMs));
+      await this.#wait((resume) => this.#clock.schedule(resume, retryDelayMs * 2 ** (attempt - 1)));
     }
   }
 
-  /** One attempt, as soon as there is room; undefined when the event became too old for it. */
-  async #attempt(event: AcceptedEvent): Promise<Outcome | undefined> {
+  /** One attempt, as soon as there is room; undefined after a close. */
+  async #attempt(requestId: string, payload: string): Promise<Outcome | undefined> {
     while (!this.#closed) {
       try {
-        return await this.#pool.invoke(event.requestId, event.payload);
+        return await this.#pool.invoke(requestId, payload);
       } catch (error) {
         if (!(error instanceof TooManyRequestsException)) throw error;
       }
-      const leftMs = event.expiresAt - this.#clock.monotonic();
-      if (leftMs <= 0) return undefined;
-      await this.#wait((resume) => {
-        const stopWaiting = this.#pool.onceFree(resume);
-        const cancelTimer = this.#clock.schedule(resume, leftMs);
-        return () => {
-          stopWaiting();
-          cancelTimer();
-        };
-      });
+      await this.#wait((resume) => this.#pool.onceFree(resume));
     }
     return undefined;
   }
@@ -108,32 +84,6 @@ export class AsyncEvents {
         resolve();
       });
       this.#pending.add(cancel);
-    });
-  }
-
-  #giveUp(
-    event: AcceptedEvent,
-    condition: AsyncFailureRecord["requestContext"]["condition"],
-    attempts: number,
-    last?: Outcome,
-  ): void {
-    const { arn, onAsyncFailure } = this.#pool.definition;
-    onAsyncFailure?.({
-      version: "1.0",
-      timestamp: new Date(this.#clock.now()).toISOString(),
-      requestContext: {
-        requestId: event.requestId,
-        functionArn: `${arn}:$LATEST`,
-        condition,
-        approximateInvokeCount: attempts,
-      },
-      requestPayload: JSON.parse(event.payload),
-      ...(last === undefined
-        ? {}
-        : {
-            responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },
-            responsePayload: payloadOf(last),
-          }),
     });
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from "@leasehold/client";
 import type { CheckedFunction } from "./definition.ts";
 import { lambdaLimits } from "./limits.ts";
 import type { OrphanGuard } from "./orphan-guard.ts";
-import { exited, exitReason, type Outcome, responseTooLarge, timedOut } from "./outcome.ts";
+import { exited, exitReason, type Outcome, timedOut } from "./outcome.ts";
 import { processEnvironment } from "./process-environment.ts";
 import {
   type Delivery,
@@ -147,7 +147,7 @@ export class Environment {
   }
 
   async #start(): Promise<void> {
-    this.#api = await startRuntimeApi(this.#runtimeApi(), lambdaLimits.responseBytes);
+    this.#api = await startRuntimeApi(this.#runtimeApi());
     if (this.#state === "gone") {
       this.#ended(exitReason(null, "SIGKILL"));
       return;
@@ -166,15 +166,9 @@ export class Environment {
   #runtimeApi(): RuntimeApiHost {
     return {
       next: (deliver) => this.#next(deliver),
-      response: (requestId, body) => {
-        const tooLarge = body === undefined;
-        const outcome = tooLarge ? responseTooLarge(lambdaLimits.responseBytes) : { payload: body };
-        const reception = this.#answered(requestId, outcome);
-        return reception === "taken" && tooLarge ? "tooLarge" : reception;
-      },
-      error: (requestId, body = "null") =>
-        this.#answered(requestId, { payload: body, functionError: "Unhandled" }),
-      initError: (body = "null") => {
+      response: (requestId, body) => this.#answered(requestId, { payload: body }),
+      error: (requestId, body) => this.#answered(requestId, { payload: body, functionError: "Unhandled" }),
+      initError: (body) => {
         if (this.#state !== "starting") return "misplaced";
         this.#fail({ payload: body, functionError: "Unhandled" });
         this.#kill();

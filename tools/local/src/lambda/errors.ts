@@ -24,16 +24,6 @@ export class TooManyRequestsException extends LambdaServiceError {
 /** There is no such function, or no such environment. */
 export class ResourceNotFoundException extends LambdaServiceError {}
 
-/** The payload is larger than a request may be. */
-export class RequestTooLargeException extends LambdaServiceError {
-  constructor(limitBytes: number) {
-    super(`Request must be smaller than ${limitBytes} bytes for the InvokeFunction operation`);
-  }
-}
-
-/** The payload is not JSON. */
-export class InvalidRequestContentException extends LambdaServiceError {}
-
 /** The runtime is closed, or is closing: nothing new is taken. */
 export class RuntimeClosedError extends LambdaServiceError {
   constructor() {

@@ -55,11 +55,3 @@ export function timedOut(requestId: string, timeoutMs: number, now: number): Out
     errorMessage: `${new Date(now).toISOString()} ${requestId} Task timed out after ${seconds} seconds`,
   });
 }
-
-/** The handler returned more than an answer may hold. */
-export function responseTooLarge(limitBytes: number): Outcome {
-  return failure({
-    errorType: "Function.ResponseSizeTooLarge",
-    errorMessage: `Response payload size exceeded maximum allowed payload size (${limitBytes} bytes).`,
-  });
-}

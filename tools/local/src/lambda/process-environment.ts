@@ -7,19 +7,6 @@ import type { CheckedFunction } from "./definition.ts";
 /** Of the parent's own variables a function gets these and no others: what the template forgot must be missing here. */
 const inherited = ["PATH", "HOME", "TMPDIR"] as const;
 
-/** What Lambda sets and a function's own environment cannot. */
-export const reservedVariables: readonly string[] = [
-  "_HANDLER",
-  "LAMBDA_TASK_ROOT",
-  "AWS_EXECUTION_ENV",
-  "AWS_LAMBDA_RUNTIME_API",
-  "AWS_LAMBDA_FUNCTION_NAME",
-  "AWS_LAMBDA_FUNCTION_VERSION",
-  "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
-  "AWS_LAMBDA_LOG_GROUP_NAME",
-  "AWS_LAMBDA_LOG_STREAM_NAME",
-];
-
 /** The defaults that the base environment and the function's own may replace. */
 export const defaultVariables: Readonly<Record<string, string>> = {
   TZ: "UTC",

@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { isProgrammerError, throwUncaught } from "../program-errors.ts";
 
 /** What a runtime client is given when it asks for the next invocation. */
@@ -17,18 +18,17 @@ export interface Delivery {
  *
  * - `stale`: the request id is not that of the invocation under way.
  * - `misplaced`: the call has no place in the environment's present state.
- * - `tooLarge`: the call counts, but its body was more than it may be.
  */
-export type Reception = "taken" | "stale" | "misplaced" | "tooLarge";
+export type Reception = "taken" | "stale" | "misplaced";
 
 /** The environment's side of its Runtime API. */
 export interface RuntimeApiHost {
   /** The client waits for an invocation; `deliver` answers it. */
   next(deliver: (delivery: Delivery) => void): Reception;
-  /** The handler's result; undefined where it was too large. */
-  response(requestId: string, body: string | undefined): Reception;
-  error(requestId: string, body: string | undefined): Reception;
-  initError(body: string | undefined): Reception;
+  /** The handler's result. */
+  response(requestId: string, body: string): Reception;
+  error(requestId: string, body: string): Reception;
+  initError(body: string): Reception;
 }
 
 /** A Runtime API server for one environment. */
@@ -38,10 +38,10 @@ export interface RuntimeApi {
   close(): void;
 }
 
-/** Starts the API on a free port of the loopback interface. Bodies over `limitBytes` are not kept. */
-export async function startRuntimeApi(host: RuntimeApiHost, limitBytes: number): Promise<RuntimeApi> {
+/** Starts the API on a free port of the loopback interface. */
+export async function startRuntimeApi(host: RuntimeApiHost): Promise<RuntimeApi> {
   const server: Server = createServer((request, answer) => {
-    handle(host, limitBytes, request, answer).catch((error: unknown) => {
+    handle(host, request, answer).catch((error: unknown) => {
       answer.destroy();
       // An aborted request is a client that died: its environment learns that from its process.
       if (isProgrammerError(error)) throwUncaught(error);
@@ -64,14 +64,9 @@ export async function startRuntimeApi(host: RuntimeApiHost, limitBytes: number):
   };
 }
 
-async function handle(
-  host: RuntimeApiHost,
-  limitBytes: number,
-  request: IncomingMessage,
-  answer: ServerResponse,
-): Promise<void> {
+async function handle(host: RuntimeApiHost, request: IncomingMessage, answer: ServerResponse): Promise<void> {
   const path = (request.url ?? "").replace(/^\/2018-06-01\/runtime\//, "");
-  const body = await bodyOf(request, limitBytes);
+  const body = await text(request);
   if (request.method === "GET" && path === "invocation/next") {
     const reception = host.next((delivery) => deliverTo(answer, delivery));
     if (reception !== "taken") reply(answer, reception);
@@ -97,16 +92,6 @@ async function outputRead(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-async function bodyOf(request: IncomingMessage, limitBytes: number): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes <= limitBytes) chunks.push(chunk);
-  }
-  return bytes <= limitBytes ? Buffer.concat(chunks).toString("utf8") : undefined;
-}
-
 function deliverTo(answer: ServerResponse, delivery: Delivery): void {
   answer.writeHead(200, {
     "content-type": "application/json",
@@ -121,10 +106,6 @@ const answers: Record<Reception, readonly [status: number, body: object]> = {
   taken: [202, { status: "OK" }],
   stale: [400, { errorType: "InvalidRequestID", errorMessage: "Invalid request ID" }],
   misplaced: [403, { errorType: "InvalidStateTransition", errorMessage: "Not allowed in this state" }],
-  tooLarge: [
-    413,
-    { errorType: "RequestEntityTooLarge", errorMessage: "Exceeded maximum allowed payload size" },
-  ],
 };
 
 function reply(answer: ServerResponse, reception: Reception): void {

@@ -1,17 +1,15 @@
 // Lambda on this machine: functions, their processes, invocations, freezes and kills.
 
 import { randomUUID } from "node:crypto";
-import { InvalidOptionsError, systemClock } from "@leasehold/client";
+import { systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";
 import { AsyncEvents } from "./async-events.ts";
-import { checkFunction, checkOptions, checkVariables } from "./definition.ts";
+import { withDefaults } from "./definition.ts";
 import type { Environment, EnvironmentContext } from "./environment.ts";
-import { ResourceNotFoundException, RuntimeClosedError } from "./errors.ts";
+import { LambdaServiceError, ResourceNotFoundException, RuntimeClosedError } from "./errors.ts";
 import { FunctionPool } from "./function-pool.ts";
-import { lambdaLimits } from "./limits.ts";
 import { OrphanGuard } from "./orphan-guard.ts";
 import { payloadOf } from "./outcome.ts";
-import { checkRequestId, requestText } from "./request.ts";
 import type {
   EnvironmentInfo,
   FunctionDefinition,
@@ -19,9 +17,6 @@ import type {
   InvokeResult,
   LambdaRuntimeOptions,
 } from "./types.ts";
-
-const optionNames: readonly (keyof LambdaRuntimeOptions)[] = ["onLog", "onEvent", "clock", "baseEnvironment"];
-const invokeOptionNames: readonly (keyof InvokeOptions)[] = ["signal", "requestId"];
 
 interface HostedFunction {
   readonly pool: FunctionPool;
@@ -54,18 +49,9 @@ export class LambdaRuntime {
    * Starts a runtime without any function.
    *
    * An error that `onLog` or `onEvent` throws disturbs nothing here and is thrown again on the next tick.
-   *
-   * @throws InvalidOptionsError for options that are unknown or impossible.
    */
   static async start(options: LambdaRuntimeOptions = {}): Promise<LambdaRuntime> {
-    checkOptions(options, optionNames, "start");
     const { onLog, onEvent, clock = systemClock, baseEnvironment = {} } = options;
-    for (const [option, value] of Object.entries({ onLog, onEvent })) {
-      if (value !== undefined && typeof value !== "function") {
-        throw new InvalidOptionsError(option, value, "a function");
-      }
-    }
-    checkVariables("baseEnvironment", baseEnvironment);
     checkPlatform();
     return new LambdaRuntime({
       clock,
@@ -79,13 +65,13 @@ export class LambdaRuntime {
   /**
    * Adds a function. Nothing is started until it is invoked.
    *
-   * @throws InvalidOptionsError for a definition that cannot work, and for a name that is taken.
+   * @throws LambdaServiceError for a name that is taken.
    */
   define(definition: FunctionDefinition): void {
     if (this.#closing !== undefined) throw new RuntimeClosedError();
-    const checked = checkFunction(definition, this.#context.baseEnvironment);
+    const checked = withDefaults(definition, this.#context.baseEnvironment);
     if (this.#functions.has(checked.name)) {
-      throw new InvalidOptionsError("name", checked.name, "a name that no other function has");
+      throw new LambdaServiceError(`there is a function ${checked.name} already`);
     }
     const pool = new FunctionPool(checked, this.#context);
     this.#functions.set(checked.name, {
@@ -101,16 +87,12 @@ export class LambdaRuntime {
    *
    * @throws TooManyRequestsException where the reserved concurrency is in use.
    * @throws ResourceNotFoundException for a name that was never defined.
-   * @throws RequestTooLargeException for a payload over 6 MB.
-   * @throws InvalidRequestContentException for a payload that is not JSON.
    * @throws RuntimeClosedError once `close` was called.
    */
   async invoke(name: string, payload?: unknown, options: InvokeOptions = {}): Promise<InvokeResult> {
-    checkOptions(options, invokeOptionNames, "invoke");
     const { signal, requestId = randomUUID() } = options;
-    checkRequestId(requestId);
     const { pool } = this.#function(name);
-    const text = requestText(payload, lambdaLimits.requestBytes);
+    const text = requestText(payload);
     signal?.throwIfAborted();
     const outcome = await abortable(pool.invoke(requestId, text), signal);
     return {
@@ -126,11 +108,11 @@ export class LambdaRuntime {
    * A throttled event waits for its turn. A failed one is tried again, `retries` times. One that is given up goes to
    * `onAsyncFailure`; one that is still waiting when the runtime closes is lost without it.
    *
-   * @throws As `invoke` does, except that a throttle is no error. The payload may have 1 MB.
+   * @throws As `invoke` does, except that a throttle is no error.
    */
   invokeAsync(name: string, payload?: unknown): string {
     const { events } = this.#function(name);
-    const text = requestText(payload, lambdaLimits.asyncRequestBytes);
+    const text = requestText(payload);
     const requestId = randomUUID();
     events.accept(requestId, text);
     return requestId;
@@ -207,6 +189,11 @@ export class LambdaRuntime {
     }
     throw new ResourceNotFoundException(`Environment not found: ${String(id)}`);
   }
+}
+
+/** Lambda gives the handler an empty event where the caller gave none. */
+function requestText(payload: unknown): string {
+  return payload === undefined ? "{}" : JSON.stringify(payload);
 }
 
 function checkPlatform(): void {

@@ -22,8 +22,6 @@ export interface FunctionDefinition {
   readonly retries?: number;
   /** The wait before the first retry of an asynchronous invocation; the second waits twice as long. @default 60 000 */
   readonly retryDelayMs?: number;
-  /** How old an asynchronous event may become before it is given up, in milliseconds. @default 21 600 000 */
-  readonly maxEventAgeMs?: number;
   /** Takes the record of an asynchronous event that was given up. Nothing is awaited. @default - it is dropped */
   readonly onAsyncFailure?: (record: AsyncFailureRecord) => void;
   /** What the handler sees as `invokedFunctionArn`. @default - of account 000000000000 in the runtime's region */
@@ -104,17 +102,16 @@ export interface AsyncFailureRecord {
   readonly requestContext: {
     readonly requestId: string;
     readonly functionArn: string;
-    readonly condition: "RetriesExhausted" | "EventAgeExceeded" | "ZeroReservedConcurrency";
+    readonly condition: "RetriesExhausted";
     readonly approximateInvokeCount: number;
   };
   readonly requestPayload: unknown;
-  /** Absent when the function never ran. */
-  readonly responseContext?: {
+  readonly responseContext: {
     readonly statusCode: 200;
     readonly executedVersion: "$LATEST";
     readonly functionError: "Unhandled";
   };
-  readonly responsePayload?: unknown;
+  readonly responsePayload: unknown;
 }
 
 /** What a runtime is started with. */

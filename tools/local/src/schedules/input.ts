@@ -11,7 +11,7 @@ export interface DeliveryContext {
 }
 
 /** A time as the scheduler writes it: whole seconds, in UTC. */
-export function scheduledTimeText(time: Date): string {
+function scheduledTimeText(time: Date): string {
   return time.toISOString().replace(/\.\d+Z$/, "Z");
 }
 

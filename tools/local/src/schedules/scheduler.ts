@@ -3,7 +3,7 @@
 import { type Clock, systemClock } from "@leasehold/client";
 import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/jobs";
 import type { ScheduleSpec } from "../assembly/types.ts";
-import { scheduledTimeText, targetInput } from "./input.ts";
+import { targetInput } from "./input.ts";
 
 /** What became of a schedule's time. */
 export interface ScheduleEvent {
@@ -30,12 +30,6 @@ export interface Fired {
 export interface SchedulerOptions {
   /** Hands the input to a target; rejects when the target does not take it. */
   readonly send: (targetArn: string, input: string) => Promise<void>;
-  /** Takes the input of a firing that was given up, where the schedule has a dead-letter queue. */
-  readonly deadLetter?: (
-    queueArn: string,
-    input: string,
-    attributes: Readonly<Record<string, string>>,
-  ) => void;
   readonly onEvent?: (event: ScheduleEvent) => void;
   /** @default - the machine's own */
   readonly clock?: Clock;
@@ -102,12 +96,6 @@ export class Scheduler {
     for (const entry of this.#entries.values()) entry.cancel();
   }
 
-  /** When a schedule fires next; undefined if it does not. */
-  next(spec: ScheduleSpec): Date | undefined {
-    const entry = this.#entries.get(spec.arn);
-    return entry === undefined ? undefined : this.#nextOf(entry, this.#clock.now());
-  }
-
   /**
    * Fires a schedule now, whatever its state. Resolves when the target has taken it.
    *
@@ -172,32 +160,12 @@ export class Scheduler {
         const isLast = attempt > spec.retries || ageMs >= spec.maximumEventAgeMs;
         if (isLast || this.#stopping.signal.aborted) {
           this.#options.onEvent?.({ type: "gaveUp", ...event, error });
-          this.#toDeadLetters(spec, input, executionId, attempt, error);
           throw error;
         }
         this.#options.onEvent?.({ type: "retrying", ...event, error });
         await this.#backOff(attempt);
       }
     }
-  }
-
-  #toDeadLetters(
-    spec: ScheduleSpec,
-    input: string,
-    executionId: string,
-    attempt: number,
-    error: unknown,
-  ): void {
-    if (spec.deadLetterArn === undefined) return;
-    this.#options.deadLetter?.(spec.deadLetterArn, input, {
-      ERROR_CODE: error instanceof Error ? error.name : "Error",
-      ERROR_MESSAGE: error instanceof Error ? error.message : String(error),
-      EXECUTION_ID: executionId,
-      EXECUTION_TIME: scheduledTimeText(new Date(this.#clock.now())),
-      RETRY_ATTEMPTS: String(attempt - 1),
-      SCHEDULE_ARN: spec.arn,
-      TARGET_ARN: spec.targetArn,
-    });
   }
 
   #backOff(attempt: number): Promise<void> {

@@ -18,16 +18,10 @@ export class Queues {
   readonly #messages = new Map<string, QueueMessage[]>();
   readonly #queues: readonly QueueSpec[];
   readonly #now: () => number;
-  readonly #onMessage: (queue: QueueSpec, message: QueueMessage) => void;
 
-  constructor(
-    queues: readonly QueueSpec[],
-    now: () => number,
-    onMessage: (queue: QueueSpec, message: QueueMessage) => void,
-  ) {
+  constructor(queues: readonly QueueSpec[], now: () => number) {
     this.#queues = queues;
     this.#now = now;
-    this.#onMessage = onMessage;
     for (const { arn } of queues) this.#messages.set(arn, []);
   }
 
@@ -47,7 +41,6 @@ export class Queues {
     if (queue === undefined) throw new ServiceError("QueueDoesNotExist", `there is no queue ${address}`);
     const message = { id: crypto.randomUUID(), body, attributes, sentAt: this.#now() };
     this.#messages.get(queue.arn)?.push(message);
-    this.#onMessage(queue, message);
     return message;
   }
 }

@@ -152,7 +152,6 @@ function failure(error: unknown): Answer {
 
 const statusCodes: Readonly<Record<string, number>> = {
   ResourceNotFoundException: 404,
-  RequestTooLargeException: 413,
   TooManyRequestsException: 429,
 };
 

@@ -8,8 +8,6 @@ import type { StreamEventRecord } from "./event.ts";
 export interface DeliveryRules {
   /** How often a failed batch is tried again; undefined for as long as its records live. */
   readonly retries: number | undefined;
-  readonly maximumRecordAgeMs: number | undefined;
-  readonly bisect: boolean;
   readonly reportsItemFailures: boolean;
   /** The wait before the first retry; it doubles from one to the next, up to a minute. @default 1000 */
   readonly retryDelayMs?: number;
@@ -24,7 +22,6 @@ export interface InvokeAnswer {
 /** Records that were given up. */
 export interface FailedBatch {
   readonly records: readonly StreamEventRecord[];
-  readonly condition: "RetryAttemptsExhausted" | "MaximumRecordAgeExceeded";
   readonly invocations: number;
 }
 
@@ -48,65 +45,32 @@ const longestDelayMs = 60_000;
 /**
  * Hands a batch to a function until it is done with every record, or until the mapping's rules give the rest up.
  *
- * As on Lambda: a failed batch is tried again as a whole; with `bisect` it is halved, which costs no retry; with
- * `reportsItemFailures` only the records from the first reported one on are tried again, and an answer that names an
- * unknown record counts as a failure of all. Resolves early when the signal aborts.
+ * As on Lambda: a failed batch is tried again as a whole; with `reportsItemFailures` only the records from the first
+ * reported one on are tried again, and an answer that names an unknown record counts as a failure of all. Batches are not
+ * halved, and records do not grow too old. Resolves early when the signal aborts.
  */
 export async function deliver(
-  records: readonly StreamEventRecord[],
+  batch: readonly StreamEventRecord[],
   rules: DeliveryRules,
   ports: DeliveryPorts,
 ): Promise<void> {
-  await deliverFrom({ records, failures: 0, invocations: 0 }, rules, ports);
-}
-
-interface PendingBatch {
-  readonly records: readonly StreamEventRecord[];
-  /** Failed attempts that count against the retries. */
-  readonly failures: number;
-  readonly invocations: number;
-}
-
-async function deliverFrom(start: PendingBatch, rules: DeliveryRules, ports: DeliveryPorts): Promise<void> {
   const { clock = systemClock, signal } = ports;
-  let { records, failures, invocations } = start;
-  while (records.length > 0 && !signal.aborted) {
-    const young = records.filter((record) => !isTooOld(record, rules, clock));
-    if (young.length < records.length) {
-      const old = records.filter((record) => !young.includes(record));
-      ports.onFailure({ records: old, condition: "MaximumRecordAgeExceeded", invocations });
-      records = young;
-      continue;
-    }
+  let records = batch;
+  // Attempts that failed count against the retries.
+  let failures = 0;
+  while (!signal.aborted) {
     const failedFrom = await attempt(records, rules, ports);
     if (failedFrom === undefined || signal.aborted) return;
     if (failedFrom !== "notInvoked") {
-      invocations += 1;
-      const whole = failedFrom === 0;
       records = records.slice(failedFrom);
-      if (whole && rules.bisect && records.length > 1) {
-        await halve({ records, failures, invocations }, rules, ports);
-        return;
-      }
       failures += 1;
       if (rules.retries !== undefined && failures > rules.retries) {
-        ports.onFailure({ records, condition: "RetryAttemptsExhausted", invocations });
+        ports.onFailure({ records, invocations: failures });
         return;
       }
     }
     const first = rules.retryDelayMs ?? 1000;
     await pause(clock, Math.min(first * 2 ** Math.max(0, failures - 1), longestDelayMs), signal);
-  }
-}
-
-async function halve(
-  { records, failures, invocations }: PendingBatch,
-  rules: DeliveryRules,
-  ports: DeliveryPorts,
-): Promise<void> {
-  const middle = Math.ceil(records.length / 2);
-  for (const half of [records.slice(0, middle), records.slice(middle)]) {
-    await deliverFrom({ records: half, failures, invocations }, rules, ports);
   }
 }
 
@@ -136,11 +100,6 @@ function firstReported(records: readonly StreamEventRecord[], payload: unknown):
   );
   if (indices.length === 0) return undefined;
   return indices.includes(-1) ? 0 : Math.min(...indices);
-}
-
-function isTooOld(record: StreamEventRecord, { maximumRecordAgeMs }: DeliveryRules, clock: Clock): boolean {
-  if (maximumRecordAgeMs === undefined) return false;
-  return clock.now() - record.dynamodb.ApproximateCreationDateTime * 1000 > maximumRecordAgeMs;
 }
 
 /** Waits; resolves early when the signal aborts. */

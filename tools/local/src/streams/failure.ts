@@ -18,7 +18,7 @@ export function failureMessage(batch: FailedBatch, origin: FailedBatchOrigin, no
     requestContext: {
       requestId: crypto.randomUUID(),
       functionArn: origin.functionArn,
-      condition: batch.condition,
+      condition: "RetryAttemptsExhausted",
       approximateInvokeCount: batch.invocations,
     },
     responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },

@@ -17,15 +17,7 @@ export type Filter = (event: unknown) => boolean;
 
 type Test = (value: unknown) => boolean;
 
-const operators = [
-  "exists",
-  "prefix",
-  "suffix",
-  "anything-but",
-  "numeric",
-  "equals-ignore-case",
-  "$or",
-] as const;
+const operators = ["exists", "prefix", "numeric"] as const;
 
 /**
  * Compiles the filters of an event source mapping, or the pattern of an EventBridge rule: one of the patterns must
@@ -44,11 +36,6 @@ function compileObject(pattern: JsonObject, source: string): Filter {
 }
 
 function compileField(name: string, rule: Json, source: string): Filter {
-  if (name === "$or") {
-    if (!Array.isArray(rule)) throw new UnsupportedFilterError(source, "$or needs a list");
-    const choices = rule.map((choice: Json) => compileObject(objectOf(choice, source), source));
-    return (event) => choices.some((choice) => choice(event));
-  }
   if (Array.isArray(rule)) {
     const tests = rule.map((one: Json) => compileTest(one, source));
     return (event) => valuesOf(fieldOf(event, name)).some((value) => tests.some((test) => test(value)));
@@ -73,13 +60,7 @@ function compileTest(rule: Json, source: string): Test {
     case "exists":
       return (value) => isLeaf(value) === operand;
     case "prefix":
-      return textTest(operand, source, (value, text) => value.startsWith(text));
-    case "suffix":
-      return textTest(operand, source, (value, text) => value.endsWith(text));
-    case "equals-ignore-case":
-      return textTest(operand, source, (value, text) => value.toLowerCase() === text.toLowerCase());
-    case "anything-but":
-      return anythingBut(operand, source);
+      return prefix(operand, source);
     case "numeric":
       return numeric(operand, source);
   }
@@ -91,16 +72,9 @@ function isLeaf(value: unknown): boolean {
   return value !== undefined && (value === null || typeof value !== "object");
 }
 
-function textTest(operand: Json, source: string, holds: (value: string, text: string) => boolean): Test {
+function prefix(operand: Json, source: string): Test {
   if (typeof operand !== "string") throw new UnsupportedFilterError(source, "a text is wanted");
-  return (value) => typeof value === "string" && holds(value, operand);
-}
-
-function anythingBut(operand: Json, source: string): Test {
-  const nested = operand !== null && typeof operand === "object" && !Array.isArray(operand);
-  const rules = Array.isArray(operand) ? (operand as readonly Json[]) : [operand];
-  const tests = nested ? [compileTest(operand, source)] : rules.map((rule) => compileTest(rule, source));
-  return (value) => isLeaf(value) && !tests.some((test) => test(value));
+  return (value) => typeof value === "string" && value.startsWith(operand);
 }
 
 function numeric(operand: Json, source: string): Test {

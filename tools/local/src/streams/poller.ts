@@ -7,7 +7,7 @@ import {
 } from "@aws-sdk/client-dynamodb-streams";
 import { type Clock, systemClock } from "@leasehold/client";
 import type { StreamMappingSpec } from "../assembly/types.ts";
-import { type DeliveryPorts, type DeliveryRules, deliver, type FailedBatch, pause } from "./delivery.ts";
+import { type DeliveryPorts, deliver, type FailedBatch, pause } from "./delivery.ts";
 import { type StreamEventRecord, toEventRecord } from "./event.ts";
 import { compileFilters, type Filter } from "./filter.ts";
 import { ShardReader } from "./shard-reader.ts";
@@ -147,14 +147,8 @@ export class StreamPoller {
 
   #deliver(shardId: string, records: readonly StreamEventRecord[], signal: AbortSignal): Promise<void> {
     const { mapping, retryDelayMs, invoke, onFailure } = this.#options;
-    const { retries, maximumRecordAgeMs, bisect, reportsItemFailures } = mapping;
-    const rules: DeliveryRules = {
-      retries,
-      maximumRecordAgeMs,
-      bisect,
-      reportsItemFailures,
-      ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
-    };
+    const { retries, reportsItemFailures } = mapping;
+    const rules = { retries, reportsItemFailures, ...(retryDelayMs === undefined ? {} : { retryDelayMs }) };
     return deliver(records, rules, {
       invoke,
       onFailure: (batch) => onFailure({ ...batch, shardId }),
