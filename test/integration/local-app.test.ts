@@ -197,7 +197,7 @@ describe("schedules", () => {
       scheduledTime: "2026-11-21T10:00:00Z",
       executionId: fired.executionId,
     });
-    expect(eventsOf("schedule").at(-1)?.schedule).toMatchObject({ type: "fired", attempt: 1, scheduledTime });
+    expect(eventsOf("schedule").at(-1)?.schedule).toMatchObject({ type: "fired", scheduledTime });
   });
 
   test("a disabled schedule never fires by itself, and still at will", async () => {

@@ -65,7 +65,7 @@ export class LocalApp implements AsyncDisposable {
   }
 
   /**
-   * Where Step Functions, Lambda, EventBridge and SQS answer for this app, in the same words as on AWS: for an SDK client
+   * Where Step Functions, Lambda and EventBridge answer for this app, in the same words as on AWS: for an SDK client
    * whose `endpoint` it is. Signatures are not checked.
    */
   get servicesEndpoint(): string {

@@ -50,8 +50,6 @@ beforeAll(async () => {
     schedule: ScheduleExpression.cron({ minute: "0", hour: "3" }),
     target: new LambdaInvoke(fn, {
       input: ScheduleTargetInput.fromObject({ a: 1 }),
-      retryAttempts: 4,
-      maxEventAge: Duration.hours(2),
     }),
   });
   new CfnOutput(stack, "Table", { value: table.tableName });
@@ -99,7 +97,7 @@ describe("a synthesized assembly", () => {
     ]);
   });
 
-  test("its schedule has expression, zone, target, input and retry policy", () => {
+  test("its schedule has expression, zone, target and input", () => {
     expect(spec.schedules).toMatchObject([
       {
         path: "Main/Nightly",
@@ -108,8 +106,6 @@ describe("a synthesized assembly", () => {
         enabled: true,
         targetArn: spec.functions[0]?.arn,
         input: '{"a":1}',
-        retries: 4,
-        maximumEventAgeMs: 7_200_000,
       },
     ]);
   });

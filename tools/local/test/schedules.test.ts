@@ -20,8 +20,6 @@ const spec: ScheduleSpec = {
   targetArn: "arn:aws:lambda:us-east-1:123456789012:function:job",
   input:
     '{"at":"<aws.scheduler.scheduled-time>","id":"<aws.scheduler.execution-id>","n":<aws.scheduler.attempt-number>,"arn":"<aws.scheduler.schedule-arn>"}',
-  retries: 2,
-  maximumEventAgeMs: 3_600_000,
 };
 
 interface Sent {
@@ -168,43 +166,12 @@ describe("a schedule that is fired at will", () => {
   });
 });
 
-describe("a target that refuses", () => {
-  test("is tried again with the same time and id, and a higher number", async () => {
-    refusals = 2;
-    scheduler({}).start();
-    await clock.advance(6 * minute);
-    expect(sent).toMatchObject([{ at: "2026-11-21T10:05:00Z", n: 3 }]);
-    expect(events.map(({ type }) => type)).toEqual(["retrying", "retrying", "fired"]);
-    expect(new Set(events.map(({ executionId }) => executionId)).size).toBe(1);
-  });
-
-  test("is given up after its retries", async () => {
-    refusals = 3;
-    scheduler({}).start();
-    await clock.advance(6 * minute);
-    expect(sent).toEqual([]);
-    expect(events.at(-1)).toMatchObject({ type: "gaveUp", attempt: 3 });
-  });
-
-  test("is given up when the event is too old", async () => {
-    refusals = 100;
-    scheduler({ retries: 100, maximumEventAgeMs: 10_000 }).start();
-    await clock.advance(6 * minute);
-    expect(events.at(-1)).toMatchObject({ type: "gaveUp" });
-    expect(events.length).toBeLessThan(8);
-  });
-
-  test("does not keep the scheduler from its end", async () => {
-    refusals = 100;
-    const made = scheduler({ retries: 100 });
-    made.start();
-    await clock.advance(6 * minute);
-    const before = events.length;
-    await made.stop();
-    await clock.advance(60 * minute);
-    expect(events.length).toBeLessThanOrEqual(before + 1);
-    expect(clock.pending).toBe(0);
-  });
+test("a target that refuses is not asked again, and the refusal is told", async () => {
+  refusals = 1;
+  scheduler({}).start();
+  await clock.advance(9 * minute);
+  expect(sent).toEqual([]);
+  expect(events).toMatchObject([{ type: "refused", error: new Error("throttled") }]);
 });
 
 test("without an input the target gets the scheduler's own event", async () => {

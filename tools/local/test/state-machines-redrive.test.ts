@@ -234,20 +234,6 @@ describe("an execution that is redriven", () => {
     expect(machines.describe(execution).status).toBe("SUCCEEDED");
   });
 
-  it("goes on after a timeout, and leaves a wait whose time has come", async () => {
-    const until = new Date(clock.now() + 20_000).toISOString();
-    const execution = await started({
-      TimeoutSeconds: 10,
-      StartAt: "W",
-      States: { W: { Type: "Wait", Timestamp: until, End: true } },
-    });
-    await clock.advance(10_000);
-    expect(machines.describe(execution).status).toBe("TIMED_OUT");
-    await clock.advance(60_000);
-    await redriven(execution);
-    expect(machines.describe(execution).status).toBe("SUCCEEDED");
-  });
-
   it("fails again in a Fail state, and again is told so", async () => {
     const execution = await started({
       StartAt: "F",

@@ -62,10 +62,10 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
     cleanups,
   );
 
-  const setup = { spec, clock, dynamodb, lambda, bus, queues, publish };
+  const setup = { spec, clock, dynamodb, lambda, bus, publish };
   const { machines, operations } = startMachines(setup, cleanups);
-  const { stepFunctions: AWSStepFunctions, eventBridge: AWSEvents, queues: AmazonSQS } = operations;
-  const targets = { AWSStepFunctions, AWSEvents, AmazonSQS };
+  const { stepFunctions: AWSStepFunctions, eventBridge: AWSEvents } = operations;
+  const targets = { AWSStepFunctions, AWSEvents };
   services.serve({ targets, lambda });
 
   await startPollers(

@@ -35,7 +35,6 @@ export function serviceEnvironment(
     AWS_ENDPOINT_URL_SFN: servicesEndpoint,
     AWS_ENDPOINT_URL_EVENTBRIDGE: servicesEndpoint,
     AWS_ENDPOINT_URL_LAMBDA: servicesEndpoint,
-    AWS_ENDPOINT_URL_SQS: servicesEndpoint,
     ...(endpoint === undefined
       ? {}
       : {

@@ -7,13 +7,7 @@ import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { IntegrationError } from "../services/errors.ts";
 import type { EventBus } from "../services/event-bus.ts";
 import { createIntegrations, type Integration } from "../services/integrations.ts";
-import {
-  eventBridgeOperations,
-  type Operations,
-  queueOperations,
-  stepFunctionsOperations,
-} from "../services/operations.ts";
-import type { Queues } from "../services/queues.ts";
+import { eventBridgeOperations, type Operations, stepFunctionsOperations } from "../services/operations.ts";
 import { StatesError } from "../state-machines/errors.ts";
 import { StateMachines } from "../state-machines/state-machines.ts";
 import { statusEvent } from "../state-machines/status-event.ts";
@@ -26,7 +20,6 @@ export interface MachinesSetup {
   readonly dynamodb: DynamoDBClient;
   readonly lambda: LambdaRuntime;
   readonly bus: EventBus;
-  readonly queues: Queues;
   readonly publish: LocalAppListener;
 }
 
@@ -36,7 +29,6 @@ export interface AppMachines {
   readonly operations: {
     readonly stepFunctions: Operations;
     readonly eventBridge: Operations;
-    readonly queues: Operations;
   };
 }
 
@@ -64,7 +56,6 @@ export function startMachines(setup: MachinesSetup, cleanups: AsyncDisposableSta
   const operations = {
     stepFunctions: stepFunctionsOperations(machines),
     eventBridge: eventBridgeOperations(setup.bus),
-    queues: queueOperations(setup.queues),
   };
   wiring.perform = createIntegrations({
     dynamodb,

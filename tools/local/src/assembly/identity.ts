@@ -60,31 +60,10 @@ const namings: Readonly<Record<string, Naming>> = {
       return { ref: url, arn: arn(env, "sqs", name), attributes: { QueueName: name, QueueUrl: url } };
     },
   },
-  "AWS::SNS::Topic": {
-    nameProperty: "TopicName",
-    identify(name, env) {
-      const topicArn = arn(env, "sns", name);
-      return { ref: topicArn, arn: topicArn, attributes: { TopicArn: topicArn, TopicName: name } };
-    },
-  },
   "AWS::Scheduler::Schedule": named("Name", "scheduler", (name) => `schedule/default/${name}`),
-  "AWS::Scheduler::ScheduleGroup": named("Name", "scheduler", (name) => `schedule-group/${name}`),
-  "AWS::Events::EventBus": named(
-    "Name",
-    "events",
-    (name) => `event-bus/${name}`,
-    (name) => ({ Name: name }),
-  ),
   "AWS::Events::Rule": named("Name", "events", (name) => `rule/${name}`),
   "AWS::Logs::LogGroup": named("LogGroupName", "logs", (name) => `log-group:${name}:*`),
   "AWS::CloudWatch::Alarm": named("AlarmName", "cloudwatch", (name) => `alarm:${name}`),
-  "AWS::CloudWatch::CompositeAlarm": named("AlarmName", "cloudwatch", (name) => `alarm:${name}`),
-  "AWS::KMS::Key": named(
-    undefined,
-    "kms",
-    (name) => `key/${name}`,
-    (name) => ({ KeyId: name }),
-  ),
   "AWS::IAM::Role": {
     nameProperty: "RoleName",
     identify: (name, { partition, accountId }) => ({

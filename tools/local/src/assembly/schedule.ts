@@ -3,13 +3,9 @@
 import type { Properties } from "./properties.ts";
 import type { ResourceName, ScheduleSpec } from "./types.ts";
 
-/** EventBridge Scheduler's own defaults. */
-const defaults = { retries: 185, maximumEventAgeSeconds: 86_400 } as const;
-
 /** Reads AWS::Scheduler::Schedule. A flexible time window is not needed here: every schedule fires at its time. */
 export function scheduleSpec(name: ResourceName, properties: Properties): ScheduleSpec {
   const target = properties.object("Target");
-  const retryPolicy = target.object("RetryPolicy");
   return {
     ...name,
     expression: properties.text("ScheduleExpression"),
@@ -19,9 +15,6 @@ export function scheduleSpec(name: ResourceName, properties: Properties): Schedu
     endDate: date(properties, "EndDate"),
     targetArn: target.text("Arn"),
     input: target.optionalText("Input"),
-    retries: retryPolicy.optionalNumber("MaximumRetryAttempts") ?? defaults.retries,
-    maximumEventAgeMs:
-      (retryPolicy.optionalNumber("MaximumEventAgeInSeconds") ?? defaults.maximumEventAgeSeconds) * 1000,
   };
 }
 

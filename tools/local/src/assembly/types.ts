@@ -117,8 +117,6 @@ export interface ScheduleSpec extends ResourceName {
   readonly targetArn: string;
   /** The text of the target's input. */
   readonly input: string | undefined;
-  readonly retries: number;
-  readonly maximumEventAgeMs: number;
 }
 
 /** A rule of EventBridge that matches events. */

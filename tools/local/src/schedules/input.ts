@@ -6,8 +6,6 @@ import type { ScheduleSpec } from "../assembly/types.ts";
 export interface DeliveryContext {
   readonly scheduledTime: Date;
   readonly executionId: string;
-  /** 1 for the first attempt. */
-  readonly attempt: number;
 }
 
 /** A time as the scheduler writes it: whole seconds, in UTC. */
@@ -21,7 +19,7 @@ export function targetInput(spec: ScheduleSpec, context: DeliveryContext): strin
   const attributes: Readonly<Record<string, string>> = {
     "scheduled-time": scheduledTimeText(context.scheduledTime),
     "execution-id": context.executionId,
-    "attempt-number": String(context.attempt),
+    "attempt-number": "1",
     "schedule-arn": spec.arn,
   };
   return spec.input.replace(

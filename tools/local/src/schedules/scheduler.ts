@@ -7,13 +7,12 @@ import { targetInput } from "./input.ts";
 
 /** What became of a schedule's time. */
 export interface ScheduleEvent {
-  /** `fired`: the target took it. `retrying`, `gaveUp`: it did not, this time or at all. */
-  readonly type: "fired" | "retrying" | "gaveUp";
+  /** `fired`: the target took it. `refused`: it did not, and is not asked again. */
+  readonly type: "fired" | "refused";
   readonly schedule: ScheduleSpec;
   readonly scheduledTime: Date;
   readonly executionId: string;
-  readonly attempt: number;
-  /** By how much the attempt was later than scheduled, in milliseconds; 0 for one that was fired at will. */
+  /** By how much it was later than scheduled, in milliseconds; 0 for one that was fired at will. */
   readonly lateMs: number;
   readonly error?: unknown;
 }
@@ -33,8 +32,6 @@ export interface SchedulerOptions {
   readonly onEvent?: (event: ScheduleEvent) => void;
   /** @default - the machine's own */
   readonly clock?: Clock;
-  /** The wait before the first retry; it doubles from one to the next, up to five minutes. @default 1000 */
-  readonly retryDelayMs?: number;
 }
 
 interface Entry {
@@ -45,7 +42,6 @@ interface Entry {
 
 /** The wall clock may be set, and a timer does not notice: it looks again at least this often. */
 const longestSleepMs = 60_000;
-const longestRetryDelayMs = 300_000;
 
 /**
  * Fires schedules at their times, as EventBridge Scheduler does.
@@ -99,7 +95,7 @@ export class Scheduler {
   /**
    * Fires a schedule now, whatever its state. Resolves when the target has taken it.
    *
-   * Rejects with the target's error when the schedule's retry policy is at its end.
+   * Rejects with the target's error.
    */
   async fire(spec: ScheduleSpec, options: { readonly scheduledTime?: Date } = {}): Promise<Fired> {
     const scheduledTime = options.scheduledTime ?? new Date(Math.floor(this.#clock.now() / 1000) * 1000);
@@ -146,40 +142,17 @@ export class Scheduler {
 
   async #deliver(spec: ScheduleSpec, scheduledTime: Date, atWill: boolean): Promise<Fired> {
     const executionId = crypto.randomUUID();
-    const startedAt = this.#clock.monotonic();
-    for (let attempt = 1; ; attempt++) {
-      const input = targetInput(spec, { scheduledTime, executionId, attempt });
-      const lateMs = atWill ? 0 : Math.max(0, this.#clock.now() - scheduledTime.getTime());
-      const event = { schedule: spec, scheduledTime, executionId, attempt, lateMs };
-      try {
-        await this.#options.send(spec.targetArn, input);
-        this.#options.onEvent?.({ type: "fired", ...event });
-        return { scheduledTime, executionId, input };
-      } catch (error) {
-        const ageMs = this.#clock.monotonic() - startedAt;
-        const isLast = attempt > spec.retries || ageMs >= spec.maximumEventAgeMs;
-        if (isLast || this.#stopping.signal.aborted) {
-          this.#options.onEvent?.({ type: "gaveUp", ...event, error });
-          throw error;
-        }
-        this.#options.onEvent?.({ type: "retrying", ...event, error });
-        await this.#backOff(attempt);
-      }
+    const input = targetInput(spec, { scheduledTime, executionId });
+    const lateMs = atWill ? 0 : Math.max(0, this.#clock.now() - scheduledTime.getTime());
+    const event = { schedule: spec, scheduledTime, executionId, lateMs };
+    try {
+      await this.#options.send(spec.targetArn, input);
+      this.#options.onEvent?.({ type: "fired", ...event });
+      return { scheduledTime, executionId, input };
+    } catch (error) {
+      this.#options.onEvent?.({ type: "refused", ...event, error });
+      throw error;
     }
-  }
-
-  #backOff(attempt: number): Promise<void> {
-    const delayMs = Math.min((this.#options.retryDelayMs ?? 1000) * 2 ** (attempt - 1), longestRetryDelayMs);
-    const { signal } = this.#stopping;
-    return new Promise((resolve) => {
-      const done = (): void => {
-        cancel();
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const cancel = this.#clock.schedule(done, delayMs, { background: true });
-      signal.addEventListener("abort", done, { once: true });
-    });
   }
 
   #track<Result>(work: Promise<Result>): Promise<Result> {

@@ -17,7 +17,6 @@ export interface IntegrationPorts {
   readonly machines: StateMachines;
   readonly stepFunctions: Operations;
   readonly eventBridge: Operations;
-  readonly queues: Operations;
 }
 
 /** Performs one task. */
@@ -39,8 +38,6 @@ const known = [
   "lambda:invoke",
   "events:putEvents",
   "aws-sdk:eventbridge:putEvents",
-  "sqs:sendMessage",
-  "aws-sdk:sqs:sendMessage",
 ];
 
 /**
@@ -70,8 +67,6 @@ export function createIntegrations(ports: IntegrationPorts): Integration {
       case "eventbridge":
       case "events":
         return perform(ports.eventBridge, parsed, request, "EventBridge");
-      case "sqs":
-        return perform(ports.queues, parsed, request, parsed.isSdk ? "Sqs" : "SQS");
     }
     if (route === "lambda:invoke") return invokeFunction(ports, request, signal);
     if (route === "states:startExecution") return startExecution(ports, parsed, request, signal);

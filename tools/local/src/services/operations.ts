@@ -1,10 +1,9 @@
-// The operations of Step Functions, EventBridge and SQS, for service integrations and SDK clients alike.
+// The operations of Step Functions and EventBridge, for service integrations and SDK clients alike.
 
 import type { ExecutionDescription } from "../state-machines/execution.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
 import { ServiceError } from "./errors.ts";
 import type { EventBus } from "./event-bus.ts";
-import { md5, type Queues } from "./queues.ts";
 
 /** The members of a request or of an answer. */
 export type Members = Readonly<Record<string, unknown>>;
@@ -70,10 +69,6 @@ export function stepFunctionsOperations(machines: StateMachines): Operations {
       machines.sendTaskFailure(text(request, "taskToken"), failureOf(request));
       return {};
     },
-    SendTaskHeartbeat(request) {
-      machines.sendTaskHeartbeat(text(request, "taskToken"));
-      return {};
-    },
   };
   return Object.fromEntries(
     Object.entries(operations).map(([name, operation]) => [name, withApiErrors(operation)]),
@@ -86,19 +81,6 @@ export function eventBridgeOperations(bus: EventBus): Operations {
     PutEvents: ({ Entries }) => {
       if (!Array.isArray(Entries)) throw new ServiceError("ValidationException", "Entries is missing");
       return { ...bus.put(Entries) };
-    },
-  };
-}
-
-/** The SQS API, as far as it sends messages. */
-export function queueOperations(queues: Queues): Operations {
-  return {
-    SendMessage(request) {
-      const { MessageBody } = request;
-      const body = typeof MessageBody === "string" ? MessageBody : JSON.stringify(MessageBody);
-      if (body === undefined) throw new ServiceError("MissingParameter", "MessageBody is missing");
-      const message = queues.send(text(request, "QueueUrl"), body, messageAttributes(request));
-      return { MessageId: message.id, MD5OfMessageBody: md5(body) };
     },
   };
 }
@@ -166,9 +148,4 @@ function failureOf(request: Members): { readonly error?: string; readonly cause?
   const error = optionalText(request, "error");
   const cause = optionalText(request, "cause");
   return { ...(error === undefined ? {} : { error }), ...(cause === undefined ? {} : { cause }) };
-}
-
-function messageAttributes({ MessageAttributes }: Members): Record<string, string> {
-  const entries = Object.entries((MessageAttributes ?? {}) as Record<string, { StringValue?: string }>);
-  return Object.fromEntries(entries.map(([name, { StringValue = "" }]) => [name, StringValue]));
 }

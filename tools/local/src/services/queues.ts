@@ -1,6 +1,5 @@
-// SQS, as far as messages are sent.
+// Queues, as far as messages are sent.
 
-import { createHash } from "node:crypto";
 import type { QueueSpec } from "../assembly/types.ts";
 import { ServiceError } from "./errors.ts";
 
@@ -43,9 +42,4 @@ export class Queues {
     this.#messages.get(queue.arn)?.push(message);
     return message;
   }
-}
-
-/** The digest by which an SDK checks that its message arrived whole. */
-export function md5(text: string): string {
-  return createHash("md5").update(text).digest("hex");
 }

@@ -54,7 +54,6 @@ export interface TaskState extends Exit, Recovering {
   readonly Resource: string;
   readonly Arguments?: unknown;
   readonly TimeoutSeconds?: NumberField;
-  readonly HeartbeatSeconds?: NumberField;
 }
 
 export interface ChoiceState extends Exit {
@@ -66,7 +65,6 @@ export interface ChoiceState extends Exit {
 export interface WaitState extends Exit {
   readonly Type: "Wait";
   readonly Seconds?: NumberField;
-  readonly Timestamp?: string;
 }
 
 export interface SucceedState extends Exit {

@@ -5,7 +5,6 @@ import type { StatesError } from "./errors.ts";
 
 /** Errors that the wildcards leave alone. */
 const terminal: readonly string[] = ["States.DataLimitExceeded", "States.Runtime"];
-const timeouts: readonly string[] = ["States.Timeout", "States.HeartbeatTimeout"];
 
 /** Whether a retrier or catcher names an error. */
 export function matches(errorEquals: readonly string[], error: string): boolean {
@@ -13,9 +12,7 @@ export function matches(errorEquals: readonly string[], error: string): boolean 
   return errorEquals.some((name) => {
     if (name === error) return true;
     if (name === "States.ALL") return !terminal.includes(error);
-    if (name === "States.TaskFailed") return !terminal.includes(error) && !timeouts.includes(error);
-    // The name for a missed heartbeat came later than this one, which still covers it.
-    return name === "States.Timeout" && error === "States.HeartbeatTimeout";
+    return name === "States.TaskFailed" && !terminal.includes(error) && error !== "States.Timeout";
   });
 }
 

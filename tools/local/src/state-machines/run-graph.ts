@@ -94,7 +94,7 @@ async function step(run: StateRun): Promise<StateResult> {
     case "Succeed":
       return leave(run, state, "", {}, input);
     case "Wait":
-      await wait(run, state.Seconds, state.Timestamp);
+      await wait(run, state.Seconds);
       return leave(run, state, "", {}, input);
     case "Choice":
       for (const [index, rule] of state.Choices.entries()) {
@@ -176,21 +176,9 @@ async function leave(
   };
 }
 
-async function wait(run: StateRun, seconds: unknown, timestamp: unknown): Promise<void> {
+/** After a redrive it waits anew. */
+async function wait(run: StateRun, seconds: unknown): Promise<void> {
   const { branch } = run;
-  const { clock } = branch.execution.interpreter;
-  if (timestamp === undefined) {
-    // After a redrive it waits anew: AWS tells of timestamps only.
-    await pause(clock, (await whole(run, seconds, "Seconds", 0)) * 1000, branch.signal);
-    return;
-  }
-  const until = await evaluate(run, timestamp, "Timestamp");
-  if (!isTimestamp(until)) throw unexpected(run, "Timestamp", "a time with its zone", until);
-  await pause(clock, Math.max(0, Date.parse(until) - clock.now()), branch.signal);
-}
-
-/** RFC 3339 with capital T and Z, as Step Functions wants it. */
-function isTimestamp(value: unknown): value is string {
-  const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
-  return typeof value === "string" && form.test(value) && Number.isFinite(Date.parse(value));
+  const waitMs = (await whole(run, seconds, "Seconds", 0)) * 1000;
+  await pause(branch.execution.interpreter.clock, waitMs, branch.signal);
 }

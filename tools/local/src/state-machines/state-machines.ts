@@ -74,11 +74,6 @@ export class StateMachines {
     this.#machines.set(arn, { arn, name, definition: supportedDefinition(name, machine.definition) });
   }
 
-  /** The state machines that are defined. */
-  machines(): Array<{ readonly arn: string; readonly name: string }> {
-    return [...this.#machines.values()].map(({ arn, name }) => ({ arn, name }));
-  }
-
   /**
    * Starts an execution, or gives the one that runs already under the same name with the same input.
    *
@@ -148,11 +143,6 @@ export class StateMachines {
   sendTaskFailure(token: string, failure: { readonly error?: string; readonly cause?: string } = {}): void {
     const { error = "States.TaskFailed", cause } = failure;
     this.#interpreter.tokens.waiter(token).fail(new StatesError(error, cause));
-  }
-
-  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken` */
-  sendTaskHeartbeat(token: string): void {
-    this.#interpreter.tokens.waiter(token).beat();
   }
 
   /** All executions, of one state machine or of all, in the order of their start. */

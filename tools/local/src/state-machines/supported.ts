@@ -25,9 +25,9 @@ const working = [...passing, "Retry", "Catch"];
 /** The types of states that this interpreter runs, each with the fields that it reads. */
 const stateFields: Readonly<Record<string, readonly string[]>> = {
   Pass: passing,
-  Task: [...working, "Resource", "Arguments", "TimeoutSeconds", "HeartbeatSeconds"],
+  Task: [...working, "Resource", "Arguments", "TimeoutSeconds"],
   Choice: [...every, "Output", "Assign", "Choices", "Default"],
-  Wait: [...passing, "Seconds", "Timestamp"],
+  Wait: [...passing, "Seconds"],
   Succeed: [...every, "Output"],
   Fail: [...every, "Error", "Cause"],
   Parallel: [...working, "Arguments", "Branches"],

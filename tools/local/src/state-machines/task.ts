@@ -11,7 +11,7 @@ export interface TaskContext {
   readonly executionArn: string;
   readonly stateMachineArn: string;
   readonly stateName: string;
-  /** Aborts when the result is not needed any more: timeout, missed heartbeat, stop, a failed sibling. */
+  /** Aborts when the result is not needed any more: timeout, stop, a failed sibling. */
   readonly signal: AbortSignal;
   /** Only for resources with `.waitForTaskToken`. */
   readonly taskToken?: string;
@@ -30,7 +30,6 @@ export interface TaskAttempt {
   readonly args: unknown;
   readonly context: Omit<TaskContext, "signal">;
   readonly timeoutSeconds: number | undefined;
-  readonly heartbeatSeconds: number | undefined;
   /** Aborts when the execution, or the branch, ends. */
   readonly signal: AbortSignal;
   /** Notes an event of the history. */
@@ -40,7 +39,6 @@ export interface TaskAttempt {
 interface Waiter {
   succeed(output: unknown): void;
   fail(error: StatesError): void;
-  beat(): void;
 }
 
 /** The tokens of tasks: the open ones, and the closed ones, whose late answers get an error of their own. */
@@ -79,7 +77,7 @@ export class TaskTokens {
  *
  * A token may be answered before the call that hands it out has returned; the answer counts.
  *
- * @throws StatesError what the task failed with, `States.Timeout` or `States.HeartbeatTimeout`
+ * @throws StatesError what the task failed with, `States.Timeout`
  */
 export function performTask(
   attempt: TaskAttempt,
@@ -96,7 +94,6 @@ export function performTask(
   return new Promise((resolve, reject) => {
     let settled = false;
     let submitted = !submits;
-    let cancelHeartbeat = (): void => {};
     const submit = (): void => {
       if (!submitted) record("TaskSubmitted");
       submitted = true;
@@ -105,7 +102,6 @@ export function performTask(
       if (settled) return false;
       settled = true;
       cancelTimeout();
-      cancelHeartbeat();
       attempt.signal.removeEventListener("abort", onAbort);
       if (token !== undefined) tokens.close(token);
       return true;
@@ -123,13 +119,6 @@ export function performTask(
       reject(error);
     };
     const onAbort = (): void => fail(attempt.signal.reason, undefined);
-    const beat = (): void => {
-      cancelHeartbeat();
-      if (attempt.heartbeatSeconds === undefined) return;
-      cancelHeartbeat = after(clock, attempt.heartbeatSeconds * 1000, () => {
-        fail(new StatesError("States.HeartbeatTimeout"), "TimedOut");
-      });
-    };
     const cancelTimeout =
       attempt.timeoutSeconds === undefined
         ? () => {}
@@ -142,9 +131,8 @@ export function performTask(
     attempt.signal.addEventListener("abort", onAbort, { once: true });
     // The history may have been full just now.
     if (attempt.signal.aborted) return onAbort();
-    beat();
     if (token !== undefined) {
-      tokens.open(token, { succeed, fail: (error) => fail(error, "Failed"), beat });
+      tokens.open(token, { succeed, fail: (error) => fail(error, "Failed") });
     }
     const answer = new Promise<unknown>((done) => {
       done(call(resource, args, { ...context, signal: controller.signal }));

@@ -36,10 +36,9 @@ async function workTask(run: StateRun<TaskState>): Promise<unknown> {
   const taskToken = waitsForToken(state.Resource) ? tokens.create() : undefined;
   const context = contextOf(run, taskToken === undefined ? {} : { Task: { Token: taskToken } });
   const args = await evaluate(run, state.Arguments ?? {}, "Arguments", { context });
-  const seconds = (value: unknown, field: string): Promise<number> | undefined =>
-    value === undefined ? undefined : whole(run, value, field, 1);
-  const timeoutSeconds = await seconds(state.TimeoutSeconds, "TimeoutSeconds");
-  const heartbeatSeconds = await seconds(state.HeartbeatSeconds, "HeartbeatSeconds");
+  const { TimeoutSeconds } = state;
+  const timeoutSeconds =
+    TimeoutSeconds === undefined ? undefined : await whole(run, TimeoutSeconds, "TimeoutSeconds", 1);
   return performTask(
     {
       resource: state.Resource,
@@ -51,7 +50,6 @@ async function workTask(run: StateRun<TaskState>): Promise<unknown> {
         ...(taskToken === undefined ? {} : { taskToken }),
       },
       timeoutSeconds,
-      heartbeatSeconds,
       signal: branch.signal,
       record: (type) => execution.history.add(type),
     },
