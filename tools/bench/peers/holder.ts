@@ -7,8 +7,7 @@ import { runInNewContext } from "node:vm";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import type { HeldLock } from "./contender.ts";
 import { contenders } from "./contenders/index.ts";
-import { inParallel } from "./keys.ts";
-import type { Tables } from "./place.ts";
+import { inParallel, type Tables } from "./place.ts";
 import { fewestForMemory } from "./results.ts";
 import { ownCpuUs } from "./turns.ts";
 

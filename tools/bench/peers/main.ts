@@ -19,7 +19,6 @@ import { contenders, handingOver, takingOver } from "./contenders/index.ts";
 import { javaClient, missingForJava } from "./contenders/java-client.ts";
 import { handOverLeaseMs, holdMs, measureHandOvers } from "./hand-overs.ts";
 import { measureHolding } from "./holding.ts";
-import { measureKeys } from "./keys.ts";
 import { writePage } from "./page.ts";
 import { Cycles, createTables, placeAt, type Tables } from "./place.ts";
 import { keepResults, type PeerResults } from "./results.ts";
@@ -34,11 +33,6 @@ const plans = {
     turns: { warmUpCycles: 300, rounds: 24, cyclesPerRound: 80 },
     deaths: 5,
     handOvers: { waiters: [1, 5, 20, 50], measureMs: 25_000 },
-    keys: [
-      { keys: 1, cycles: 400 },
-      { keys: 100, cycles: 1_000 },
-      { keys: 10_000, cycles: 10_000 },
-    ],
     holding: { locks: [1, 100, 1_000, 10_000], heartbeatMs: 60_000 },
     starts: 24,
   },
@@ -46,10 +40,6 @@ const plans = {
     turns: { warmUpCycles: 50, rounds: 8, cyclesPerRound: 25 },
     deaths: 2,
     handOvers: { waiters: [1, 5], measureMs: 8_000 },
-    keys: [
-      { keys: 1, cycles: 40 },
-      { keys: 100, cycles: 200 },
-    ],
     holding: { locks: [1, 100], heartbeatMs: 6_000 },
     starts: 5,
   },
@@ -91,8 +81,6 @@ async function compare(
   const bundles = await measureBundles(plan.starts);
   progress("cycles");
   const cycles = await measureCycles(running(contenders), engine, tables, plan.turns);
-  progress("keys");
-  const keys = await measureKeys(running(contenders), engine, tables, plan.keys);
   progress("takeovers");
   const takeOvers = await measureTakeOvers(running(takingOver), engine, tables, plan.deaths);
   progress("hand-overs");
@@ -123,7 +111,6 @@ async function compare(
     cycles,
     takeOvers,
     handOvers,
-    keys,
     holding,
     bundles,
   };

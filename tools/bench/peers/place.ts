@@ -61,3 +61,20 @@ export class Cycles {
     await lock.release();
   }
 }
+
+/** Runs `count` cycles, so many at a time. */
+export async function inParallel(
+  atATime: number,
+  count: number,
+  run: (index: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await run(index);
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
+}

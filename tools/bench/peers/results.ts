@@ -35,16 +35,6 @@ export interface HandOverTimes {
   readonly idleP99Ms: number;
 }
 
-/** Cycles over so many keys, up to 16 at a time. */
-export interface KeysTimes {
-  readonly id: string;
-  readonly keys: number;
-  readonly cycles: number;
-  readonly cyclesPerSecond: number;
-  /** Its process's own for one cycle. */
-  readonly cpuUs: number;
-}
-
 /** With fewer locks a heap changes more by other things than by them. */
 export const fewestForMemory = 1_000;
 
@@ -97,7 +87,6 @@ export interface PeerResults {
   readonly cycles: readonly (CycleTimes & { readonly id: string })[];
   readonly takeOvers: readonly TakeOverTimes[];
   readonly handOvers: readonly HandOverTimes[];
-  readonly keys: readonly KeysTimes[];
   readonly holding: readonly HoldingCost[];
   readonly bundles: readonly BundleCost[];
 }

@@ -7,7 +7,6 @@ import {
   fewestForMemory,
   type HandOverTimes,
   type HoldingCost,
-  type KeysTimes,
   type PeerResults,
   type WireCost,
 } from "./results.ts";
@@ -36,7 +35,6 @@ export function tablesOf(results: PeerResults): ResultTable[] {
     { ...handOvers(results, ({ idleMs }) => idleMs.toFixed(0)), ...handOverTitles.idle },
     { ...handOvers(results, ({ requests }) => requests.toFixed(1)), ...handOverTitles.requests },
     bundles(results),
-    keys(results),
     { ...holding(results, ({ requests }) => thousands(requests)), ...heartbeatTitles.requests },
     { ...holding(results, ({ cpuMs }) => thousands(cpuMs)), ...heartbeatTitles.cpu },
     memory(results),
@@ -177,30 +175,6 @@ function bundles({ bundles: measured }: PeerResults): ResultTable {
   };
 }
 
-function keys({ keys: measured }: PeerResults): ResultTable {
-  const counts = [...new Set(measured.map((one) => one.keys))];
-  const ids = [...new Set(measured.map(({ id }) => id))];
-  const cell = (id: string, count: number, show: (times: KeysTimes) => string): string => {
-    const times = measured.find((one) => one.id === id && one.keys === count);
-    return times === undefined ? none : show(times);
-  };
-  return {
-    title: "Cycles over one to ten thousand keys",
-    text: "Up to 16 cycles at a time, in one process. The engine takes most of the machine: the cycles of a second say little.",
-    head: [
-      "",
-      ...counts.map((count) => `CPU µs, ${keysText(count)}`),
-      ...counts.map((count) => `a second, ${keysText(count)}`),
-    ],
-    rows: ids.map((id) => [
-      nameOf(id),
-      ...counts.map((count) => cell(id, count, ({ cpuUs }) => cpuUs.toFixed(0))),
-      ...counts.map((count) => cell(id, count, ({ cyclesPerSecond }) => cyclesPerSecond.toFixed(0))),
-    ]),
-    reasons: ["Powertools idempotency (no lock): a key serves once."],
-  };
-}
-
 function holding(
   { holding: measured, conditions }: PeerResults,
   cell: (cost: HoldingCost) => string,
@@ -255,10 +229,6 @@ function reasonsFor(ability: Ability): string[] {
 /** The name of a contender, or of a setting of one. */
 export function nameOf(id: string): string {
   return [...takingOver, ...handingOver].find((contender) => contender.id === id)?.name ?? id;
-}
-
-function keysText(count: number): string {
-  return count === 1 ? "1 key" : `${thousands(count)} keys`;
 }
 
 function kilobytes(bytes: number): string {

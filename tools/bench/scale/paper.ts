@@ -29,8 +29,6 @@ export interface Figure {
   readonly because: string;
   /** The share by which the simulation may differ; undefined where the paper says no more than "at most". */
   readonly within: number | undefined;
-  /** Whether it takes no more than some seconds. */
-  readonly isQuick: boolean;
   simulate(): Promise<number>;
 }
 
@@ -82,7 +80,6 @@ export const figures: readonly Figure[] = [
     paper: roundTripsPerSecond / 2,
     because: "two answers, one after the other",
     within: 0.05,
-    isQuick: true,
     simulate: () => cyclesPerSecond(1, 5),
   },
   {
@@ -90,7 +87,6 @@ export const figures: readonly Figure[] = [
     paper: roundTripsPerSecond / 2,
     because: "a release, an acquisition, and between them the next one has to look",
     within: undefined,
-    isQuick: true,
     simulate: () => cyclesPerSecond(5, 20, fair({ maxWaiters: 500 })),
   },
   {
@@ -98,7 +94,6 @@ export const figures: readonly Figure[] = [
     paper: roundTripsPerSecond / 2,
     because: "the same: mostly the one that has just had it gets it again",
     within: 0.1,
-    isQuick: true,
     simulate: () => cyclesPerSecond(5, 20),
   },
   {
@@ -106,7 +101,6 @@ export const figures: readonly Figure[] = [
     paper: 1_000 / (3 * roundTripMs),
     because: "a transaction takes as long as two writes; the releases go together",
     within: 0.05,
-    isQuick: true,
     simulate: () => groupsPerSecond(10, 5),
   },
   {
@@ -114,7 +108,6 @@ export const figures: readonly Figure[] = [
     paper: 1_000 / (3 * roundTripMs),
     because: "the same, and conflicts of the transactions",
     within: undefined,
-    isQuick: true,
     simulate: () => sharingGroupsPerSecond(20, 20),
   },
   {
@@ -122,7 +115,6 @@ export const figures: readonly Figure[] = [
     paper: writesPerKey / unitsOf("try a lock that is held").write,
     because: "units of one key",
     within: 0.05,
-    isQuick: false,
     simulate: async () => {
       const { served, lost } = await triesOnHeldLock(1_200, 20);
       if (lost > 0) throw new Error("the holder has lost its lease to callers that only try");
@@ -134,7 +126,6 @@ export const figures: readonly Figure[] = [
     paper: writesPerKey / unitsOf("job runs: run a slot").write,
     because: "units of one key",
     within: 0.05,
-    isQuick: true,
     simulate: () => slotsPerSecond(20, 5),
   },
   {
@@ -142,7 +133,6 @@ export const figures: readonly Figure[] = [
     paper: writesPerKey / taskUnits,
     because: "units of one key",
     within: 0.1,
-    isQuick: true,
     simulate: () => tasksPerSecond(16, 5),
   },
   {
@@ -150,7 +140,6 @@ export const figures: readonly Figure[] = [
     paper: readsPerKey / unitsOf("single flight: a hit").read,
     because: "units of one key",
     within: 0.05,
-    isQuick: true,
     simulate: () => hitsPerSecond(60, 3),
   },
   {
@@ -158,7 +147,6 @@ export const figures: readonly Figure[] = [
     paper: holdersOf(30),
     because: "the square of the holders: each renewal is billed for all seats",
     within: 0.15,
-    isQuick: true,
     simulate: () => largest(150, 260, async (n) => isServed((await keepPermits(n, 30_000)).throttled)),
   },
   {
@@ -166,7 +154,6 @@ export const figures: readonly Figure[] = [
     paper: holdersOf(180),
     because: "the same",
     within: 0.15,
-    isQuick: false,
     simulate: () => largest(400, 600, async (n) => isServed((await keepPermits(n, 180_000)).throttled)),
   },
   {
@@ -174,7 +161,6 @@ export const figures: readonly Figure[] = [
     paper: lineUnits(100),
     because: "the square of the waiters: each check-in is billed for all tickets",
     within: 0.2,
-    isQuick: false,
     simulate: () => unitsOfLine(100, 300),
   },
   {
@@ -182,7 +168,6 @@ export const figures: readonly Figure[] = [
     paper: readsPerKey / lookUnitsPerSecond,
     because: "looks, each of half a unit",
     within: 0.15,
-    isQuick: true,
     simulate: async () =>
       hundredth *
       (await largest(150, 450, async (n) => isServed(await throttledLooks(n, divided(hundredth))))),
@@ -192,7 +177,6 @@ export const figures: readonly Figure[] = [
     paper: (writesPerTable * 30) / renewalsPerLease,
     because: "units of a new table on demand",
     within: 0.1,
-    isQuick: true,
     simulate: async () =>
       hundredth *
       (await largest(300, 600, async (n) =>

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { Random } from "../../../test/worlds/random.ts";
 import { generatedIn } from "../costs/markdown.ts";
 import { LimitedTable, roundTripMs } from "../scale/limited-table.ts";
-import { compare, type Figure, figures } from "../scale/paper.ts";
+import { compare, type Figure } from "../scale/paper.ts";
 import { command, compareAll, handOverReport, scaleReport } from "../scale/report.ts";
 import { keepPermits } from "../scale/scenarios.ts";
 
@@ -74,30 +74,12 @@ describe("the table with limits", () => {
 });
 
 describe("on one key", () => {
-  it.each(figures.filter(({ isQuick }) => isQuick))(
-    "the simulation agrees with the paper: $what",
-    { tags: ["long"] },
-    async (figure) => {
-      const { simulated, paper } = await compare(figure);
-      expect({
-        simulated,
-        paper,
-        agrees: (await compare({ ...figure, simulate: async () => simulated })).agrees,
-      }).toEqual({
-        simulated,
-        paper,
-        agrees: true,
-      });
-    },
-  );
-
   it("a figure that is wrong by more than it may is found", async () => {
     const wrong: Figure = {
       what: "x",
       because: "y",
       paper: 100,
       within: 0.1,
-      isQuick: true,
       simulate: async () => 111,
     };
     expect(await compare(wrong)).toMatchObject({ agrees: false });

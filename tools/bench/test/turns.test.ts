@@ -1,7 +1,7 @@
 /** What the bench calculates from its samples: quantiles, ratios to the floor, and what a request is billed. */
 import { describe, expect, it } from "vitest";
 import { costOf, prices } from "../costs/prices.ts";
-import { inParallel } from "../peers/keys.ts";
+import { inParallel } from "../peers/place.ts";
 import { dollarsOfAMillion } from "../peers/tables.ts";
 import { summaries } from "../peers/turns.ts";
 import { billedUnits } from "../peers/wire.ts";
