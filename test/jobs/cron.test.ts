@@ -149,10 +149,10 @@ describe("cron expressions of AWS", () => {
     if (expected.length === 0) expect(at).toBeUndefined();
   };
 
-  test.each(cases)("%s: %s", (_why, fields, next, after) => expectNext(fields, next, after));
-  test.each(zonedCases)("%s, in %s: %s", (_why, timeZone, fields, next, after) =>
-    expectNext(fields, next, after, { timeZone }),
-  );
+  for (const [why, fields, next, after] of cases)
+    test(`${why}: ${fields}`, () => expectNext(fields, next, after));
+  for (const [why, timeZone, fields, next, after] of zonedCases)
+    test(`${why}, in ${timeZone}: ${fields}`, () => expectNext(fields, next, after, { timeZone }));
 
   test.each([
     ["cron(0 10 * * * *)", "both days set"],

@@ -35,14 +35,14 @@ export async function demonstrate(
   const scenarios: Scenario[] = [];
   const onEvent = (event: LocalAppEvent): void => {
     if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
-    for (const scenario of scenarios) scenario.hear(event);
+    for (const scenario of scenarios) scenario.hear?.(event);
   };
   const settings = stockSettings(tempo);
   const engine = named === undefined ? start() : Promise.resolve(named);
   const stage = await setStage(resources, { engine, screen, tempo, settings, onEvent, signal });
   for (const Kind of [UnpaidOrders, Imports, StockLevels, Tasks, Tickets]) scenarios.push(new Kind(stage));
   const preparing = screen.step("Starting first instances");
-  await Promise.all(scenarios.map((scenario) => scenario.prepare()));
+  await Promise.all(scenarios.map((scenario) => scenario.prepare?.()));
   preparing.done("each of them a process, frozen while it has nothing to do");
 
   screen.gap();

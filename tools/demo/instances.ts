@@ -12,7 +12,7 @@ export interface Instance {
 
 /** Hears what becomes of instances. */
 export interface InstancesListener {
-  onStarted(instance: Instance): void;
+  onStarted?(instance: Instance): void;
   /** The owners in the event are the names of instances. */
   onLeaseEvent(instance: Instance, requestId: string, event: LeaseEvent, at: number): void;
 }
@@ -117,7 +117,7 @@ export class Instances {
     const { pid } = this.#app.environments(functionId).find(({ id }) => id === environmentId) ?? {};
     const instance = { name, environmentId, pid };
     this.#byEnvironment.set(environmentId, instance);
-    this.#listener.onStarted(instance);
+    this.#listener.onStarted?.(instance);
     return instance;
   }
 

@@ -33,3 +33,11 @@ export function ranOut(
     (owner) => `a lease of ${owner} ran out while it was alive: its renewals came too late`,
   );
 }
+
+/** When the last lease ends that these events tell of, as far as it was told. Epoch milliseconds. */
+export function endOfLease(log: readonly LoggedLeaseEvent[]): number {
+  const ends = log.flatMap(({ event }) =>
+    event.type === "acquired" || event.type === "renewed" ? [event.expiresAt] : [],
+  );
+  return Math.max(...ends);
+}

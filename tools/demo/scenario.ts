@@ -36,9 +36,9 @@ export interface Scenario {
   /** What the system does, and what happens to it, in a line for newcomers. */
   readonly about: string;
   /** Takes what happens in the app, in every system of it. */
-  hear(event: LocalAppEvent): void;
+  hear?(event: LocalAppEvent): void;
   /** Starts slow parts early, so that they do not disturb the rest later. */
-  prepare(): Promise<void>;
+  prepare?(): Promise<void>;
   /**
    * Plays it to the end, beside the others, and judges by its own evidence what came of it.
    *

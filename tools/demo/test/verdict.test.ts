@@ -3,8 +3,8 @@ import type { InvokeResult } from "@leasehold/local";
 import { describe, expect, it } from "vitest";
 import { type Check, check, promise } from "../check.ts";
 import { exitCodes } from "../endings.ts";
+import { failureIn } from "../failure-in.ts";
 import type { System } from "../marks.ts";
-import { isOutOfTime } from "../out-of-time.ts";
 import { Screen } from "../screen.ts";
 import { type SystemOutcome, tellVerdict, verdictOn } from "../verdict.ts";
 
@@ -93,18 +93,18 @@ describe("an invocation without an answer", () => {
     ({ payload: { errorType, errorMessage }, functionError: "Unhandled" }) as InvokeResult;
 
   it.each([
-    ["Sandbox.Timedout", "Task timed out after 40.00 seconds", true],
-    ["TimeoutError", "the request took longer than 2000 ms", true],
-    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: 2000 ms)', true],
-    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: no answer within 2000 ms)', true],
-    ["LeaseServiceError", "DynamoDB refused (AccessDeniedException: not you)", false],
-    ["TypeError", "undefined is not a function", false],
-    ["Runtime.ExitError", "Runtime exited with error: signal: killed", false],
-  ])("of the error %s (%s) is for want of time: %s", (type, message, expected) => {
-    expect(isOutOfTime(failed(type, message))).toBe(expected);
+    ["Sandbox.Timedout", "Task timed out after 40.00 seconds", "timedOut"],
+    ["TimeoutError", "the request took longer than 2000 ms", "timedOut"],
+    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: 2000 ms)', "timedOut"],
+    ["LeaseServiceError", 'the table "t": no answer (TimeoutError: no answer within 2000 ms)', "timedOut"],
+    ["LeaseServiceError", "DynamoDB refused (AccessDeniedException: not you)", "failed"],
+    ["TypeError", "undefined is not a function", "failed"],
+    ["Runtime.ExitError", "Runtime exited with error: signal: killed", "died"],
+  ])("of the error %s (%s): %s", (type, message, expected) => {
+    expect(failureIn(failed(type, message))).toBe(expected);
   });
 
-  it("is none where there is one", () => {
-    expect(isOutOfTime({ payload: { errorType: "TimeoutError" } } as InvokeResult)).toBe(false);
+  it("is no failure where there is one", () => {
+    expect(failureIn({ payload: { errorType: "TimeoutError" } } as InvokeResult)).toBeUndefined();
   });
 });

@@ -3,11 +3,11 @@ import type { InvokeResult, LocalAppEvent } from "@leasehold/local";
 import type { CacheAnswer } from "../../../../functions/resource-cache/cache.ts";
 import { cacheKeyPrefix } from "../../../../functions/resource-cache/schema.ts";
 import type { StockLevels } from "../../../../functions/resource-cache/stock-levels.ts";
+import { failureIn } from "../../failure-in.ts";
 import type { GateRequest } from "../../gate.ts";
 import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
-import type { LoggedLeaseEvent } from "../../lease-log.ts";
+import { endOfLease, type LoggedLeaseEvent } from "../../lease-log.ts";
 import type { System } from "../../marks.ts";
-import { isOutOfTime } from "../../out-of-time.ts";
 import type { Stage } from "../../scenario.ts";
 import type { Screen } from "../../screen.ts";
 import type { Reading, Round } from "./evidence.ts";
@@ -40,10 +40,6 @@ export class Callers implements InstancesListener {
 
   hear(event: LocalAppEvent): void {
     this.instances.hear(event);
-  }
-
-  onStarted(): void {
-    // All of them start at once: one line is enough.
   }
 
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
@@ -93,12 +89,9 @@ export class Callers implements InstancesListener {
 
   /** Epoch milliseconds. */
   leaseEndsAt(fencingToken: number): number {
-    const ends = this.log.flatMap(({ event }) =>
-      (event.type === "acquired" || event.type === "renewed") && event.fencingToken === fencingToken
-        ? [event.expiresAt]
-        : [],
+    return endOfLease(
+      this.log.filter(({ event }) => "fencingToken" in event && event.fencingToken === fencingToken),
     );
-    return Math.max(...ends);
   }
 
   /** SIGKILL. */
@@ -133,12 +126,8 @@ export class Callers implements InstancesListener {
 }
 
 function answerOf(result: InvokeResult): Pick<Reading, "source" | "value"> {
-  const { payload, functionError } = result;
-  if (functionError !== undefined) {
-    if (isOutOfTime(result)) return { source: "timedOut" };
-    const { errorType } = payload as { readonly errorType: string };
-    return { source: errorType === "Runtime.ExitError" ? "died" : "failed" };
-  }
-  const { source, value } = payload as CacheAnswer<StockLevels>;
-  return { source, value };
+  const source = failureIn(result);
+  if (source !== undefined) return { source };
+  const { source: from, value } = result.payload as CacheAnswer<StockLevels>;
+  return { source: from, value };
 }

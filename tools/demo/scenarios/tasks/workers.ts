@@ -4,9 +4,9 @@ import type { AddReport } from "../../../../functions/claim-tasks/handler.ts";
 import { taskSetKey } from "../../../../functions/claim-tasks/schema.ts";
 import type { WorkReport } from "../../../../functions/claim-tasks/worker.ts";
 import { NotStaged } from "../../endings.ts";
+import { failureIn } from "../../failure-in.ts";
 import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
-import type { LoggedLeaseEvent } from "../../lease-log.ts";
-import { isOutOfTime } from "../../out-of-time.ts";
+import { endOfLease, type LoggedLeaseEvent } from "../../lease-log.ts";
 import type { Stage } from "../../scenario.ts";
 import type { Screen } from "../../screen.ts";
 import type { Shift } from "./evidence.ts";
@@ -28,10 +28,6 @@ export class Workers implements InstancesListener {
 
   hear(event: LocalAppEvent): void {
     this.instances.hear(event);
-  }
-
-  onStarted(): void {
-    // Their reports name them.
   }
 
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
@@ -59,7 +55,7 @@ export class Workers implements InstancesListener {
     const result = await this.instances.deliver({ set, add }).result;
     const { payload, functionError } = result;
     if (functionError !== undefined) {
-      const Kind = isOutOfTime(result) ? NotStaged : Error;
+      const Kind = failureIn(result) === "timedOut" ? NotStaged : Error;
       throw new Kind(`no tasks were added: ${JSON.stringify(payload)}`);
     }
     const { added } = payload as AddReport;
@@ -70,7 +66,10 @@ export class Workers implements InstancesListener {
   async work(): Promise<Shift> {
     const { requestId, result } = this.instances.deliver({ set });
     const outcome = await result;
-    const shift = { worker: this.instances.of(requestId)?.name ?? "?", report: reportOf(outcome) };
+    const shift = {
+      worker: this.instances.of(requestId)?.name ?? "?",
+      report: failureIn(outcome) ?? (outcome.payload as WorkReport),
+    };
     this.shifts.push(shift);
     this.#tell(shift, outcome);
     return shift;
@@ -78,10 +77,7 @@ export class Workers implements InstancesListener {
 
   /** When the last claim of a worker ends, in epoch milliseconds. */
   claimEndsAt(worker: string): number {
-    const ends = this.log.flatMap(({ instance, event }) =>
-      instance === worker && (event.type === "acquired" || event.type === "renewed") ? [event.expiresAt] : [],
-    );
-    return Math.max(...ends);
+    return endOfLease(this.log.filter(({ instance }) => instance === worker));
   }
 
   #tell({ worker, report }: Shift, { payload }: InvokeResult): void {
@@ -95,12 +91,4 @@ export class Workers implements InstancesListener {
     const text = Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]));
     this.#screen.event("tasks", "ran", worker, text.length === 0 ? "found nothing to do" : text.join(", "));
   }
-}
-
-function reportOf(result: InvokeResult): Shift["report"] {
-  const { payload, functionError } = result;
-  if (functionError === undefined) return payload as WorkReport;
-  if (isOutOfTime(result)) return "timedOut";
-  const { errorType } = payload as { readonly errorType: string };
-  return errorType === "Runtime.ExitError" ? "died" : "failed";
 }

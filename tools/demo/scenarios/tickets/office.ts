@@ -3,7 +3,7 @@ import type { Served, Standing } from "../../../../functions/admit-tickets/admis
 import type { CleaningReport } from "../../../../functions/admit-tickets/cleaner.ts";
 import { errorFieldsIn } from "../../../../functions/support/answers.ts";
 import { NotStaged } from "../../endings.ts";
-import { isOutOfTime } from "../../out-of-time.ts";
+import { failureIn } from "../../failure-in.ts";
 import type { Inquiry } from "./evidence.ts";
 
 const functionId = "Tickets/Admission";
@@ -51,7 +51,7 @@ export class Office {
       errorType === "LeaseServiceError" &&
       (errorFieldsIn(errorMessage) as { readonly code?: string }).code === "LEASE_CONFLICT";
     if (isConflict && repeats > 0) return await this.#invoke(id, event, repeats - 1);
-    const Kind = isOutOfTime(result) ? NotStaged : Error;
+    const Kind = failureIn(result) === "timedOut" ? NotStaged : Error;
     const [problem] = errorMessage.split("\n");
     throw new Kind(`${JSON.stringify(event)} was not answered: ${errorType}: ${problem}`);
   }

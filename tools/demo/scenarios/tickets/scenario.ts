@@ -32,14 +32,6 @@ export class Tickets implements Scenario {
       `who is silent for ${this.#silenceMs / 1000} s is gone`;
   }
 
-  hear(): void {
-    // Goes by the answers alone.
-  }
-
-  async prepare(): Promise<void> {
-    // A ticket is no instance.
-  }
-
   async play(): Promise<Outcome> {
     this.#progress("the office opens in a moment");
     await this.#stage.tempo.delay(leadMs);

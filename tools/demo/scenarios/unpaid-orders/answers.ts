@@ -2,7 +2,7 @@ import type { InvokeResult } from "@leasehold/local";
 import type { TriggerOutcome } from "../../../../functions/close-unpaid-orders/handler.ts";
 import type { JobOutcome } from "../../../../functions/close-unpaid-orders/job.ts";
 import { errorFieldsIn } from "../../../../functions/support/answers.ts";
-import { isOutOfTime } from "../../out-of-time.ts";
+import { failureIn } from "../../failure-in.ts";
 
 /** What an instance made of a trigger. */
 export type Answer =
@@ -35,13 +35,14 @@ interface FunctionFailure {
  * @param holding what the run was about to do when it was last seen, if it lost its lease
  */
 export function answerOf(result: InvokeResult, tookMs: number, holding: Holding | undefined): Answer {
-  const { payload, functionError } = result;
-  if (functionError === undefined) return { ...(payload as TriggerOutcome), tookMs };
+  const { payload } = result;
+  const failure = failureIn(result);
+  if (failure === undefined) return { ...(payload as TriggerOutcome), tookMs };
+  if (failure === "died") return { result: "died" };
   const { errorType, errorMessage } = payload as FunctionFailure;
-  if (errorType === "Runtime.ExitError") return { result: "died" };
   if (errorType !== "LeaseLostError" || holding === undefined) {
     const problem = `${errorType}: ${errorMessage.split("\n")[0]}`;
-    return { result: "failed", problem, timedOut: isOutOfTime(result) };
+    return { result: "failed", problem, timedOut: failure === "timedOut" };
   }
   const { reason } = errorFieldsIn(errorMessage) as Pick<Answer & { result: "lost" }, "reason">;
   const [, fencedOff] = /order (\S+) was fenced off/.exec(errorMessage) ?? [];

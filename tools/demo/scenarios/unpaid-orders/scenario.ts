@@ -38,10 +38,6 @@ export class UnpaidOrders implements Scenario {
     this.#run.instances.hear(event);
   }
 
-  async prepare(): Promise<void> {
-    // Its instances start with the first tick, as they would.
-  }
-
   async play(): Promise<Outcome> {
     const { app, documents, tempo } = this.#stage;
     const shopTable = app.tableName("UnpaidOrders/Shop");
