@@ -48,6 +48,12 @@ describe("a fair lock", () => {
     got.catch(() => undefined);
     return got;
   };
+  /** A way to the table for waiters that die: from then on, nothing that they send arrives. */
+  const doomedWay = (): ScriptedStore => Object.assign(new ScriptedStore(), { table: store.table });
+  const die = (doomed: ScriptedStore): void => {
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+  };
   const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${index + 1}`);
   const waitingNow = async (): Promise<string[]> =>
     (await lockOf("observer").inspect()).waiting.map(({ owner }) => owner);
@@ -109,15 +115,13 @@ describe("a fair lock", () => {
 
   it("passes over a waiter that died, however long its ticket lasts", async () => {
     const first = await lockOf("first").acquire({ heartbeat: true });
-    const doomed = new ScriptedStore();
-    Object.assign(doomed, { table: store.table });
+    const doomed = doomedWay();
     void queue("dead", lockOf("dead", doomed));
     await clock.advance(10);
     void queue("w2");
     await clock.advance(1_000);
     expect(await waitingNow()).toEqual(["dead", "w2"]);
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
+    die(doomed);
     await first.release();
     await clock.advance(unresponsiveAfterMs + clockSkewMs + 200);
     expect(served).toEqual(["w2"]);
@@ -126,12 +130,10 @@ describe("a fair lock", () => {
 
   it("lets nobody pass a waiter before it has had its time to answer, the allowance for clocks included", async () => {
     const first = await lockOf("first").acquire();
-    const doomed = new ScriptedStore();
-    Object.assign(doomed, { table: store.table });
+    const doomed = doomedWay();
     void queue("dead", lockOf("dead", doomed));
     await clock.advance(10);
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
+    die(doomed);
     await first.release();
     const [ticket] = ticketsIn(store.table.peek(leaseItemKey("k")));
     expect(ticket?.until).toBeGreaterThan(clock.now() + unresponsiveAfterMs + clockSkewMs + 1);
@@ -190,12 +192,10 @@ describe("a fair lock", () => {
 
   it("where clocks are not compared, passes a place over that it has seen unchanged for its whole lease", async () => {
     const first = await lockOf("first").acquire();
-    const doomed = new ScriptedStore();
-    Object.assign(doomed, { table: store.table });
+    const doomed = doomedWay();
     void queue("dead", lockOf("dead", doomed));
     await clock.advance(10);
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
+    die(doomed);
     await first.release();
     await clock.advance(120_000);
     const client = new LeaseClient({ store, clock, clockSkewMs: Number.POSITIVE_INFINITY });
@@ -207,13 +207,11 @@ describe("a fair lock", () => {
 
   it("lets a newcomer pass over the dead at once when all who wait are dead", async () => {
     const first = await lockOf("first").acquire({ heartbeat: true });
-    const doomed = new ScriptedStore();
-    Object.assign(doomed, { table: store.table });
+    const doomed = doomedWay();
     for (const name of names(50)) void queue(name, lockOf(name, doomed));
     await clock.advance(10);
     expect(ticketsInTable()).toBe(50);
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
+    die(doomed);
     await first.release();
     await clock.advance(120_000);
     store.calls.length = 0;
@@ -271,12 +269,10 @@ describe("a fair lock", () => {
 
   it("counts the dead out of a full queue", async () => {
     await lockOf("first").acquire({ heartbeat: true });
-    const doomed = new ScriptedStore();
-    Object.assign(doomed, { table: store.table });
+    const doomed = doomedWay();
     for (const name of names(2)) void queue(name, lockOf(name, doomed, 2));
     await clock.advance(10);
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
+    die(doomed);
     await clock.advance(shortestTicketMs + clockSkewMs + 1);
     void queue("w3", lockOf("w3", store, 2));
     await clock.advance(10);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineClientConfig } from "@leasehold/engine";
+import type { Engine } from "@leasehold/engine";
 import { App, CfnOutput, CfnParameter, Duration, Stack } from "aws-cdk-lib";
 import { AttributeType, type ITable, StreamViewType, Table, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import {
@@ -26,6 +26,7 @@ import { Queue } from "aws-cdk-lib/aws-sqs";
 import { DefinitionBody, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { build } from "esbuild";
 import { inject } from "vitest";
+import { engineAt } from "../support/engine-at.ts";
 import { patienceMs } from "../support/patience.ts";
 
 /** The functions of the sample app, all in one bundle. */
@@ -288,20 +289,10 @@ function parentStates(
   };
 }
 
-/** The engine of the run, as startApp takes it; the run stops it. */
+/** The engine of the run. */
 export function runEngine(): Engine {
-  const { name, version, clientConfig } = inject("engine");
-  const config = clientConfig as EngineClientConfig;
-  return {
-    name: name as Engine["name"],
-    version,
-    endpoint: config.endpoint,
-    pid: undefined,
-    clientConfig: config,
-    exited: new Promise(() => {}),
-    stop: async () => {},
-    [Symbol.asyncDispose]: async () => {},
-  };
+  const engine = inject("engine");
+  return engineAt(engine.clientConfig, engine);
 }
 
 /** Waits until a condition holds; rejects when patience is over, with what it waited for. */

@@ -1,5 +1,4 @@
 import { DescribeTableCommand, DescribeTimeToLiveCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { InvalidOptionsError } from "@leasehold/client";
 import { type LocalApp, type LocalAppEvent, startApp, UnknownResourceError } from "@leasehold/local";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runEngine, type SampleAssembly, synthesizeSample, until } from "./local-app-fixture.ts";
@@ -210,11 +209,6 @@ describe("schedules", () => {
 });
 
 describe("start", () => {
-  test("an option that nobody knows is refused", async () => {
-    const options = { assemblyDir: sample.directory, engine: runEngine(), scheduled: true };
-    await expect(startApp(options)).rejects.toThrow(InvalidOptionsError);
-  });
-
   test("a directory without an assembly is refused, and says what to do", async () => {
     const started = startApp({ assemblyDir: "/nowhere", engine: runEngine() });
     await expect(started).rejects.toThrow(/no cloud assembly in \/nowhere: synthesize the app first/);

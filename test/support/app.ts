@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
-import type { Engine, EngineClientConfig } from "@leasehold/engine";
+import type { Engine } from "@leasehold/engine";
 import {
   type EnvironmentInfo,
   type LocalApp,
@@ -13,6 +13,7 @@ import {
 } from "@leasehold/local";
 import { inject } from "vitest";
 import { sharedAssembly } from "./assembly.ts";
+import { engineAt } from "./engine-at.ts";
 import { patienceMs } from "./patience.ts";
 import { type Proxy as EngineProxy, startProxy } from "./proxy.ts";
 import { sdkClient } from "./table.ts";
@@ -64,7 +65,7 @@ export async function startTestApp(
     const events: LocalAppEvent[] = [];
     const app = cleanups.use(
       await startApp({
-        engine: behind(proxy),
+        engine: engineAt(proxy.clientConfig, inject("engine")),
         tableSuffix: `-${crypto.randomUUID().slice(0, 8)}`,
         schedules: false,
         streamRetryDelayMs: 20,
@@ -138,22 +139,6 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-}
-
-/** The engine of the run as seen through a proxy; the run stops it. */
-function behind({ clientConfig }: EngineProxy): Engine {
-  const { name, version } = inject("engine");
-  const config = clientConfig as EngineClientConfig;
-  return {
-    name: name as Engine["name"],
-    version,
-    endpoint: config.endpoint,
-    pid: undefined,
-    clientConfig: config,
-    exited: new Promise(() => {}),
-    stop: async () => {},
-    [Symbol.asyncDispose]: async () => {},
-  };
 }
 
 function placeOf({ pk, sk }: PlainItem): string {

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
-import type { Engine, EngineClientConfig } from "@leasehold/engine";
+import type { Engine } from "@leasehold/engine";
 import { type LocalAppEvent, startApp } from "@leasehold/local";
-import { type Proxy as EngineProxy, type ProxiedRequest, startProxy } from "../../../test/support/proxy.ts";
+import { engineAt } from "../../../test/support/engine-at.ts";
+import { type ProxiedRequest, startProxy } from "../../../test/support/proxy.ts";
 import { isRelease } from "./functions.ts";
 
 /** What one firing of a schedule does in an unused app. */
@@ -35,7 +36,7 @@ export async function countFirings(
   const events: LocalAppEvent[] = [];
   const app = resources.use(
     await startApp({
-      engine: behind(proxy, engine),
+      engine: engineAt(proxy.clientConfig, engine),
       assemblyDir,
       tableSuffix: `-${crypto.randomUUID().slice(0, 8)}`,
       schedules: false,
@@ -87,19 +88,4 @@ function outputIn(events: readonly LocalAppEvent[]): Pick<Firing, "logged" | "me
     metrics.push(JSON.stringify([namespace, name, dimensions]));
   }
   return { logged, metrics };
-}
-
-function behind({ clientConfig }: EngineProxy, { name, version }: Pick<Engine, "name" | "version">): Engine {
-  const config = clientConfig as EngineClientConfig;
-  const stop = async (): Promise<void> => {};
-  return {
-    name,
-    version,
-    endpoint: config.endpoint,
-    pid: undefined,
-    clientConfig: config,
-    exited: new Promise(() => {}),
-    stop,
-    [Symbol.asyncDispose]: stop,
-  };
 }

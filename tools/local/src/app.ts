@@ -1,6 +1,6 @@
 import { type AppParts, assemble } from "./app/assemble.ts";
 import { findResource } from "./app/names.ts";
-import { checkOptions, type LocalAppOptions } from "./app/options.ts";
+import type { LocalAppOptions } from "./app/options.ts";
 import type { AppSpec, Json, TableSpec } from "./assembly/types.ts";
 import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
 import type { Fired } from "./schedules/scheduler.ts";
@@ -16,7 +16,7 @@ import type { ExecutionHistory } from "./state-machines/history.ts";
  * It takes seconds at most; nothing is compiled. Everything ends with `close()`. Where the start fails, what had begun
  * is ended first.
  *
- * Rejects with InvalidOptionsError; with AssemblyError and its kinds for an assembly that cannot be read or run here;
+ * Rejects with AssemblyError and its kinds for an assembly that cannot be read or run here;
  * with InvalidDefinitionError for a state machine, InvalidScheduleError for a schedule and UnsupportedFilterError for a
  * stream's filter that is not known here; and with the engine's error where a table cannot be created.
  *
@@ -26,7 +26,6 @@ import type { ExecutionHistory } from "./state-machines/history.ts";
  * const { payload } = await app.invoke("Acquire", { key: "orders" });
  */
 export async function startApp(options: LocalAppOptions): Promise<LocalApp> {
-  checkOptions(options);
   const cleanups = new AsyncDisposableStack();
   try {
     return new LocalApp(await assemble(options, cleanups), cleanups);

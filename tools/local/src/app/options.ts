@@ -1,6 +1,4 @@
-// The options of startApp, and their check before anything is started.
-
-import { type Clock, InvalidOptionsError } from "@leasehold/client";
+import type { Clock } from "@leasehold/client";
 import type { Engine } from "@leasehold/engine";
 import type { LocalAppListener } from "./events.ts";
 
@@ -35,39 +33,4 @@ export interface LocalAppOptions {
   readonly asyncRetryDelayMs?: number;
   /** Takes what happens in the app. What it throws is thrown again at the next tick. @default - dropped */
   readonly onEvent?: LocalAppListener;
-}
-
-const optionNames: readonly (keyof LocalAppOptions)[] = [
-  "assemblyDir",
-  "engine",
-  "clock",
-  "schedules",
-  "environment",
-  "tableSuffix",
-  "streamRetryDelayMs",
-  "asyncRetryDelayMs",
-  "onEvent",
-];
-
-/** Refuses what cannot be meant, before anything is started. */
-export function checkOptions(options: LocalAppOptions): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (!(optionNames as readonly string[]).includes(name)) {
-      throw new InvalidOptionsError(name, value, `one of the options ${optionNames.join(", ")}`);
-    }
-  }
-  const { assemblyDir, engine, tableSuffix } = options;
-  if (typeof assemblyDir !== "string" || assemblyDir === "") {
-    throw new InvalidOptionsError("assemblyDir", assemblyDir, "the directory of a cloud assembly");
-  }
-  if (typeof engine !== "object" || engine === null || typeof engine.clientConfig !== "object") {
-    throw new InvalidOptionsError("engine", engine, "an engine, from startEngine()");
-  }
-  if (tableSuffix !== undefined && !/^[\w.-]{0,64}$/.test(tableSuffix)) {
-    throw new InvalidOptionsError(
-      "tableSuffix",
-      tableSuffix,
-      "at most 64 characters that a table's name may have",
-    );
-  }
 }
