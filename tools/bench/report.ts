@@ -10,11 +10,6 @@ export function note(text: string): void {
   console.log(styleText("dim", text));
 }
 
-/** Says what was aimed at, and whether it was reached. */
-export function against(goal: string, isReached: boolean): string {
-  return `${goal}: ${isReached ? "reached" : "MISSED"}`;
-}
-
 /** Prints aligned columns; those of numbers to the right. */
 export function table(columns: readonly string[], rows: readonly (readonly string[])[]): void {
   const widths = columns.map((column, index) =>
