@@ -206,6 +206,19 @@ describe("resources", () => {
     expect(() => resolved(stack("S", template))).toThrow(/only the stream of a table .* not arn:aws:sqs/);
   });
 
+  test("an alias and a version lead to their function", () => {
+    const template: RawTemplate = {
+      Resources: {
+        Version: { Type: "AWS::Lambda::Version", Properties: { FunctionName: "fn" } },
+        Alias: { Type: "AWS::Lambda::Alias", Properties: { FunctionName: "fn", Name: "live" } },
+      },
+      Outputs: { Version: { Value: { Ref: "Version" } }, Alias: { Value: { Ref: "Alias" } } },
+    };
+    const { outputs } = resolved(stack("S", template));
+    expect(outputs["S.Version"]).toBe("arn:aws:lambda:us-east-1:123456789012:function:fn:1");
+    expect(outputs["S.Alias"]).toBe("arn:aws:lambda:us-east-1:123456789012:function:fn:live");
+  });
+
   test("a definition has its substitutions filled in", () => {
     const template: RawTemplate = {
       Resources: {

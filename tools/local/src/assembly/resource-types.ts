@@ -16,8 +16,10 @@ const withoutLocalBehaviour: ReadonlySet<string> = new Set([
   "AWS::IAM::Role",
   "AWS::KMS::Alias",
   "AWS::KMS::Key",
+  "AWS::Lambda::Alias",
   "AWS::Lambda::EventInvokeConfig",
   "AWS::Lambda::Permission",
+  "AWS::Lambda::Version",
   "AWS::Logs::LogGroup",
   "AWS::Logs::MetricFilter",
   "AWS::Logs::QueryDefinition",
@@ -32,8 +34,6 @@ const withoutLocalBehaviour: ReadonlySet<string> = new Set([
 /** Types that the app needs, and that do nothing here. */
 const needed: ReadonlySet<string> = new Set([
   "AWS::CloudFormation::Stack",
-  "AWS::Lambda::Alias",
-  "AWS::Lambda::Version",
   "AWS::Pipes::Pipe",
   "AWS::Serverless::Function",
   "AWS::Serverless::StateMachine",

@@ -57,6 +57,9 @@ export class StackScope implements Scope {
 
   identity(logicalId: string, where: string): Identity {
     const resource = this.#resource(logicalId, where);
+    if (resource.Type === "AWS::Lambda::Version" || resource.Type === "AWS::Lambda::Alias") {
+      return this.#qualifiedFunction(resource, where);
+    }
     return namingOf(resource.Type).identify(this.#physicalName(logicalId, resource), this.#env);
   }
 
@@ -126,5 +129,18 @@ export class StackScope implements Scope {
         : resolveIntrinsics(given, this, `${this.label(logicalId)}.${property}`);
     const name = typeof resolved === "string" ? resolved : `${this.stack.name}-${logicalId}`;
     return resource.Type.startsWith("AWS::DynamoDB::") ? `${name}${this.#tableSuffix}` : name;
+  }
+
+  /** A version or an alias runs the same code here: there is just the one. */
+  #qualifiedFunction(resource: RawResource, where: string): Identity {
+    const properties = resource.Properties ?? {};
+    const target = String(resolveIntrinsics(properties.FunctionName ?? "", this, where));
+    const { partition, region, accountId } = this.#env;
+    const prefix = `arn:${partition}:lambda:${region}:${accountId}:function:`;
+    const functionArn = target.startsWith("arn:") ? target : `${prefix}${target}`;
+    const alias = resource.Type === "AWS::Lambda::Alias";
+    const qualifier = alias ? String(resolveIntrinsics(properties.Name ?? "live", this, where)) : "1";
+    const arn = `${functionArn}:${qualifier}`;
+    return { ref: arn, arn, attributes: { AliasArn: arn, FunctionArn: arn, Version: "1" } };
   }
 }
