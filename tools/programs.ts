@@ -24,6 +24,10 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       what: "simulates how far one key goes, and writes docs/scale.md and a table of fair-lock.md: 1 minute",
       run: () => import("./bench/scale/main.ts"),
     },
+    cycles: {
+      what: "what a cycle of the client costs beside two bare writes, and beside its own two requests by hand: 1 minute",
+      run: async () => (await import("./bench/cycles.ts")).benchCycles(),
+    },
     "stack-size": {
       what: "writes the table of docs/limits.md: after a change of what a job, a keeper or an alarm deploys",
       run: async () => (await import("./bench/stack-size.ts")).writeStackSizes(),
