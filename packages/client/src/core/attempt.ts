@@ -113,7 +113,10 @@ export class Attempt {
         if (clearings.length > 0) outcome = await this.#clear(clearings, budget);
         if (outcome === undefined) {
           const own = this.#nextWrite();
-          const result = await this.#send(own, passed, { ...budget, since: own.at }).catch(this.#doubted);
+          const timed = { ...budget, since: own.at };
+          const sent =
+            this.form.acquireBy?.(own, passed, timed) ?? core.update(this.form.acquire(own, passed), timed);
+          const result = await sent.catch(this.#doubted);
           if (result.retried) this.#isUncertain = true;
           const isOurs = result.applied || this.#isOurs(result.item);
           outcome = isOurs ? await this.#settle(result, own, budget, takeovers) : this.#refused(result.item);
@@ -157,11 +160,6 @@ export class Attempt {
     const done = lastDoneSlot(item);
     if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
     return this.form.judge(item, this.#terms, this.#core.detector);
-  }
-
-  #send(own: OwnWrite, passed: readonly LeaseRecord[], budget: CallBudget): Promise<UpdateResult> {
-    const { form } = this;
-    return form.acquireBy?.(own, passed, budget) ?? this.#core.update(form.acquire(own, passed), budget);
   }
 
   #refused(item: Item | undefined): Refused {
