@@ -35,7 +35,7 @@ function checkOperation(
   site: MeteredSite,
   signal: AbortSignal,
 ): Promise<Check> {
-  const { name, requests, writeUnits, readUnits } = operation;
+  const { of, name, requests, writeUnits, readUnits } = operation;
   const promised = billed(requests, writeUnits, readUnits);
   const perform = async (): Promise<{ measured: string; holds: boolean }> => {
     const { sent, tookMs, ...units } = await site.measure(operation);
@@ -47,7 +47,7 @@ function checkOperation(
     const ms = tookMs.reduce((sum, each) => sum + each, 0);
     return { measured: `${seen}, ${ms.toFixed(0)} ms`, holds: seen === promised };
   };
-  return checked(name, promised, perform, signal);
+  return checked(`${of}: ${name}`, promised, perform, signal);
 }
 
 function billed(requests: string, writeUnits = 0, readUnits = 0): string {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => table.close());
 
-test.each(documentedOperations)("$name takes $requests", async (operation) => {
+test.each(documentedOperations)("$of: $name takes $requests", async (operation) => {
   let seen: Consumption | undefined;
   const site: OperationSite = {
     client: (options) => table.client(options),

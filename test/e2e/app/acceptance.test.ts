@@ -187,11 +187,7 @@ test("every check holds on the deployed app, and nothing is left, or touched, bu
   expect(run.output()).toMatch(/\nAll \d+ checks hold\.\n$/);
   expect(code).toBe(0);
   expect(run.output()).toContain("Nothing is left.");
-  for (const name of [
-    "acquire a lock that never was",
-    "contract lease",
-    "two triggers of one scheduled time",
-  ]) {
+  for (const name of ["Lock: acquire a new lock", "contract lease", "two triggers of one scheduled time"]) {
     expect(run.output()).toMatch(new RegExp(`^ok +${name}`, "m"));
   }
   expect(await keys()).toEqual(["somebody else's"]);

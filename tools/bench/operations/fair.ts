@@ -25,21 +25,21 @@ const waitInVain = (callers: number, waitMs: number) => async (site: OperationSi
 
 export const fair: readonly Promised[] = [
   promised(
-    "fair lock: acquire, nobody waits",
+    "acquire, nobody waits",
     "1 UpdateItem",
     [1, 0],
     (site, key) => () => new FairLock(site.client(), key).acquire(),
   ),
-  promised("fair lock: check in, and be let in", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+  promised("check in, and be let in", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
     const desk = new FairLock(site.client(), key);
     return () => desk.checkIn({ owner: "visitor" });
   }),
-  promised("fair lock: check out", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+  promised("check out", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
     const desk = new FairLock(site.client(), key);
     await desk.checkIn({ owner: "visitor" });
     return () => desk.checkOut({ owner: "visitor" });
   }),
-  promised("fair lock: try, others wait", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("try, others wait", "1 UpdateItem", [1, 0], async (site, key) => {
     const world = site.stopped();
     await new FairLock(world.client(), key).acquire(held);
     new FairLock(world.client(), key).acquire({ waitMs }).catch(() => undefined);
@@ -47,25 +47,25 @@ export const fair: readonly Promised[] = [
     return () => new FairLock(site.client(), key).acquire().catch(() => undefined);
   }),
   promised(
-    "fair lock: join, wait a minute at the head, and leave",
+    "join, wait a minute at the head, and leave",
     "62 GetItem, 4 UpdateItem",
     [4, 31],
     waitInVain(1, minuteMs),
   ),
   promised(
-    "fair lock: join, wait an hour at the head, and leave",
+    "join, wait an hour at the head, and leave",
     "399 GetItem, 85 UpdateItem",
     [85, 199.5],
     waitInVain(1, hourMs),
   ),
   promised(
-    "fair lock: 2 callers join, wait 10 minutes, and leave",
+    "2 callers join, wait 10 minutes, and leave",
     "217 GetItem, 34 UpdateItem",
     [34, 108.5],
     waitInVain(2, 10 * minuteMs),
   ),
   promised(
-    "fair lock: join, and get the lock after 1 s, with the release",
+    "join, and get the lock after 1 s, with the release",
     "5 GetItem, 4 UpdateItem",
     [4, 2.5],
     async (site, key) => {
@@ -75,66 +75,56 @@ export const fair: readonly Promised[] = [
       return during(world, waitMs, () => new FairLock(world.client(), key).acquire({ waitMs }));
     },
   ),
-  promised(
-    "fair lock: a hand-over in one process, with the release",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      const process = site.stopped();
-      const desk = new FairLock(process.client(), key);
-      const lease = await desk.acquire(held);
-      const next = desk.acquire({ waitMs });
+  promised("a hand-over in one process, with the release", "2 UpdateItem", [2, 0], async (site, key) => {
+    const process = site.stopped();
+    const desk = new FairLock(process.client(), key);
+    const lease = await desk.acquire(held);
+    const next = desk.acquire({ waitMs });
+    await process.settle();
+    return async () => {
+      await lease.release();
       await process.settle();
-      return async () => {
-        await lease.release();
-        await process.settle();
-        await next;
-      };
-    },
-  ),
-  promised("fair lock: acquire past 5 dead waiters", "2 UpdateItem", [2, 0], async (site, key) => {
+      await next;
+    };
+  }),
+  promised("acquire past 5 dead waiters", "2 UpdateItem", [2, 0], async (site, key) => {
     const holder = await new FairLock(site.client(), key).acquire(held);
     await deadWaiters(site, key, 5);
     await holder.release();
     return () => new FairLock(site.client(), key).acquire();
   }),
-  promised("fair lock: acquire past 50 dead waiters", "3 UpdateItem", [], async (site, key) => {
+  promised("acquire past 50 dead waiters", "3 UpdateItem", [], async (site, key) => {
     const holder = await new FairLock(site.client(), key).acquire(held);
     await deadWaiters(site, key, 50);
     await holder.release();
     return () => new FairLock(site.client(), key).acquire();
   }),
-  promised("fair lock: take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
     await new FairLock(deadClient(site), key).acquire();
     return () => new FairLock(site.client(), key).acquire();
   }),
-  promised("fair lock: check in, and join the line", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+  promised("check in, and join the line", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
     const desk = new FairLock(site.client(), key);
     await desk.checkIn({ owner: "first" });
     return () => desk.checkIn({ owner: "second" });
   }),
-  promised("fair lock: check in again", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+  promised("check in again", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
     const desk = new FairLock(site.client(), key);
     await desk.checkIn({ owner: "first" });
     return () => desk.checkIn({ owner: "first" });
   }),
+  promised("check in, in a dead holder's place", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+    await new FairLock(deadClient(site), key).acquire();
+    const desk = new FairLock(site.client(), key);
+    return () => desk.checkIn({ owner: "visitor" });
+  }),
   promised(
-    "fair lock: check in, in the place of a dead holder",
-    "1 GetItem, 1 UpdateItem",
-    [1, 1],
-    async (site, key) => {
-      await new FairLock(deadClient(site), key).acquire();
-      const desk = new FairLock(site.client(), key);
-      return () => desk.checkIn({ owner: "visitor" });
-    },
-  ),
-  promised(
-    "fair lock: check out, nothing to give up",
+    "check out, nothing to give up",
     "1 GetItem",
     [0, 1],
     (site, key) => () => new FairLock(site.client(), key).checkOut({ owner: "visitor" }),
   ),
-  promised("fair lock: inspect", "1 GetItem", [0, 1], async (site, key) => {
+  promised("inspect", "1 GetItem", [0, 1], async (site, key) => {
     const desk = new FairLock(site.client(), key);
     await desk.checkIn({ owner: "visitor" });
     return () => desk.inspect();

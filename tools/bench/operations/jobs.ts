@@ -45,67 +45,67 @@ async function begun(
 
 export const jobRuns: readonly Promised[] = [
   promised(
-    "job runs: run a slot",
+    "run a slot",
     "2 UpdateItem",
     [2, 0],
     (site, key) => () => new JobRuns(site.client(), key).run(slot, done),
   ),
   {
     ...promised(
-      "job runs: the first run of an object with a `schedule`",
+      "the first run of an object with a `schedule`",
       "3 UpdateItem",
       [3, 0],
       (site, key) => () => new JobRuns(site.client(), key, { schedule: "rate(1 hour)" }).run(slot, done),
     ),
     writesElsewhere: true,
   },
-  promised("job runs: the same slot again", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("the same slot again", "1 UpdateItem", [1, 0], async (site, key) => {
     await new JobRuns(site.client(), key).run(slot, done);
     return () => new JobRuns(site.client(), key).tryRun(slot, done);
   }),
   promised(
-    "job runs: skip a slot",
+    "skip a slot",
     "1 UpdateItem",
     [1, 0],
     (site, key) => () => new JobRuns(site.client(), key).skip(slot),
   ),
-  promised("job runs: read a run", "1 GetItem", [0, 1], async (site, key) => {
+  promised("read a run", "1 GetItem", [0, 1], async (site, key) => {
     await new JobRuns(site.client(), key).run(slot, done);
     return () => new JobRuns(site.client(), key).get(slot);
   }),
-  promised("job runs: take a success back", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("take a success back", "1 UpdateItem", [1, 0], async (site, key) => {
     const runs = new JobRuns(site.client(), key);
     await runs.run(slot, done);
     const run = await runs.get(slot);
     if (run === undefined) throw new Error("the run that has just ended is not there");
     return () => runs.takeBack(run);
   }),
-  promised("job runs: run a slot whose last attempt failed", "2 UpdateItem", [2, 0], async (site, job) => {
+  promised("run a slot whose last attempt failed", "2 UpdateItem", [2, 0], async (site, job) => {
     await new JobRuns(site.client(), job).run(slot, failing).catch(done);
     return () => new JobRuns(site.client(), job).run(slot, done);
   }),
-  promised("job runs: run a slot whose last attempt was lost", "3 UpdateItem", [3, 0], async (site, job) => {
+  promised("run a slot whose last attempt was lost", "3 UpdateItem", [3, 0], async (site, job) => {
     await begun(site, job, hourMs);
     return () => new JobRuns(site.client(), job).run(slot, done);
   }),
-  promised("job runs: a slot that is running", "1 UpdateItem", [1, 0], async (site, job) => {
+  promised("a running slot", "1 UpdateItem", [1, 0], async (site, job) => {
     await begun(site, job, 0);
     return () => new JobRuns(site.client(), job).tryRun(slot, done);
   }),
-  promised("job runs: a slot that is skipped", "1 UpdateItem", [1, 0], async (site, job) => {
+  promised("a skipped slot", "1 UpdateItem", [1, 0], async (site, job) => {
     await new JobRuns(site.client(), job).skip(slot);
     return () => new JobRuns(site.client(), job).tryRun(slot, done);
   }),
-  promised("job runs: a slot whose attempts have all failed", "1 UpdateItem", [1, 0], async (site, job) => {
+  promised("a slot whose attempts all failed", "1 UpdateItem", [1, 0], async (site, job) => {
     await new JobRuns(site.client(), job, once).run(slot, failing).catch(done);
     return () => new JobRuns(site.client(), job, once).tryRun(slot, done).catch(done);
   }),
-  promised("job runs: a slot whose only attempt was lost", "1 UpdateItem", [1, 0], async (site, job) => {
+  promised("a slot whose only attempt was lost", "1 UpdateItem", [1, 0], async (site, job) => {
     await begun(site, job, hourMs, once);
     return () => new JobRuns(site.client(), job, once).tryRun(slot, done).catch(done);
   }),
   promised(
-    "job runs: run a slot whose attempt has the same owner (`reentrant`)",
+    "run a slot whose attempt has the same owner (`reentrant`)",
     "3 UpdateItem",
     [3, 0],
     async (site, job) => {
@@ -114,11 +114,11 @@ export const jobRuns: readonly Promised[] = [
       return () => new JobRuns(site.client(), job).run(slot, done, again);
     },
   ),
-  promised("job runs: skip a slot whose last attempt was lost", "2 UpdateItem", [2, 0], async (site, job) => {
+  promised("skip a slot whose last attempt was lost", "2 UpdateItem", [2, 0], async (site, job) => {
     await begun(site, job, hourMs);
     return () => new JobRuns(site.client(), job).skip(slot);
   }),
-  promised("job runs: report progress with `lease.renew()`", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("report progress with `lease.renew()`", "1 UpdateItem", [1, 0], async (site, key) => {
     const { promise, resolve } = Promise.withResolvers<RunContext>();
     const runs = new JobRuns(site.stopped().client(), key);
     void runs.run(slot, (context) => {
@@ -130,7 +130,7 @@ export const jobRuns: readonly Promised[] = [
     return () => lease.renew();
   }),
   promised(
-    "job runs: 3 heartbeats, with `renewals: together()`",
+    "3 heartbeats, with `renewals: together()`",
     "1 BatchExecuteStatement",
     [3, 0],
     async (site, key) => {
@@ -142,15 +142,15 @@ export const jobRuns: readonly Promised[] = [
       return during(process, 10_000);
     },
   ),
-  promised("job runs: `runs`, 3 of them", "1 Query", [0, 0.5], async (site) => {
+  promised("`runs`, 3 of them", "1 Query", [0, 0.5], async (site) => {
     const runs = await ranAt(site, ["02", "03", "04"]);
     return () => readAll(runs.runs());
   }),
-  promised("job runs: `missed`, in a day", "1 Query", [0, 1], async (site) => {
+  promised("`missed`, in a day", "1 Query", [0, 1], async (site) => {
     const runs = await ranAt(site, ["02", "03", "04"]);
     return () => readAll(runs.missed(day));
   }),
-  promised("job runs: `backfill`, 4 missed slots", "1 Query, 8 UpdateItem", [8, 1], async (site) => {
+  promised("`backfill`, 4 missed slots", "1 Query, 8 UpdateItem", [8, 1], async (site) => {
     const runs = await ranAt(site, ["02"]);
     return () => runs.backfill({ ...day, until: "2026-11-21T05:00:00.000Z" }, done);
   }),

@@ -5,38 +5,33 @@ import { deadClient, during, held, type Promised, promised } from "./promised.ts
 const minuteMs = 60_000;
 
 export const leader: readonly Promised[] = [
-  promised("leader: be elected", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("be elected", "1 UpdateItem", [1, 0], async (site, key) => {
     const candidate = new Leader(site.stopped().client(), key);
     return () => candidate.campaign();
   }),
-  promised("leader: resign", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("resign", "1 UpdateItem", [1, 0], async (site, key) => {
     const candidate = new Leader(site.stopped().client(), key);
     await candidate.campaign();
     return () => candidate.resign();
   }),
-  promised("leader: who leads", "1 GetItem", [0, 0.5], async (site, key) => {
+  promised("who leads", "1 GetItem", [0, 0.5], async (site, key) => {
     const candidate = new Leader(site.stopped().client(), key);
     await candidate.campaign();
     return () => new Leader(site.stopped().client(), key).current();
   }),
-  promised("leader: succeed a leader that is dead", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("succeed a dead leader", "2 UpdateItem", [2, 0], async (site, key) => {
     await new Leader(deadClient(site), key).campaign();
     const candidate = new Leader(site.stopped().client(), key);
     return () => candidate.campaign();
   }),
+  promised("resume an own leadership (`reentrant`)", "2 UpdateItem", [2, 0], async (site, key) => {
+    const options = { owner: "node-1", reentrant: true } as const;
+    await new Leader(site.stopped().client(), key, options).campaign();
+    const candidate = new Leader(site.stopped().client(), key, options);
+    return () => candidate.campaign();
+  }),
   promised(
-    "leader: resume the leadership of the same owner (`reentrant`)",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      const options = { owner: "node-1", reentrant: true } as const;
-      await new Leader(site.stopped().client(), key, options).campaign();
-      const candidate = new Leader(site.stopped().client(), key, options);
-      return () => candidate.campaign();
-    },
-  ),
-  promised(
-    "leader: campaign for a minute, another leads",
+    "campaign for a minute, another leads",
     "15 GetItem, 1 UpdateItem",
     [1, 7.5],
     async (site, key) => {
@@ -48,13 +43,13 @@ export const leader: readonly Promised[] = [
       return during(world, minuteMs, () => candidate.campaign({ signal: stop.signal }));
     },
   ),
-  promised("leader: lead for a minute, with a lease of 30 s", "6 UpdateItem", [6, 0], async (site, key) => {
+  promised("lead for a minute, with a lease of 30 s", "6 UpdateItem", [6, 0], async (site, key) => {
     const process = site.stopped();
     const candidate = new Leader(process.client(), key, { leaseDurationMs: 30_000 });
     await candidate.campaign();
     return during(process, minuteMs);
   }),
-  promised("leader: `observe()` for a minute, without a change", "10 GetItem", [0, 5], async (site, key) => {
+  promised("`observe()` for a minute, without a change", "10 GetItem", [0, 5], async (site, key) => {
     const world = site.stopped();
     await world.client().acquire(key, held);
     const stop = new AbortController();

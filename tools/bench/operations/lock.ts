@@ -7,12 +7,7 @@ const waitMs = 10_000;
 const longWaitMs = 600_000;
 
 export const lock: readonly Promised[] = [
-  promised(
-    "acquire a lock that never was",
-    "1 UpdateItem",
-    [1, 0],
-    (site, key) => () => site.client().acquire(key),
-  ),
+  promised("acquire a new lock", "1 UpdateItem", [1, 0], (site, key) => () => site.client().acquire(key)),
   promised("acquire a released lock", "1 UpdateItem", [1, 0], async (site, key) => {
     await (await site.client().acquire(key)).release();
     return () => site.client().acquire(key);
@@ -21,7 +16,7 @@ export const lock: readonly Promised[] = [
     const locks = site.client();
     return async () => (await locks.acquire(key)).release();
   }),
-  promised("try a lock that is held", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("try a held lock", "1 UpdateItem", [1, 0], async (site, key) => {
     await site.client().acquire(key);
     return () => site.client().tryAcquire(key);
   }),
@@ -41,23 +36,18 @@ export const lock: readonly Promised[] = [
     await site.client().acquire(key);
     return () => site.client().inspect(key);
   }),
-  promised("wait 10 s for a lock that stays held", "6 GetItem, 1 UpdateItem", [1, 3], async (site, key) => {
+  promised("wait 10 s for a held lock", "6 GetItem, 1 UpdateItem", [1, 3], async (site, key) => {
     const world = site.stopped();
     await world.client().acquire(key, held);
     return during(world, waitMs, () => world.client().acquire(key, { waitMs }));
   }),
+  promised("wait 10 minutes for a held lock", "124 GetItem, 1 UpdateItem", [1, 62], async (site, key) => {
+    const world = site.stopped();
+    await world.client().acquire(key, held);
+    return during(world, longWaitMs, () => world.client().acquire(key, { waitMs: longWaitMs }));
+  }),
   promised(
-    "wait 10 minutes for a lock that stays held",
-    "124 GetItem, 1 UpdateItem",
-    [1, 62],
-    async (site, key) => {
-      const world = site.stopped();
-      await world.client().acquire(key, held);
-      return during(world, longWaitMs, () => world.client().acquire(key, { waitMs: longWaitMs }));
-    },
-  ),
-  promised(
-    "wait for a lock that is released after 1 s, with the release",
+    "wait for a lock released after 1 s, with the release",
     "3 GetItem, 3 UpdateItem",
     [3, 1.5],
     async (site, key) => {
@@ -67,7 +57,7 @@ export const lock: readonly Promised[] = [
       return during(world, waitMs, () => world.client().acquire(key, { waitMs }));
     },
   ),
-  promised("share an own lease in the same client (`reentrant`)", "none", [0, 0], async (site, key) => {
+  promised("share an own lease in one client (`reentrant`)", "none", [0, 0], async (site, key) => {
     const client = site.client();
     await client.acquire(key, again);
     return () => client.acquire(key, again);
@@ -111,7 +101,7 @@ export const lock: readonly Promised[] = [
     const { key, token } = await site.client().acquire(site.newKey());
     return () => new LeaseAdmin(site.client()).forceRelease(key, { token });
   }),
-  promised("try a slot that is done", "1 UpdateItem", [1, 0], async (site) => {
+  promised("try a done slot", "1 UpdateItem", [1, 0], async (site) => {
     const slot = "2026-11-21T02:00:00.000Z";
     const key = site.newKey();
     await (await site.client().acquire(key, { slot })).complete();

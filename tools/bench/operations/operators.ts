@@ -17,39 +17,34 @@ export const operators: readonly Promised[] = [
     await site.client().acquire(key);
     return () => new LeaseAdmin(site.client()).describe(key);
   }),
-  promised("operator: `describe`, one item", "1 Query", [0, 1], async (site, key) => {
+  promised("`LeaseOperator.describe`, one item", "1 Query", [0, 1], async (site, key) => {
     await site.client().acquire(key);
     return () => operatorOf(site).describe(key);
   }),
-  promised("operator: `stop`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+  promised("`stop`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
     return () => operatorOf(site).stop(key, { token });
   }),
-  promised("operator: `break`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+  promised("`break`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
     return () => operatorOf(site).break(key, { token, reason });
   }),
-  promised("operator: `break`, another holds it", "1 GetItem", [0, 1], async (site) => {
+  promised("`break`, another holds it", "1 GetItem", [0, 1], async (site) => {
     const { key } = await site.client().acquire(site.newKey());
     return () => operatorOf(site).break(key, { token: "of another", reason });
   }),
-  promised(
-    "operator: `pause` of a free key",
-    "3 GetItem, 3 Query, 1 TransactWriteItems",
-    [8, 3],
-    async (site, key) => {
-      return () => operatorOf(site).pause(key, { forMs: 60_000, reason });
-    },
-  ),
-  promised("operator: `resume`", "3 GetItem, 1 TransactWriteItems", [8, 3], async (site, key) => {
+  promised("`pause` of a free key", "3 GetItem, 3 Query, 1 TransactWriteItems", [8, 3], async (site, key) => {
+    return () => operatorOf(site).pause(key, { forMs: 60_000, reason });
+  }),
+  promised("`resume`", "3 GetItem, 1 TransactWriteItems", [8, 3], async (site, key) => {
     await operatorOf(site).pause(key, { forMs: 60_000, reason });
     return () => operatorOf(site).resume(key);
   }),
-  promised("operator: `audit` of a key, one entry", "1 Query", [0, 1], async (site, key) => {
+  promised("`audit` of a key, one entry", "1 Query", [0, 1], async (site, key) => {
     await operatorOf(site).pause(key, { forMs: 60_000, reason });
     return () => all(operatorOf(site).audit({ key }));
   }),
-  promised("operator: `history` of a key, one change", "1 Query", [0, 1], async (site) => {
+  promised("`history` of a key, one change", "1 Query", [0, 1], async (site) => {
     const { key, ...lease } = (await site.client().acquire(site.newKey())).toJSON();
     const change = { ...lease, key, sortKey: "lease", what: "acquired", at: lease.acquiredAt } as const;
     const { pk, sk, ...attributes } = historyItemOf({ ...change, reason: undefined }, 60_000);

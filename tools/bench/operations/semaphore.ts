@@ -9,59 +9,49 @@ const one = { permits: 1 };
 
 export const semaphore: readonly Promised[] = [
   promised(
-    "semaphore: acquire a permit",
+    "acquire a permit",
     "1 UpdateItem",
     [1, 0],
     (site, key) => () => new Semaphore(site.client(), key, { permits: 3 }).acquire(),
   ),
-  promised("semaphore: try, all permits held", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("try, all permits held", "1 UpdateItem", [1, 0], async (site, key) => {
     await new Semaphore(site.client(), key, { permits: 1 }).acquire();
     return () => new Semaphore(site.client(), key, { permits: 1 }).tryAcquire();
   }),
-  promised("semaphore: acquire 3 permits at once", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("acquire 3 permits at once", "1 UpdateItem", [1, 0], async (site, key) => {
     const permits = new Semaphore(site.client(), key, { permits: 3 });
     return () => permits.acquire({ permits: 3 });
   }),
-  promised("semaphore: renew a permit", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("renew a permit", "1 UpdateItem", [1, 0], async (site, key) => {
     const permit = await new Semaphore(site.client(), key, { permits: 3 }).acquire();
     return () => permit.renew();
   }),
-  promised("semaphore: release a permit", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("release a permit", "1 UpdateItem", [1, 0], async (site, key) => {
     const permit = await new Semaphore(site.client(), key, { permits: 3 }).acquire();
     return () => permit.release();
   }),
-  promised("semaphore: take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
     await new Semaphore(deadClient(site), key, one).acquire();
     return () => new Semaphore(site.client(), key, one).acquire();
   }),
-  promised("semaphore: take over from 150 dead holders", "4 UpdateItem", [], async (site, key) => {
+  promised("take over from 150 dead holders", "4 UpdateItem", [], async (site, key) => {
     const dead = new Semaphore(deadClient(site), key, { permits: 150 });
     for (let holder = 0; holder < 150; holder += 1) await dead.acquire({ owner: "worker" });
     const permits = new Semaphore(site.client(), key, { permits: 150 });
     return () => permits.acquire({ permits: 150 });
   }),
+  promised("wait 10 s, all permits stay held", "6 GetItem, 1 UpdateItem", [1, 3], async (site, key) => {
+    const world = site.stopped();
+    await new Semaphore(world.client(), key, one).acquire(held);
+    return during(world, waitMs, () => new Semaphore(world.client(), key, one).acquire({ waitMs }));
+  }),
+  promised("share an own lease in one client (`reentrant`)", "none", [0, 0], async (site, key) => {
+    const permits = new Semaphore(site.client(), key, one);
+    await permits.acquire(again);
+    return () => permits.acquire(again);
+  }),
   promised(
-    "semaphore: wait 10 s, all permits stay held",
-    "6 GetItem, 1 UpdateItem",
-    [1, 3],
-    async (site, key) => {
-      const world = site.stopped();
-      await new Semaphore(world.client(), key, one).acquire(held);
-      return during(world, waitMs, () => new Semaphore(world.client(), key, one).acquire({ waitMs }));
-    },
-  ),
-  promised(
-    "semaphore: share an own lease in the same client (`reentrant`)",
-    "none",
-    [0, 0],
-    async (site, key) => {
-      const permits = new Semaphore(site.client(), key, one);
-      await permits.acquire(again);
-      return () => permits.acquire(again);
-    },
-  ),
-  promised(
-    "semaphore: take over an own lease from elsewhere (`reentrant`)",
+    "take over an own lease from elsewhere (`reentrant`)",
     "2 UpdateItem",
     [2, 0],
     async (site, key) => {
@@ -70,7 +60,7 @@ export const semaphore: readonly Promised[] = [
     },
   ),
   promised(
-    "semaphore: 3 heartbeats of one key, with `renewals: together()`",
+    "3 heartbeats of one key, with `renewals: together()`",
     "3 UpdateItem",
     [3, 0],
     async (site, key) => {
@@ -83,7 +73,7 @@ export const semaphore: readonly Promised[] = [
     },
   ),
   promised(
-    "semaphore: 3 heartbeats of 3 keys, with `renewals: together()`",
+    "3 heartbeats of 3 keys, with `renewals: together()`",
     "1 BatchExecuteStatement",
     [3, 0],
     async (site) => {
@@ -95,36 +85,26 @@ export const semaphore: readonly Promised[] = [
       return during(holder, 10_000);
     },
   ),
-  promised(
-    "semaphore: give up, the reply of an acquisition is lost",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      const process = site.stopped();
-      process.loseReply();
-      return during(process, 0, () => new Semaphore(process.client(), key, one).acquire());
-    },
-  ),
-  promised("semaphore: `drain` for 10 s, a permit stays held", "7 GetItem", [0, 4], async (site, key) => {
+  promised("give up: the reply is lost", "2 UpdateItem", [2, 0], async (site, key) => {
+    const process = site.stopped();
+    process.loseReply();
+    return during(process, 0, () => new Semaphore(process.client(), key, one).acquire());
+  }),
+  promised("`drain` for 10 s, a permit stays held", "7 GetItem", [0, 4], async (site, key) => {
     const world = site.stopped();
     await new Semaphore(world.client(), key, one).acquire(held);
     return during(world, waitMs, () => new Semaphore(world.client(), key, one).drain({ waitMs }));
   }),
-  promised("semaphore: inspect", "1 GetItem", [0, 1], async (site, key) => {
+  promised("inspect", "1 GetItem", [0, 1], async (site, key) => {
     const permits = new Semaphore(site.client(), key, one);
     await permits.acquire();
     return () => permits.inspect();
   }),
-  promised(
-    "semaphore: `LeaseAdmin.forceRelease` of a permit",
-    "1 GetItem, 1 UpdateItem",
-    [1, 1],
-    async (site) => {
-      const permits = new Semaphore(site.client(), site.newKey(), one);
-      const { key, token } = await permits.acquire();
-      const [record] = (await permits.inspect()).held;
-      const sortKey = record?.sortKey ?? "";
-      return () => new LeaseAdmin(site.client()).forceRelease(key, { token, sortKey });
-    },
-  ),
+  promised("`LeaseAdmin.forceRelease` of a permit", "1 GetItem, 1 UpdateItem", [1, 1], async (site) => {
+    const permits = new Semaphore(site.client(), site.newKey(), one);
+    const { key, token } = await permits.acquire();
+    const [record] = (await permits.inspect()).held;
+    const sortKey = record?.sortKey ?? "";
+    return () => new LeaseAdmin(site.client()).forceRelease(key, { token, sortKey });
+  }),
 ];

@@ -34,27 +34,27 @@ async function nearItsEnd({ stopped }: OperationSite, key: string, more?: Partia
 
 export const singleFlight: readonly Promised[] = [
   promised(
-    "single flight: a value that is missing",
+    "a missing value",
     "2 GetItem, 3 UpdateItem",
     [3, 2],
     (site, key) => () => new SingleFlight(site.client(), options).getOrCompute(key, { compute }),
   ),
-  promised("single flight: a hit", "1 GetItem", [0, 1], async (site, key) => {
+  promised("a hit", "1 GetItem", [0, 1], async (site, key) => {
     await new SingleFlight(site.client(), options).getOrCompute(key, { compute });
     return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
   }),
-  promised("single flight: invalidate", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
+  promised("invalidate", "1 GetItem, 1 UpdateItem", [1, 1], async (site, key) => {
     const values = new SingleFlight(site.client(), options);
     await values.getOrCompute(key, { compute });
     return () => values.invalidate(key);
   }),
-  promised("single flight: a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site, key) => {
+  promised("a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site, key) => {
     await new SingleFlight(site.client(), options).getOrCompute(key, { compute });
     const values = new SingleFlight(site.client(), options);
     return () => Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute })));
   }),
   promised(
-    "single flight: 1,000 calls for a value in the process's memory (`inProcessForMs`)",
+    "1,000 calls for a value in the process's memory (`inProcessForMs`)",
     "none",
     [0, 0],
     async (site, key) => {
@@ -67,7 +67,7 @@ export const singleFlight: readonly Promised[] = [
   ),
   ...[0, options.freshForMs].map((inProcessForMs) =>
     promised(
-      `single flight: a hit that is refreshed ahead${inProcessForMs > 0 ? ", from the process's memory" : ""}`,
+      `a hit that is refreshed ahead${inProcessForMs > 0 ? ", from the process's memory" : ""}`,
       "1 GetItem, 3 UpdateItem",
       [3, 1],
       async (site, key) => {
@@ -80,7 +80,7 @@ export const singleFlight: readonly Promised[] = [
     ),
   ),
   promised(
-    "single flight: 10 hits while another process refreshes ahead",
+    "10 hits while another process refreshes ahead",
     "10 GetItem, 1 UpdateItem",
     [1, 10],
     async (site, key) => {
@@ -96,21 +96,16 @@ export const singleFlight: readonly Promised[] = [
       };
     },
   ),
-  promised(
-    "single flight: a value that is missing, by 10 callers at once",
-    "2 GetItem, 3 UpdateItem",
-    [3, 2],
-    async (site, key) => {
-      const values = new SingleFlight(site.client(), options);
-      return () => Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute })));
-    },
-  ),
-  promised("single flight: a value that is too old", "1 GetItem, 3 UpdateItem", [3, 1], async (site, key) => {
+  promised("a missing value, by 10 callers at once", "2 GetItem, 3 UpdateItem", [3, 2], async (site, key) => {
+    const values = new SingleFlight(site.client(), options);
+    return () => Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute })));
+  }),
+  promised("a value too old", "1 GetItem, 3 UpdateItem", [3, 1], async (site, key) => {
     await computedAnHourAgo(site, key);
     return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
   }),
   promised(
-    "single flight: a stale value while another process computes",
+    "a stale value while another process computes",
     "1 GetItem, 1 UpdateItem",
     [1, 1],
     async (site, key) => {
@@ -120,7 +115,7 @@ export const singleFlight: readonly Promised[] = [
     },
   ),
   promised(
-    "single flight: wait 10 s while another process computes",
+    "wait 10 s while another process computes",
     "1 GetItem, 5 Query, 1 UpdateItem",
     [1, 6],
     async (site, key) => {
@@ -130,23 +125,18 @@ export const singleFlight: readonly Promised[] = [
       return during(waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
     },
   ),
+  promised("compute in a dead process's place", "2 GetItem, 4 UpdateItem", [4, 2], async (site, key) => {
+    await computing(site.stopped(hourMs), key);
+    return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
+  }),
   promised(
-    "single flight: compute in the place of a dead process",
-    "2 GetItem, 4 UpdateItem",
-    [4, 2],
-    async (site, key) => {
-      await computing(site.stopped(hourMs), key);
-      return () => new SingleFlight(site.client(), options).getOrCompute(key, { compute });
-    },
-  ),
-  promised(
-    "single flight: invalidate a key that has no lock",
+    "invalidate a key without a lock",
     "2 GetItem, 1 UpdateItem",
     [1, 2],
     (site, key) => () => new SingleFlight(site.client(), options).invalidate(key),
   ),
   promised(
-    "single flight: a computation that fails, an older value stays",
+    "a computation that fails, an older value stays",
     "1 GetItem, 3 UpdateItem",
     [3, 1],
     async (site, key) => {
@@ -158,32 +148,22 @@ export const singleFlight: readonly Promised[] = [
           .catch(() => undefined);
     },
   ),
-  promised(
-    "single flight, another cache: a value that is missing",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
-      return () => values.getOrCompute(key, { compute });
-    },
-  ),
-  promised("single flight, another cache: a hit", "none", [0, 0], async (site, key) => {
+  promised("another cache: a missing value", "2 UpdateItem", [2, 0], async (site, key) => {
+    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+    return () => values.getOrCompute(key, { compute });
+  }),
+  promised("another cache: a hit", "none", [0, 0], async (site, key) => {
     const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
     await values.getOrCompute(key, { compute });
     return () => values.getOrCompute(key, { compute });
   }),
-  promised(
-    "single flight, another cache: wait 10 s",
-    "5 GetItem, 1 UpdateItem",
-    [1, 2.5],
-    async (site, key) => {
-      await computing(site.stopped(), key, { ...held, cache: new Map() });
-      const waiter = site.stopped();
-      const values = new SingleFlight(waiter.client(), { ...options, cache: new Map() });
-      return during(waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
-    },
-  ),
-  promised("single flight, another cache: invalidate", "1 GetItem", [0, 1], async (site, key) => {
+  promised("another cache: wait 10 s", "5 GetItem, 1 UpdateItem", [1, 2.5], async (site, key) => {
+    await computing(site.stopped(), key, { ...held, cache: new Map() });
+    const waiter = site.stopped();
+    const values = new SingleFlight(waiter.client(), { ...options, cache: new Map() });
+    return during(waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
+  }),
+  promised("another cache: invalidate", "1 GetItem", [0, 1], async (site, key) => {
     const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
     await values.getOrCompute(key, { compute });
     return () => values.invalidate(key);

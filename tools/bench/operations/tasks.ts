@@ -24,40 +24,40 @@ async function claimed(site: OperationSite, key: string, options = {}): Promise<
 }
 
 export const tasks: readonly Promised[] = [
-  promised("tasks: add 10", "1 TransactWriteItems", [40, 0], async (site, key) => {
+  promised("add 10", "1 TransactWriteItems", [40, 0], async (site, key) => {
     return () => set(site, key).add(tasksOf(10));
   }),
-  promised("tasks: succeed", "1 TransactWriteItems", [4, 0], async (site, key) => {
+  promised("succeed", "1 TransactWriteItems", [4, 0], async (site, key) => {
     const task = await claimed(site, key);
     return () => task.succeed();
   }),
-  promised("tasks: fail with attempts left", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("fail with attempts left", "1 UpdateItem", [1, 0], async (site, key) => {
     const task = await claimed(site, key);
     return () => task.fail("no paper");
   }),
-  promised("tasks: give a task back", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("give a task back", "1 UpdateItem", [1, 0], async (site, key) => {
     const task = await claimed(site, key);
     return () => task.release();
   }),
-  promised("tasks: read an open task", "1 GetItem", [0, 1], async (site, key) => {
+  promised("read an open task", "1 GetItem", [0, 1], async (site, key) => {
     const task = await claimed(site, key);
     return () => set(site, key).get(task.id);
   }),
-  promised("tasks: read an ended task", "2 GetItem", [0, 2], async (site, key) => {
+  promised("read an ended task", "2 GetItem", [0, 2], async (site, key) => {
     const task = await claimed(site, key);
     await task.succeed();
     return () => set(site, key).get(task.id);
   }),
-  promised("tasks: cancel a waiting task", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site, key) => {
+  promised("cancel a waiting task", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site, key) => {
     const task = await claimed(site, key);
     await task.release();
     return () => set(site, key).cancel(task.id);
   }),
-  promised("tasks: add 10, of which 5 are known", "2 TransactWriteItems", [60, 0], async (site, key) => {
+  promised("add 10, of which 5 are known", "2 TransactWriteItems", [60, 0], async (site, key) => {
     await set(site, key).add(tasksOf(10).slice(5));
     return () => set(site, key).add(tasksOf(10));
   }),
-  promised("tasks: claim 3 waiting tasks", "3 Query, 3 UpdateItem", [3, 3], async (site, key) => {
+  promised("claim 3 waiting tasks", "3 Query, 3 UpdateItem", [3, 3], async (site, key) => {
     await set(site, key).add(three);
     const tasks = set(site, key);
     return async () => {
@@ -65,7 +65,7 @@ export const tasks: readonly Promised[] = [
     };
   }),
   promised(
-    "tasks: claim 2 waiting tasks with serial keys",
+    "claim 2 waiting tasks with serial keys",
     "2 GetItem, 2 Query, 2 TransactWriteItems",
     [8, 4],
     async (site, key) => {
@@ -80,7 +80,7 @@ export const tasks: readonly Promised[] = [
     },
   ),
   promised(
-    "tasks: claim the next task of a serial key",
+    "claim the next task of a serial key",
     "1 GetItem, 1 Query, 1 TransactWriteItems",
     [6, 2],
     async (site, key) => {
@@ -93,37 +93,37 @@ export const tasks: readonly Promised[] = [
       return () => claimIn(tasks);
     },
   ),
-  promised("tasks: claim a task of a set with a rate", "2 Query, 2 UpdateItem", [2, 1], async (site, key) => {
+  promised("claim a task of a set with a rate", "2 Query, 2 UpdateItem", [2, 1], async (site, key) => {
     const tasks = set(site, key, { rate: { claims: 10, perMs: 60_000 } });
     await tasks.add([{ id: "task" }]);
     return () => claimIn(tasks);
   }),
-  promised("tasks: claim the task of a dead worker", "2 Query, 2 UpdateItem", [2, 1], async (site, key) => {
+  promised("claim the task of a dead worker", "2 Query, 2 UpdateItem", [2, 1], async (site, key) => {
     const dead = new TaskSet(deadClient(site), key);
     await dead.add([{ id: "task" }]);
     await claimIn(dead);
     return () => claimIn(set(site, key));
   }),
-  promised("tasks: claim, all 3 tasks are running", "2 Query", [0, 2], async (site, key) => {
+  promised("claim, all 3 run", "2 Query", [0, 2], async (site, key) => {
     await set(site, key).add(three);
     const worker = set(site, key);
     for (const _ of three) await claimIn(worker);
     return () => set(site, key).claim();
   }),
-  promised("tasks: claim, all 3 tasks wait for an hour", "2 Query", [0, 2], async (site, key) => {
+  promised("claim, all 3 wait for an hour", "2 Query", [0, 2], async (site, key) => {
     await set(site, key).add(tasksOf(3, { delayMs: hourMs }));
     return () => set(site, key).claim();
   }),
-  promised("tasks: claim, 100 tasks wait for an hour", "2 Query", [], async (site, key) => {
+  promised("claim, all 100 wait for an hour", "2 Query", [], async (site, key) => {
     await set(site, key).add(tasksOf(100, { delayMs: hourMs }));
     return () => set(site, key).claim();
   }),
-  promised("tasks: renew a claim", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("renew a claim", "1 UpdateItem", [1, 0], async (site, key) => {
     const task = await claimed(site, key);
     return () => task.renew();
   }),
   promised(
-    "tasks: 3 heartbeats, with `renewals: together()`",
+    "3 heartbeats, with `renewals: together()`",
     "1 BatchExecuteStatement",
     [3, 0],
     async (site, key) => {
@@ -134,38 +134,33 @@ export const tasks: readonly Promised[] = [
       return during(worker, 10_000);
     },
   ),
-  promised("tasks: fail for the last time", "1 TransactWriteItems", [4, 0], async (site, key) => {
+  promised("fail for the last time", "1 TransactWriteItems", [4, 0], async (site, key) => {
     const task = await claimed(site, key, { maxAttempts: 1 });
     return () => task.fail("no paper");
   }),
-  promised("tasks: fail finally, and be parked", "1 TransactWriteItems", [4, 0], async (site, key) => {
+  promised("fail finally, and be parked", "1 TransactWriteItems", [4, 0], async (site, key) => {
     const task = await claimed(site, key);
     return () => task.fail("no such printer", { final: true });
   }),
-  promised("tasks: requeue a task", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site, key) => {
+  promised("requeue a task", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site, key) => {
     const tasks = set(site, key, { maxAttempts: 1 });
     await tasks.add([{ id: "task" }]);
     await (await claimIn(tasks)).fail("no paper");
     return () => tasks.requeue("task");
   }),
+  promised("`requeueAll`, 3 failed tasks", "1 Query, 1 TransactWriteItems", [12, 1], async (site, key) => {
+    const tasks = set(site, key, { maxAttempts: 1 });
+    await tasks.add(three);
+    for (const _ of three) await (await claimIn(tasks)).fail("no paper");
+    return () => set(site, key).requeueAll();
+  }),
   promised(
-    "tasks: `requeueAll`, 3 failed tasks",
-    "1 Query, 1 TransactWriteItems",
-    [12, 1],
-    async (site, key) => {
-      const tasks = set(site, key, { maxAttempts: 1 });
-      await tasks.add(three);
-      for (const _ of three) await (await claimIn(tasks)).fail("no paper");
-      return () => set(site, key).requeueAll();
-    },
-  ),
-  promised(
-    "tasks: read an unknown task",
+    "read an unknown task",
     "2 GetItem, 1 TransactWriteItems",
     [4, 2],
     (site, key) => () => set(site, key).get("unknown"),
   ),
-  promised("tasks: `counts`, 3 tasks", "2 Query", [0, 0.5], async (site, key) => {
+  promised("`counts`, 3 tasks", "2 Query", [0, 0.5], async (site, key) => {
     await set(site, key).add(three);
     return () => set(site, key).counts();
   }),

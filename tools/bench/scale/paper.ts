@@ -3,7 +3,7 @@
  * the time of an answer. Beside each figure stands how the simulation finds it, and by how much the two may differ.
  */
 import { fair } from "@leasehold/client/fair";
-import { requestsReport } from "../costs/requests-report.ts";
+import { documentedOperations } from "../operations/index.ts";
 import { documented, roundTripMs } from "./limited-table.ts";
 import {
   cyclesPerSecond,
@@ -33,13 +33,12 @@ export interface Figure {
 }
 
 /** The units of an operation, as docs/requests.md promises them. */
-function unitsOf(operation: string): { readonly write: number; readonly read: number } {
-  const row = requestsReport()
-    .split("\n")
-    .find((line) => line.startsWith(`| ${operation} |`));
-  const [, , , write, read] = row?.split("|").map((cell) => cell.trim()) ?? [];
-  if (write === undefined || read === undefined) throw new Error(`docs/requests.md has no "${operation}"`);
-  return { write: Number(write), read: Number(read) };
+function unitsOf(of: string, operation: string): { readonly write: number; readonly read: number } {
+  const found = documentedOperations.find((one) => one.of === of && one.name === operation);
+  const { writeUnits: write, readUnits: read } = found ?? {};
+  if (write === undefined || read === undefined)
+    throw new Error(`docs/requests.md has no units of "${operation}" of ${of}`);
+  return { write, read };
 }
 
 const { writesPerKey, readsPerKey, writesPerTable } = documented;
@@ -59,19 +58,19 @@ const isServed = (throttled: number): boolean => throttled < 0.01;
 
 /** Waiters that look as in "wait 10 minutes", without the first 10 seconds, which are denser. */
 const lookUnitsPerSecond =
-  (unitsOf("wait 10 minutes for a lock that stays held").read -
-    unitsOf("wait 10 s for a lock that stays held").read) /
+  (unitsOf("Lock", "wait 10 minutes for a held lock").read -
+    unitsOf("Lock", "wait 10 s for a held lock").read) /
   590;
 
 /** A waiter in line writes as in "wait an hour at the head", without joining and leaving. */
 const ticketWritesPerSecond =
-  (unitsOf("fair lock: join, wait an hour at the head, and leave").write -
-    unitsOf("fair lock: join, wait a minute at the head, and leave").write) /
+  (unitsOf("Fair lock", "join, wait an hour at the head, and leave").write -
+    unitsOf("Fair lock", "join, wait a minute at the head, and leave").write) /
   3_540;
 const lineUnits = (waiters: number): number =>
   waiters * ticketWritesPerSecond * Math.ceil((waiters * ticketBytes) / unitBytes);
 
-const taskUnits = unitsOf("tasks: claim 3 waiting tasks").write / 3 + unitsOf("tasks: succeed").write;
+const taskUnits = unitsOf("Tasks", "claim 3 waiting tasks").write / 3 + unitsOf("Tasks", "succeed").write;
 const hundredth = 100;
 
 export const figures: readonly Figure[] = [
@@ -112,7 +111,7 @@ export const figures: readonly Figure[] = [
   },
   {
     what: "lock: tries a second while it is held, of 1,200 that come",
-    paper: writesPerKey / unitsOf("try a lock that is held").write,
+    paper: writesPerKey / unitsOf("Lock", "try a held lock").write,
     because: "units of one key",
     within: 0.05,
     simulate: async () => {
@@ -123,7 +122,7 @@ export const figures: readonly Figure[] = [
   },
   {
     what: "job runs: slots of one job a second, 20 processes",
-    paper: writesPerKey / unitsOf("job runs: run a slot").write,
+    paper: writesPerKey / unitsOf("Job runs", "run a slot").write,
     because: "units of one key",
     within: 0.05,
     simulate: () => slotsPerSecond(20, 5),
@@ -137,7 +136,7 @@ export const figures: readonly Figure[] = [
   },
   {
     what: "single flight: hits of one value a second, 60 processes",
-    paper: readsPerKey / unitsOf("single flight: a hit").read,
+    paper: readsPerKey / unitsOf("Single flight", "a hit").read,
     because: "units of one key",
     within: 0.05,
     simulate: () => hitsPerSecond(60, 3),
