@@ -35,7 +35,7 @@ export function pictures(results: PeerResults): [file: string, svg: string][] {
 export function generatedPart(results: PeerResults): string {
   const charts = new Map(chartsOf(results).map((chart) => [chart.name, chart]));
   const tables = tablesOf(results);
-  const sections = tables.map((one) => section(one, charts.get(one.chart ?? "")));
+  const sections = tables.map((one) => section(one, charts));
   return [conditionsText(results), losses(results), ...sections, emptyCells(tables)].join("\n\n");
 }
 
@@ -71,12 +71,16 @@ function losses(results: PeerResults): string {
   ].join("\n");
 }
 
-function section({ title, text, head, rows }: ResultTable, chart: ChartData | undefined): string {
+function section(
+  { title, text, head, rows, charts = [] }: ResultTable,
+  known: ReadonlyMap<string, ChartData>,
+): string {
+  const shown = charts.flatMap((name) => known.get(name) ?? []);
   return [
     `## ${title}`,
     "",
     text,
-    ...(chart === undefined ? [] : ["", picture(chart)]),
+    ...shown.flatMap((chart) => ["", picture(chart)]),
     "",
     table([head, ...rows]),
   ].join("\n");
@@ -85,7 +89,7 @@ function section({ title, text, head, rows }: ResultTable, chart: ChartData | un
 /** Each reason once, for all tables. */
 function emptyCells(tables: readonly ResultTable[]): string {
   const reasons = new Set(tables.flatMap((one) => one.reasons));
-  return ["## Empty cells", "", ...[...reasons].map((reason) => `- ${reason}`)].join("\n");
+  return ["## Not in the tables", "", ...[...reasons].map((reason) => `- ${reason}`)].join("\n");
 }
 
 /** GitHub and the site show the one for the reader's theme. */

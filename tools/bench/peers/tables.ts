@@ -1,4 +1,4 @@
-/** The tables of a run, for the terminal and for the page: the same cells. A cell that stays empty has its reason below. */
+/** The tables of a run, for the terminal and for the page: the same cells. What is missing has its reason below. */
 import { dollars } from "../costs/markdown.ts";
 import { costOf } from "../costs/prices.ts";
 import type { Ability, Contender } from "./contender.ts";
@@ -18,13 +18,16 @@ export interface ResultTable {
   readonly text: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** Why cells are empty. */
+  /** Why contenders are missing, or cells are empty. */
   readonly reasons: readonly string[];
-  /** The name of the chart that shows the same. */
-  readonly chart?: string;
+  /** The names of the charts that show the same. */
+  readonly charts?: readonly string[];
 }
 
 const none = "–";
+
+/** The second run of the floor, which shows the noise of times. */
+const again = "floor-again";
 
 /** All tables, in the order of the page. */
 export function tablesOf(results: PeerResults): ResultTable[] {
@@ -32,38 +35,18 @@ export function tablesOf(results: PeerResults): ResultTable[] {
     costs(results),
     cycles(results),
     takeOvers(results),
-    { ...handOvers(results, ({ idleMs }) => idleMs.toFixed(0)), ...handOverTitles.idle },
-    { ...handOvers(results, ({ requests }) => requests.toFixed(1)), ...handOverTitles.requests },
+    handOvers(results),
     bundles(results),
-    { ...holding(results, ({ requests }) => thousands(requests)), ...heartbeatTitles.requests },
-    { ...holding(results, ({ cpuMs }) => thousands(cpuMs)), ...heartbeatTitles.cpu },
-    memory(results),
+    holding(results),
   ].map((table) => withNotMeasured(table, results));
 }
 
-/** Has a row for each contender that could not run, and says why. */
+/** Says why contenders could not run. */
 function withNotMeasured(table: ResultTable, { conditions }: PeerResults): ResultTable {
-  const missing = Object.entries(conditions.notMeasured).map(([id, why]) => ({ name: nameOf(id), why }));
-  const absent = missing.filter(({ name }) => !table.rows.some(([first]) => first === name));
-  return {
-    ...table,
-    rows: [...table.rows, ...absent.map(({ name }) => [name, ...table.head.slice(1).map(() => none)])],
-    reasons: [...table.reasons, ...missing.map(({ name, why }) => `${name}: not measured: ${why}.`)],
-  };
+  const missing = Object.entries(conditions.notMeasured);
+  const reasons = missing.map(([id, why]) => `${nameOf(id)}: not measured: ${why}.`);
+  return { ...table, reasons: [...table.reasons, ...reasons] };
 }
-
-const handOverTitles = {
-  idle: { title: "Idle time of a hand-over, ms", chart: "hand-over-idle" },
-  requests: {
-    title: "Requests of a hand-over",
-    chart: "hand-over-requests",
-    text: "The hand-overs are those of the table above.",
-  },
-};
-const heartbeatTitles = {
-  requests: { title: "Requests of a heartbeat period", chart: "heartbeats" },
-  cpu: { title: "CPU of a heartbeat period, ms", text: "The locks are those of the table above." },
-};
 
 /** What a million cycles cost, in US dollars. */
 export function dollarsOfAMillion({ writeUnits, readUnits }: WireCost): number {
@@ -75,14 +58,16 @@ function costs({ wire }: PeerResults): ResultTable {
     title: "Requests and dollars of a cycle",
     text: "A free lock is taken and given back. Items are smaller than 1 KB. Prices of us-east-1, on demand.",
     head: ["", "requests", "of which", "write units", "read units", "$ for a million cycles"],
-    rows: wire.map((cost) => [
-      nameOf(cost.id),
-      String(cost.requests),
-      cost.sent,
-      String(cost.writeUnits),
-      String(cost.readUnits),
-      dollars(dollarsOfAMillion(cost)),
-    ]),
+    rows: wire
+      .filter(({ id }) => id !== again)
+      .map((cost) => [
+        nameOf(cost.id),
+        String(cost.requests),
+        cost.sent,
+        String(cost.writeUnits),
+        String(cost.readUnits),
+        dollars(dollarsOfAMillion(cost)),
+      ]),
     reasons: [],
   };
 }
@@ -96,14 +81,14 @@ function cycles({ cycles: measured }: PeerResults): ResultTable {
       nameOf(times.id),
       times.p50.toFixed(2),
       times.ratio.toFixed(2),
-      `${times.lowest.toFixed(2)} to ${times.highest.toFixed(2)}`,
+      `${times.lowest.toFixed(2)}–${times.highest.toFixed(2)}`,
       times.p99.toFixed(2),
       times.ratioOfP99.toFixed(2),
       times.cpuUs.toFixed(0),
       times.cpuRatio.toFixed(2),
     ]),
     reasons: [],
-    chart: "cycle",
+    charts: ["cycle"],
   };
 }
 
@@ -130,27 +115,32 @@ function takeOvers({ takeOvers: measured, conditions }: PeerResults): ResultTabl
         .filter(({ id }) => measured.find((times) => times.id === id)?.fromDeathMs === undefined)
         .map(({ name, cannot }) => `${name}: ${cannot.handOver}.`),
     ],
-    chart: "take-over",
+    charts: ["take-over"],
   };
 }
 
-function handOvers(
-  { handOvers: measured, conditions }: PeerResults,
-  cell: (times: HandOverTimes) => string,
-): Omit<ResultTable, "title"> {
+function handOvers({ handOvers: measured, conditions }: PeerResults): ResultTable {
   const counts = [...new Set(measured.map(({ waiters }) => waiters))];
   return {
+    title: "A hand-over",
     text:
-      `From a release to the next grant (p50), while so many callers wait, with the defaults. Holders keep the lock for ${conditions.holdMs} ms. ` +
-      `The lease is ${conditions.handOverLeaseMs / 1000} s.`,
-    head: ["waiters", ...counts.map(thousands)],
-    rows: rowsOf(handingOver, ({ id }) =>
-      counts.map((count) => {
-        const times = measured.find((one) => one.id === id && one.waiters === count);
-        return times === undefined ? none : cell(times);
-      }),
-    ),
+      "The time from a release to the next grant (p50), and the requests, while so many callers wait, with the defaults. " +
+      `Holders keep the lock for ${conditions.holdMs} ms. The lease is ${conditions.handOverLeaseMs / 1000} s.`,
+    head: [
+      "waiters",
+      ...counts.map((count) => `${thousands(count)}: ms`),
+      ...counts.map((count) => `${thousands(count)}: requests`),
+    ],
+    rows: rowsOf(handingOver, ({ id }) => {
+      const cells = (show: (times: HandOverTimes) => string): string[] =>
+        counts.map((count) => {
+          const times = measured.find((one) => one.id === id && one.waiters === count);
+          return times === undefined ? none : show(times);
+        });
+      return [...cells(({ idleMs }) => idleMs.toFixed(0)), ...cells(({ requests }) => requests.toFixed(1))];
+    }),
     reasons: reasonsFor("handOver"),
+    charts: ["hand-over-idle", "hand-over-requests"],
   };
 }
 
@@ -171,58 +161,60 @@ function bundles({ bundles: measured }: PeerResults): ResultTable {
       ];
     }),
     reasons: reasonsFor("bundle"),
-    chart: "bundle",
+    charts: ["bundle"],
   };
 }
 
-function holding(
-  { holding: measured, conditions }: PeerResults,
-  cell: (cost: HoldingCost) => string,
-): Omit<ResultTable, "title"> {
+function holding({ holding: measured, conditions }: PeerResults): ResultTable {
   const counts = [...new Set(measured.map(({ locks }) => locks))];
+  const most = Math.max(...counts);
   return {
-    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s, by Leasehold with \`renewals: together()\`.`,
-    head: ["locks", ...counts.map(thousands)],
-    rows: rowsOf(contenders, ({ id }) =>
-      counts.map((count) => {
-        const cost = measured.find((one) => one.id === id && one.locks === count);
-        return cost === undefined ? none : cell(cost);
-      }),
-    ),
-    reasons: reasonsFor("hold"),
-  };
-}
-
-function memory({ holding: measured }: PeerResults): ResultTable {
-  const most = Math.max(...measured.map(({ locks }) => locks));
-  return {
-    title: "Memory of a lock that is held",
-    text: `What each of ${thousands(most)} locks keeps of the heap, after a collection of garbage.`,
-    head: ["", "bytes"],
+    title: "Locks that are held",
+    text:
+      "Requests and CPU of a heartbeat period: so many locks are held in one process, and renewed each " +
+      `${conditions.heartbeatMs / 1000} s, by Leasehold with \`renewals: together()\`. The last column is what each of ` +
+      `${thousands(most)} locks keeps of the heap, after a collection of garbage.`,
+    head: [
+      "locks",
+      ...counts.map((count) => `${thousands(count)}: requests`),
+      ...counts.map((count) => `${thousands(count)}: CPU ms`),
+      "bytes a lock",
+    ],
     rows: rowsOf(contenders, ({ id }) => {
-      const cost = measured.find((one) => one.id === id && one.locks === most);
-      return [typeof cost?.bytes === "number" ? thousands(cost.bytes) : none];
+      const cells = (show: (cost: HoldingCost) => string): string[] =>
+        counts.map((count) => {
+          const cost = measured.find((one) => one.id === id && one.locks === count);
+          return cost === undefined ? none : show(cost);
+        });
+      const bytes = measured.find((one) => one.id === id && one.locks === most)?.bytes;
+      return [
+        ...cells(({ requests }) => thousands(requests)),
+        ...cells(({ cpuMs }) => thousands(cpuMs)),
+        typeof bytes === "number" ? thousands(bytes) : none,
+      ];
     }),
     reasons: [
       ...reasonsFor("hold"),
       ...(most < fewestForMemory ? [`all: fewer than ${thousands(fewestForMemory)} locks do not tell.`] : []),
     ],
+    charts: ["heartbeats"],
   };
 }
 
-/** A row for each, without those that have nothing to show: the noise. */
+/** A row for each that has something to show. */
 function rowsOf(
   listed: readonly Contender[],
   cells: (contender: Contender) => readonly string[],
 ): readonly (readonly string[])[] {
   return listed
-    .filter(({ id }) => id !== "floor-again")
-    .map((contender) => [contender.name, ...cells(contender)]);
+    .filter(({ id }) => id !== again)
+    .map((contender) => [contender.name, ...cells(contender)])
+    .filter(([, ...row]) => row.some((cell) => cell !== none));
 }
 
 function reasonsFor(ability: Ability): string[] {
   return contenders
-    .filter(({ id }) => id !== "floor-again")
+    .filter(({ id }) => id !== again)
     .flatMap(({ name, cannot }) => (cannot[ability] === undefined ? [] : [`${name}: ${cannot[ability]}.`]));
 }
 
