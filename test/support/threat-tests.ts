@@ -1,6 +1,6 @@
 /** The tests of each defence in docs/security.md: by the threat of its row, the file in `test` and the name of each test. */
 export const threatTests: Readonly<Record<string, readonly (readonly [file: string, name: string])[]>> = {
-  "a program uses locks of another, alone or in a group": [
+  "a program uses another's locks, alone or in a group": [
     [
       "repository/grants.test.ts",
       "permits %s on its own keys alone: each read, write, entry of a transaction and statement of a batch",
@@ -57,7 +57,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "a late copy of an old request": [
     ["client/service-clock.test.ts", "makes no write of the old holder succeed, and no handle of it renew"],
   ],
-  "a handle's file is read by another user": [
+  "another user reads a handle's file": [
     ["cli/handles.test.ts", "leaves the lock held, by a handle that only its owner can read"],
   ],
   "a clone of a process draws the same token": [
@@ -90,7 +90,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "writes what is no lease": [
     ["client/foreign-items.test.ts", "a reader gives what it reads, or a LeaseItemError that names the item"],
   ],
-  "starts a keeper, also as a later one, with a made-up lease to stop an execution": [
+  "starts a keeper, also a later one, with a made-up lease, to stop an execution": [
     [
       "cdk/keeper-start.test.ts",
       "with a lease of its caller's own, and the execution of somebody else, it says whose the lease is",
@@ -183,13 +183,11 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "stops every holder, breaks or pauses": [
     ["client/operator-faults.test.ts", "an operator's break is done once, with one trace"],
   ],
-  "a key, an owner or a slot that is a part of an expression": [
+  "a key, an owner, a slot or a name that is an expression, or that every object has (`__proto__`)": [
     [
       "client/bad-input.test.ts",
       "whatever is passed, an acquire either works or is refused by name with nothing sent",
     ],
-  ],
-  "a name that every object has, as `__proto__`": [
     ["repository/threats.test.ts", "is a key, an owner, a slot's job and a task like any other"],
   ],
   "a payload that nests without end": [
@@ -201,10 +199,8 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "an item whose payload is no JSON": [
     ["client/foreign-items.test.ts", "nested deeper than a stack is, is read and taken over too"],
   ],
-  "a token or a payload in an event, a log line, a metric or a span": [
+  "a token or a payload in an event, a log line, a metric, a span or an error": [
     ["repository/no-secrets.test.ts", "are in no event, log line, metric and span of %s"],
-  ],
-  "... in an error": [
     ["repository/no-secrets.test.ts", "are in no error of any method, and in no event on the way to it: %s"],
     [
       "repository/no-secrets.test.ts",
@@ -300,7 +296,7 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
   "an archive from elsewhere": [
     ["repository/publishing.test.ts", "is public, with its provenance, its source and its issues"],
   ],
-  "an install script or a test that wants to publish": [
+  "an install script or a test wants to publish": [
     [
       "repository/publishing.test.ts",
       "runs neither the repository's code nor install scripts where it may write or sign",
