@@ -100,19 +100,15 @@ function found([name, done]: Group): string {
   return `${name} ${done.filter(({ task, result }) => isGood(task, result)).length} of ${done.length}`;
 }
 
-const groupHead = ["group", "cases", "complete", "states", "courses", "seconds"];
+const groupHead = ["group", "cases", "states", "courses"];
 
 function groupRow([name, done]: Group): string[] {
   const sum = (of: (result: Exploration) => number): number =>
     done.reduce((total, { result }) => total + of(result), 0);
-  const counts = [
-    done.length,
-    sum(({ isComplete }) => Number(isComplete)),
-    sum(({ states }) => states),
-    sum(({ courses }) => courses),
-    Math.round(sum(({ milliseconds }) => milliseconds) / 1_000),
-  ];
-  return [name, ...counts.map((count) => count.toLocaleString("en"))];
+  const complete = sum(({ isComplete }) => Number(isComplete));
+  const cases = complete === done.length ? `${complete}` : `${done.length}, ${complete} complete`;
+  const counts = [sum(({ states }) => states), sum(({ courses }) => courses)];
+  return [name, cases, ...counts.map((count) => count.toLocaleString("en"))];
 }
 
 /** Has the tasks done by threads, whichever is free. */

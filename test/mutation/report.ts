@@ -25,8 +25,6 @@ interface Row {
   readonly open: number;
 }
 
-const columns = ["all", "killed", "timedOut", "survived", "unreached"] as const;
-
 type Results = Readonly<Record<string, Result>>;
 
 /** Tells what is known of these mutants; gives the exit code. */
@@ -53,11 +51,12 @@ export async function writePage(mutants: readonly Mutant[], results: Results, co
   const reasons = reasonsByKey();
   const lines = [
     shareLine(),
-    `Of the ${left.length} mutants that no test sees, \`explained.ts\` explains ${left.filter(({ key }) => reasons.has(key)).length}.`,
+    `${total.killed} mutants were killed, ${total.timedOut} endless, ${total.survived} survived, and ${total.unreached} were not reached.`,
+    `Of the ${left.length} that no test sees, \`explained.ts\` explains ${left.filter(({ key }) => reasons.has(key)).length}.`,
     ...(total.open > 0 ? [`${total.open} more are not judged yet: the score is a lower bound.`] : []),
     "",
-    "| folder or file | mutants | killed | endless | survived | not reached | score |",
-    "|---|--:|--:|--:|--:|--:|--:|",
+    "| folder or file | mutants | not seen | % seen |",
+    "|---|--:|--:|--:|",
     ...[...folders, ["all", total] as const].map(([name, row]) => tableLine(name, row)),
   ];
   await writeEvidence("mutation", lines.join("\n"), commit);
@@ -105,5 +104,5 @@ function scoreOf({ all, killed, timedOut }: Row): string {
 }
 
 function tableLine(name: string, row: Row): string {
-  return `| ${name} | ${columns.map((column) => row[column]).join(" | ")} | ${scoreOf(row)} % |`;
+  return `| ${name} | ${row.all} | ${row.survived + row.unreached} | ${scoreOf(row)} |`;
 }

@@ -1,4 +1,4 @@
-/** The figures of a run, as tables on a terminal; the sum of the recorded runs, on docs/evidence.md. */
+/** The figures of a run, as tables on a terminal; the sums of the recorded runs, on docs/evidence.md. */
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { withGenerated } from "../../tools/bench/costs/markdown.ts";
@@ -61,7 +61,10 @@ export function runTables(run: RunFigures): string {
   const faults = { ...run.faults, "processes killed": kills, "processes frozen": freezes };
   const about = { minutes, processes, requests, operations: operationsOf(run), holds, violations };
   return [
-    operationsTable([run]),
+    table(
+      ["operations", "ok", "refused", "unknown"],
+      outcomesOf([run]).map(([subject, counts]) => [subject, ...counts.map(shown)]),
+    ),
     table(
       ["faults", "times"],
       Object.entries(faults)
@@ -75,18 +78,14 @@ export function runTables(run: RunFigures): string {
   ].join("\n");
 }
 
-/** What the operations of some runs ended with, by primitive. */
-function operationsTable(runs: readonly RunFigures[]): string {
-  const subjects = [...primitives, "register"].map((subject) => ({
-    subject,
-    counts: [0, 1, 2].map((outcome) => sum(runs, ({ operations }) => operations[subject]?.[outcome] ?? 0)),
-  }));
-  return table(
-    ["operations", "ok", "refused", "unknown"],
-    subjects
-      .filter(({ counts }) => counts.some((count) => count > 0))
-      .map(({ subject, counts }) => [subject, ...counts.map(shown)]),
-  );
+/** How many operations of some runs ended with each outcome, by primitive. */
+function outcomesOf(runs: readonly RunFigures[]): readonly (readonly [subject: string, counts: number[]])[] {
+  return [...primitives, "register"]
+    .map((subject): [string, number[]] => [
+      subject,
+      [0, 1, 2].map((outcome) => sum(runs, ({ operations }) => operations[subject]?.[outcome] ?? 0)),
+    ])
+    .filter(([, counts]) => counts.some((count) => count > 0));
 }
 
 function operationsOf({ operations }: RunFigures): number {
@@ -138,7 +137,15 @@ export function pageWith(page: string, runs: readonly RunFigures[]): string {
     `${total(({ kills }) => kills)} processes killed, ${total(({ freezes }) => freezes)} frozen, ${total(({ holds }) => holds)} leases held,`,
     `${total(operationsOf)} operations, ${total(({ violations }) => violations)} violations.`,
   ].join("\n");
-  return withGenerated(page, `${about}\n\n${operationsTable(runs).trim()}`, "npm run evidence -- torture");
+  const outcomes = outcomesOf(runs);
+  const [ok, refused, unknown] = [0, 1, 2].map((outcome) =>
+    shown(outcomes.reduce((all, [, counts]) => all + (counts[outcome] ?? 0), 0)),
+  );
+  const bySubject = outcomes.map(
+    ([subject, counts]) => `${subject} ${shown(counts.reduce((all, count) => all + count, 0))}`,
+  );
+  const ended = `Operations: ${ok} ok, ${refused} refused, ${unknown} unknown (the outcome never reached the caller). By kind: ${bySubject.join(", ")}.`;
+  return withGenerated(page, `${about}\n\n${ended}`, "npm run evidence -- torture");
 }
 
 /** Adds a run to those that are recorded, and writes the page anew. */
