@@ -47,7 +47,7 @@ describe("the page of errors", () => {
 
   it.each(codes)("says of %s what it means, when it comes and what to do", (code) => {
     const section = sections.get(code) ?? "";
-    for (const part of ["**Means:**", "**Comes when:**", "**Do:**"]) expect(section).toContain(part);
+    for (const part of ["**Means:**", "**When:**", "**Do:**"]) expect(section).toContain(part);
   });
 
   it("names every class of errors, and no other", () => {
