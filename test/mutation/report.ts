@@ -43,9 +43,7 @@ export function tell(mutants: readonly Mutant[], results: Results): number {
 
 /** Writes the table of the page: of all mutants, on this commit. */
 export async function writePage(mutants: readonly Mutant[], results: Results, commit: string): Promise<void> {
-  const folders = rowsOf(mutants, results, ({ file }) =>
-    file.replace(/^packages\/(\w+)\/src\/(?:primitives\/)?([^/]+).*$/, "$1: $2"),
-  );
+  const packages = rowsOf(mutants, results, ({ file }) => file.replace(/^packages\/(\w+)\/.*$/, "$1"));
   const total = rowOf(mutants, results);
   const left = survivors(mutants, results);
   const reasons = reasonsByKey();
@@ -55,9 +53,9 @@ export async function writePage(mutants: readonly Mutant[], results: Results, co
     `Of the ${left.length} that no test sees, \`explained.ts\` explains ${left.filter(({ key }) => reasons.has(key)).length}.`,
     ...(total.open > 0 ? [`${total.open} more are not judged yet: the score is a lower bound.`] : []),
     "",
-    "| folder or file | mutants | not seen | % seen |",
+    "| package | mutants | not seen | % seen |",
     "|---|--:|--:|--:|",
-    ...[...folders, ["all", total] as const].map(([name, row]) => tableLine(name, row)),
+    ...[...packages, ["all", total] as const].map(([name, row]) => tableLine(name, row)),
   ];
   await writeEvidence("mutation", lines.join("\n"), commit);
 }
