@@ -9,4 +9,7 @@
  */
 import { acceptance } from "./acceptance.ts";
 
-process.exit(await acceptance(process.argv.slice(2)));
+const code = await acceptance(process.argv.slice(2));
+// A pipe takes 64 KB at once: an exit before it has taken the rest would cut the table off.
+await new Promise((resolve) => process.stdout.write("", resolve));
+process.exit(code);

@@ -4,17 +4,17 @@
  */
 import { execFile } from "node:child_process";
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { installOwn } from "../own-dependencies.ts";
 import { repositoryFolder } from "./prepare.ts";
 
 const run = promisify(execFile);
-/** postject. */
-const own = "tools/packaging/binary";
+/** postject, and Node as it is published for Linux. */
+const own = join(repositoryFolder, "tools/packaging/binary/node_modules");
+const node = join(own, `node-linux-${process.arch}`);
 /** Node looks for this text in itself, to know whether something was put into it. */
 const fuse = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 
@@ -24,7 +24,7 @@ export async function makeBinary(folder: string): Promise<string> {
     throw new Error(
       `the binary is made on Linux; other systems (this is ${process.platform}) are not tested`,
     );
-  await installOwn(own);
+  await installOwn("tools/packaging/binary");
   await mkdir(folder, { recursive: true });
   const temporary = await mkdtemp(join(tmpdir(), "leasehold-binary-"));
   try {
@@ -36,11 +36,18 @@ export async function makeBinary(folder: string): Promise<string> {
       settings,
       JSON.stringify({ main, output, disableExperimentalSEAWarning: true, useCodeCache: true }),
     );
-    await run(process.execPath, ["--experimental-sea-config", settings]);
+    const executable = join(node, "bin/node");
+    await run(executable, ["--experimental-sea-config", settings]);
     const made = join(temporary, "leasehold");
-    await copyFile(process.execPath, made);
-    const postject = join(repositoryFolder, own, "node_modules/postject/dist/cli.js");
-    await run(process.execPath, [postject, made, "NODE_SEA_BLOB", output, "--sentinel-fuse", fuse]);
+    await copyFile(executable, made);
+    await run(executable, [
+      join(own, "postject/dist/cli.js"),
+      made,
+      "NODE_SEA_BLOB",
+      output,
+      "--sentinel-fuse",
+      fuse,
+    ]);
     await chmod(made, 0o755);
     await run(made, ["--version"]);
     await writeFile(join(folder, "LICENSES.txt"), await licences(packages));
@@ -81,12 +88,7 @@ async function bundle(outfile: string): Promise<readonly string[]> {
 
 /** The licences of the packages, of this repository and of Node. */
 async function licences(packages: readonly string[]): Promise<string> {
-  const ofNode = dirname(
-    createRequire(join(repositoryFolder, "node_modules/node/package.json")).resolve(
-      `node-linux-${process.arch}/package.json`,
-    ),
-  );
-  const folders = [repositoryFolder, ofNode, ...packages.map((folder) => join(repositoryFolder, folder))];
+  const folders = [repositoryFolder, node, ...packages.map((folder) => join(repositoryFolder, folder))];
   const texts = folders.map(async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
       readonly [field in "name" | "version" | "license"]?: string;
