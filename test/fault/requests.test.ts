@@ -203,6 +203,8 @@ describe("heartbeats counted on the wire", () => {
     await adminOf(other).forceRelease(`${key}/1`, { token: leases[1]?.token ?? "" });
     await other.acquire(`${key}/1`, { owner: "the next one" });
     await eventually(() => expect(lost).toEqual([`${key}/1`]));
+    // On a slow machine all of them may have been renewed before the release.
+    renewed.clear();
     await eventually(() => expect(renewed).toEqual(new Set([`${key}/0`, `${key}/2`])));
     expect(leases.map((lease) => lease.held)).toEqual([true, false, true]);
     expect(leases[1]?.signal.reason).toMatchObject({ reason: "taken" });
