@@ -101,6 +101,28 @@ describe("a set with a rate", () => {
     expect(counts).toHaveLength(1);
   });
 
+  test("counts a claim that was over before its answer came, beside the next one", async () => {
+    await setOf().add(inputs(2));
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      const result = await update(request, call);
+      if (!request.key.sk.startsWith("task#")) return result;
+      store.update = update;
+      await clock.advance(40_000);
+      // Without a rate, and so without a count: takes over the same task, and leaves the other one.
+      const other = setOf("other", {});
+      const taken = [await other.claim(), await other.claim()];
+      await taken.find((task) => task?.id !== request.key.sk.split("#").at(-1))?.release();
+      return result;
+    };
+    store.calls.length = 0;
+    expect(await setOf("me", { rate, leaseDurationMs: 30_000 }).claim()).toBeDefined();
+    const counts = store.calls
+      .flatMap(({ requests }) => requests)
+      .filter(({ key }) => key.sk.startsWith("rate#"));
+    expect(counts).toHaveLength(2);
+  });
+
   test("asks nothing of the rate where there is no task", async () => {
     await setOf().claim();
     expect(store.count("update")).toBe(0);

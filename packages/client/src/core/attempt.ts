@@ -74,6 +74,8 @@ export class Attempt {
   #version = 0;
   /** Whether a write of this attempt may have landed, or may yet land, without an answer. */
   #isUncertain = false;
+  /** Whether an answer has shown a write of this attempt in the item. */
+  #hasLanded = false;
   /** Whether a write of this attempt was to take over another lease. */
   #passes = false;
 
@@ -131,6 +133,11 @@ export class Attempt {
     } finally {
       core.gate.leave(failure);
     }
+  }
+
+  /** Whether a write of this attempt has landed, or may still land, also if its lease is over or was taken by now. */
+  get mayHaveLanded(): boolean {
+    return this.#hasLanded || this.#isUncertain;
   }
 
   /**
@@ -221,6 +228,7 @@ export class Attempt {
     budget: CallBudget,
     takeovers: readonly Takeover[],
   ): Promise<Granted | Refused> {
+    this.#hasLanded = true;
     let written = granting;
     let { item } = result;
     let record: LeaseRecord | undefined = this.#readOwn(item);

@@ -51,6 +51,11 @@ export class ClaimAttempt {
     });
   }
 
+  /** Whether a claim has landed, or may still land, although it was not granted. */
+  get mayHaveLanded(): boolean {
+    return this.#attempt.mayHaveLanded;
+  }
+
   async run(): Promise<Task | NotClaimed> {
     const startedAt = this.#context.core.clock.monotonic();
     let outcome: Granted | Refused | undefined;

@@ -179,20 +179,19 @@ export class TaskSet {
     const { clock } = this.#context.core;
     // Each task is tried at most once, so this ends whatever other workers do.
     const tried = new Map<string, number>();
-    let mayClaim = this.#rate === undefined;
+    let isCounted = false;
     for (;;) {
       const next = await this.#finder.next(tried, terms);
       if ("snapshot" in next) return next;
-      // A claim that was not made leaves its place to the next one.
-      const waitMs = mayClaim ? 0 : ((await this.#rate?.take()) ?? 0);
+      const waitMs = isCounted ? 0 : ((await this.#rate?.take()) ?? 0);
       if (waitMs > 0) {
         this.#finder.putBack(next.item);
         return { rateUsedUpForMs: waitMs };
       }
-      mayClaim = true;
       const sortKey = sortKeyOf(next.item);
       const serialKey = serialKeyOf(next.item);
-      const outcome = await new ClaimAttempt(this.#context, next.item).run();
+      const attempt = new ClaimAttempt(this.#context, next.item);
+      const outcome = await attempt.run();
       if (outcome instanceof Task) {
         void outcome.ended.then(() => {
           this.#finder.expect(sortKey, outcome.claimableAt);
@@ -200,6 +199,8 @@ export class TaskSet {
         });
         return outcome;
       }
+      // A claim that was not made leaves its place to the next one.
+      isCounted = !attempt.mayHaveLanded;
       if (outcome.isParked) onParked();
       const claimableAt = clock.monotonic() + outcome.claimableInMs;
       tried.set(sortKey, claimableAt);
