@@ -14,6 +14,7 @@ import type { Connection } from "../connection.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, type Flag, type Flags, type GlobalValues, globalFlags, parseOptions } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
+import { primitiveOf } from "../view/key-rows.ts";
 import { commands } from "./index.ts";
 
 const bash = `# Completion of leasehold for bash. To use it: source <(leasehold completion bash)
@@ -155,8 +156,8 @@ const namesIn: Readonly<Record<TableName, (connection: Connection, prefix: strin
   async SET({ client }) {
     const { items } = await scan(coreOf(client), everyItem());
     const { partitionKey, sortKey } = attributeNames;
-    const isTask = (place: string): boolean => place.startsWith("task#") || place.startsWith("done#");
-    return items.flatMap((item) => (isTask(String(item[sortKey])) ? [String(item[partitionKey])] : []));
+    const ofTasks = items.filter((item) => primitiveOf(String(item[sortKey])) === "tasks");
+    return ofTasks.map((item) => String(item[partitionKey]));
   },
 };
 

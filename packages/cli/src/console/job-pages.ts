@@ -1,6 +1,7 @@
 // The pages of jobs: when they are due, how their last runs went, and one run.
 
 import type { JobRun, JobRunAttempt, RegisteredJob } from "@leasehold/jobs";
+import { tookMs } from "../jobs/job-flags.ts";
 import { ageText, durationText } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
 import * as column from "./columns.ts";
@@ -59,16 +60,14 @@ export function jobAddress(job: string): string {
   return `/jobs/job?${new URLSearchParams({ job })}`;
 }
 
-/** How long an attempt took; of one that runs, until now. */
-function tookMs({ run }: JobSlot, now: number): number | undefined {
-  if (run?.startedAt === undefined || run.state === "skipped") return undefined;
-  const end = run.state === "running" ? now : run.endedAt;
-  return end === undefined ? undefined : Math.max(0, end - run.startedAt);
+/** How long the latest attempt of a slot took, or takes so far. */
+function slotMs({ run }: JobSlot, now: number): number | undefined {
+  return run && tookMs(run, now);
 }
 
 /** The median of the successes. */
 function usualMs({ slots, now }: JobLook): number | undefined {
-  const took = slots.flatMap((slot) => (slot.state === "succeeded" ? (tookMs(slot, now) ?? []) : []));
+  const took = slots.flatMap((slot) => (slot.state === "succeeded" ? (slotMs(slot, now) ?? []) : []));
   return took.sort((one, other) => one - other)[Math.floor(took.length / 2)];
 }
 
@@ -100,10 +99,10 @@ const jobColumns: readonly column.Column<JobLook>[] = [
     title: "Took",
     kind: "number",
     cell: (look) => {
-      const [took, usual] = [look.slots[0] && tookMs(look.slots[0], look.now), usualMs(look)];
+      const [took, usual] = [look.slots[0] && slotMs(look.slots[0], look.now), usualMs(look)];
       return html`${took !== undefined && durationText(took)}${usual !== undefined && html` <span class="dim">usual ${durationText(usual)}</span>`}`;
     },
-    by: ({ slots: [last], now }) => last && tookMs(last, now),
+    by: ({ slots: [last], now }) => last && slotMs(last, now),
   },
   { title: "Last runs", kind: "marks", cell: ({ job, slots }) => marks(job, slots.slice(0, marksInList)) },
 ];
@@ -137,7 +136,7 @@ const slotColumns = ({ job, now }: JobLook): readonly column.Column<JobSlot>[] =
   column.number("Attempt", ({ run }) => run?.attempt),
   column.name("By", ({ run }) => run?.owner),
   column.time("Started", ({ run }) => run?.startedAt),
-  column.age("Took", (slot) => tookMs(slot, now)),
+  column.age("Took", (slot) => slotMs(slot, now)),
   column.text("Remark", ({ run }) => run?.remark),
   column.data("Progress", ({ run }) => run?.progress),
 ];

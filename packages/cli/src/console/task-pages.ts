@@ -21,12 +21,13 @@ export function setAddress(set: string, state?: string): string {
   return `/tasks/set?${new URLSearchParams(state === undefined ? { set } : { set, state })}`;
 }
 
+function totalOf(counts: SetCounts["counts"]): number {
+  return taskStates.reduce((sum, state) => sum + counts[state], 0);
+}
+
 /** The states of a set as one bar; the numbers beside it say the same. */
 function stateBar(counts: SetCounts["counts"]): Html {
-  const total = Math.max(
-    1,
-    taskStates.reduce((sum, state) => sum + counts[state], 0),
-  );
+  const total = Math.max(1, totalOf(counts));
   let x = 0;
   const parts = taskStates.map((state) => {
     const share = (counts[state] / total) * 100;
@@ -98,7 +99,7 @@ export interface SetLook extends SetCounts {
 
 /** The tasks of a set, or those in one state, and the actions on tasks that ended without success. */
 export function setPage({ set, counts, tasks, now, request, isReadOnly }: SetLook): Page {
-  const total = taskStates.reduce((sum, state) => sum + counts[state], 0);
+  const total = totalOf(counts);
   const states = taskStates.map((state) => ({ state, label: state, count: counts[state] }));
   const asked = request.query.get("state");
   const wanted = taskStates.find((state) => state === asked);

@@ -163,14 +163,21 @@ function stateCell(run: JobRun): Cell {
   return { text: stateText(run), style: styles[run.state] ?? "red" };
 }
 
-/** How long an attempt took, or takes so far: the latest, where a run is given. */
-export function tookText(
-  { state, startedAt, endedAt }: Pick<JobRun, "state" | "startedAt" | "endedAt">,
-  now: number,
-): string {
-  if (startedAt === undefined || state === "skipped") return "—";
+/** The times of an attempt; of the latest, where a run is given. */
+type AttemptTimes = Pick<JobRun, "state" | "startedAt" | "endedAt">;
+
+/** How long an attempt took, or takes so far; undefined for a skipped slot, and if its times are not known. */
+export function tookMs({ state, startedAt, endedAt }: AttemptTimes, now: number): number | undefined {
+  if (startedAt === undefined || state === "skipped") return undefined;
   const end = state === "running" ? now : endedAt;
-  return end === undefined ? "?" : durationText(Math.max(0, end - startedAt));
+  return end === undefined ? undefined : Math.max(0, end - startedAt);
+}
+
+/** The same in words. */
+export function tookText(attempt: AttemptTimes, now: number): string {
+  if (attempt.startedAt === undefined || attempt.state === "skipped") return "—";
+  const ms = tookMs(attempt, now);
+  return ms === undefined ? "?" : durationText(ms);
 }
 
 /** `2026-11-21 08:00`, with seconds where there are any. */

@@ -34,10 +34,16 @@ const actions: Readonly<Partial<Record<LeaseChange["what"], OperatorAction>>> = 
 /** A change and the trace of its action are one write, but their times may come from two clocks. */
 const sameMs = 10_000;
 
-/** The changes that end a hold, or a pause. */
-const holdEnds: readonly LeaseChange["what"][] = [
-  ...(["released", "completed", "resumed", "broken", "takenOver", "expired", "gone"] as const),
-];
+/** The changes that end a hold, or a pause, in words. */
+const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
+  released: endText("released"),
+  completed: endText("completed"),
+  broken: endText("broken"),
+  takenOver: endText("takenOver"),
+  expired: "EXPIRED",
+  resumed: "resumed",
+  gone: "gone",
+};
 
 /** Joins the history and the operators' actions: an action in both is one entry. The oldest first. */
 export function historyEntries(
@@ -51,7 +57,7 @@ export function historyEntries(
     const { what, at, owner, acquiredAt, fencingToken, reason } = change;
     return {
       ...{ at, what, owner, fencingToken },
-      heldForMs: holdEnds.includes(what) ? Math.max(0, at - acquiredAt) : undefined,
+      heldForMs: wordsOfEnds[what] === undefined ? undefined : Math.max(0, at - acquiredAt),
       by: trace?.by,
       reason: trace?.reason ?? reason,
     };
@@ -84,16 +90,6 @@ export interface PastHolder {
   /** Epoch milliseconds. */
   readonly endedAt: number;
 }
-
-const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
-  released: endText("released"),
-  completed: endText("completed"),
-  broken: endText("broken"),
-  takenOver: endText("takenOver"),
-  expired: "EXPIRED",
-  resumed: "resumed",
-  gone: "gone",
-};
 
 /** The holders whose holds have ended, in the order of the changes. */
 export function endedHolds(changes: readonly LeaseChange[]): readonly PastHolder[] {
