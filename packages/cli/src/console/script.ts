@@ -75,14 +75,25 @@ function change(old, next) {
   while (at) { const rest = at.nextSibling; at.remove(); at = rest; }
 }
 
+async function answered() {
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+    return { ok: answer.ok, status: answer.status, text: await answer.text() };
+  } catch {
+    // Ignored: the network alone can fail here, and the next look tries again.
+    return undefined;
+  }
+}
+
 let isLooking = false;
 async function look() {
   if (isLooking || document.hidden || !everyMs || !live.checked || document.querySelector("dialog[open]")) return;
   isLooking = true;
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+    const answer = await answered();
+    if (!answer) { state.textContent = "The console does not answer. What you see is what was read last."; return; }
     if (answer.status === 401) { state.textContent = "The session is over: open the address that the console has printed."; return; }
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const page = new DOMParser().parseFromString(answer.text, "text/html");
     if (!answer.ok) { state.textContent = "The console could not look: " + (page.querySelector(".problem") || page.body).textContent.trim() + ". What you see is what was read last."; return; }
     // A dialog may have been opened since the question: what is typed there is worth more than a new page.
     if (document.querySelector("dialog[open]")) return;
@@ -92,9 +103,6 @@ async function look() {
     change(footer, page.querySelector("footer"));
     if (focused !== document.activeElement && main.contains(focused)) focused.focus({ preventScroll: true });
     state.textContent = "";
-  } catch {
-    // Ignored: whatever keeps the answer away, the next look tries again.
-    state.textContent = "The console does not answer. What you see is what was read last.";
   } finally {
     isLooking = false;
   }
@@ -129,7 +137,7 @@ document.addEventListener("submit", async (event) => {
     body: JSON.stringify(Object.fromEntries(new FormData(form))),
   }).catch(() => undefined);
   if (!answer) { said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
-  // Ignored: an answer that is no JSON is told by its status.
+  // Ignored: the answer is not JSON, and its status is shown.
   const result = await answer.json().catch(() => ({ message: "answer " + answer.status }));
   said.textContent = result.message;
   if (answer.ok) setTimeout(() => { form.closest("dialog").close(); void look(); }, 1500);

@@ -185,7 +185,7 @@ const findingColumns: readonly column.Column<Finding>[] = [
   column.key("Check", ({ check }) => check),
   column.state("Result", ({ result }) => result),
   column.text("What was found", ({ text }) => text),
-  column.text("How to mend it", ({ fix }) => fix),
+  column.text("What to do", ({ fix }) => fix),
 ];
 
 /** The table: its content, the cost of reading it, and what the console may do there. */
