@@ -6,7 +6,7 @@ import { Construct } from "constructs";
 import { aFunction, aListOf, aNumber, aTable, aText, checkProps, type Kinds } from "../prop-kinds.ts";
 import { type LeaseKeyScope, leadingKeysConditions } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { checkServed } from "../table/table-place.ts";
+import { checkServed, streamArnOf } from "../table/table-place.ts";
 
 /** Properties of {@link TaskTrigger}. `keys` and `keyPrefixes` name the task sets; without either, all sets of the table. */
 export interface TaskTriggerProps extends LeaseKeyScope {
@@ -59,11 +59,7 @@ export class TaskTrigger extends Construct {
     const sets = { ...(keys && { keys }), ...(keyPrefixes && { keyPrefixes }) };
     leadingKeysConditions(sets);
     checkServed({ construct: this, env: table.table.env, does: "start workers" }, worker);
-    if (table.tableStreamArn === undefined) {
-      throw new Error(
-        `${table.node.path} has no stream, so no new task can be seen: make the table with stream: true`,
-      );
-    }
+    streamArnOf(table, ", so no new task can be seen");
     const { partitionKey, sortKey } = attributeNames;
     const names = [...(keys ?? []), ...(keyPrefixes ?? []).map((prefix) => ({ prefix }))];
     const ofSets = names.length === 0 ? {} : { [partitionKey]: { S: names } };

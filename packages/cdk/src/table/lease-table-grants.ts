@@ -4,6 +4,7 @@ import { aGrantee, checkKind } from "../prop-kinds.ts";
 import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
 import { permit, permitKeys } from "./table-permissions.ts";
+import { streamArnOf } from "./table-place.ts";
 
 /** Actions of acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats. */
 const useActions = [
@@ -137,12 +138,9 @@ export class LeaseTableGrants {
   readStream(grantee: IGrantable): Grant {
     checkKind("grantee", grantee, aGrantee);
     const table = this.#table;
-    if (table.tableStreamArn === undefined) {
-      throw new Error(`${table.node.path} has no stream to read: make the table with stream: true`);
-    }
+    const resourceArns = [streamArnOf(table, " to read")];
     permitKeys(table, grantee, "read");
     const actions = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
-    const resourceArns = [table.tableStreamArn];
     return permit(table, { grantee, actions, resourceArns, policyMethod: "addToStreamResourcePolicy" });
   }
 

@@ -41,6 +41,12 @@ export function checkAccount(user: IConstruct, table: ILeaseTable): void {
   );
 }
 
+/** The ARN of the stream of a table. Refuses one without, for what has to see its changes. */
+export function streamArnOf({ node, tableStreamArn }: ILeaseTable, lack: string): string {
+  if (tableStreamArn !== undefined) return tableStreamArn;
+  throw new Error(`${node.path} has no stream${lack}: make the table with stream: true`);
+}
+
 /** Whether two tables are the same, even if two stacks have imported it. */
 export function isSameTable(one: ILeaseTable, other: ILeaseTable): boolean {
   const arnOf = (table: ILeaseTable): string => JSON.stringify(Stack.of(table).resolve(table.tableArn));

@@ -20,7 +20,7 @@ import { aFunction, aTable, aText, checkKind, checkProps, having, type Kinds } f
 import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { permitKeys } from "../table/table-permissions.ts";
-import { checkAccount, checkRegion, checkServed } from "../table/table-place.ts";
+import { checkAccount, checkRegion, checkServed, streamArnOf } from "../table/table-place.ts";
 import { roleInStackOf } from "./role-in-stack.ts";
 import { wakeHandlerBundle } from "./wake-handler-bundle.ts";
 
@@ -125,11 +125,7 @@ export class LeaseWakeup extends LeaseWakeupBase {
         `${table.node.path} has strong consistency, and so no transactions, which waiters need: use a table of one region`,
       );
     }
-    if (table.tableStreamArn === undefined) {
-      throw new Error(
-        `${table.node.path} has no stream, so no release can be seen: make the table with stream: true`,
-      );
-    }
+    streamArnOf(table, ", so no release can be seen");
     this.table = table;
     const handler =
       own ??
