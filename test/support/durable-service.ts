@@ -42,6 +42,20 @@ interface Process {
   readonly kill: () => void;
 }
 
+/** In which process of which service the code runs. */
+const processes = new AsyncLocalStorage<Process>();
+
+/**
+ * In a process a timer ends at once. The SDK has two, of the host's time: it suspends an execution 20 ms after the last
+ * thing that is left to do, where it looks once more, and it notes something for its log after half a second.
+ */
+const { setTimeout: later } = globalThis;
+globalThis.setTimeout = Object.assign(
+  (...[body, ms, ...given]: Parameters<typeof later>) =>
+    later(body, processes.getStore() === undefined ? ms : 0, ...given),
+  later,
+);
+
 /** Never comes back. */
 const silence = new Promise<never>(() => undefined);
 
@@ -61,8 +75,6 @@ export class DurableService {
   /** Called whenever somebody may have done something. */
   afterTurn: () => Promise<void> = async () => undefined;
   readonly #deaths: Death[] = [];
-  /** In which process the code runs. */
-  readonly #process = new AsyncLocalStorage<Process>();
   #callbacks = 0;
 
   constructor(clock: Pick<WorldClock, "now" | "advance">) {
@@ -102,7 +114,7 @@ export class DurableService {
 
   /** Makes a request of a process, unless it dies there. */
   async request<T>(what: string, send: () => Promise<T>): Promise<T> {
-    const process = this.#process.getStore();
+    const process = processes.getStore();
     // What belongs to no execution does not die here.
     if (process === undefined) return await send();
     if (process.isDead) return await silence;
@@ -218,7 +230,7 @@ export class DurableService {
     const process: Process = { isDead: false, kill: () => resolve("died") };
     // No time is left to wait in the process: whatever waits suspends the execution.
     const context = { awsRequestId: token, getRemainingTimeInMillis: () => 0 } as Context;
-    const answering = this.#process.run(process, () => execution.handler(event, context));
+    const answering = processes.run(process, () => execution.handler(event, context));
     const answer = await Promise.race([answering.catch(() => "died" as const), death]);
     if (execution.status !== "RUNNING") return;
     if (answer === "died") {
