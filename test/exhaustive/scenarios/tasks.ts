@@ -1,4 +1,4 @@
-import { TaskLostError } from "../../../packages/jobs/src/index.ts";
+import { TaskLostError, type TaskRate } from "../../../packages/jobs/src/index.ts";
 import { Task } from "../../../packages/jobs/src/tasks/task.ts";
 import { TaskForm } from "../../../packages/jobs/src/tasks/task-form.ts";
 import { kindOf } from "../../support/lease-writes.ts";
@@ -10,12 +10,18 @@ import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, type Wait } from "../scenario.ts";
 import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
-const add = (process: number, maxAttempts: number, delayMs = 0): TaskStep => ({
+type Add = TaskStep & { readonly kind: "add" };
+const add = (process: number, maxAttempts: number, ids = ["t0"]): Add => ({
   kind: "add",
   process,
-  ids: ["t0"],
-  delayMs,
+  ids,
+  delayMs: 0,
   maxAttempts,
+});
+/** Tasks that never run at once. */
+const addSerially = (process: number, ...ids: string[]): Add => ({
+  ...add(process, 2, ids),
+  serialKey: "a",
 });
 const claim = (process: number): TaskStep => ({ kind: "claim", process });
 const cancel = (process: number): TaskStep => ({ kind: "cancel", process, id: "t0" });
@@ -30,15 +36,13 @@ const ending = (process: number, how: "succeed" | "fail" | "release", retryAfter
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const make =
-  (workers: number) =>
+  (workers: number, rate?: TaskRate) =>
   (world: World, { tamper }: Planted): Import =>
-    new Import(world, tamper, workers);
+    new Import(world, tamper, workers, rate);
 const end = (tasks: Import): Promise<void> => tasks.expectAllToEnd();
 
-const [many, , handedOver, begunAgain] = simulated.map(({ mistakes }) => mistakes);
 const planted = (what: string): Mistake => {
-  const all = [...(many ?? []), ...(handedOver ?? []), ...(begunAgain ?? [])];
-  const one = all.find((mistake) => mistake.what === what);
+  const one = simulated.flatMap(({ mistakes }) => mistakes).find((mistake) => mistake.what === what);
   if (one === undefined) throw new Error(`no simulation of tasks plants ${what}`);
   return one;
 };
@@ -169,7 +173,7 @@ export const tasks = [
     make: make(2),
     lanes: [
       { process: 0, steps: [add(0, 2), claim(0), { kind: "endThrice", of: 0 }] },
-      { process: 1, steps: [wait(10), claim(1), ending(1, "succeed")] },
+      { process: 1, steps: [wait(1_010), claim(1), ending(1, "succeed")] },
     ],
     end,
     mistakes: [confirmedLate],
@@ -185,5 +189,70 @@ export const tasks = [
     ],
     end,
     mistakes: [planted("a task that is added with an attempt more")],
+  }),
+  scenario({
+    name: "tasks:serial",
+    faults: 1,
+    kinds: ["answer lost", "sent twice", "request late", "conflict", "killed"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [addSerially(0, "t0"), claim(0), ending(0, "release")] },
+      { process: 1, steps: [addSerially(1, "t1"), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [
+      planted("a claim beside a running task of its key"),
+      planted("a first claim of a key though another task was first"),
+      planted("a fencing token of the task alone"),
+      planted("a claim that its key's item does not name"),
+    ],
+  }),
+  scenario({
+    name: "tasks:serial, later",
+    faults: 1,
+    kinds: ["answer lost", "sent twice", "request late", "conflict", "killed"],
+    openingMs: 10,
+    make: make(2),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          ...[addSerially(0, "t2"), claim(0), ending(0, "succeed")],
+          // Due when the other process looks, which takes it then as the older one of two.
+          { ...addSerially(0, "t0"), delayMs: 1_000 },
+          ...[wait(10), addSerially(0, "t1"), claim(0), ending(0, "release")],
+        ],
+      },
+      { process: 1, steps: [wait(1_010), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [planted("a claim though another task of its key was claimed since")],
+  }),
+  scenario({
+    name: "tasks:serial, lost",
+    faults: 1,
+    kinds: ["answer lost", "killed", "frozen"],
+    make: make(2),
+    lanes: [
+      {
+        process: 0,
+        steps: [addSerially(0, "t0", "t1"), wait(10), claim(0), wait(4_000), ending(0, "succeed")],
+      },
+      { process: 1, steps: [wait(10), claim(1), wait(6_200), claim(1), ending(1, "succeed")] },
+    ],
+    end,
+    mistakes: [hastyExpiry],
+  }),
+  scenario({
+    name: "tasks:rate",
+    faults: 1,
+    kinds: ["answer lost", "sent twice", "request late", "conflict", "killed"],
+    make: make(2, { claims: 1, perMs: 2_000 }),
+    lanes: [
+      { process: 0, steps: [add(0, 2, ["t0", "t1"]), wait(10), claim(0), wait(2_000), claim(0)] },
+      { process: 1, steps: [wait(10), claim(1), ending(1, "release"), wait(1_990), claim(1)] },
+    ],
+    end,
+    mistakes: [planted("a count beyond the rate"), planted("a claim that is not counted")],
   }),
 ];
