@@ -1,8 +1,62 @@
 import { type Lease, type LeaseClient, LeaseLostError, type LeaseRecord } from "@leasehold/client";
 import { FairLock, QueueFullError } from "@leasehold/client/fair";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
-import type { AdmissionRules, Queue, Served, Standing } from "./admission.ts";
 import { agentKey, lineKeys, ticketKey } from "./schema.ts";
+
+/** How a department admits tickets. */
+export interface AdmissionRules {
+  /** How many may wait in a line, from 1 to 500: so many appointments, and so many others. */
+  readonly mostWaiting: number;
+  /** ... at departments that have a limit of their own. */
+  readonly limits: ReadonlyMap<string, number>;
+  /** How many agents serve, from 1 to 20, at departments that have several. @default - one at each */
+  readonly agents?: ReadonlyMap<string, number>;
+  /** After this much silence, in milliseconds, a ticket counts as gone. */
+  readonly silenceMs: number;
+  /** How long a ticket is usually in service, in milliseconds. @default - not known: no estimates */
+  readonly usualServiceMs?: number | undefined;
+}
+
+/** The state of a ticket. */
+export type Standing =
+  /** The token fences writes in the agent's name. */
+  | {
+      readonly state: "serving";
+      readonly ticket: string;
+      readonly agent: number;
+      readonly fencingToken: number;
+    }
+  /** `position` is 1 for the one that comes next; `estimatedWaitMs` is the time until then, when that is known. */
+  | {
+      readonly state: "waiting";
+      readonly ticket: string;
+      readonly position: number;
+      readonly estimatedWaitMs: number | undefined;
+    }
+  /** The line is full. `estimatedWaitMs` is the time until there is room, when services are as usual. */
+  | {
+      readonly state: "refused";
+      readonly waiting: number;
+      readonly mostWaiting: number;
+      readonly estimatedWaitMs?: number | undefined;
+    }
+  /** It is neither in service nor waiting: it left, was done, or was silent for too long. */
+  | { readonly state: "absent"; readonly ticket: string };
+
+/** Which ticket the agent serves now, and how many wait for any agent. */
+export interface Served {
+  readonly serving: string | undefined;
+  readonly waiting: number;
+}
+
+/** A department as any caller may see it. */
+export interface Queue {
+  readonly serving: readonly { readonly agent: number; readonly ticket: string }[];
+  /** The tickets that wait, the next one first: appointments, and then the others. */
+  readonly waiting: readonly string[];
+  /** ... in each of the two lines. */
+  readonly mostWaiting: number;
+}
 
 /** What a department works with. */
 export interface DepartmentParts {

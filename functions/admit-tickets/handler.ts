@@ -4,7 +4,8 @@ import { dynamodb } from "../support/dynamodb.ts";
 import { optional, required, wholeNumber } from "../support/environment.ts";
 import { handingOnClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
-import { admit, type Queue, type Served, type Standing } from "./admission.ts";
+import { admit } from "./admission.ts";
+import type { Queue, Served, Standing } from "./department.ts";
 import {
   agentsVariable,
   departmentAgents,

@@ -10,7 +10,7 @@ import type { RunContext } from "@leasehold/jobs";
 import { choiceIn, durationIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { checkKeyIs } from "../support/key-policy.ts";
 import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";
-import { RunLostError, recordEnd, recordRun } from "./run-history.ts";
+import { RunLostError, recordEnd, recordRun, type TransferOutcome } from "./run-history.ts";
 import { type TransferKind, transferKey, transferKinds } from "./schema.ts";
 import type { ChunkResult, OrderTransfer } from "./transfer.ts";
 
@@ -23,26 +23,6 @@ export interface TransferJob {
   /** Milliseconds until the invocation ends. */
   readonly remainingMs: () => number;
 }
-
-/** What became of a run. */
-export type TransferOutcome =
-  | {
-      readonly result: "ran";
-      readonly chunks: number;
-      /** How many chunks could not be transferred, and were parked with the reason. */
-      readonly parked: number;
-      /** Whether it stopped for want of time: then the next run goes on. */
-      readonly isUnfinished: boolean;
-      readonly fencingToken: number;
-    }
-  /** Another import or export is running. Nothing was done. */
-  | {
-      readonly result: "skipped";
-      readonly holder: string | undefined;
-      readonly expiresAt: number | undefined;
-    }
-  /** Another holder took the lock over. What was transferred until then stays; the rest is the other's. */
-  | { readonly result: "lost"; readonly chunks: number; readonly fencingToken: number };
 
 /** What became of a step of a workflow. */
 export interface StepOutcome {

@@ -2,11 +2,30 @@ import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { JobRuns, type RunWork } from "@leasehold/jobs";
 import { warn } from "../support/log.ts";
 import { isTaken, runAt } from "../support/unscheduled-runs.ts";
-import type { TransferOutcome } from "./job.ts";
 import { runFailedMessage, type TransferKind, transferKey } from "./schema.ts";
 
 /** How far back the run history reaches; all who open it have to agree on it. */
 const keepForMs = 30 * 86_400_000;
+
+/** What became of a run. */
+export type TransferOutcome =
+  | {
+      readonly result: "ran";
+      readonly chunks: number;
+      /** How many chunks could not be transferred, and were parked with the reason. */
+      readonly parked: number;
+      /** Whether it stopped for want of time: then the next run goes on. */
+      readonly isUnfinished: boolean;
+      readonly fencingToken: number;
+    }
+  /** Another import or export is running. Nothing was done. */
+  | {
+      readonly result: "skipped";
+      readonly holder: string | undefined;
+      readonly expiresAt: number | undefined;
+    }
+  /** Another holder took the lock over. What was transferred until then stays; the rest is the other's. */
+  | { readonly result: "lost"; readonly chunks: number; readonly fencingToken: number };
 
 /** A run whose lock was taken over: it has failed in the run history, and answers what it came to. */
 export class RunLostError extends Error {

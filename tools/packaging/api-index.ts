@@ -1,6 +1,6 @@
 // A page with a line for each name that users can import: what it is, from its docstring, and a link to its source.
 import type TypeScript from "../../test/oldest-typescript/node_modules/typescript/lib/typescript.js";
-import type { PackageApi } from "./api-report.ts";
+import type { PackageApi } from "./public-api.ts";
 
 /** Where the page is, relative to the repository. */
 export const indexPage = "packages/README.md";

@@ -1,5 +1,6 @@
+import type { Clock, Lease } from "@leasehold/client";
 import { brandClass, LeaseError, mayPass, sleep } from "@leasehold/client/internal";
-import type { HoldTerms } from "./hold.ts";
+import type { Invocation } from "./invocation.ts";
 
 /** The first pause between two tries to record a slot... */
 const shortestCompletionPauseMs = 50;
@@ -31,7 +32,7 @@ export class CompletionFailedError extends LeaseError {
  * to confirm. It repeats a throttled, failed or unanswered request until the signal's margin before the invocation's
  * end; if no end is known, until the lease's end. After that an event and an error report the failure.
  */
-export async function complete({ lease, invocation, settings: { clock } }: HoldTerms): Promise<boolean> {
+export async function complete(lease: Lease, invocation: Invocation, clock: Clock): Promise<boolean> {
   const { key, slot } = lease;
   const deadline = clock.monotonic() + (invocation.workMs() ?? lease.remainingMs());
   let uncertain: LeaseError | undefined;

@@ -107,7 +107,7 @@ export class Hold {
   }
 
   async #leave(outcome: HoldOutcome): Promise<void> {
-    const { lease, signal, measure, close, stopListening } = this.#terms;
+    const { lease, invocation, settings, signal, measure, close, stopListening } = this.#terms;
     this.#stopRenewing();
     // Reading `held` looks at the clock: timers of a frozen process do not run.
     void lease.held;
@@ -124,7 +124,7 @@ export class Hold {
     const mayBeDone = outcome === "succeeded" && this.#loss === undefined;
     let isDone = false;
     try {
-      isDone = mayBeDone && (await complete(this.#terms));
+      isDone = mayBeDone && (await complete(lease, invocation, settings.clock));
       if (!mayBeDone) {
         await lease.release().catch((error: unknown) => {
           // The lock frees itself when its lease ends. The handler's own error comes first; events report both.

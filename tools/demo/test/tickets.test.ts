@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Standing } from "../../../functions/admit-tickets/admission.ts";
+import type { Standing } from "../../../functions/admit-tickets/department.ts";
 import { auditTickets, lateTickets, summarizeTickets } from "../scenarios/tickets/audit.ts";
 import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../scenarios/tickets/evidence.ts";
 import { at, type Mutable, testsOfAudit } from "./evidence.ts";

@@ -1,4 +1,4 @@
-import type { Standing } from "../../../../functions/admit-tickets/admission.ts";
+import type { Standing } from "../../../../functions/admit-tickets/department.ts";
 import { type Check, check, listed, promise } from "../../check.ts";
 import { type Arrival, describeStanding, type Fate, type TicketsEvidence } from "./evidence.ts";
 import { areSideBySide, overlapping, type Service, servicesIn } from "./services.ts";

@@ -1,4 +1,4 @@
-import type { Served, Standing } from "../../../../functions/admit-tickets/admission.ts";
+import type { Served, Standing } from "../../../../functions/admit-tickets/department.ts";
 
 /** What a ticket does of its own accord. */
 export type Fate =

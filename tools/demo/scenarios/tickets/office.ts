@@ -1,6 +1,6 @@
 import type { LocalApp } from "@leasehold/local";
-import type { Served, Standing } from "../../../../functions/admit-tickets/admission.ts";
 import type { CleaningReport } from "../../../../functions/admit-tickets/cleaner.ts";
+import type { Served, Standing } from "../../../../functions/admit-tickets/department.ts";
 import { errorFieldsIn } from "../../../../functions/support/answers.ts";
 import { NotStaged } from "../../endings.ts";
 import { failureIn } from "../../failure-in.ts";

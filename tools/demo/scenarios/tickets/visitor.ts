@@ -1,4 +1,4 @@
-import type { Standing } from "../../../../functions/admit-tickets/admission.ts";
+import type { Standing } from "../../../../functions/admit-tickets/department.ts";
 import type { Kind } from "../../marks.ts";
 import type { Stage } from "../../scenario.ts";
 import type { Screen } from "../../screen.ts";

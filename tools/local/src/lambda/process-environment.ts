@@ -2,19 +2,10 @@
 
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
-import type { CheckedFunction } from "./definition.ts";
+import { type CheckedFunction, defaultVariables } from "./definition.ts";
 
 /** Of the parent's own variables a function gets these and no others: what the template forgot must be missing here. */
 const inherited = ["PATH", "HOME", "TMPDIR"] as const;
-
-/** The defaults that the base environment and the function's own may replace. */
-export const defaultVariables: Readonly<Record<string, string>> = {
-  TZ: "UTC",
-  AWS_REGION: "us-east-1",
-  // DynamoDB Local allows only letters and digits in a key.
-  AWS_ACCESS_KEY_ID: "local",
-  AWS_SECRET_ACCESS_KEY: "local",
-};
 
 /** Where CommonJS finds the AWS SDK that Lambda's runtime has: here it is the one that this package is installed with. */
 const sdkFolder = createRequire(import.meta.url)

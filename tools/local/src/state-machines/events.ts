@@ -1,4 +1,4 @@
-import type { ExecutionStatus } from "./execution.ts";
+export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED" | "TIMED_OUT";
 
 /** What happens in the executions, for a display. */
 export type StateMachineEvent = {

@@ -1,17 +1,13 @@
 // One execution of a machine. Its first ending counts.
 
-import type { Clock } from "@leasehold/client";
 import type { BranchCheckpoint } from "./checkpoint.ts";
 import { type StateMachineDefinition, statesLimits } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
-import type { StateMachineEvent } from "./events.ts";
+import type { ExecutionStatus } from "./events.ts";
 import { History } from "./history.ts";
-import type { Evaluator } from "./jsonata.ts";
 import { runGraph } from "./run-graph.ts";
-import type { ServiceCall, TaskTokens } from "./task.ts";
+import type { Interpreter, RunningExecution } from "./state-run.ts";
 import { after, isoTime } from "./timers.ts";
-
-export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED" | "TIMED_OUT";
 
 /** What is known of an execution. Input and output are plain JSON values, times ISO texts. */
 export interface ExecutionDescription {
@@ -31,17 +27,6 @@ export interface ExecutionDescription {
   /** Only when it failed, or was stopped with one. */
   readonly error?: string;
   readonly cause?: string;
-}
-
-/** What all executions share. */
-export interface Interpreter {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly transitionMs: () => number;
-  readonly evaluator: Evaluator;
-  readonly tokens: TaskTokens;
-  readonly call: ServiceCall;
-  readonly publish: (event: StateMachineEvent) => void;
 }
 
 /** The machine that an execution runs, as it was defined at the start. */
@@ -70,7 +55,7 @@ const redrivablePeriodMs = 14 * 24 * 60 * 60 * 1000;
 const longestLifeMs = 365 * 24 * 60 * 60 * 1000;
 
 /** One execution of a state machine. Its first ending counts until it is redriven; what comes later changes nothing. */
-export class Execution {
+export class Execution implements RunningExecution {
   readonly arn: string;
   readonly name: string;
   readonly input: unknown;

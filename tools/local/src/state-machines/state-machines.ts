@@ -7,10 +7,11 @@ import { callListener } from "../program-errors.ts";
 import { statesLimits } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 import type { StateMachineListener } from "./events.ts";
-import { type DefinedMachine, Execution, type ExecutionDescription, type Interpreter } from "./execution.ts";
+import { type DefinedMachine, Execution, type ExecutionDescription } from "./execution.ts";
 import type { ExecutionHistory } from "./history.ts";
 import { Evaluator } from "./jsonata.ts";
 import { asPayload } from "./payload.ts";
+import type { Interpreter } from "./state-run.ts";
 import { supportedDefinition } from "./supported.ts";
 import { type ServiceCall, TaskTokens } from "./task.ts";
 

@@ -1,15 +1,41 @@
 // What a state works with while it runs: its fields evaluated, its context, its events.
 
+import type { Clock } from "@leasehold/client";
 import type { BranchCheckpoint } from "./checkpoint.ts";
 import type { State } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 import type { StateMachineEvent } from "./events.ts";
-import type { Execution } from "./execution.ts";
-import { evaluationError, type StatesVariable, type Variables } from "./jsonata.ts";
+import type { History } from "./history.ts";
+import { type Evaluator, evaluationError, type StatesVariable, type Variables } from "./jsonata.ts";
+import type { ServiceCall, TaskTokens } from "./task.ts";
+
+/** What all executions share. */
+export interface Interpreter {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly transitionMs: () => number;
+  readonly evaluator: Evaluator;
+  readonly tokens: TaskTokens;
+  readonly call: ServiceCall;
+  readonly publish: (event: StateMachineEvent) => void;
+}
+
+/** An execution, as its states see it. */
+export interface RunningExecution {
+  readonly arn: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly machine: { readonly arn: string; readonly name: string };
+  readonly startDate: string;
+  readonly interpreter: Interpreter;
+  readonly history: History;
+  readonly redriveCount: number;
+  readonly redriveDate: string | undefined;
+}
 
 /** A sequence of states with its own variables: the execution, a branch of Parallel or an iteration of Map. */
 export interface Branch {
-  readonly execution: Execution;
+  readonly execution: RunningExecution;
   /** Aborts when the execution ends, or a sibling fails. */
   readonly signal: AbortSignal;
   /** Starts as what the outer scope can see, which stands still as long as the branch runs. */
