@@ -1,6 +1,12 @@
 export type { FunctionTargetOptions } from "./jobs/function-target.ts";
 export { InvokeFunction } from "./jobs/invoke-function.ts";
-export type { IBoundTarget, JobRuleTargetProps, JobTarget, TargetSettings } from "./jobs/job-target.ts";
+export type {
+  IBoundTarget,
+  JobOverlap,
+  JobRuleTargetProps,
+  JobTarget,
+  TargetSettings,
+} from "./jobs/job-target.ts";
 export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
 export type { LockedTaskTargetOptions } from "./jobs/locked-task-target.ts";
 export type {
@@ -9,7 +15,7 @@ export type {
   GlueJobTargetOptions,
 } from "./jobs/service-tasks.ts";
 export { SingletonJob } from "./jobs/singleton-job.ts";
-export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
+export type { SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export { SingletonJobTarget } from "./jobs/singleton-job-target.ts";
 export { SingletonJobTrigger } from "./jobs/singleton-job-trigger.ts";
 export { TaskTrigger, type TaskTriggerProps } from "./jobs/task-trigger.ts";
@@ -36,6 +42,7 @@ export { LeaseHistory, type LeaseHistoryProps } from "./table/lease-history.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";
 export type { ILeaseTable } from "./table/lease-table-base.ts";
 export { LeaseTableGrants } from "./table/lease-table-grants.ts";
+export type { ILeaseTableRef } from "./table/table-place.ts";
 export {
   type GuardOptions,
   type ILeaseHeartbeat,

@@ -19,9 +19,8 @@ import { millisecondsText } from "../workflow/durations.ts";
 import { roleInStackOf } from "../workflow/role-in-stack.ts";
 import { callOfLocking, isDefinedHere, mayInvoke } from "./function-calls.ts";
 import { InvokeFunction } from "./invoke-function.ts";
-import { type IBoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
 import { jobWorkflow } from "./job-workflow.ts";
-import type { JobOverlap } from "./singleton-job-props.ts";
 
 /** Options of {@link SingletonJobTarget.lambda}. */
 export interface FunctionTargetOptions {

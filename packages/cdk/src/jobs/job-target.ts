@@ -12,7 +12,18 @@ import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
-import type { JobOverlap } from "./singleton-job-props.ts";
+
+/**
+ * What a run does when an earlier run still works.
+ *
+ * - `skip`: it ends at once, as a success.
+ * - `queue`: it waits for its turn, without polling and without a running function, at most maxEventAge. Needs a table
+ *   with a stream, and a `wakeup`. A message of a queue waits in that queue, and needs neither.
+ * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
+ *   The signal of a function that takes the lock aborts. For a locked function or task the run is stopped, and the newer
+ *   run begins when the earlier call or task must have ended.
+ */
+export type JobOverlap = "skip" | "queue" | "replace";
 
 /** The settings that a job gives to its target. */
 export interface TargetSettings {

@@ -3,9 +3,8 @@ import type { Construct } from "constructs";
 import { numberText } from "../prop-kinds.ts";
 import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import { type IBoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
 import { type JobWork, jobWorkflow } from "./job-workflow.ts";
-import type { JobOverlap } from "./singleton-job-props.ts";
 
 const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
 

@@ -21,9 +21,9 @@ import {
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import { observabilityKinds, observabilityOf } from "../workflow/observability.ts";
-import type { JobTarget } from "./job-target.ts";
+import type { JobOverlap, JobTarget } from "./job-target.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
-import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
+import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /** The kinds of a job's props. */
 export const jobKinds: Kinds<SingletonJobProps> = {

@@ -5,8 +5,7 @@ import { permissionsToKeep } from "../workflow/lease-heartbeat.ts";
 import { isLeased } from "../workflow/machine-names.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
-import { type IBoundTarget, JobTarget } from "./job-target.ts";
-import type { JobOverlap } from "./singleton-job-props.ts";
+import { type IBoundTarget, type JobOverlap, JobTarget } from "./job-target.ts";
 import { StartLeasedWorkflow } from "./start-leased-workflow.ts";
 
 const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflow instead";

@@ -5,26 +5,10 @@ import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
 import { leaseMetric } from "./lease-metrics.ts";
 import { LeaseTableGrants } from "./lease-table-grants.ts";
-import { nameFor } from "./table-place.ts";
+import { type ILeaseTableRef, nameFor } from "./table-place.ts";
 
 /** A lease table, made here or elsewhere. */
-export interface ILeaseTable extends IConstruct {
-  /** The DynamoDB table. */
-  readonly table: ITableV2;
-  /** The table's name, which means this table in its own account and region only. */
-  readonly tableName: string;
-  /** The table's ARN. */
-  readonly tableArn: string;
-  /** The stream's ARN; undefined without a stream. */
-  readonly tableStreamArn: string | undefined;
-  /** The key of the table's encryption; undefined if AWS owns it. */
-  readonly encryptionKey: IKey | undefined;
-  /** How the table and its replicas are encrypted; undefined if this app does not define it. */
-  readonly encryption: TableEncryptionV2 | undefined;
-  /** Regions of the table's replicas, besides its own. */
-  readonly replicaRegions: string[];
-  /** How replicas follow each other's writes; undefined if this app does not define it. */
-  readonly multiRegionConsistency: MultiRegionConsistency | undefined;
+export interface ILeaseTable extends ILeaseTableRef {
   /** Permissions on the table. */
   readonly grants: LeaseTableGrants;
   /**

@@ -2,9 +2,8 @@ import { Stack } from "aws-cdk-lib";
 import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { aGrantee, checkKind } from "../prop-kinds.ts";
 import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
-import type { ILeaseTable } from "./lease-table-base.ts";
 import { permit, permitKeys } from "./table-permissions.ts";
-import { streamArnOf } from "./table-place.ts";
+import { type ILeaseTableRef, streamArnOf } from "./table-place.ts";
 
 /** Actions of acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats. */
 const useActions = [
@@ -47,13 +46,13 @@ const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"
  */
 export class LeaseTableGrants {
   /** Returns the permissions of a table. */
-  static fromLeaseTable(table: ILeaseTable): LeaseTableGrants {
+  static fromLeaseTable(table: ILeaseTableRef): LeaseTableGrants {
     return new LeaseTableGrants(table);
   }
 
-  readonly #table: ILeaseTable;
+  readonly #table: ILeaseTableRef;
 
-  private constructor(table: ILeaseTable) {
+  private constructor(table: ILeaseTableRef) {
     this.#table = table;
   }
 

@@ -13,7 +13,7 @@ import {
 import { Construct, type IConstruct } from "constructs";
 import { acceptFinding } from "../accepted-findings.ts";
 import type { PolicyConditions } from "./leading-keys.ts";
-import type { ILeaseTable } from "./lease-table-base.ts";
+import type { ILeaseTableRef } from "./table-place.ts";
 
 /** DynamoDB's requests to KMS on behalf of a caller that reads, and of one that writes. */
 const readKey = ["kms:Decrypt", "kms:DescribeKey"];
@@ -23,7 +23,7 @@ const keyActions: Readonly<Record<"read" | "write", string[]>> = {
 };
 
 /** Permits what a caller's requests need of the encryption keys of a table and its replicas. */
-export function permitKeys(table: ILeaseTable, grantee: IGrantable, access: "read" | "write"): void {
+export function permitKeys(table: ILeaseTableRef, grantee: IGrantable, access: "read" | "write"): void {
   const actions = keyActions[access];
   const key = table.encryptionKey;
   const principal = grantee.grantPrincipal;
@@ -68,7 +68,7 @@ type WithPolicies = Partial<
  *
  * Throws if neither policy can be extended.
  */
-export function permit(table: ILeaseTable, permission: Permission): Grant {
+export function permit(table: ILeaseTableRef, permission: Permission): Grant {
   const { grantee, actions, resourceArns, conditions, policyMethod } = permission;
   const principal = grantee.grantPrincipal;
   if (isService(principal)) {
@@ -109,7 +109,7 @@ export function permit(table: ILeaseTable, permission: Permission): Grant {
 
 /** This app cannot write another account's half of a permission. */
 function tellOtherHalf(
-  table: ILeaseTable,
+  table: ILeaseTableRef,
   principal: IPrincipal,
   isForeign: boolean,
   isAttached: boolean,

@@ -1,6 +1,27 @@
 import { type IResource, type ResourceEnvironment, Stack, Token, TokenComparison } from "aws-cdk-lib";
+import type { ITableV2, MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import type { IKey } from "aws-cdk-lib/aws-kms";
 import type { IConstruct } from "constructs";
-import type { ILeaseTable } from "./lease-table-base.ts";
+
+/** The resources of a lease table: what permissions on it and its address are made of. */
+export interface ILeaseTableRef extends IConstruct {
+  /** The DynamoDB table. */
+  readonly table: ITableV2;
+  /** The table's name, which means this table in its own account and region only. */
+  readonly tableName: string;
+  /** The table's ARN. */
+  readonly tableArn: string;
+  /** The stream's ARN; undefined without a stream. */
+  readonly tableStreamArn: string | undefined;
+  /** The key of the table's encryption; undefined if AWS owns it. */
+  readonly encryptionKey: IKey | undefined;
+  /** How the table and its replicas are encrypted; undefined if this app does not define it. */
+  readonly encryption: TableEncryptionV2 | undefined;
+  /** Regions of the table's replicas, besides its own. */
+  readonly replicaRegions: string[];
+  /** How replicas follow each other's writes; undefined if this app does not define it. */
+  readonly multiRegionConsistency: MultiRegionConsistency | undefined;
+}
 
 /** Whether two accounts, or two regions, are the same; undefined if only the deployment knows. */
 export function areSame(one: string, other: string): boolean | undefined {
@@ -14,7 +35,7 @@ export function areSame(one: string, other: string): boolean | undefined {
  *
  * With a name alone, DynamoDB would take the user's own table of that name.
  */
-export function nameFor(user: IConstruct, table: ILeaseTable): string {
+export function nameFor(user: IConstruct, table: ILeaseTableRef): string {
   const stack = Stack.of(user);
   const { account, region } = table.table.env;
   const isHere = areSame(stack.account, account) === true && areSame(stack.region, region) === true;
@@ -22,7 +43,7 @@ export function nameFor(user: IConstruct, table: ILeaseTable): string {
 }
 
 /** Refuses a table of another region for constructs whose requests stay in their own region. */
-export function checkRegion(user: IConstruct, table: ILeaseTable): void {
+export function checkRegion(user: IConstruct, table: ILeaseTableRef): void {
   const [here, there] = [Stack.of(user).region, table.table.env.region];
   if (areSame(here, there) !== false) return;
   throw new Error(
@@ -32,7 +53,7 @@ export function checkRegion(user: IConstruct, table: ILeaseTable): void {
 }
 
 /** Refuses a table of another account for constructs that wake or answer its waiting runs. */
-export function checkAccount(user: IConstruct, table: ILeaseTable): void {
+export function checkAccount(user: IConstruct, table: ILeaseTableRef): void {
   const [here, there] = [Stack.of(user).account, table.table.env.account];
   if (areSame(here, there) !== false) return;
   throw new Error(
@@ -42,14 +63,14 @@ export function checkAccount(user: IConstruct, table: ILeaseTable): void {
 }
 
 /** The ARN of the stream of a table. Refuses one without, for what has to see its changes. */
-export function streamArnOf({ node, tableStreamArn }: ILeaseTable, lack: string): string {
+export function streamArnOf({ node, tableStreamArn }: ILeaseTableRef, lack: string): string {
   if (tableStreamArn !== undefined) return tableStreamArn;
   throw new Error(`${node.path} has no stream${lack}: make the table with stream: true`);
 }
 
 /** Whether two tables are the same, even if two stacks have imported it. */
-export function isSameTable(one: ILeaseTable, other: ILeaseTable): boolean {
-  const arnOf = (table: ILeaseTable): string => JSON.stringify(Stack.of(table).resolve(table.tableArn));
+export function isSameTable(one: ILeaseTableRef, other: ILeaseTableRef): boolean {
+  const arnOf = (table: ILeaseTableRef): string => JSON.stringify(Stack.of(table).resolve(table.tableArn));
   return one === other || arnOf(one) === arnOf(other);
 }
 
