@@ -8,7 +8,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { TableReader } from "../../packages/cli/src/console/pages.ts";
+import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";

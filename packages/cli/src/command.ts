@@ -8,6 +8,8 @@ import type { Terminal } from "./terminal/terminal.ts";
 
 /** One call of a command. */
 export interface Call<F extends Flags = Flags> {
+  /** All commands, for the help and the completion. */
+  readonly commands: Commands;
   readonly flags: Values<F>;
   readonly global: GlobalValues;
   /** What stands on the command line besides flags. */
@@ -47,6 +49,17 @@ export interface Command<F extends Flags = Flags> {
   /** Resolves to the exit code. */
   run(call: Call<F>): Promise<number>;
 }
+
+/** A command that has not been loaded. */
+export interface CommandEntry {
+  /** A line for the list of commands. */
+  readonly summary: string;
+  readonly group: "look" | "work" | "intervene" | "jobs" | "table" | "more";
+  readonly load: () => Promise<Command>;
+}
+
+/** Commands by their names, in the order in which they are listed. The names of some have two words. */
+export type Commands = Readonly<Record<string, CommandEntry>>;
 
 /** Gives a command the types of its own flags. */
 export function command<const F extends Flags>(definition: Command<F>): Command<F> {

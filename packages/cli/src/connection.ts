@@ -6,6 +6,7 @@ import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
 import { onAbort } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
 import { defined, type GlobalValues } from "./flags.ts";
+import { isLoopback, localCredentials, localRegion, type TablePlace, type TableSize } from "./table/place.ts";
 import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** A client on a table, and the known facts about its place. */
@@ -32,28 +33,6 @@ export interface Connection {
 /** Makes the store of a table: on DynamoDB, or in memory in tests. */
 export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
 
-/** The size of a table. */
-export interface TableSize {
-  readonly items: number;
-  readonly bytes: number;
-}
-
-/** The place of a table, and the access to it. */
-export interface TablePlace {
-  readonly tableName: string;
-  readonly region: string | undefined;
-  readonly endpoint: string | undefined;
-  readonly profile: string | undefined;
-  readonly clock: Clock;
-  readonly env: NodeJS.ProcessEnv;
-}
-
-const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
-
-/** Engines on this machine take any credentials, and keep the data of each access key and region apart. */
-export const localCredentials = { accessKeyId: "local", secretAccessKey: "local" } as const;
-export const localRegion = "us-east-1";
-
 /**
  * The place of the table, by the flags and the environment. Without a table name, it is the table with the tag
  * leasehold=true. Rejects with a CommandError (78) if there is none, or more than one.
@@ -76,21 +55,6 @@ export async function placeOf(
   const place = { region, endpoint, profile, env };
   const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place));
   return { ...place, tableName, clock };
-}
-
-/** How the user calls this program: with npx there may be no `leasehold` on the PATH. */
-export function ownCommand({ npm_command: npmCommand }: NodeJS.ProcessEnv): string {
-  return npmCommand === "exec" ? "npx @leasehold/cli" : "leasehold";
-}
-
-/** Whether an endpoint is on this machine: then it is a local engine. */
-export function isLoopback(endpoint: string | undefined): boolean {
-  return endpoint !== undefined && URL.canParse(endpoint) && isLoopbackHost(new URL(endpoint).hostname);
-}
-
-/** Whether a host's name or address always means this machine. */
-export function isLoopbackHost(host: string): boolean {
-  return loopbackHost.test(host);
 }
 
 /** The light store; its credentials come from the environment, or else from the SDK. */

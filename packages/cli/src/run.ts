@@ -4,9 +4,9 @@ import { hostname, userInfo } from "node:os";
 import { parseArgs } from "node:util";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
-import type { Call, Command } from "./command.ts";
-import { type CommandEntry, commands } from "./commands/index.ts";
-import { type Connection, connect, DryRunEnd, type OpenStore, openStore, ownCommand } from "./connection.ts";
+import type { Call, Command, CommandEntry } from "./command.ts";
+import { commands } from "./commands/index.ts";
+import { type Connection, connect, DryRunEnd, type OpenStore, openStore } from "./connection.ts";
 import {
   CommandError,
   exitCodeOf,
@@ -17,6 +17,7 @@ import {
   UsageError,
 } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
+import { ownCommand } from "./table/place.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
 import { jsonText, shown } from "./terminal/text.ts";
@@ -41,7 +42,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     if (found === undefined) {
       const { values } = parseFlags(before, globalFlags, env);
       const { overview } = await import("./commands/help.ts");
-      for (const line of overview()) values.help ? terminal.print(line) : terminal.complain(line);
+      for (const line of overview(commands)) values.help ? terminal.print(line) : terminal.complain(line);
       return values.help ? exitCodes.done : exitCodes.usage;
     }
     const { name, entry, rest } = found;
@@ -85,6 +86,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       ? (request: object) => terminal.print(jsonText(request, 2))
       : undefined;
     const call: Call = {
+      commands,
       flags: values,
       global,
       operands,

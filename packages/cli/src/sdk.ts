@@ -10,10 +10,10 @@ import {
 import type { LeaseStore } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
-import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 import { defined } from "./flags.ts";
 import { tableTag } from "./table/definition.ts";
+import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./table/place.ts";
 import { shown } from "./terminal/text.ts";
 
 /** The advice about credentials. */

@@ -9,13 +9,12 @@ import { LeaseAdmin } from "@leasehold/client/admin";
 import { coreOf, everyItem, scan } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import { registeredJobs } from "@leasehold/jobs";
-import { type Call, command } from "../command.ts";
+import { type Call, type Commands, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, type Flag, type Flags, type GlobalValues, globalFlags, parseOptions } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 import { primitiveOf } from "../view/key-rows.ts";
-import { commands } from "./index.ts";
 
 const bash = `# Completion of leasehold for bash. To use it: source <(leasehold completion bash)
 _leasehold() {
@@ -65,6 +64,7 @@ const mostNames = 100;
 
 /** The words that may stand in place of the last one, which is unquoted: each with a description behind a tab. */
 async function wordsFor(call: Call, typed: readonly string[]): Promise<readonly string[]> {
+  const { commands } = call;
   const current = typed.at(-1) ?? "";
   const before = typed.slice(0, -1);
   // Behind it is another program's command line.
@@ -87,7 +87,7 @@ async function wordsFor(call: Call, typed: readonly string[]): Promise<readonly 
   const names = isNamed
     ? await namesFor(call, named as TableName, values as Partial<GlobalValues>, current)
     : [];
-  return beginningWith(current, [...commandWords(positionals), ...names]);
+  return beginningWith(current, [...commandWords(commands, positionals), ...names]);
 }
 
 function parsed(args: readonly string[], flags: Flags) {
@@ -110,7 +110,7 @@ function choicesOf({ placeholder = "" }: Flag<unknown>): readonly string[] {
 }
 
 /** First words of commands; behind a first word, the second words. */
-function commandWords(typed: readonly string[]): readonly string[] {
+function commandWords(commands: Commands, typed: readonly string[]): readonly string[] {
   const all = Object.entries(commands);
   const [group, another] = typed;
   const behind = (first: string): readonly string[] =>

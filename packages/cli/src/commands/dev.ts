@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { environmentNames } from "@leasehold/client/environment";
 import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
-import { localCredentials, localRegion, ownCommand } from "../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, defined, text, whole } from "../flags.ts";
+import { localCredentials, localRegion, ownCommand } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 import { checkExecutable, runChild } from "../work/child.ts";
 

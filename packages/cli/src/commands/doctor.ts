@@ -7,13 +7,13 @@ import { isOperational, parsedJson } from "@leasehold/client/internal";
 import { utf8Bytes } from "@leasehold/client/schema";
 import aws4 from "aws4";
 import { type Call, command } from "../command.ts";
-import { ownCommand } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
 import { type Finding, reportFindings, settingFindings } from "../table/findings.ts";
 import { doctorKey, permissionFindings } from "../table/permissions.ts";
+import { ownCommand } from "../table/place.ts";
 import { docsAddress, durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 

@@ -1,16 +1,25 @@
 // What the command line says of itself: its commands, their flags, its errors, its records and its version.
 
-import { type Command, command } from "../command.ts";
+import { type Command, type CommandEntry, type Commands, command } from "../command.ts";
 import { texts } from "../error-texts.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { type Flags, globalFlags, nearest } from "../flags.ts";
 import { jsonSchemaOf, type RecordKind, recordKinds, schemaName } from "../terminal/record-kinds.ts";
 import { docsAddress, jsonText, shown } from "../terminal/text.ts";
 import { version } from "../version.ts";
-import { type CommandEntry, commands, groups } from "./index.ts";
+
+/** The titles of the groups in the list of commands. */
+const groups: Readonly<Record<CommandEntry["group"], string>> = {
+  look: "Look",
+  work: "Work under a lease",
+  intervene: "Intervene (WRITES)",
+  jobs: "Jobs and tasks",
+  table: "Table, health, money",
+  more: "More",
+};
 
 /** The list of commands, and the flags of all of them. */
-export function overview(): string[] {
+export function overview(commands: Commands): string[] {
   const width = Math.max(...Object.keys(commands).map(({ length }) => length));
   const listed = Object.entries(groups).flatMap(([group, title]) => {
     const own = Object.entries(commands).filter(([, entry]: [string, CommandEntry]) => entry.group === group);
@@ -63,7 +72,7 @@ export const help = command({
   writes: false,
   operands: [0, 2],
   flags: {},
-  async run({ operands, terminal }) {
+  async run({ commands, operands, terminal }) {
     const name = operands.join(" ");
     const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
     if (operands.length > 0 && entry === undefined) {
@@ -71,7 +80,7 @@ export const help = command({
         `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
       );
     }
-    const lines = entry === undefined ? overview() : helpOf(name, entry, await entry.load());
+    const lines = entry === undefined ? overview(commands) : helpOf(name, entry, await entry.load());
     for (const line of lines) terminal.print(line);
     return exitCodes.done;
   },

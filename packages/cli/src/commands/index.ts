@@ -1,14 +1,6 @@
 // Every command by its name, and the module that is loaded for it: so no command slows down another's start.
 
-import type { Command } from "../command.ts";
-
-/** A command that has not been loaded. */
-export interface CommandEntry {
-  /** A line for the list of commands. */
-  readonly summary: string;
-  readonly group: "look" | "work" | "intervene" | "jobs" | "table" | "more";
-  readonly load: () => Promise<Command>;
-}
+import type { Command, CommandEntry, Commands } from "../command.ts";
 
 const handles = () => import("./handles.ts");
 const intervene = () => import("./intervene.ts");
@@ -24,7 +16,7 @@ const doctor = () => import("./doctor.ts");
 const conformance = () => import("./conformance.ts");
 
 /** The commands, in the order in which they are listed. The names of some have two words. */
-export const commands: Readonly<Record<string, CommandEntry>> = {
+export const commands: Commands = {
   ls: entry("look", "the locks of the table", () => import("./ls.ts"), "ls"),
   get: entry("look", "everything about one key", () => import("./get.ts"), "get"),
   wait: entry("look", "wait until a key is free", () => import("./wait.ts"), "wait"),
@@ -80,16 +72,6 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "help errors": entry("more", "what an error means, and what to do", help, "helpErrors"),
   schema: entry("more", "what --json prints, as JSON Schema", help, "schema"),
   version: entry("more", "this command's version, as --version and -V", help, "versionCommand"),
-};
-
-/** The titles of the groups in the list of commands. */
-export const groups: Readonly<Record<CommandEntry["group"], string>> = {
-  look: "Look",
-  work: "Work under a lease",
-  intervene: "Intervene (WRITES)",
-  jobs: "Jobs and tasks",
-  table: "Table, health, money",
-  more: "More",
 };
 
 function entry<Module>(

@@ -1,4 +1,4 @@
-// The pages by their addresses, and what they read.
+// The pages by their addresses.
 
 import type { LeaseClient } from "@leasehold/client";
 import { type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
@@ -10,82 +10,18 @@ import {
   TaskSet,
   type TaskState,
 } from "@leasehold/jobs";
-import type { Connection } from "../connection.ts";
 import { defined } from "../flags.ts";
 import { registeredSchedule } from "../jobs/job-flags.ts";
-import type { Finding } from "../table/findings.ts";
 import { primitivesOf } from "../view/key-rows.ts";
-import { pauseAfter } from "../view/read-cost.ts";
-import { readTable, serviceNow, type TableSnapshot } from "../view/table-snapshot.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
 import { type JobLook, type JobSlot, jobPage, jobsPage, runPage } from "./job-pages.ts";
 import { keyPage } from "./key-page.ts";
 import type { Page } from "./layout.ts";
 import { paged } from "./list.ts";
 import type { PageRequest } from "./server.ts";
 import { auditPage, locksPage, tablePage } from "./table-pages.ts";
+import type { PageContext, TableReader } from "./table-reader.ts";
 import { setPage, tasksPage } from "./task-pages.ts";
-
-/** How the console reads its table. */
-export interface TableReaderOptions {
-  /** The shortest pause between two looks. */
-  readonly everyMs: number;
-  /** The most read units a second: a larger table is read less often. */
-  readonly mostUnitsPerSecond: number;
-  readonly monotonicMs: () => number;
-  /** The most items of one look. */
-  readonly mostItems: number;
-}
-
-/** Reads the whole table, at most once in a while, however many tabs are open. */
-export class TableReader {
-  readonly #client: LeaseClient;
-  readonly #options: TableReaderOptions;
-  #last: { readonly at: number; readonly snapshot: Promise<TableSnapshot> } | undefined;
-  #everyMs: number;
-
-  constructor(client: LeaseClient, options: TableReaderOptions) {
-    this.#client = client;
-    this.#options = options;
-    this.#everyMs = options.everyMs;
-  }
-
-  /** The pause between two looks, by the cost of the last look. */
-  get everyMs(): number {
-    return this.#everyMs;
-  }
-
-  /** The table as it is now, or as it was a moment ago. */
-  async read(): Promise<TableSnapshot> {
-    const { monotonicMs, mostItems } = this.#options;
-    const now = monotonicMs();
-    if (this.#last === undefined || now - this.#last.at >= this.#everyMs) {
-      const snapshot = readTable(this.#client, { mostItems });
-      this.#last = { at: now, snapshot };
-      // Ignored: the reader gets the error. A failed look is not kept, so that its error does not stay on the page.
-      snapshot.then(
-        ({ cost }) => {
-          this.#everyMs = pauseAfter(cost, this.#options);
-        },
-        () => this.forget(),
-      );
-    }
-    return await this.#last.snapshot;
-  }
-
-  /** Makes the next look read again, after a write. */
-  forget(): void {
-    this.#last = undefined;
-  }
-}
-
-/** The sources of the pages. */
-export interface PageContext {
-  readonly reader: TableReader;
-  readonly isReadOnly: boolean;
-  readonly connection: Connection;
-  /** The findings on the table's settings. */
-  readonly health: () => Promise<readonly Finding[]>;
-}
 
 /** Each job or set costs at least one request at each look. */
 const namesPerPage = 30;

@@ -23,8 +23,8 @@ import {
 } from "./html.ts";
 import type { Page } from "./layout.ts";
 import { filters, list, tabs } from "./list.ts";
-import type { PageContext } from "./pages.ts";
 import type { PageRequest } from "./server.ts";
+import type { PageContext } from "./table-reader.ts";
 
 const longWaitMs = 5 * 60_000;
 

@@ -11,8 +11,9 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { rejectionFor } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
-import { isLoopback, placeOf } from "../connection.ts";
+import { placeOf } from "../connection.ts";
 import { regionWithCredentials, sdkClient } from "../sdk.ts";
+import { isLoopback } from "./place.ts";
 
 const defaultTimeoutMs = 5_000;
 

@@ -2,8 +2,8 @@
 
 import type { CreateTableCommandInput } from "@aws-sdk/client-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
-import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
+import type { GlobalValues } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 
 const { partitionKey, sortKey } = attributeNames;
@@ -48,7 +48,13 @@ export function createTableInput(
 }
 
 /** The name of a table that does not exist yet: the operand, or --table. Throws a UsageError. */
-export function newTableName({ operands, global }: Pick<Call, "operands" | "global">): string {
+export function newTableName({
+  operands,
+  global,
+}: {
+  readonly operands: readonly string[];
+  readonly global: Pick<GlobalValues, "table">;
+}): string {
   const name = operands[0] ?? global.table;
   if (name === undefined) throw new UsageError("no name is given; say leasehold table create NAME");
   if (!/^[\w.-]{3,255}$/.test(name)) {

@@ -3,9 +3,9 @@
 
 import type { Clock } from "@leasehold/client";
 import { ifOperational, mayPass, settles, sleep } from "@leasehold/client/internal";
-import type { TableSize } from "../../connection.ts";
 import { CommandError, exitCodes } from "../../exit-codes.ts";
 import { type Flags, type Values, whole } from "../../flags.ts";
+import type { TableSize } from "../../table/place.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { shown } from "../../terminal/text.ts";
 import {
