@@ -22,16 +22,14 @@ export {
 export { FinalFailureError, TaskLostError, type TaskLostReason } from "./tasks/errors.ts";
 export type {
   FailOptions,
-  ProcessOptions,
   RequeueAllOptions,
   RequeueOptions,
   TaskInput,
   TaskRate,
   TaskSetOptions,
-  WorkOptions,
 } from "./tasks/options.ts";
 export type { ProcessSummary } from "./tasks/process.ts";
 export type { TaskRecord, TaskState } from "./tasks/record.ts";
 export type { FailOutcome, SucceedInOptions, Task } from "./tasks/task.ts";
-export { TaskSet } from "./tasks/task-set.ts";
+export { type ProcessOptions, TaskSet, type WorkOptions } from "./tasks/task-set.ts";
 export type { TraceOptions } from "./trace.ts";

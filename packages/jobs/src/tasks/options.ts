@@ -27,7 +27,6 @@ import {
 import { type TraceOptions, traceRules } from "../trace.ts";
 import { isRequeueable, type TaskRecord, type TaskState, taskStates } from "./record.ts";
 import { taskLimits } from "./schema.ts";
-import type { TaskSet } from "./task-set.ts";
 
 /** Options of a {@link TaskSet}. */
 export interface TaskSetOptions {
@@ -121,8 +120,8 @@ export interface RequeueAllOptions extends RequeueOptions {
   readonly limit?: number;
 }
 
-/** Options of {@link TaskSet.work}. */
-export interface WorkOptions {
+/** Options of a worker. */
+export interface WorkerOptions {
   /** At most this many tasks at a time: from 1 to 1000. @default 1 */
   readonly concurrency?: number;
   /** The shortest time from one claim to the next, in milliseconds. @default 0 */
@@ -142,19 +141,8 @@ export interface WorkOptions {
    * - `never`: for a set that tasks are added to.
    */
   readonly until?: "drained" | "idle" | "never";
-  /**
-   * Sets whose tasks come first, the most urgent first: the worker claims a task of this set when it finds none there.
-   * It looks there as often as `pollMs` says, so an empty set costs little. `until` is about all sets. @default - none
-   */
-  readonly moreUrgent?: readonly TaskSet[];
   /** Ends the worker: it claims no more tasks. Its tasks are not changed. @default - none */
   readonly signal?: AbortSignal;
-}
-
-/** Options of {@link TaskSet.process}. */
-export interface ProcessOptions extends WorkOptions {
-  /** How long a task waits after its work has failed, in milliseconds. @default - the set's `backoff` */
-  readonly retryAfterMs?: number;
 }
 
 /** Options of {@link Task.fail}. */
@@ -181,7 +169,9 @@ export interface TaskSetTerms {
 }
 
 /** Work options, validated and complete. */
-export type WorkTerms = Required<Omit<WorkOptions, "signal">> & { readonly signal: AbortSignal | undefined };
+export type WorkTerms = Required<Omit<WorkerOptions, "signal">> & {
+  readonly signal: AbortSignal | undefined;
+};
 
 const defaultBackoffMs = 10_000;
 const defaultMaxBackoffMs = 15 * 60 * 1000;
@@ -232,8 +222,9 @@ export function checkTaskSetOptions(
   };
 }
 
-const ends: readonly unknown[] = ["drained", "idle", "never"] satisfies WorkOptions["until"][];
-const workRules: Rules<WorkOptions> = {
+const ends: readonly unknown[] = ["drained", "idle", "never"] satisfies WorkerOptions["until"][];
+type GivenWorkOptions = WorkerOptions & { readonly moreUrgent?: unknown };
+const workRules: Rules<GivenWorkOptions> = {
   concurrency: countTo(1000),
   pauseMs: anyTime,
   pollMs: duration(1),
@@ -241,24 +232,25 @@ const workRules: Rules<WorkOptions> = {
   moreUrgent: unchecked,
   signal: checkSignal,
 };
-const processRules: Rules<ProcessOptions> = { ...workRules, retryAfterMs: anyTime };
+type GivenProcessOptions = GivenWorkOptions & { readonly retryAfterMs?: number };
+const processRules: Rules<GivenProcessOptions> = { ...workRules, retryAfterMs: anyTime };
 
-/** Validates work options. */
-export function checkWorkOptions(options: WorkOptions): WorkTerms {
+/** Validates work options, but for the other sets. */
+export function checkWorkOptions(options: GivenWorkOptions): WorkTerms {
   return withDefaults(checkOptions(options, workRules));
 }
 
-/** Validates the options of `process`. */
+/** Validates the options of `process`, but for the other sets. */
 export function checkProcessOptions(
-  options: ProcessOptions,
+  options: GivenProcessOptions,
 ): WorkTerms & { readonly retryAfterMs: number | undefined } {
   const given = checkOptions(options, processRules);
   return { ...withDefaults(given), retryAfterMs: given.retryAfterMs };
 }
 
-function withDefaults({ concurrency = 1, pauseMs = 0, pollMs = 1000, ...given }: WorkOptions): WorkTerms {
-  const { until = "drained", moreUrgent = [], signal } = given;
-  return { concurrency, pauseMs, pollMs, until, moreUrgent, signal };
+function withDefaults({ concurrency = 1, pauseMs = 0, pollMs = 1000, ...given }: WorkerOptions): WorkTerms {
+  const { until = "drained", signal } = given;
+  return { concurrency, pauseMs, pollMs, until, signal };
 }
 
 const failRules: Rules<FailOptions> = { retryAfterMs: anyTime, final: trueOrFalse };

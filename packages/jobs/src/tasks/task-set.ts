@@ -27,14 +27,12 @@ import {
   checkTaskSetOptions,
   checkTasks,
   checkWorkOptions,
-  type ProcessOptions,
   type RequeueAllOptions,
   type RequeueOptions,
   type TaskInput,
   type TaskSetOptions,
   type TaskTerms,
-  type WorkOptions,
-  type WorkTerms,
+  type WorkerOptions,
 } from "./options.ts";
 import type { RateUsedUp, TaskSource } from "./polled-set.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
@@ -44,6 +42,21 @@ import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
 import { listenToAdds, tellOfAdd, Worker } from "./worker.ts";
+
+/** Options of {@link TaskSet.work}. */
+export interface WorkOptions extends WorkerOptions {
+  /**
+   * Sets whose tasks come first, the most urgent first: the worker claims a task of this set when it finds none there.
+   * It looks there as often as `pollMs` says, so an empty set costs little. `until` is about all sets. @default - none
+   */
+  readonly moreUrgent?: readonly TaskSet[];
+}
+
+/** Options of {@link TaskSet.process}. */
+export interface ProcessOptions extends WorkOptions {
+  /** How long a task waits after its work has failed, in milliseconds. @default - the set's `backoff` */
+  readonly retryAfterMs?: number;
+}
 
 /**
  * A set of tasks for many workers, which does each task once.
@@ -216,7 +229,7 @@ export class TaskSet {
   }
 
   /** The sets of one worker, the most urgent first. Throws InvalidOptionsError. */
-  #inOrder({ moreUrgent }: Pick<WorkTerms, "moreUrgent">): readonly TaskSet[] {
+  #inOrder({ moreUrgent = [] }: WorkOptions): readonly TaskSet[] {
     const isAllowed = (set: unknown, index: number, all: readonly unknown[]): boolean =>
       set instanceof TaskSet && set !== this && all.indexOf(set) === index;
     const given: unknown = moreUrgent;
@@ -256,7 +269,7 @@ export class TaskSet {
    */
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
-    const sets = this.#inOrder(terms);
+    const sets = this.#inOrder(options);
     const sources = sets.map((set) => set.#source());
     const worker = new Worker(this.#context.core, terms, sources);
     const open = new Set<Task>();
@@ -298,7 +311,7 @@ export class TaskSet {
   ): Promise<ProcessSummary> {
     if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the task");
     const terms = checkProcessOptions(options);
-    const sets = this.#inOrder(terms);
+    const sets = this.#inOrder(options);
     let found = 0;
     const onParked = (): void => {
       found += 1;
