@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, onTestFailed, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from "vitest";
 import { bundleWithLastRelease, missingHistory } from "../support/last-release.ts";
 import { primitives } from "../torture/history.ts";
 import { besideRelease, installTortured, type TorturedProject, worker } from "../torture/install.ts";
@@ -23,7 +23,7 @@ afterAll(async () => {
 type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "wallErrorMs" | "bend"> &
   Partial<Pick<TortureOptions, "workers">>;
 
-async function run(choices: Choices): Promise<TortureResult> {
+async function run({ onTestFailed, onTestFinished }: TestContext, choices: Choices): Promise<TortureResult> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-torture-"));
   let hasFailed = false;
   onTestFailed(() => {
@@ -36,8 +36,8 @@ async function run(choices: Choices): Promise<TortureResult> {
   return await torture({ engine, workers: [project.worker], folder, processes: 4, ...choices });
 }
 
-test("the packed packages keep every rule while their processes are killed, frozen and cut off", async () => {
-  const { history, violations, tally } = await run({ seed: 31, durationMs: 20_000, primitives });
+test("the packed packages keep every rule while their processes are killed, frozen and cut off", async (context) => {
+  const { history, violations, tally } = await run(context, { seed: 31, durationMs: 20_000, primitives });
   expect(violations).toEqual([]);
   // A run in which nothing happens shows nothing.
   for (const what of ["kills", "freezes", "answer lost", "copy after the answer"]) {
@@ -47,30 +47,36 @@ test("the packed packages keep every rule while their processes are killed, froz
   expect([...used].sort()).toEqual([...primitives].sort());
 });
 
-test("processes of the last release and of now keep every rule together", async ({ skip }) => {
-  skip(missingHistory !== undefined, missingHistory);
+test("processes of the last release and of now keep every rule together", async (context) => {
+  context.skip(missingHistory !== undefined, missingHistory);
   const last = await bundleWithLastRelease(worker);
   const choices = { seed: 5, durationMs: 20_000, ...besideRelease(last) };
-  const { history, violations } = await run({ ...choices, workers: [project.worker, last.file] });
+  const { history, violations } = await run(context, { ...choices, workers: [project.worker, last.file] });
   expect(violations).toEqual([]);
   const used = new Set(history.holds.map(({ primitive }) => primitive));
   expect([...used].sort()).toEqual([...choices.primitives].sort());
 });
 
-describe("a planted mistake is found", () => {
+// Side by side, for each takes a quarter of a minute of real time, and most of that is waiting.
+describe.concurrent("a planted mistake is found", () => {
   const attempts = 3;
 
-  test.each(plants.map((plant) => [plant.what, plant] as const))(
+  test.for(plants.map((plant) => [plant.what, plant] as const))(
     "%s",
-    async (_what, { primitive, bend, breaks }) => {
+    async ([, { primitive, bend, breaks }], context) => {
       for (let seed = 1; seed <= attempts; seed += 1) {
-        const { violations } = await run({ seed, durationMs: 15_000, primitives: [primitive], bend });
+        const { violations } = await run(context, {
+          seed,
+          durationMs: 15_000,
+          primitives: [primitive],
+          bend,
+        });
         const found = violations.map(({ rule }) => rule);
         if (found.length === 0) continue;
-        expect(breaks.filter((rule) => found.includes(rule))).not.toEqual([]);
+        context.expect(breaks.filter((rule) => found.includes(rule))).not.toEqual([]);
         return;
       }
-      expect.fail(`not found in ${attempts} runs`);
+      context.expect.fail(`not found in ${attempts} runs`);
     },
   );
 });
