@@ -448,6 +448,7 @@ describe("a handle is refused", () => {
 
 it("forceRelease and requestRevocation need the token that they mean", async () => {
   await expectRefusal(() => adminOf(client).forceRelease("k", {} as Anything), "token", undefined);
+  await expect(adminOf(client).forceRelease("k", {} as Anything)).rejects.toThrow("as inspect(key)");
   await expectRefusal(
     () => adminOf(client).requestRevocation("k", { reason: "x" } as Anything),
     "token",

@@ -1,5 +1,6 @@
 /** What a lease's handle says, and what another process knows by it. */
 import { LeaseClient, type LeaseHandle } from "@leasehold/client";
+import { cooldownToken, limits } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -28,6 +29,20 @@ describe("a handle", () => {
   it("says the slot of its lease and when the cooldown ends", async () => {
     const lease = await client.acquire("k", { slot: "7", lockAtLeastForMs: 5_000 });
     expect(lease.toJSON()).toMatchObject({ slot: "7", cooldownUntil: lease.acquiredAt + 5_000 });
+  });
+
+  it("may have a cooldown for as long as a lease may last, and no longer", async () => {
+    const handle = (await client.acquire("k")).toJSON();
+    const latest = handle.acquiredAt + limits.durationMs;
+    expect(client.adopt({ ...handle, cooldownUntil: latest }).key).toBe("k");
+    expect(() => client.adopt({ ...handle, cooldownUntil: latest + 1 })).toThrow(`at most ${latest}`);
+  });
+
+  it("of a lock in its cooldown is refused for that reason", async () => {
+    const handle = (await client.acquire("k")).toJSON();
+    expect(() => client.adopt({ ...handle, token: cooldownToken(handle.token) })).toThrow(
+      "is that of a cooldown",
+    );
   });
 
   it("says the version of the last renewal, so that who adopts it renews it with 1 request", async () => {

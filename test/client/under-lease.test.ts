@@ -1,4 +1,5 @@
-import { type Lease, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { type Lease, LeaseClient, LeaseLostError, type WorkTrace } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -41,6 +42,31 @@ describe.each(ways)("work in %s", (_, run) => {
   test("gives its result, and nothing stays held", async () => {
     expect(await run((lease) => lease.held)).toBe(true);
     expect(await adminOf(clientOf("b")).inspectAll("k")).toEqual([]);
+  });
+
+  test("is shown with its lease before it begins, and runs in the function of a tool that listens", async () => {
+    const shown: WorkTrace[] = [];
+    const order: string[] = [];
+    const listen = (message: unknown): void => {
+      const trace = message as WorkTrace;
+      const { run: work } = trace;
+      shown.push({ ...trace });
+      trace.run = () => {
+        order.push("tool");
+        return work();
+      };
+    };
+    subscribe("leasehold:work", listen);
+    try {
+      const [key, sortKey, fencingToken] = (await run((lease) => {
+        order.push("work");
+        return [lease.key, lease.sortKey, lease.fencingToken];
+      })) as [string, string, number];
+      expect(shown).toEqual([{ key, sortKey, fencingToken, run: expect.any(Function) }]);
+    } finally {
+      unsubscribe("leasehold:work", listen);
+    }
+    expect(order).toEqual(["tool", "work"]);
   });
 
   test("does not pass for protected where its lease was broken, though nobody has told it", async () => {

@@ -520,8 +520,14 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const first = await clientOf("a").acquire(key);
       await first.release();
       const second = await clientOf("b").acquire(key);
-      expect(await adminOf(clientOf("c")).requestRevocation(key, { token: first.token })).toBe(false);
+      const told: unknown[] = [];
+      const onRefused = (holder: unknown) => told.push(holder);
+      const admin = adminOf(clientOf("c"));
+      expect(await admin.requestRevocation(key, { token: first.token, onRefused })).toBe(false);
+      expect(told).toMatchObject([{ token: second.token, owner: "b" }]);
       await second.renew();
+      expect(await admin.requestRevocation(key, { token: second.token, onRefused })).toBe(true);
+      expect(told).toHaveLength(1);
     });
   });
 
