@@ -11,6 +11,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { Machine } from "../support/wrong-clocks.ts";
 
 const leaseDurationMs = 10_000;
 const hourMs = 3_600_000;
@@ -58,6 +59,18 @@ const refusing = (result: Partial<UpdateResult>): void => {
 };
 
 describe("a renewal", () => {
+  it("never brings the end forward that another process has written, whose clock is ahead", async () => {
+    // No answer tells the time.
+    store.isLocal = false;
+    const clientWith = (wallMs: number) =>
+      new LeaseClient({ store, clock: new Machine(clock, wallMs), leaseDurationMs });
+    const lease = await clientWith(0).acquire("k");
+    await clientWith(5_000).adopt(lease.toJSON()).renew();
+    const shown = Number(store.table.peek(itemKey)?.expiresAt);
+    await lease.renew();
+    expect(Number(store.table.peek(itemKey)?.expiresAt)).toBeGreaterThanOrEqual(shown);
+  });
+
   it.each([
     ["half of what is left", 8_000, 4_000],
     ["5 s", 60_000, 5_000],

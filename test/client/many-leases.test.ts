@@ -6,6 +6,7 @@ import {
   LeaseServiceError,
   type UpdateRequest,
 } from "@leasehold/client";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -294,6 +295,14 @@ describe("a heartbeat of leases that share requests", () => {
     await clock.advance(3_000);
     expect(batches()[0]?.toSorted()).toEqual(["k1", "k2"]);
     expect(adopted.map((handle) => handle.held)).toEqual([true, true]);
+  });
+
+  it("sends by itself what comes after its batch: the renewal of an adopted permit, which is read first", async () => {
+    const semaphore = new Semaphore(client, "s", { permits: 2 });
+    const permit = semaphore.adopt((await semaphore.acquire()).toJSON(), { heartbeat: true });
+    await client.acquire("k1", { heartbeat: true });
+    await clock.advance(3_000);
+    expect(permit.remainingMs()).toBe(leaseDurationMs);
   });
 
   it("brings beats together that are due at nearly the same time", async () => {

@@ -8,12 +8,25 @@ import {
   optionalWordIn,
   parsedJson,
   timeIn,
+  unlessUnreadable,
   wholeIn,
 } from "../../packages/client/src/base/item-values.ts";
 import { isHeldBy, lastReleasedToken } from "../../packages/client/src/base/record.ts";
 import { heldLease, neither } from "../support/foreign-items.ts";
 
 const lease: Item = { pk: "k", sk: "lease", ...heldLease };
+
+it("what cannot be read is told; a mistake of the program is thrown", () => {
+  const told: unknown[] = [];
+  const reading = (read: () => unknown) => unlessUnreadable(read, (error) => told.push(error));
+  expect(reading(() => readRecord({ ...lease, token: 7 }))).toBeUndefined();
+  expect(told).toMatchObject([{ name: "LeaseItemError" }]);
+  const mistake = new TypeError("no such thing");
+  const failing = (): never => {
+    throw mistake;
+  };
+  expect(() => reading(failing)).toThrow(mistake);
+});
 
 describe("a record", () => {
   it("has its payload's place even where there is none, and no reason to stop", () => {
