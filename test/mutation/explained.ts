@@ -58,6 +58,43 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The compiler asks for it: a heap has no right child without a left one.",
+    mutants: [
+      "packages/client/src/base/priority-queue.ts: const child = right !== undefined && left !== undefined && comesBefore(right, left) ? right : left;: left !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "No two entries have the same order.",
+    mutants: [
+      "packages/client/src/base/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
+    ],
+  },
+  {
+    why: "Nothing counts as one waiter, and a strategy without a number of tries has none.",
+    mutants: [
+      "packages/client/src/base/retry.ts: crowdNow: () => number = () => 1,: () => 1 ⇒ () => undefined",
+      'packages/client/src/base/retry.ts: if (retry.strategy !== "untilExpiry" && attempt > (retry.maxRetries ?? Number.POSITIVE_INFINITY)): retry.strategy !== "untilExpiry" ⇒ true',
+      'packages/client/src/base/retry.ts: if (retry.strategy !== "untilExpiry" && attempt > (retry.maxRetries ?? Number.POSITIVE_INFINITY)): "untilExpiry" ⇒ ""',
+    ],
+  },
+  {
+    why: "Nothing asks an adopted lock whether it is reentrant or in a cooldown; a handle of a seat says the first.",
+    mutants: [
+      "packages/client/src/base/handle.ts: const { reentrant = false, data, ...taken } = seat ?? {};: false ⇒ true",
+      "packages/client/src/base/handle.ts: const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };: false ⇒ true",
+    ],
+  },
+  {
+    why: "It spares the making of a message that nobody hears.",
+    mutants: [
+      "packages/client/src/core/work-trace.ts: if (!hasSubscribers(workChannel)) return work();: !hasSubscribers(workChannel) ⇒ false",
+    ],
+  },
+  {
+    why: "It frees memory: what has gone on is neither in the queue nor waited for.",
+    mutants: ["packages/client/src/core/request-gate.ts: ignore();: ignore(); ⇒ ;"],
+  },
+  {
     why: "The compiler asks for it: only seats come here, and they have one.",
     mutants: [
       "packages/client/src/core/held-lease.ts: this.form.confirmed?.(item);: this.form.confirmed?.(item) ⇒ this.form.confirmed(item) (2)",
