@@ -189,6 +189,26 @@ export function ownTransactionsContract(place: (clock: PatientClock) => Place, u
       expect(await runs.get(slot)).toMatchObject({ state: "succeeded" });
     });
 
+    it("has the error of a second transaction, which was not written, although the first one arrived meanwhile", async () => {
+      const runs = runsOf("a");
+      const refused = new Error("refused");
+      const run = runs.run(slot, async (attempt) => {
+        let first: LeaseTransactItem[] = [];
+        const late = attempt.succeedIn((entries) => {
+          first = entries;
+          return Promise.reject(cut);
+        });
+        await expect(late).rejects.toBe(cut);
+        await clock.advance(1);
+        await attempt.succeedIn(async () => {
+          await users().write(name, first);
+          throw refused;
+        });
+      });
+      await expect(run).rejects.toBe(refused);
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded" });
+    });
+
     it("writes nothing once another attempt has begun", async () => {
       const late = runsOf("a").run(slot, async (attempt) => {
         await clock.advance(pastLease);

@@ -200,6 +200,16 @@ describe("an attempt whose lease is lost while it works", () => {
     expect(reasons).toMatchObject([{ reason: "released" }]);
   });
 
+  test("is told by its own release that the lease was an operator's to end", async () => {
+    let wasOurs: unknown;
+    const done = runsOf("a").run(slot, async ({ lease }) => {
+      await breakLease();
+      wasOurs = await lease.release();
+    });
+    expect(await failureOf(done)).toBeInstanceOf(LeaseLostError);
+    expect(wasOurs).toBe(false);
+  });
+
   test("has not succeeded when its work has released the lease before, and the answer to that was lost", async () => {
     const done = runsOf("a").run(slot, async ({ lease }) => {
       store.next("answer lost", "request lost", "request lost", "request lost");
@@ -262,6 +272,7 @@ describe("a run", () => {
     await settled();
     const error = await failureOf(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
     expect(error).toBeInstanceOf(LeaseUnavailableError);
+    expect(await runsOf("b", { maxAttempts: 1 }).get(slot)).toMatchObject({ exhausted: false });
   });
 
   test("whose last attempt was lost is exhausted, and has no remark", async () => {

@@ -1,7 +1,9 @@
 import { type Item, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { coreOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
+import { RunForm } from "../../packages/jobs/src/runs/run-form.ts";
 import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
 import { put } from "../support/foreign-items.ts";
@@ -256,6 +258,27 @@ describe("the history of a run at its worst moments", () => {
         { attempt: 3, state: "failed", owner: "c" },
       ]);
       await expect(runsOf("d").run(slot, () => 4)).resolves.toBe(4);
+    },
+  );
+
+  test.each<[string, (now: Item) => Item | undefined, stored: string[]]>([
+    ["the lease that is taken over", (now) => now, ["a", "dead"]],
+    ["another lease", (now) => ({ ...now, token: "earlier" }), []],
+    ["nothing", () => undefined, []],
+    ["no attempt", ({ attempt: _, ...now }) => now, []],
+  ])(
+    "has the attempt that is taken over only where the last look, which may lag, has shown that attempt: %s",
+    async (_, seenOf, owners) => {
+      await fail("a");
+      await die("dead");
+      const now = item() as Item;
+      const form = new RunForm(job, slot, { maxAttempts: 9, keepForMs: 1 });
+      const [lost] = form.leasesIn(now);
+      if (lost === undefined) return expect.unreachable();
+      form.judge(seenOf(now), { owner: "b", resumes: false }, coreOf(clientOf("b")).detector);
+      const grant = { ...lost, token: "mine", owner: "b", retentionMs: 1, data: undefined, slot };
+      const text = form.acquire(grant, [lost]).values[":attempts"] ?? "[]";
+      expect(JSON.parse(String(text)).map(({ owner }: { owner: string }) => owner)).toEqual(owners);
     },
   );
 

@@ -60,3 +60,16 @@ it.each(["answer lost", "request lost", undefined] as const)(
     });
   },
 );
+
+it("a skip whose transaction was sent twice, and taken back in between, says that the slot was not skipped", async () => {
+  const [clock, store] = [new ManualClock(), new ScriptedStore()];
+  const runs = new JobRuns(new LeaseClient({ store, clock }), "report");
+  const slot = new Date(clock.now()).toISOString();
+  const transact = store.transact.bind(store);
+  store.transact = async (...sent) => {
+    await transact(...sent);
+    await runs.takeBack({ slot, attempt: 0, endedAt: clock.now() });
+    return await transact(...sent);
+  };
+  await expect(runs.skip(slot, "holiday", { by: "alice" })).rejects.toThrow(LeaseUnavailableError);
+});

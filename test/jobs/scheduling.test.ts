@@ -1,5 +1,5 @@
 /** Schedules in processes that go on: each slot has one run, whatever becomes of the processes. */
-import { ClientClosedError, InvalidOptionsError, LeaseClient } from "@leasehold/client";
+import { ClientClosedError, LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import {
@@ -79,13 +79,14 @@ describe("a schedule", () => {
     expect(failures).toEqual([]);
   });
 
-  it("takes any object with next, and ends with its last time", async () => {
+  it("takes any object with next, makes 2 requests a run, and ends with its last time", async () => {
     const times = [9, 10].map((hours) => new Date(Date.UTC(2026, 0, 1, hours)));
     const next = (after: Date): Date | undefined => times.find((time) => time > after);
     const { ended } = begin("a", {}, undefined, {}, { next });
     await clock.advance(3 * hourMs);
     await ended;
     expect(slotsRun()).toEqual(["09:00", "10:00"]);
+    expect(store.calls.map(({ method }) => method)).toEqual(Array(4).fill("update"));
   });
 
   it("repeats a failed attempt after a while, as long as attempts are left, and goes on with the next slot", async () => {
@@ -136,20 +137,23 @@ describe("a schedule", () => {
     store.calls.length = 0;
     await clock.advance(15 * 60_000);
     expect(store.calls).toEqual([]);
+    expect(failures).toEqual([]);
     await end(slow, other);
   });
 });
 
 describe("slots that were missed", () => {
-  it("are not run without catchUpMs, and are run oldest first with it, as far back as it goes", async () => {
+  it("are not run without catchUpMs, and are run oldest first with it, as far back as it goes, at the begin alone", async () => {
     const plain = begin("a");
     await clock.advance(1_000);
     expect(ran).toEqual([]);
     await end(plain);
     stop = new AbortController();
     const catching = begin("b", { catchUpMs: 3 * hourMs });
-    await clock.advance(1_000);
+    await clock.advance(0);
     expect(slotsRun()).toEqual(["06:00", "07:00", "08:00"]);
+    await clock.advance(hourMs);
+    expect(store.count("query")).toBe(1);
     await end(catching);
   });
 
@@ -164,9 +168,9 @@ describe("slots that were missed", () => {
     stop = new AbortController();
     const catching = begin("b", { catchUpMs: 3 * hourMs });
     await clock.advance(1_000);
-    clock.freeze(5 * hourMs);
+    clock.freeze(Date.UTC(2026, 0, 1, 19) - clock.now());
     await clock.advance(61_000);
-    expect(slotsRun()).toEqual(["12:00", "13:00", "17:00", "18:00", "19:00"]);
+    expect(slotsRun()).toEqual(["12:00", "13:00", "16:00", "17:00", "18:00", "19:00"]);
     await end(catching);
   });
 
@@ -189,6 +193,16 @@ describe("slots that were missed", () => {
     const process = begin("a", { catchUpMs: hourMs }, undefined, { maxAttempts: 1 });
     await clock.advance(1_000);
     expect(store.calls.map(({ method }) => method)).toEqual(["query"]);
+    await end(process);
+  });
+
+  it("are given up once they are older than what is kept, for they may have run and be forgotten", async () => {
+    store.weather = "throttled";
+    const process = begin("a", { retryAfterMs: hourMs / 2 }, undefined, { keepForMs: 2 * hourMs });
+    await clock.advance(3.25 * hourMs);
+    store.weather = undefined;
+    await clock.advance(hourMs / 2);
+    expect(slotsRun()).toEqual(["10:00", "11:00", "12:00"]);
     await end(process);
   });
 
@@ -228,10 +242,38 @@ describe("the end of a schedule", () => {
     expect(process.client.held()).toEqual([]);
   });
 
-  it("comes with the client's end, as an error", async () => {
-    const { client, ended } = begin("a");
+  it("comes with the signal while the table is asked", async () => {
+    store.next("hangs");
+    const process = begin("a");
+    await clock.advance(hourMs / 2);
+    expect(store.calls).toHaveLength(1);
+    await end(process);
+    expect(failures).toEqual([]);
+  });
+
+  it("comes with the client's end, as an error, also without a signal", async () => {
+    const client = new LeaseClient({ store, clock });
+    const onFailure = (error: unknown): void => void failures.push(["09:00", (error as Error).message]);
+    const wasRun: string[] = [];
+    const ended = new JobRuns(client, "report").schedule(hourly, ({ slot }) => void wasRun.push(slot), {
+      onFailure,
+    });
+    ended.catch(() => undefined);
+    store.next("throttled");
+    await clock.advance(hourMs);
+    expect(failures).toEqual([["09:00", "throttled"]]);
+    expect(wasRun.map(hour)).toEqual(["09:00"]);
     await client.close();
     await expect(ended).rejects.toBeInstanceOf(ClientClosedError);
+  });
+
+  it.each(["update", "query"] as const)("comes with a mistake in the program: %s", async (method) => {
+    const mistake = new TypeError("a mistake");
+    Object.assign(store, { [method]: () => Promise.reject(mistake) });
+    const { ended } = begin("a", { catchUpMs: hourMs });
+    await clock.advance(1_000);
+    expect(failures).toEqual([]);
+    await expect(ended).rejects.toBe(mistake);
   });
 
   it("does not come with a service that fails", async () => {
@@ -261,25 +303,39 @@ it("a failure that nobody listens to is told on the standard error", async () =>
   const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const client = new LeaseClient({ store, clock });
   const mistake = new Error("no");
+  const failure = new LeaseServiceError("LEASE_THROTTLED", "too busy");
+  store.query = () => Promise.reject(failure);
   const ended = new JobRuns(client, "j").schedule(hourly, () => Promise.reject(mistake), {
     signal: stop.signal,
+    catchUpMs: 1,
   });
   await clock.advance(hourMs / 2);
   await settled();
+  expect(said).toHaveBeenCalledWith("missed runs cannot be looked for:", failure);
   expect(said).toHaveBeenCalledWith("the run of 2026-01-01T09:00:00.000Z failed:", mistake);
   stop.abort();
   await ended;
 });
 
-it.each<[string, unknown, object]>([
-  ["an expression that is none", "every hour", {}],
-  ["a time to look back beyond what is kept", hourly, { catchUpMs: 31 * 86_400_000 }],
-  ["a pause that is too short", hourly, { retryAfterMs: 10 }],
-  ["an option that nobody knows", hourly, { jitter: 1 }],
-])("%s is refused before anything is sent", async (_, schedule, options) => {
-  const runs = new JobRuns(new LeaseClient({ store, clock }), "j");
-  await expect(runs.schedule(schedule as string, () => undefined, options)).rejects.toBeInstanceOf(
-    InvalidOptionsError,
-  );
-  expect(store.calls).toEqual([]);
+it.each<[option: string, unknown, SchedulingOptions & { readonly jitter?: number }, work?: unknown]>([
+  ["schedule", "every hour", {}],
+  ["work", hourly, {}, "work"],
+  ["catchUpMs", hourly, { catchUpMs: hourMs + 1 }],
+  ["retryAfterMs", hourly, { retryAfterMs: 10 }],
+  ["options.jitter", hourly, { jitter: 1 }],
+])(
+  "what is wrong is refused by its name before anything is sent: %s",
+  async (option, schedule, options, work = () => undefined) => {
+    const runs = new JobRuns(new LeaseClient({ store, clock }), "j", { keepForMs: 2 * hourMs });
+    const refused = runs.schedule(schedule as string, work as never, options);
+    await expect(refused).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
+    expect(store.calls).toEqual([]);
+  },
+);
+
+it("half of the time that is kept may be looked back", async () => {
+  const process = begin("a", { catchUpMs: hourMs }, undefined, { keepForMs: 2 * hourMs });
+  await clock.advance(0);
+  expect(slotsRun()).toEqual(["08:00"]);
+  await end(process);
 });

@@ -278,16 +278,13 @@ export const explained: readonly Explained[] = [
       "packages/jobs/src/runs/run-form.ts: const remark = item?.[runAttributeNames.remark];: item?.[runAttributeNames.remark] ⇒ item[runAttributeNames.remark]",
       "packages/jobs/src/runs/run-form.ts: this.#attempt = Number(item?.[runAttributeNames.attempt]);: item?.[runAttributeNames.attempt] ⇒ item[runAttributeNames.attempt]",
       "packages/jobs/src/runs/run-form.ts: if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;: item?.[runAttributeNames.progress] ⇒ item[runAttributeNames.progress]",
-      'packages/jobs/src/runs/skipping.ts: if (applied || item?.[runAttributeNames.state] === "skipped") return true;: item?.[runAttributeNames.state] ⇒ item[runAttributeNames.state]',
       "packages/jobs/src/tasks/task.ts: if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);: open?.item ⇒ open.item",
     ],
   },
   {
-    why: "The compiler asks for it, and it is always so: a run that is at work has a lease, and a slot that is neither free nor done is held.",
+    why: "The compiler asks for it, and it is always so: a run that is at work has a lease.",
     mutants: [
       'packages/jobs/src/runs/run.ts: expiresAt: state === "running" ? record?.expiresAt : undefined,: record?.expiresAt ⇒ record.expiresAt',
-      "packages/jobs/src/runs/skipping.ts: if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);: expiry?.reason ⇒ expiry.reason",
-      "packages/jobs/src/runs/skipping.ts: if (expiry?.reason === undefined) throw unavailable(request, seen, expiry?.claimableInMs ?? 0);: expiry?.claimableInMs ⇒ expiry.claimableInMs",
     ],
   },
   {
@@ -338,6 +335,52 @@ export const explained: readonly Explained[] = [
     mutants: [
       'packages/jobs/src/runs/job-runs.ts: check(typeof run === "object" && run !== null, "run", run, "a run as get or runs has given it");: run !== null ⇒ true',
       "packages/jobs/src/runs/skipping.ts: if (applied) return true;: applied ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it: an expiry is known where a record is, and nowhere else.",
+    mutants: [
+      "packages/jobs/src/runs/skipping.ts: if (seen === undefined || expiry?.reason === undefined) {: seen === undefined ⇒ false",
+      "packages/jobs/src/runs/skipping.ts: if (seen === undefined || expiry?.reason === undefined) {: expiry?.reason ⇒ expiry.reason",
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is no text is a number or missing, and is no list when it is read as JSON.",
+    mutants: [
+      'packages/jobs/src/runs/attempt-history.ts: const list = typeof text === "string" ? parsedJson(text)?.value : undefined;: typeof text === "string" ⇒ true',
+    ],
+  },
+  {
+    why: "While a run is held, its item stores only attempts before the one that holds it: only an end adds an attempt.",
+    mutants: [
+      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt) ⇒ storedAttempts(item)",
+      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: attempt < ended.attempt ⇒ true",
+      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: attempt < ended.attempt ⇒ attempt <= ended.attempt",
+    ],
+  },
+  {
+    why: "A failure is written by its outcome alone, and nobody asks what came of that: at most it spares repetitions in vain.",
+    mutants: [
+      'packages/jobs/src/runs/attempt.ts: const isSuccess = state === "succeeded";: state === "succeeded" ⇒ true',
+    ],
+  },
+  {
+    why: "To set what is set already changes nothing.",
+    mutants: [
+      'packages/jobs/src/runs/expressions.ts: if (needed > Number(write.values[":ttl"])) write.values[":ttl"] = needed;: needed > Number(write.values[":ttl"]) ⇒ needed >= Number(write.values[":ttl"])',
+    ],
+  },
+  {
+    why: "It makes a difference only where a slot is as old as that to the millisecond: runs are kept for longer, and either is right.",
+    mutants: [
+      "packages/jobs/src/runs/scheduling.ts: if (isOver || Date.parse(slot) < clock.now() - runs.keepForMs) pending.delete(slot);: Date.parse(slot) < clock.now() - runs.keepForMs ⇒ Date.parse(slot) <= clock.now() - runs.keepForMs",
+    ],
+  },
+  {
+    why: "Without catchUpMs the range of missed slots is empty: at most it is the millisecond in which the schedule begins.",
+    mutants: [
+      "packages/jobs/src/runs/scheduling.ts: let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;: catchUpMs > 0 ⇒ true",
+      "packages/jobs/src/runs/scheduling.ts: let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;: catchUpMs > 0 ⇒ catchUpMs >= 0",
     ],
   },
   {
