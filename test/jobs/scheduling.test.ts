@@ -339,3 +339,23 @@ it("half of the time that is kept may be looked back", async () => {
   expect(slotsRun()).toEqual(["08:00"]);
   await end(process);
 });
+
+it("never runs a slot again that another process has run, although it was suspended for longer than runs are kept", async () => {
+  const keep = { keepForMs: 2 * hourMs };
+  const slow = begin(
+    "slow",
+    {},
+    () => new Promise((resolve) => clock.schedule(() => resolve(undefined), 150_000)),
+    keep,
+  );
+  const asleep = new AbortController();
+  const other = begin("other", { signal: asleep.signal, retryAfterMs: hourMs }, undefined, keep);
+  await clock.advance(40 * 60_000);
+  await end(slow);
+  clock.freeze(10 * hourMs);
+  expect(store.table.collectGarbage(clock.now())).toBe(1);
+  await clock.advance(61_000);
+  expect(slotsRun()).toEqual(["09:00", "19:00"]);
+  asleep.abort();
+  await other.ended;
+});

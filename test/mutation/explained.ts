@@ -373,7 +373,7 @@ export const explained: readonly Explained[] = [
   {
     why: "It makes a difference only where a slot is as old as that to the millisecond: runs are kept for longer, and either is right.",
     mutants: [
-      "packages/jobs/src/runs/scheduling.ts: if (isOver || Date.parse(slot) < clock.now() - runs.keepForMs) pending.delete(slot);: Date.parse(slot) < clock.now() - runs.keepForMs ⇒ Date.parse(slot) <= clock.now() - runs.keepForMs",
+      "packages/jobs/src/runs/scheduling.ts: if (Date.parse(slot) < clock.now() - runs.keepForMs) return void pending.delete(slot);: Date.parse(slot) < clock.now() - runs.keepForMs ⇒ Date.parse(slot) <= clock.now() - runs.keepForMs",
     ],
   },
   {

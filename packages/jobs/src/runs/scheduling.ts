@@ -93,6 +93,8 @@ export async function keepSchedule(
 
   const tryNow = async (slot: string): Promise<void> => {
     const later = (): void => void pending.set(slot, clock.now() + retryAfterMs);
+    // It may have run, and its run may be forgotten.
+    if (Date.parse(slot) < clock.now() - runs.keepForMs) return void pending.delete(slot);
     try {
       const finished = await runs.run(slot);
       if (signal?.aborted) return;
@@ -100,8 +102,7 @@ export async function keepSchedule(
       else later();
       if (finished.state === "failed") onFailure(finished.error, slot);
     } catch (error) {
-      const isOver = error instanceof SlotDoneError || error instanceof RunsExhaustedError;
-      if (isOver || Date.parse(slot) < clock.now() - runs.keepForMs) pending.delete(slot);
+      if (error instanceof SlotDoneError || error instanceof RunsExhaustedError) pending.delete(slot);
       // The process that runs it may die.
       else if (error instanceof LeaseUnavailableError) later();
       else if (signal?.aborted) return;
