@@ -161,12 +161,13 @@ describe("a refresh ahead", () => {
     }
   });
 
-  test("is not made of a value whose time was just over when it was stored", async () => {
+  test("is not made of a value whose time was just over when its lock was released", async () => {
     const freshMs = 1_000;
     const one = flights({ freshForMs: freshMs, refreshAheadMs: 999 });
     const update = store.update.bind(store);
     store.update = async (request, options) => {
-      await new Promise((resolve) => clock.schedule(() => resolve(undefined), freshMs));
+      // Its store and the release take half of its time each.
+      await new Promise((resolve) => clock.schedule(() => resolve(undefined), freshMs / 2));
       return await update(request, options);
     };
     const compute = vi.fn(async () => "first");
