@@ -162,7 +162,10 @@ describe("many readers or one writer", () => {
         .write()
         .catch((error: unknown) => error),
     ];
-    for (const refusal of refusals) expect(refusal).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "w" });
+    for (const refusal of refusals) {
+      expect(refusal).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "w" });
+      expect(String(refusal)).toContain('the write lock of "k" is held by "w"');
+    }
     await writer.release();
     expect((await lockOf("r").read()).held).toBe(true);
   });
@@ -606,6 +609,8 @@ describe("reentrancy", () => {
     const writing = follow(lock.write({ ...again, waitMs: 1_000 }), clock);
     await clock.advance(0);
     expect(writing.error).toBeInstanceOf(LeaseUpgradeError);
+    expect(writing.error).toMatchObject({ key: "k", owner: "me" });
+    expect(String(writing.error)).toContain('"me" holds a read lock of "k"');
     expect(store.calls).toEqual([]);
     await reader.release();
     expect((await lock.write(again)).held).toBe(true);

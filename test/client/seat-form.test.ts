@@ -2,6 +2,8 @@
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { latestTime } from "../../packages/client/src/base/item-values.ts";
+import { wasReleasedByHolder } from "../../packages/client/src/base/record.ts";
+import { timeToLive } from "../../packages/client/src/base/schema.ts";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
 import { ExpiryDetector } from "../../packages/client/src/core/expiry-detector.ts";
@@ -14,6 +16,7 @@ import {
   seatsIn,
 } from "../../packages/client/src/primitives/seats/seat.ts";
 import {
+  renewSeatUnlessRevoked,
   SeatForm,
   type SeatLimits,
   type SeatTerms,
@@ -111,6 +114,7 @@ describe("bounds", () => {
       ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1, capacity: 4 },
       limits: ({ permits: asked, capacity = 0 }) => ({ permit: capacity - asked }),
     });
+    expect(reader().shape).toBe("read:1");
     expect(permits.shape).toBe("permit:1:4");
     take(permits, "a");
     const mayJoin = (...shapes: string[]): boolean => permits.mayJoin(itemNow(), shapes, detector);
@@ -184,10 +188,28 @@ describe("a renewal", () => {
     expect(tokens()).toEqual(["a"]);
   });
 
+  it("sets the ttl where it has not seen one, and puts it off only when less than 4/5 of the retention is left", async () => {
+    const form = semaphore(1);
+    const inTimeMs = leaseDurationMs + retentionMs;
+    const startedAt = clock.now();
+    const shown = take(form, "a");
+    const ttlAfter = (version: number): unknown => {
+      expect(apply(form.renew(renewal(shown, version)))).toBe(true);
+      form.confirmed(itemNow());
+      return itemNow()?.ttl;
+    };
+    expect(ttlAfter(2)).toBe(timeToLive(startedAt, inTimeMs));
+    await clock.advance(0.2 * retentionMs);
+    expect(ttlAfter(3)).toBe(timeToLive(startedAt, inTimeMs));
+    await clock.advance(1);
+    expect(ttlAfter(4)).toBe(timeToLive(clock.now(), inTimeMs));
+  });
+
   it("shows a request to stop, which goes with the seat", () => {
     const form = semaphore(1);
     const shown = take(form, "a");
     expect(apply(askSeatToStop(lease, "a", "maintenance"))).toBe(true);
+    expect(apply(renewSeatUnlessRevoked(form, renewal(shown)))).toBe(false);
     expect(apply(form.renew(renewal(shown)))).toBe(true);
     expect(shownOf("a").revocation).toBe("maintenance");
     apply(form.release(ending(shown)));
@@ -238,8 +260,19 @@ describe("seats whose time is over", () => {
       expect((condition.match(/AND|OR|<>|<=|=|<|attribute_/g) ?? []).length).toBeLessThan(300);
       expect(apply(write)).toBe(true);
     }
-    expect(tokens()).toEqual(["w"]);
+    expect(Object.keys(itemNow() ?? {}).filter((name) => name.includes(":"))).toEqual(["s:w", "f:w"]);
     expect(itemNow()).toMatchObject({ permits: many });
+  });
+
+  it("all stay where one was renewed since they were judged", async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `seat ${index}`);
+    for (const token of names) take(semaphore(10), token);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const form = semaphore(10, 10);
+    const passed = passedBy(judge(form));
+    expect(apply(form.renew(renewal(shownOf("seat 5"))))).toBe(true);
+    expect(apply(form.acquire(grantOf("w"), passed))).toBe(false);
+    expect(tokens()).toEqual(names);
   });
 
   it("need no write of their own while one write takes them along", () => {
@@ -319,9 +352,31 @@ describe("a cooldown", () => {
     expect(apply(form.acquire(grantOf("b"), passedBy(judge(form))))).toBe(true);
     expect(tokens()).toEqual(["b"]);
   });
+
+  it("that is broken leaves the mark by which its holder recognises its own release", () => {
+    const form = semaphore(1);
+    apply(form.release(ending(take(form, "a"), { until: clock.now() + 2_000, forMs: 2_000 })));
+    expect(apply(breakSeat(seats()[0] as SeatRecord))).toBe(true);
+    expect(wasReleasedByHolder(itemNow(), "a")).toBe(true);
+  });
+});
+
+describe("a seat with the time of its holder's own clock", () => {
+  it("is judged by watching alone", async () => {
+    take(semaphore(1), "a", { ownClock: true });
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(judge(semaphore(1)).claimableInMs).toBe(watchedMs(leaseDurationMs));
+  });
 });
 
 describe("taking back", () => {
+  it("an acquire that comes again is refused by its own seat, which it does not remove as another's", () => {
+    const form = semaphore(2);
+    const again = form.acquire(grantOf("a"), [take(form, "a")]);
+    expect(said(again).remove).toEqual([]);
+    expect(apply(again)).toBe(false);
+  });
+
   it("removes a seat that has landed, and refuses one that lands later", () => {
     const form = semaphore(2);
     const cancellation = { token: "a", now: clock.now(), retentionMs };

@@ -2,6 +2,7 @@ import {
   type Lease,
   LeaseClient,
   type LeaseClientOptions,
+  type LeaseEvent,
   LeaseServiceError,
   LeaseUnavailableError,
 } from "@leasehold/client";
@@ -135,12 +136,16 @@ describe("a permit", () => {
       ...{ fencingToken: 7, acquiredAt: 1, expiresAt: 2, leaseDurationMs: 1 },
     };
     const seat = { kind: "permit", permits: 1, reentrant: false } as const;
-    for (const wrong of [{ kind: "seat" }, { permits: -1 }, { reentrant: 1 }, { data: 3n }]) {
+    const missing = [{ kind: undefined }, { permits: undefined }, { reentrant: undefined }];
+    for (const wrong of [{ kind: "seat" }, { permits: -1 }, { reentrant: 1 }, { data: 3n }, ...missing]) {
       const changed = { ...handle, seat: { ...seat, ...wrong } } as never;
       expect(() => semaphoreOf("z").adopt(changed)).toThrow(
         expect.objectContaining({ code: "LEASE_INVALID_OPTIONS" }),
       );
     }
+    expect(() => semaphoreOf("z").adopt({ ...handle, seat }, { heartBeat: true } as object)).toThrow(
+      expect.objectContaining({ option: "options.heartBeat" }),
+    );
   });
 
   it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {
@@ -433,7 +438,9 @@ describe("a reentrant owner", () => {
     const before = await semaphoreOf("a", 2).acquire(reentrant);
     await semaphoreOf("b", 2).acquire();
     store.calls.length = 0;
-    const after = await semaphoreOf("z", 2).acquire(reentrant);
+    const told: LeaseEvent[] = [];
+    const after = await semaphoreOf("z", 2, { onEvent: (event) => told.push(event) }).acquire(reentrant);
+    expect(told).toMatchObject([{ type: "takeover", reason: "sameOwner" }, { type: "acquired" }]);
     expect(sortKeyOf(after)).toBe(sortKeyOf(before));
     expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
     expect(methods()).toEqual(["update", "update"]);

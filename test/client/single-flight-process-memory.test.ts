@@ -156,6 +156,13 @@ describe("the values that a process keeps", () => {
     expect(await sourceOf("a")).toBe("cache");
   });
 
+  test("stay where a call asks in vain for another one", async () => {
+    const one = flights({ maxInProcess: 1 });
+    await get(one, "first");
+    await failureOf(one.getOrCompute("other", { compute: () => Promise.reject(new Error("down")) }));
+    expect(await get(one)).toEqual({ value: "first", source: "process" });
+  });
+
   test("are 1,000 by default", async () => {
     const one = flights({ cache: new Map() });
     const sourceOf = async (key: number): Promise<string> =>
@@ -211,6 +218,16 @@ describe("what a process does not keep", () => {
       expect((await get(one, "second")).source).not.toBe("process");
     },
   );
+
+  test("a value that was computed beyond its lease", async () => {
+    const one = flights({ heartbeat: false, leaseDurationMs: 1_000 });
+    const { compute, run } = controlled();
+    const late = one.getOrCompute("k", { compute });
+    await clock.advance(1_000);
+    run(0).resolve("late");
+    expect(await late).toBe("late");
+    expect(await get(one, "first")).toEqual({ value: "first", source: "computation" });
+  });
 
   test("a value that the cache refused", async () => {
     const one = flights({ cache: { get: () => undefined, set: () => false } });

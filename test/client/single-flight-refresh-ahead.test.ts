@@ -161,11 +161,13 @@ describe("a refresh ahead", () => {
     }
   });
 
-  test("is not made of a value whose time was over when it was stored", async () => {
-    const one = flights({ freshForMs: 1_000, refreshAheadMs: 999 });
+  test("is not made of a value whose time was just over when its lock was released", async () => {
+    const freshMs = 1_000;
+    const one = flights({ freshForMs: freshMs, refreshAheadMs: 999 });
     const update = store.update.bind(store);
     store.update = async (request, options) => {
-      await new Promise((resolve) => clock.schedule(() => resolve(undefined), 1_500));
+      // Its store and the release take half of its time each.
+      await new Promise((resolve) => clock.schedule(() => resolve(undefined), freshMs / 2));
       return await update(request, options);
     };
     const compute = vi.fn(async () => "first");
@@ -173,6 +175,17 @@ describe("a refresh ahead", () => {
     await clock.advance(60_000);
     expect(await call).toBe("first");
     expect(compute).toHaveBeenCalledTimes(1);
+  });
+
+  test("that waits for its lock lets other calls have the fresh value", async () => {
+    const one = flights();
+    await get(one, "first");
+    await clock.advance(freshForMs - refreshAheadMs / 2);
+    store.next("hangs");
+    for (let call = 0; call < 2; call += 1) {
+      expect(await get(one)).toEqual({ value: "first", source: "cache" });
+      expect(store.count("update")).toBe(4);
+    }
   });
 
   test("gets the value that it replaces, if that may stand in", async () => {
@@ -289,6 +302,16 @@ describe("a call that comes when the value's time is over", () => {
     await settled();
     expect(errors()).toHaveLength(1);
     expect(run.signal.aborted).toBe(true);
+  });
+
+  test("does not join a refresh if it asks for a forced one, which begins after it was called", async () => {
+    const { one, run } = await refreshing();
+    await clock.advance(refreshAheadMs / 2);
+    const forced = { compute: () => "begun after", forceRefresh: true };
+    const late = one.getOrComputeWithSource("k", forced);
+    run.resolve("begun before");
+    await clock.advance(leaseDurationMs);
+    expect(await late).toEqual({ value: "begun after", source: "computation" });
   });
 
   test("does not join a refresh that was frozen: it computes by itself", async () => {

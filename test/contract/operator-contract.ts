@@ -405,6 +405,8 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
       const paused = await pause();
       const finishing = paused.outcome === "done" ? paused.leaves?.finishing : undefined;
       expect(finishing?.map(({ owner }) => owner).sort()).toEqual(["a", "b"]);
+      const { leases } = await operatorOf("reader").describe(key);
+      expect(leases.map(({ owner }) => owner)).toEqual(expect.arrayContaining(["a", "b"]));
       expect(await permits.tryAcquire()).toBeUndefined();
       await permit.renew();
       expect(await permit.release()).toBe(true);
@@ -417,7 +419,9 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
 
     it("is seen where the key was used before, and leaves no sign of a use that never was", async () => {
       await (await new Semaphore(clientOf("a"), key, { permits: 5 }).acquire()).release();
+      await (await new ReadWriteLock(clientOf("a"), `${key}/read`).read()).release();
       await pause();
+      await operatorOf("alice").pause(`${key}/read`, { forMs: 60_000, reason });
       const { leases, seats, items } = await operatorOf("reader").describe(key);
       expect(leases.map(({ sortKey, state }) => [sortKey, state])).toEqual([
         ["lease", "paused"],
@@ -425,6 +429,15 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
       ]);
       expect(seats).toMatchObject([{ sortKey: "semaphore", permits: 5, taken: { permit: 0 } }]);
       expect(items["read-write"]).toBeUndefined();
+      expect((await operatorOf("reader").describe(`${key}/read`)).items).toMatchObject({ "read-write": 1 });
+    });
+
+    it("leaves none either where somebody has asked its permits to stop", async () => {
+      await pause();
+      const admin = adminOf(clientOf("reader"));
+      const [{ token } = { token: "" }] = await admin.inspectAll(key);
+      expect(await admin.requestRevocation(key, { sortKey: "semaphore", token })).toBe(true);
+      expect(await admin.inspectAll(key)).toHaveLength(1);
     });
 
     it("leaves no sign after it either, however often it comes back", async () => {

@@ -248,6 +248,47 @@ export const explained: readonly Explained[] = [
     mutants: ['packages/client/src/primitives/seats/seat.ts: : [];: [] ⇒ ["Stryker was here"]'],
   },
   {
+    why: "The compiler asks for it, and it is always so: what was confirmed has shown its seat, and a lease among seats has one.",
+    mutants: [
+      "packages/client/src/primitives/seats/seat-form.ts: this.shownTimeToLive = Number(item?.[attributeNames.timeToLive] ?? 0);: item?.[attributeNames.timeToLive] ⇒ item[attributeNames.timeToLive]",
+      'packages/client/src/primitives/seats/seat-form.ts: return seat?.kind !== "intent";: seat?.kind ⇒ seat.kind',
+    ],
+  },
+  {
+    why: "The compiler asks for it: no attribute of an item is called undefined.",
+    mutants: [
+      "packages/client/src/primitives/seats/seat-form.ts: const isExempt = this.exemption !== undefined && item?.[this.exemption] !== undefined;: this.exemption !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "A seat's text goes on after its version: it never equals a version.",
+    mutants: [
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source.
+      "packages/client/src/primitives/seats/seat-writes.ts: when: `#F${n} = :f${n} AND #S${n} < :s${n}`,: `#F${n} = :f${n} AND #S${n} < :s${n}` ⇒ `#F${n} = :f${n} AND #S${n} <= :s${n}`",
+    ],
+  },
+  {
+    why: "No seat has both a limit below zero and another seat that lifts it: the first is of a semaphore, the second of readers.",
+    mutants: [
+      "packages/client/src/primitives/seats/seat-writes.ts: const parts = most < 0 ? refusedUnlessExempt : limitedUnlessExempt;: most < 0 ⇒ false",
+    ],
+  },
+  {
+    why: "It spares a part that says nothing: of no seat, of no mark.",
+    mutants: [
+      "packages/client/src/primitives/seats/seat-writes.ts: if (gone.length > 0) write.and(seatsGone(gone.length), values, names);: gone.length > 0 ⇒ true",
+      "packages/client/src/primitives/seats/seat-writes.ts: if (gone.length > 0) write.and(seatsGone(gone.length), values, names);: gone.length > 0 ⇒ gone.length >= 0",
+      "packages/client/src/primitives/seats/seat-writes.ts: if (marks > 0) write.and(marksGone(marks));: marks > 0 ⇒ true",
+      "packages/client/src/primitives/seats/seat-writes.ts: if (marks > 0) write.and(marksGone(marks));: marks > 0 ⇒ marks >= 0",
+    ],
+  },
+  {
+    why: "Among the attributes of a seat, only the mark of its owner is looked for.",
+    mutants: [
+      "packages/client/src/primitives/seats/seat.ts: return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;: [...own, ownerAttribute(seat.kind, owner)] ⇒ [ownerAttribute(seat.kind, owner)]",
+    ],
+  },
+  {
     why: "It only saves time: what is read from the same item again is the same.",
     mutants: [
       "packages/client/src/primitives/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
@@ -468,6 +509,46 @@ export const explained: readonly Explained[] = [
   },
   {
     why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
-    mutants: ["packages/client/src/primitives/single-flight/holder-watch.ts: ignore();: ignore(); ⇒ ;"],
+    mutants: [
+      "packages/client/src/primitives/single-flight/attempts.ts: ignore();: ignore(); ⇒ ;",
+      "packages/client/src/primitives/single-flight/holder-watch.ts: ignore();: ignore(); ⇒ ;",
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: callers join a refresh only while it has its lease.",
+    mutants: [
+      "packages/client/src/primitives/single-flight/call.ts: if (this.#ahead !== undefined && this.#lease?.held === true) return;: this.#lease?.held ⇒ this.#lease.held",
+    ],
+  },
+  {
+    why: "A refresh without a lock has no callers: nobody gets what it gives.",
+    mutants: [
+      'packages/client/src/primitives/single-flight/call.ts: return { value: fresh.value, source: "cache" };: { value: fresh.value, source: "cache" } ⇒ {}',
+      'packages/client/src/primitives/single-flight/call.ts: return { value: fresh.value, source: "cache" };: "cache" ⇒ ""',
+    ],
+  },
+  {
+    why: "What is not there is forgotten, whenever it was looked for.",
+    mutants: [
+      "packages/client/src/primitives/single-flight/call.ts: return { value: undefined, source, look: { entry: undefined, at: this.#lookedAt } };: { entry: undefined, at: this.#lookedAt } ⇒ {}",
+    ],
+  },
+  {
+    why: "Only a refresh goes on without callers: every other call was cut off when its last caller left.",
+    mutants: [
+      "packages/client/src/primitives/single-flight/call.ts: if (this.#ahead === undefined || !this.#callers.isEmpty) return;: this.#ahead === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: a map that has too many values has a first one.",
+    mutants: [
+      "packages/client/src/primitives/single-flight/process-memory.ts: if (this.#values.size > this.#most && first !== undefined) this.#values.delete(first);: first !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "It only frees memory: what is kept for no time is never given.",
+    mutants: [
+      "packages/client/src/primitives/single-flight/process-memory.ts: if (this.#forMs === 0 || (kept !== undefined && kept.fencingToken > entry.fencingToken)) return;: this.#forMs === 0 ⇒ false",
+    ],
   },
 ];
