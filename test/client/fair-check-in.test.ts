@@ -114,6 +114,14 @@ describe("check-ins at a fair lock", () => {
     expect(await states("a", "b")).toEqual(["held", "waiting 1"]);
   });
 
+  it("its lease belongs to no process, though one renews it: closing that client does not end it", async () => {
+    const client = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
+    await leaseOf(await new FairLock(client, "k").checkIn({ owner: "a" })).renew();
+    expect(client.held()).toEqual([]);
+    await client.close();
+    expect(await states("a")).toEqual(["held"]);
+  });
+
   it("two copies of a visit that both find the lock free get one lease under one token", async () => {
     const [one, other] = await Promise.all([checkIn("a"), checkIn("a")]);
     if (one?.state !== "held" || other?.state !== "held")

@@ -205,22 +205,30 @@ describe("a fair lock", () => {
     expect((await lock.acquire()).held).toBe(true);
   });
 
-  it("lets a newcomer pass over the dead at once when all who wait are dead", async () => {
-    const first = await lockOf("first").acquire({ heartbeat: true });
-    const doomed = doomedWay();
-    for (const name of names(50)) void queue(name, lockOf(name, doomed));
-    await clock.advance(10);
-    expect(ticketsInTable()).toBe(50);
-    die(doomed);
-    await first.release();
-    await clock.advance(120_000);
-    store.calls.length = 0;
-    const lease = await lockOf("newcomer").acquire();
-    expect(lease.held).toBe(true);
-    expect(ticketsInTable()).toBe(0);
+  it.each([
+    // Refused, and the lock with all the places.
+    [queueLimits.removalsPerWrite, 2],
     // Refused, 40 places removed, and the rest with the lock.
-    expect(store.calls).toHaveLength(3);
-  });
+    [queueLimits.removalsPerWrite + 10, 3],
+  ])(
+    "lets a newcomer pass over %i dead, with nobody alive among them, at once, in %i requests",
+    async (count, requests) => {
+      const first = await lockOf("first").acquire({ heartbeat: true });
+      const doomed = doomedWay();
+      for (const name of names(count)) void queue(name, lockOf(name, doomed));
+      await clock.advance(10);
+      expect(ticketsInTable()).toBe(count);
+      die(doomed);
+      await first.release();
+      await clock.advance(120_000);
+      store.calls.length = 0;
+      const lease = await lockOf("newcomer").acquire();
+      expect(lease.held).toBe(true);
+      const left = Object.keys(store.table.peek(leaseItemKey("k")) ?? {});
+      expect(left.filter((name) => /^[qw]:/.test(name))).toEqual([]);
+      expect(store.calls).toHaveLength(requests);
+    },
+  );
 
   it("puts a waiter that was frozen and passed over at the end of the queue", async () => {
     const frozenClock = new ManualClock(clock.now());
@@ -260,6 +268,7 @@ describe("a fair lock", () => {
     const refusal = await queue("w3", lockOf("w3", store, 2)).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(QueueFullError);
     expect(refusal).toMatchObject({ code: "LEASE_QUEUE_FULL", key: "k", waiting: 2, maxWaiters: 2 });
+    expect(String(refusal)).toContain('2 wait for the lock "k" already, and 2 may');
     giveUp.abort(new Error("no more"));
     await clock.advance(10);
     void queue("w3", lockOf("w3", store, 2));
@@ -407,7 +416,7 @@ describe("a fair lock", () => {
     );
     await expect(lock.acquire({ maxWaiters: 3 } as object)).rejects.toThrow("options.maxWaiters");
     await expect(lock.acquire({ onPosition: 1 } as unknown as object)).rejects.toThrow("onPosition");
-    await expect(lock.acquire({ data: "x".repeat(300_000) })).rejects.toThrow("data");
+    await expect(lock.acquire({ data: "x".repeat(300_000) })).rejects.toThrow(/data.* with fair/);
     await expect(lock.withLease({}, undefined as unknown as () => void)).rejects.toThrow("work");
     expect(store.calls).toHaveLength(0);
   });

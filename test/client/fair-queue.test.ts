@@ -163,13 +163,25 @@ describe("a client's view of a line", () => {
       expect(queue.passableIn(line)).toEqual([unresponsiveAfterMs, unresponsiveAfterMs, 0]);
       expect(queue.living(line)).toHaveLength(2);
     });
+
+    it("that has expired, whoever has the lease meanwhile; one of an unresponsive waiter only while it stays free", () => {
+      const { item, tickets } = lineOf({ until: ahead, leaseMs: 20_000 }, { until: ahead });
+      queue.see(item);
+      queue.seeFree(true, { fence: 7 }, undefined);
+      clock.freeze(20_000);
+      expect(queue.passableIn(tickets)).toEqual([0, 0]);
+      expect(queue.passingOver(tickets.slice(0, 1))).toBeUndefined();
+      expect(queue.passingOver(tickets)).toMatchObject({ fence: 7, expiresAt: undefined });
+    });
   });
 
   it.each<[string, Partial<TicketTerms>, number]>([
     ["a waiter", {}, unresponsiveAfterMs - 3_000],
     ["a waiter whose ticket ends before that", { leaseMs: 5_000 }, 2_000],
     ["a caller that checks in", { isWatching: false, leaseMs: 60_000 }, 57_000],
+    ["a waiter without the service's time", { ownClock: true }, unresponsiveAfterMs - 3_000],
   ])("knows for how long a ticket proves the life of %s", (_, terms, provesMs) => {
+    queue.see({});
     const { item, tickets } = lineOf(terms);
     const [ticket] = tickets as [QueueTicket];
     clock.freeze(3_000);

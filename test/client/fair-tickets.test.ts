@@ -150,7 +150,8 @@ describe("the writes of a line", () => {
 
   it("a newcomer to a line with room leaves expired tickets as they are: one may be renewed meanwhile", () => {
     apply(joining("a"));
-    const write = joining("b", {}, ticketsIn(itemNow()));
+    // The lease was used since it looked, too: a write that passes nobody does not depend on that.
+    const write = joining("b", { free: { fence: 7, expiresAt: undefined } }, ticketsIn(itemNow()));
     apply(renewTickets(queue, [{ id: "a", text: "renewed", number: Number(itemNow()["q:a"]) }]));
     expect(apply(write)).toBe(true);
     expect(idsNow()).toEqual(["a", "b"]);
@@ -175,6 +176,22 @@ describe("the writes of a line", () => {
     expect(apply(write)).toBe(false);
     expect(idsNow()).toEqual(["a", "b"]);
     use(7);
+    expect(apply(write)).toBe(true);
+  });
+
+  it("a newcomer takes a place in a full line of a lease that nobody has had", () => {
+    apply(joining("a"));
+    apply(joining("b"));
+    const neverHeld = { fence: 0, expiresAt: undefined };
+    expect(apply(joining("c", { free: neverHeld }, ticketsIn(itemNow())))).toBe(true);
+  });
+
+  it("a newcomer that passes expired tickets takes no lease for which another waits since it looked", () => {
+    apply(joining("a"));
+    const write = inTurn(setting(key, { owner: "n" }), undefined, ticketsIn(itemNow()));
+    apply(joining("b"));
+    expect(apply(write)).toBe(false);
+    apply(leave(queue, "b"));
     expect(apply(write)).toBe(true);
   });
 

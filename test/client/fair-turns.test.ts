@@ -29,8 +29,8 @@ describe("the turns of a line", () => {
   const clientOf = (owner: string, over = store, by = clock): LeaseClient =>
     new LeaseClient({ store: over, clock: by, owner, leaseDurationMs, clockSkewMs });
   const lockOf = (owner: string): FairLock => new FairLock(clientOf(owner), "k");
-  const semaphoreOf = (owner: string, permits: number, over = store): Semaphore =>
-    new Semaphore(clientOf(owner, over), "k", { permits, order: fair() });
+  const semaphoreOf = (owner: string, permits: number, over = store, by = clock): Semaphore =>
+    new Semaphore(clientOf(owner, over, by), "k", { permits, order: fair() });
   /** Lets a caller wait in line that does nothing by itself. */
   const waits = (owner: string): Promise<CheckIn> =>
     lockOf("desk").checkIn({ owner, leaseDurationMs: ticketMs });
@@ -118,6 +118,34 @@ describe("the turns of a line", () => {
       expect(served).toEqual([]);
       await clock.advance(2 * clockSkewMs);
       expect(served).toEqual(["a"]);
+    });
+
+    it("a waiter has its time to answer from the release on, where a look has met nobody in line before", async () => {
+      const first = await semaphoreOf("first", 1).acquire({ leaseDurationMs: ticketMs });
+      const observer = semaphoreOf("observer", 1);
+      expect(await observer.tryAcquire()).toBeUndefined();
+      await dies("dead", 1, 1);
+      await clock.advance(20_000);
+      await first.release();
+      expect(await observer.tryAcquire()).toBeUndefined();
+      await clock.advance(unresponsiveAfterMs + clockSkewMs + 1);
+      expect(await observer.tryAcquire()).toBeDefined();
+    });
+
+    it("a waiter has its time to answer where one of the dead holders did not know the service's time", async () => {
+      await semaphoreOf("first", 2).acquire({ leaseDurationMs: 10_000 });
+      const untold = Object.assign(new ScriptedStore(store.table), { isLocal: false });
+      const behind = semaphoreOf("second", 2, untold, new ManualClock(clock.now() - 3_600_000));
+      await (await behind.acquire()).release();
+      await behind.acquire();
+      await dies("dead", 2, 2);
+      const observer = semaphoreOf("observer", 2);
+      const overtakes = (): Promise<Lease | undefined> => observer.tryAcquire({ permits: 2 });
+      expect(await overtakes()).toBeUndefined();
+      await clock.advance(1.01 * leaseDurationMs);
+      expect(await overtakes()).toBeUndefined();
+      await clock.advance(unresponsiveAfterMs);
+      expect(await overtakes()).toBeDefined();
     });
 
     it("a waiter has its time to answer once the last lease in its way has surely expired", async () => {

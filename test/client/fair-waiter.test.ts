@@ -12,6 +12,7 @@ import {
   type UpdateResult,
 } from "@leasehold/client";
 import { type FairAcquireOptions, FairLock, fair, type QueuePosition } from "@leasehold/client/fair";
+import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -276,6 +277,19 @@ describe("a caller that is to wait", () => {
   });
 });
 
+it("a reader at the head, whose try fails, tries again without a look in between", async () => {
+  const bookOf = ({ client }: Process): ReadWriteLock => new ReadWriteLock(client, "k", { order: fair() });
+  const first = await bookOf(new Process("holder")).write();
+  const r1 = new Process("r1");
+  void bookOf(r1).read({ waitMs });
+  await clock.advance(4_000);
+  await first.release();
+  r1.again();
+  r1.next("throttled");
+  await clock.advance(2_000);
+  expect(r1.sent).toEqual(["250 read", "250 write", "1250 write"]);
+});
+
 describe("callers of one process", () => {
   it("come one after the other: only the first of them tries, and each joins with 1 request", async () => {
     await hold();
@@ -456,6 +470,13 @@ describe("behind waiters that have died,", () => {
     const w5Looks = looks(2_000, 3_000, 4_000, 5_000, 6_000);
     expect(w5.sent).toEqual([...w5Looks, "6000 write", ...looks(7_000, 8_000)]);
     await clock.advance(4_000);
+    // A sign of life counts for 4 s.
+    expect(w4.sent.slice(9)).toEqual([
+      ...looks(9_500, 10_500),
+      "10500 write",
+      ...looks(11_500),
+      "12001 write",
+    ]);
     expect(served).toEqual(["w4"]);
   });
 

@@ -263,6 +263,7 @@ describe("the requests of a group", () => {
       await settled();
       controller.abort(new Error("enough"));
       await expect(acquiring).rejects.toThrow("enough");
+      await expect(acquiring).rejects.toMatchObject({ code: "LEASE_ABORTED", key: keys[0] });
       await settled();
       expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
     });

@@ -101,6 +101,7 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
         keys: [a, b, c],
         key: b,
         held: [{ key: b, holder: "other", expiresAt: held.expiresAt, inCooldown: false }],
+        message: expect.stringMatching(/^the lock /),
       });
       expect((refusal as GroupUnavailableError).retryAfterMs).toBeGreaterThan(0);
       expect(await clientOf("x").inspect(a)).toBeUndefined();
@@ -116,6 +117,7 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
         [a, "two"],
         [c, "one"],
       ]);
+      expect(String(refusal)).toContain("2 of the 3 locks are not to be had; the lock ");
     });
 
     it("takes over what dead holders left, beside what is free, once the allowance for skew is over", async () => {
@@ -233,6 +235,8 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
       });
       await clock.advance(200 + clockSkewMs + 1);
       expect((await acquireAll(clientOf("h"), [a, b])).held).toBe(true);
+      // A cooldown has no holder.
+      expect(events.map(({ type }) => type)).not.toContain("takeover");
     });
   });
 }

@@ -310,6 +310,8 @@ export const explained: readonly Explained[] = [
     why: "A lock counts who asks and not for what, and among seats every word that names no kind comes to the same.",
     mutants: [
       'packages/client/src/primitives/fair/queue-caller.ts: const asked = asking.map(({ shape = "" }) => shape);: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/fair/queue-caller.ts: const shapes = [first?.shape ?? "", this.form.shape ?? ""];: "" ⇒ "Stryker was here!"',
+      'packages/client/src/primitives/fair/queue-caller.ts: const shapes = [first?.shape ?? "", this.form.shape ?? ""];: "" ⇒ "Stryker was here!" (2)',
     ],
   },
   // Of the package jobs.
@@ -468,14 +470,29 @@ export const explained: readonly Explained[] = [
   {
     why: "It makes a difference only where the two are equal to the millisecond: then a ticket lasts, whether this look renews it or the next.",
     mutants: [
-      "packages/client/src/primitives/fair/queue-waiter.ts: const isShort = until - this.core.clock.now() < pollMs + renewAheadMs;: until - this.core.clock.now() < pollMs + renewAheadMs ⇒ until - this.context.clock.now() <= pollMs + renewAheadMs",
+      "packages/client/src/primitives/fair/queue-waiter.ts: const isShort = until - this.core.clock.now() < pollMs + renewAheadMs;: until - this.core.clock.now() < pollMs + renewAheadMs ⇒ until - this.core.clock.now() <= pollMs + renewAheadMs",
+      "packages/client/src/primitives/fair/queue-waiter.ts: if (own === undefined || freeForMs < freeLookMs || this.#now() < this.#notBefore) return false;: freeForMs < freeLookMs ⇒ freeForMs <= freeLookMs",
       "packages/client/src/primitives/fair/queue-waiter.ts: return isShort && this.newTicket().until - until > pollMs;: this.newTicket().until - until > pollMs ⇒ this.newTicket().until - until >= pollMs",
+    ],
+  },
+  {
+    why: "A ticket's text that ends before the flags has none of them, and so has one with any word that is no flag.",
+    mutants: [
+      'packages/client/src/primitives/fair/queue-ticket.ts: const [since, until, leaseMs, flags = "", shape, ...owner] = text.split(" ");: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "A part of no clauses says nothing.",
+    mutants: [
+      "packages/client/src/primitives/fair/queue-writes.ts: if (passed.length > 0) without(acquire, passed);: passed.length > 0 ⇒ true",
+      "packages/client/src/primitives/fair/queue-writes.ts: if (passed.length > 0) without(acquire, passed);: passed.length > 0 ⇒ passed.length >= 0",
     ],
   },
   // Of several locks together.
   {
     why: "The compiler asks for it, and it is always so: a group has a first lock.",
     mutants: [
+      'packages/client/src/primitives/group/acquire-all.ts: super(first?.key ?? keys[0] ?? "", first && { ...first, owner: first.holder }, retryAfterMs, details);: "" ⇒ "Stryker was here!"',
       'packages/client/src/primitives/group/acquire-all.ts: return await untilAborted(wanted[0] ?? "", signal, () =>: "" ⇒ "Stryker was here!"',
       "packages/client/src/primitives/group/group-acquisition.ts: if (record === undefined) return undefined;: record === undefined ⇒ false",
       'packages/client/src/primitives/group/group-acquisition.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
