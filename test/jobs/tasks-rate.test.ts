@@ -60,6 +60,8 @@ describe("a set with a rate", () => {
     expect(store.count("update")).toBe(1);
     await clock.advance(10_000);
     expect(await set.claim()).toBeDefined();
+    // What the first look has found is still there.
+    expect(store.count("query")).toBe(0);
   });
 
   test("keeps a worker until idle, which ends when it finds no task", async () => {
