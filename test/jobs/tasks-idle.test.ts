@@ -227,6 +227,7 @@ describe("a worker that waits for tasks", () => {
     await adding.cancel("later");
     await adding.requeue("later");
     await clock.advance(0);
+    expect(claims.map(({ id }) => id)).toEqual(["now", "later"]);
     await adding.cancel("much later");
     await adding.requeueAll({ state: "cancelled" });
     await clock.advance(0);
