@@ -283,7 +283,7 @@ export const explained: readonly Explained[] = [
     why: "A claim stands for no slot: nobody asks whether one was recorded.",
     mutants: [
       "packages/jobs/src/tasks/task.ts: return { wasOurs: true, isRecorded: false };: false ⇒ true",
-      "packages/jobs/src/tasks/task.ts: if (error instanceof TaskLostError) return { wasOurs: false, isRecorded: false };: false ⇒ true",
+      "packages/jobs/src/tasks/task.ts: if (error instanceof TaskLostError) return { wasOurs: false, isRecorded: false };: false ⇒ true (2)",
     ],
   },
   {
