@@ -45,7 +45,8 @@ describe("the user's own transactions in memory", () => {
     const client = new LeaseClient({ store });
     const tasks = new TaskSet(client, "set");
     const many = Array.from({ length: 51 }, (_, index) => ({ id: String(index) }));
-    expect(() => tasks.addEntries(many)).toThrow(InvalidOptionsError);
+    expect(() => tasks.addEntries(many)).toThrow(/^tasks .*51 tasks.*at most 50/);
+    expect(tasks.addEntries(many.slice(1))).toHaveLength(100);
     expect(() => tasks.addEntries([{ id: "1" }], { format: "json" as never })).toThrow(/format/);
     await tasks.add([{ id: "1" }]);
     const task = await tasks.claim();

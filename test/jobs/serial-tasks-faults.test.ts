@@ -195,4 +195,21 @@ describe("a worker", () => {
     stop.abort();
     await second;
   });
+
+  test("claims a task that came due beside one of its key as soon as it has ended that one", async () => {
+    await setOf("operator").cancel("2");
+    const sortKeyOf = (id: string): string => openTaskKey("set", id).sk;
+    // A look at what is due begins there, and does not show the first task.
+    const id = [..."3456789"].find((later) => sortKeyOf(later) > sortKeyOf("1")) ?? "";
+    await add({ id, delayMs: 1_000 }, { id: "of another key", serialKey: "another", delayMs: 3_600_000 });
+    const stop = new AbortController();
+    const worker = setOf("me").work({ concurrency: 2, until: "never", pollMs: 60_000, signal: stop.signal });
+    const first = (await worker.next()).value as Task;
+    const second = worker.next();
+    await clock.advance(2_000);
+    await first.succeed();
+    await clock.advance(0);
+    stop.abort();
+    expect((await second).value).toMatchObject({ id });
+  });
 });

@@ -6,6 +6,7 @@ import { endedTask } from "../../packages/jobs/src/tasks/ended.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "../support/admin.ts";
+import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
 
@@ -53,6 +54,9 @@ const failure = async (promise: Promise<unknown>): Promise<Error> => {
   );
   return error ?? new Error("it has not failed");
 };
+/** The user's transaction is refused, as far as the user knows. */
+const refused = new Error("refused");
+const refuse = (): Promise<never> => Promise.reject(refused);
 /** Lets repetitions come due. */
 const inTime = async <T>(promise: Promise<T>): Promise<T> => {
   promise.catch(() => undefined);
@@ -102,16 +106,22 @@ describe("a task that is claimed", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("may be claimed at once while its worker has it, later when that gives it back for later, and never once it has ended", async () => {
-    const task = await claimed("a");
-    expect(task.claimableAt).toBe(clock.monotonic());
-    await task.fail("later", { retryAfterMs: 5_000 });
-    expect(task.claimableAt).toBe(clock.monotonic() + 5_000);
-    await clock.advance(5_000);
-    const again = await claimed("a");
-    await again.succeed();
-    expect(again.claimableAt).toBeUndefined();
-  });
+  test.each<[string, (task: Task) => Promise<void>]>([
+    ["succeed", (task) => task.succeed()],
+    ["succeedIn", (task) => task.succeedIn((entries) => transactIn(store, entriesOf(entries)))],
+  ])(
+    "may be claimed at once while its worker has it, later when that gives it back for later, and never after %s",
+    async (_, succeed) => {
+      const task = await claimed("a");
+      expect(task.claimableAt).toBe(clock.monotonic());
+      await task.fail("later", { retryAfterMs: 5_000 });
+      expect(task.claimableAt).toBe(clock.monotonic() + 5_000);
+      await clock.advance(5_000);
+      const again = await claimed("a");
+      await succeed(again);
+      expect(again.claimableAt).toBeUndefined();
+    },
+  );
 
   test("has no time at which it is due, and has it while it waits", async () => {
     const set = new TaskSet(clientOf("reader"), "set");
@@ -176,6 +186,7 @@ describe("a worker that ends a task which is not its own any more", () => {
   test("is told what became of it: ended by another", async () => {
     const { task, other } = await taken();
     await other.succeed();
+    expect(await failure(task.succeedIn(refuse))).toBe(refused);
     const { message } = await failure(task.succeed());
     expect(message).toMatch(
       /\(ended\): it has ended already: it has succeeded, by another; nothing was changed$/,
@@ -202,6 +213,7 @@ describe("a worker that ends its task twice", () => {
     const task = await claimed("a");
     store.next("answer lost", "request lost", "request lost");
     expect(await failure(inTime(task.fail("no", { final: true })))).toBeInstanceOf(LeaseServiceError);
+    expect(await failure(task.succeedIn(refuse))).toBe(refused);
     const { message } = await failure(inTime(task.succeed()));
     expect(message).toMatch(/it has ended already: it has parked, by this worker; nothing was changed$/);
     expect(ended()).toMatchObject({ state: "parked" });

@@ -220,34 +220,47 @@ describe("a worker that waits for tasks", () => {
     await new TaskSet(own, "another").add([{ id: "other" }]);
     await clock.advance(0);
     expect(looks()).toEqual([]);
-    await adding.add([{ id: "now" }]);
+    await adding.add([{ id: "now" }, { id: "much later", delayMs: hourMs }]);
     await clock.advance(0);
     expect(claims.map(({ id }) => id)).toEqual(["now"]);
     expect(looks().map(({ consistent }) => consistent)).toEqual([true, true]);
-    await adding.add([{ id: "cancelled", delayMs: hourMs }]);
-    await adding.cancel("cancelled");
-    await adding.requeue("cancelled");
+    await adding.cancel("later");
+    await adding.requeue("later");
     await clock.advance(0);
-    expect(claims.map(({ id }) => id)).toEqual(["now", "cancelled"]);
+    expect(claims.map(({ id }) => id)).toEqual(["now", "later"]);
+    await adding.cancel("much later");
+    await adding.requeueAll({ state: "cancelled" });
+    await clock.advance(0);
+    expect(claims.map(({ id }) => id)).toEqual(["now", "later", "much later"]);
     stop.abort();
     await run;
   });
 
-  test("misses no addition that comes while it looks", async () => {
+  test("does not look for what opens no task", async () => {
+    const own = client();
+    const other = new TaskSet(own, "set");
+    await other.add([{ id: "known", delayMs: hourMs }]);
+    const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
+    await clock.advance(10);
+    const looks = countLooks();
+    await other.add([{ id: "known" }]);
+    await other.requeue("known");
+    // Reads the ended tasks itself.
+    expect(await other.requeueAll()).toBe(0);
+    await clock.advance(0);
+    expect(looks()).toHaveLength(1);
+    stop.abort();
+    await run;
+  });
+
+  test.each([1, 2])("misses no addition that comes during request %i of its look", async (during) => {
     const own = client();
     const adding = new TaskSet(own, "set");
     const query = store.query.bind(store);
-    let during: (() => Promise<unknown>) | undefined;
     store.query = async (...asked) => {
       const page = await query(...asked);
-      await during?.();
+      if (store.looks.length === during) await adding.add([{ id: "during" }]);
       return page;
-    };
-    let isAdded = false;
-    during = async () => {
-      if (isAdded) return;
-      isAdded = true;
-      await adding.add([{ id: "during" }]);
     };
     const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
     await clock.advance(0);
@@ -256,13 +269,15 @@ describe("a worker that waits for tasks", () => {
     await run;
   });
 
-  test("is forgotten when it has ended", async () => {
+  test("is told of additions after another worker of its client has ended", async () => {
     const own = client();
     const adding = new TaskSet(own, "set");
+    const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
     await new TaskSet(own, "set").process(work, { until: "idle" });
-    const looks = countLooks();
     await adding.add([{ id: "after" }]);
     await clock.advance(0);
-    expect([claims, looks()]).toEqual([[], []]);
+    expect(claims.map(({ id }) => id)).toEqual(["after"]);
+    stop.abort();
+    await run;
   });
 });

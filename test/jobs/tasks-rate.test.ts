@@ -14,8 +14,11 @@ let clock: ManualClock;
 let store: ScriptedStore;
 let claims: number[];
 
-const setOf = (owner = "a", options: TaskSetOptions = { rate }): TaskSet =>
-  new TaskSet(new LeaseClient({ store, clock, owner }), "set", options);
+const setOf = (owner = "a", options: TaskSetOptions = { rate }): TaskSet => {
+  // Then a look starts at the first task.
+  const randomness = { token: () => crypto.randomUUID(), fraction: () => 0 };
+  return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), "set", options);
+};
 const inputs = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
 const countIn = (from: number, to: number): number => claims.filter((at) => at >= from && at < to).length;
 /** Does the tasks of the set, and notes when each was claimed, in milliseconds since the first period began. */
@@ -60,6 +63,8 @@ describe("a set with a rate", () => {
     expect(store.count("update")).toBe(1);
     await clock.advance(10_000);
     expect(await set.claim()).toBeDefined();
+    // What the first look has found is still there.
+    expect(store.count("query")).toBe(0);
   });
 
   test("keeps a worker until idle, which ends when it finds no task", async () => {

@@ -346,6 +346,43 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "It only frees memory: a worker that has ended does not look any more, whatever it is told.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: forget();: forget(); ⇒ ;",
+      "packages/jobs/src/tasks/worker.ts: return () => {: { for (const { sets, set, workers } of all) { workers.delete(worker);  … s.size === 0) sets.delete(set); } } ⇒ {}",
+      "packages/jobs/src/tasks/worker.ts: for (const { sets, set, workers } of all) {: { workers.delete(worker); if (workers.size === 0) sets.delete(set); } ⇒ {}",
+      "packages/jobs/src/tasks/worker.ts: workers.delete(worker);: workers.delete(worker); ⇒ ;",
+      "packages/jobs/src/tasks/worker.ts: if (workers.size === 0) sets.delete(set);: workers.size === 0 ⇒ false",
+      "packages/jobs/src/tasks/worker.ts: if (workers.size === 0) sets.delete(set);: sets.delete(set); ⇒ ;",
+    ],
+  },
+  {
+    why: "A claim stands for no slot: nobody asks whether one was recorded.",
+    mutants: [
+      "packages/jobs/src/tasks/task.ts: return { wasOurs: true, isRecorded: false };: false ⇒ true",
+      "packages/jobs/src/tasks/task.ts: if (error instanceof TaskLostError) return { wasOurs: false, isRecorded: false };: false ⇒ true (2)",
+    ],
+  },
+  {
+    why: "The compiler asks for it: no task waits for a key that is undefined, no claim without a key finds its key busy, and what is not there has no token.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined) this.#finder.free(serialKey);: serialKey !== undefined ⇒ true",
+      "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined && outcome.isKeyBusy) {: serialKey !== undefined ⇒ true",
+      'packages/jobs/src/tasks/task.ts: lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded",: item !== undefined ⇒ true',
+    ],
+  },
+  {
+    why: "All that is asked of this result is whether there is one: any other word does.",
+    mutants: ['packages/jobs/src/tasks/task.ts: return "succeeded";: "succeeded" ⇒ ""'],
+  },
+  {
+    why: "It is done twice: what tells the worker while it waits has each of its sets be sure already.",
+    mutants: [
+      "packages/jobs/src/tasks/worker.ts: if (this.#notices > noticed) this.#beSure();: this.#notices > noticed ⇒ false",
+      "packages/jobs/src/tasks/worker.ts: if (this.#notices > noticed) this.#beSure();: this.#beSure(); ⇒ ;",
+    ],
+  },
+  {
     why: "Undefined counts as false.",
     mutants: [
       "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: { reentrant: false, resumes: false, data: undefined, slot: undefined } ⇒ {}",
