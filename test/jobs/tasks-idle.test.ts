@@ -269,6 +269,28 @@ describe("a worker that waits for tasks", () => {
     await run;
   });
 
+  test("misses no addition that comes while it claims a task that has come due", async () => {
+    const own = client();
+    const adding = new TaskSet(own, "set");
+    await adding.add([
+      { id: "due", delayMs: 30_000 },
+      { id: "later", delayMs: hourMs },
+    ]);
+    const update = store.update.bind(store);
+    store.update = async (...asked) => {
+      store.update = update;
+      const result = await update(...asked);
+      await adding.add([{ id: "during" }]);
+      return result;
+    };
+    const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
+    await clock.advance(60_000);
+    expect(claims.map(({ id }) => id)).toEqual(["due", "during"]);
+    expect(claims[1]?.at).toBe(claims[0]?.at);
+    stop.abort();
+    await run;
+  });
+
   test("is told of additions after another worker of its client has ended", async () => {
     const own = client();
     const adding = new TaskSet(own, "set");

@@ -376,13 +376,6 @@ export const explained: readonly Explained[] = [
     mutants: ['packages/jobs/src/tasks/task.ts: return "succeeded";: "succeeded" ⇒ ""'],
   },
   {
-    why: "It is done twice: what tells the worker while it waits has each of its sets be sure already.",
-    mutants: [
-      "packages/jobs/src/tasks/worker.ts: if (this.#notices > noticed) this.#beSure();: this.#notices > noticed ⇒ false",
-      "packages/jobs/src/tasks/worker.ts: if (this.#notices > noticed) this.#beSure();: this.#beSure(); ⇒ ;",
-    ],
-  },
-  {
     why: "Undefined counts as false.",
     mutants: [
       "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: { reentrant: false, resumes: false, data: undefined, slot: undefined } ⇒ {}",

@@ -64,14 +64,13 @@ export class Worker {
       const endedBefore = this.#tasksEnded;
       const noticed = this.#notices;
       const found = await this.#tryFind();
+      // A set that was looked at when it was told of a task has forgotten that.
+      if (this.#notices > noticed) this.#beSure();
       if (found !== undefined && "id" in found) {
         this.#claimedAt = clock.monotonic();
         return found;
       }
-      if (this.#notices > noticed) {
-        this.#beSure();
-        continue;
-      }
+      if (this.#notices > noticed) continue;
       if (until === "idle" && found?.isLimited === false) return undefined;
       if (until === "drained" && found?.openTasks === 0) {
         if (found.isConsistent) return undefined;
@@ -81,7 +80,6 @@ export class Worker {
       // A task that has ended meanwhile may have been the last one seen running.
       if (this.#tasksEnded > endedBefore) continue;
       await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
-      if (this.#notices > noticed) this.#beSure();
     }
   }
 
