@@ -213,3 +213,39 @@ describe("a worker", () => {
     expect((await second).value).toMatchObject({ id });
   });
 });
+
+test("a worker that frees a key claims the next task of it at once, also beside many that are due later", async () => {
+  const many = "many";
+  const set = (owner: string, fraction = () => 0) => {
+    const randomness = { token: () => crypto.randomUUID(), fraction };
+    return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), many);
+  };
+  /** Where a task is among all, from 0 to 1: by its hash. */
+  const placeOf = (id: string): number =>
+    Number.parseInt(openTaskKey(many, id).sk.slice(5, 13), 16) / 2 ** 32;
+  const [first = "", ...others] = Array.from({ length: 200 }, (_, index) => `${index}`).sort(
+    (one, other) => placeOf(one) - placeOf(other),
+  );
+  const [second = ""] = others.splice(99, 1);
+  await set("adder").add([{ id: first, serialKey: "k" }]);
+  await clock.advance(1);
+  await set("adder").add([{ id: second, serialKey: "k" }]);
+  await set("adder").add(others.map((id) => ({ id, delayMs: 3_600_000 })));
+
+  const stop = new AbortController();
+  const claims: { readonly id: string; readonly at: number }[] = [];
+  // Its first look begins at the first task, and each later one at the second.
+  const places = [0];
+  const run = set("worker", () => places.pop() ?? placeOf(second) - 1e-6).process(
+    async ({ id }) => {
+      claims.push({ id, at: clock.monotonic() });
+      await new Promise<void>((resolve) => void clock.schedule(resolve, 100));
+    },
+    { signal: stop.signal, until: "never", concurrency: 2 },
+  );
+  await clock.advance(60_000);
+  stop.abort();
+  await run;
+  expect(claims.map(({ id }) => id)).toEqual([first, second]);
+  expect((claims[1]?.at ?? 0) - (claims[0]?.at ?? 0)).toBeLessThan(300);
+});

@@ -168,15 +168,18 @@ export class TaskFinder {
   /** Picks tasks that can be claimed, in random order and at most a page; remembers when the others can be. */
   #claimableOf(items: readonly Item[], tried: TriedTasks): Item[] {
     const { set, core } = this.#context;
+    const isBusy = (serialKey: string): boolean => tried.has(serialKeyItemKey(set, serialKey).sk);
     const ready: Item[] = [];
     for (const item of items) {
       const sortKey = sortKeyOf(item);
       const inMs = this.#claimableIn(item);
       const at = tried.get(sortKey) ?? (inMs > 0 ? this.#now() + inMs : undefined);
-      if (at !== undefined) this.expect(sortKey, at);
-      else ready.push(item);
+      const key = serialKeyOf(item);
+      if (at === undefined) ready.push(item);
+      // Its key was busy: a full look has forgotten that it waits.
+      else if (key !== undefined && tried.has(sortKey) && isBusy(key)) this.block(key, item);
+      else this.expect(sortKey, at);
     }
-    const isBusy = (serialKey: string): boolean => tried.has(serialKeyItemKey(set, serialKey).sk);
     const { free, blocked } = this.#serialKeys.part(items, ready, isBusy);
     for (const item of blocked) this.expect(sortKeyOf(item), Number.POSITIVE_INFINITY);
     const found = free.map((item) => ({ item, at: core.randomness.fraction() }));
