@@ -56,10 +56,13 @@ describe("a set with a rate", () => {
     for (let count = 0; count < 3; count += 1) expect(await set.claim()).toBeDefined();
     store.calls.length = 0;
     expect(await set.claim()).toBeUndefined();
+    const looks = store.count("query");
     expect(await set.claim()).toBeUndefined();
     expect(store.count("update")).toBe(1);
     await clock.advance(10_000);
     expect(await set.claim()).toBeDefined();
+    // The task that was found for the first of them is kept for the others.
+    expect(store.count("query")).toBe(looks);
   });
 
   test("keeps a worker until idle, which ends when it finds no task", async () => {
@@ -136,6 +139,19 @@ describe("a set with a rate", () => {
     expect(await items(store.table)).toHaveLength(1);
     store.table.collectGarbage(clock.now() + 2 * 24 * 3_600_000);
     expect(await items(store.table)).toEqual([]);
+  });
+
+  test("counts until the end of a period, however long that is", async () => {
+    const perMs = 7 * 24 * 3_600_000;
+    await setOf().add(inputs(2));
+    await clock.advance(perMs - (clock.now() % perMs));
+    expect(await setOf("a", { rate: { claims: 1, perMs } }).claim()).toBeDefined();
+    await clock.advance(perMs - 1);
+    store.table.collectGarbage(clock.now());
+    const other = setOf("b", { rate: { claims: 1, perMs } });
+    expect(await other.claim()).toBeUndefined();
+    await clock.advance(1);
+    expect(await other.claim()).toBeDefined();
   });
 
   test.each([
