@@ -96,9 +96,43 @@ describe("a claim of a task with a serial key", () => {
     expect(await trying).toMatchObject({ code: "LEASE_NO_ANSWER" });
     expect(stored("1")).toMatchObject({ attempts: 0 });
     expect(stored("1")[attributeNames.token]).toBeUndefined();
+    expect(stored("1")[attributeNames.lastEnd]).toMatch(/^released \d/);
     await setOf("operator").cancel("1");
     expect((await setOf("next").claim())?.id).toBe("2");
   });
+
+  test("is refused when another task of its key was claimed while it was on its way", async () => {
+    await (await setOf("other").claim())?.release();
+    const transact = store.transact.bind(store);
+    store.transact = async (...call) => {
+      store.transact = transact;
+      expect((await attempt(stored("2"))).outcome).toBeInstanceOf(Task);
+      return await transact(...call);
+    };
+    expect((await attempt(stored("1"))).outcome).toMatchObject({ isKeyBusy: true });
+    expect(stored("1")[attributeNames.token]).toBeUndefined();
+    expect(last()).toBe("2");
+  });
+
+  test.each([
+    ["waited", false, ["get", "transact"]],
+    ["ran", true, ["get"]],
+  ])(
+    "of a task that %s when it was seen, and has ended, is refused: its key is free",
+    async (_, ran, calls) => {
+      const waiting = stored("1");
+      const other = await setOf("other").claim();
+      const seen = ran ? stored("1") : waiting;
+      await other?.succeed();
+      expect(await attempt(seen)).toEqual({
+        outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
+        calls,
+      });
+      await clock.advance(0);
+      // There is nothing to take back.
+      expect(store.count("update")).toBe(0);
+    },
+  );
 
   test("that arrives late, after another task of its key was claimed, changes nothing", async () => {
     const transact = store.transact.bind(store);
@@ -131,6 +165,19 @@ describe("a claim of a task with a serial key", () => {
     const { outcome, calls } = await attempt(seen);
     expect(outcome).toMatchObject({ id: "1", attempt: 2, remark: "no stock" });
     expect(calls).toEqual(["get", "get", "transact"]);
+    // A read that lags shows the attempts of before.
+    expect(store.calls.every(({ consistent = true }) => consistent)).toBe(true);
+  });
+
+  test("of a task whose worker was lost since it was seen counts on from that worker's attempt", async () => {
+    const seen = stored("1");
+    const lost = await setOf("lost").claim();
+    await clock.advance(pastLeaseMs);
+    const { outcome, calls } = await attempt(seen);
+    expect(calls).toEqual(["get", "transact", "get", "transact"]);
+    const { attempt: count, fencingToken } = outcome as Task;
+    expect(count).toBe(2);
+    expect(fencingToken).toBeGreaterThan(lost?.fencingToken ?? 0);
   });
 
   test("of a lost worker's task takes it over for three requests, with what the first has shown", async () => {

@@ -33,6 +33,11 @@ const task = (name: string, dueInMs = 0): Item => ({
   ...{ attempts: 0, maxAttempts: 3, payload: "", remark: "", addedAt: 1 },
   dueAt: clock.now() + dueInMs,
 });
+/** A task that waits, with a serial key. */
+const serial = (name: string, addedAt = 1, dueInMs = 0): Item => ({
+  ...task(name, dueInMs),
+  ...{ addedAt, serialKey: "key" },
+});
 const tasks = (count: number, dueInMs = 0): Item[] =>
   Array.from({ length: count }, (_, index) => task(`${String(index).padStart(8, "0")}#${index}`, dueInMs));
 /** A task that a worker has, until its claim expires. */
@@ -292,5 +297,66 @@ describe("a snapshot", () => {
     store.pages.push({ items: [task("00000001#a", 5_000)], next: more });
     expect(await look()).toMatchObject({ claimableInMs: 5_000 });
     expect(store.requests).toHaveLength(1);
+  });
+});
+
+describe("of tasks with one serial key", () => {
+  /** A look at all open tasks has shown two of them: a worker has one, and the other waits for it. */
+  const seesOneRunning = async (): Promise<void> => {
+    const runs = { ...serial("a"), ...running("a", 60_000), serialKey: "key" };
+    store.pages.push({ items: [] }, { items: [runs, serial("b")] });
+    await look();
+    store.requests.length = 0;
+  };
+
+  test("a look at what may be all tasks is followed by one at all, which gives the oldest", async () => {
+    store.pages.push(
+      { items: [serial("c", 2), task("d")] },
+      { items: [serial("a", 1), serial("c", 2), task("d")] },
+    );
+    expect([await look(), await look()].sort()).toEqual(["a", "d"]);
+    expect(store.requests).toHaveLength(2);
+  });
+
+  test("a look at some tasks of many gives the oldest of these, for one request", async () => {
+    store.pages.push({ items: [serial("c", 2), serial("b", 1)], next: more });
+    expect(await look()).toBe("b");
+    expect(store.requests).toHaveLength(1);
+  });
+
+  test("one that waits for another is open, and is looked at when its key is free", async () => {
+    await seesOneRunning();
+    finder.expect("task#a", undefined);
+    expect(await look()).toMatchObject({ claimableInMs: Number.POSITIVE_INFINITY });
+    expect(store.requests).toEqual([]);
+    finder.free("key");
+    store.pages.push({ items: [serial("b")], next: more });
+    expect(await look()).toBe("b");
+    expect(store.requests).toHaveLength(1);
+  });
+
+  test("one that could not be claimed waits for its key in the same way", async () => {
+    store.pages.push({ items: [] }, { items: [serial("a", 1, 1_000)] });
+    await look();
+    await clock.advance(1_000);
+    store.pages.push({ items: [serial("a")] });
+    expect(await look()).toBe("a");
+    finder.block("key", serial("a"));
+    store.requests.length = 0;
+    expect(await look()).toMatchObject({ claimableInMs: Number.POSITIVE_INFINITY });
+    expect(store.requests).toEqual([]);
+    finder.free("key");
+    store.pages.push({ items: [serial("a")] });
+    expect(await look()).toBe("a");
+  });
+
+  test("one that waited is forgotten when a look at all tasks does not show it any more", async () => {
+    await seesOneRunning();
+    store.pages.push({ items: [running("a", 60_000)] });
+    await lookAnew();
+    store.requests.length = 0;
+    finder.free("key");
+    expect(await look()).toMatchObject({ openTasks: 1 });
+    expect(store.requests).toEqual([]);
   });
 });

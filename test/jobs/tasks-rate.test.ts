@@ -143,6 +143,19 @@ describe("a set with a rate", () => {
     expect(await items(store.table)).toEqual([]);
   });
 
+  test("counts until the end of a period, however long that is", async () => {
+    const perMs = 7 * 24 * 3_600_000;
+    await setOf().add(inputs(2));
+    await clock.advance(perMs - (clock.now() % perMs));
+    expect(await setOf("a", { rate: { claims: 1, perMs } }).claim()).toBeDefined();
+    await clock.advance(perMs - 1);
+    store.table.collectGarbage(clock.now());
+    const other = setOf("b", { rate: { claims: 1, perMs } });
+    expect(await other.claim()).toBeUndefined();
+    await clock.advance(1);
+    expect(await other.claim()).toBeDefined();
+  });
+
   test.each([
     [{ claims: 0, perMs: 1_000 }, "rate.claims"],
     [{ claims: 1.5, perMs: 1_000 }, "rate.claims"],

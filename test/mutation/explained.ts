@@ -470,7 +470,35 @@ export const explained: readonly Explained[] = [
   },
   {
     why: "Until a look was in vain, every look is consistent and uses no snapshot.",
-    mutants: ["packages/jobs/src/tasks/worker.ts: #mustBeSure = true;: true ⇒ false"],
+    mutants: ["packages/jobs/src/tasks/polled-set.ts: #mustBeSure = true;: true ⇒ false"],
+  },
+  {
+    why: "A worker asks only whether the number of open tasks is 0, and whether the look was sure only where it is.",
+    mutants: [
+      "packages/jobs/src/tasks/polled-set.ts: return { openTasks: 1, isConsistent: false, nextLookInMs, claimableInMs, isLimited: true };: false ⇒ true",
+      "packages/jobs/src/tasks/polled-set.ts: openTasks: all.openTasks + found.openTasks,: all.openTasks + found.openTasks ⇒ all.openTasks - found.openTasks",
+    ],
+  },
+  {
+    why: "The compiler asks for it: no task asks for the key undefined, and the key of a task that a worker had is busy already.",
+    mutants: [
+      "packages/jobs/src/tasks/serial-keys.ts: if (key !== undefined && readRecord(item) !== undefined) this.#busy.add(key);: key !== undefined ⇒ true",
+      "packages/jobs/src/tasks/serial-keys.ts: if (isWaiting) taken.add(key);: isWaiting ⇒ true",
+    ],
+  },
+  {
+    why: "It only frees memory: where the others are none, none is next.",
+    mutants: [
+      "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ true",
+      "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ others.length >= 0",
+    ],
+  },
+  {
+    why: "Nothing reads the mark from the item of a claim that was just granted: a client whose service told no time then still knows it.",
+    mutants: [
+      "packages/jobs/src/tasks/serial-task-form.ts: return {: { ...kept, [token]: grant.token, [version]: grant.version, [owner]: gr … ownClock]: grant.version } : {}), } ⇒ { ...kept, [token]: grant.token, [version]: grant.version, [owner]: gr … ts]: Number(before[attempts]) + 1 }",
+      "packages/jobs/src/tasks/serial-task-form.ts: ...(grant.ownClock ? { [ownClock]: grant.version } : {}),: { [ownClock]: grant.version } ⇒ {}",
+    ],
   },
   {
     why: "The next leadership begins after the release of the one before, and all who waited for that release have gone on by then.",

@@ -120,7 +120,13 @@ export default class MutationRunner extends TestRunner {
 
   async runTask(test: RunnerTestCase): Promise<void> {
     const isOver = judging !== undefined && this.#atLoad === undefined && this.#try === undefined;
-    if (!isOver) await TestRunner.getTestFn(test)();
+    if (isOver) return;
+    try {
+      await TestRunner.getTestFn(test)();
+    } catch (error) {
+      // Vitest compares the two values for its report. Where a getter of theirs throws, it does not come back to this runner.
+      throw error instanceof Error && "actual" in error ? new Error(error.message) : error;
+    }
   }
 
   override async onAfterRetryTask(
