@@ -21,7 +21,8 @@ const clientOf = (owner: string): LeaseClient => {
   const onEvent = (event: LeaseEvent): void => {
     events.push(event);
   };
-  return new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
+  const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, randomness, onEvent });
 };
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
   new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
