@@ -166,7 +166,10 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
     ],
   ],
   "dead waiters stay in a line": [
-    ["client/fair-lock.test.ts", "lets a newcomer pass over the dead at once when all who wait are dead"],
+    [
+      "client/fair-lock.test.ts",
+      "lets a newcomer pass over %i dead, with nobody alive among them, at once, in %i requests",
+    ],
   ],
   "thousands of tries a second on one key": [
     ["fault/throttling.test.ts", "a heartbeat survives a burst that is shorter than the lease"],
