@@ -85,6 +85,13 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The word is compared with the other one alone: any third word does.",
+    mutants: [
+      'packages/client/src/core/wait-loop.ts: const end = await this.#begin(shared, "try");: "try" ⇒ ""',
+      'packages/client/src/core/wait-loop.ts: const end = await this.#begin(shared, "look");: "look" ⇒ ""',
+    ],
+  },
+  {
     why: "It spares the making of a message that nobody hears.",
     mutants: [
       "packages/client/src/core/work-trace.ts: if (!hasSubscribers(workChannel)) return work();: !hasSubscribers(workChannel) ⇒ false",
@@ -217,6 +224,7 @@ export const explained: readonly Explained[] = [
     why: "Undefined counts as false.",
     mutants: [
       "packages/client/src/core/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
+      "packages/client/src/base/handle.ts: () => false,: () => false ⇒ () => undefined",
     ],
   },
   {
@@ -315,6 +323,12 @@ export const explained: readonly Explained[] = [
     ],
   },
   // Of the package jobs.
+  {
+    why: "The compiler asks for it: a task without a key waits for no key, and none is busy by that name.",
+    mutants: [
+      "packages/jobs/src/tasks/task-finder.ts: else if (key !== undefined && tried.has(sortKey) && isBusy(key)) this.block(key, item);: key !== undefined ⇒ true",
+    ],
+  },
   {
     why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",
     mutants: [
