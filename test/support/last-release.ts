@@ -1,6 +1,6 @@
 /** The last release before the commit that is checked out, built from the history of the repository. */
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -42,23 +42,19 @@ export interface ReleaseBundle {
 
 /** Bundles the client and the jobs of the last release, as a script that exports what `Release` has. */
 export function bundleLastRelease(): Promise<ReleaseBundle> {
-  return bundled("release", "cjs", async (sources) => {
-    const manifest = await readFile(join(sources, "packages/client/package.json"), "utf8");
-    const { exports } = JSON.parse(manifest) as { readonly exports: object };
-    return { stdin: { contents: entryOf(exports), resolveDir: sources } };
-  });
+  return bundled("release", "cjs", (sources) => ({ stdin: { contents: entry, resolveDir: sources } }));
 }
 
 /** Bundles a program of this repository, whose imports of the packages are then those of the last release. */
 export function bundleWithLastRelease(program: string): Promise<ReleaseBundle> {
-  return bundled(basename(dirname(program)), "esm", async () => ({ entryPoints: [program] }));
+  return bundled(basename(dirname(program)), "esm", () => ({ entryPoints: [program] }));
 }
 
 /** Bundles are kept in `node_modules/.cache`, where they find the SDK. */
 async function bundled(
   name: string,
   format: "cjs" | "esm",
-  entry: (sources: string) => Promise<BuildOptions>,
+  input: (sources: string) => BuildOptions,
 ): Promise<ReleaseBundle> {
   const { commit, version } = await lastRelease();
   const extension = format === "cjs" ? "cjs" : "mjs";
@@ -71,7 +67,7 @@ async function bundled(
     for (const each of ["client", "jobs"])
       await symlink(join(sources, "packages", each), join(sources, "node_modules/@leasehold", each));
     await build({
-      ...(await entry(sources)),
+      ...input(sources),
       outfile: file,
       bundle: true,
       platform: "node",
@@ -103,20 +99,14 @@ function importsFrom(sources: string): Plugin {
   };
 }
 
-/** What a release has of `Release`. The client of 1.0.0-rc.1 has an administrator's methods, and always renews together. */
-function entryOf(exports: object): string {
-  const hasAll = "./admin" in exports;
-  return [
-    'export { LeaseClient, LeaseServiceError } from "@leasehold/client";',
-    ...["fair", "group", "leader", "read-write", "semaphore", "single-flight"].map(
-      (entry) => `export * from "@leasehold/client/${entry}";`,
-    ),
-    'export * from "@leasehold/jobs";',
-    hasAll
-      ? 'export { LeaseAdmin } from "@leasehold/client/admin"; export { together } from "@leasehold/client/together";'
-      : "export class LeaseAdmin { constructor(client) { return client; } }",
-  ].join("\n");
-}
+/** What a release has of `Release`. */
+const entry = [
+  'export { LeaseClient, LeaseServiceError } from "@leasehold/client";',
+  ...["admin", "fair", "group", "leader", "read-write", "semaphore", "single-flight", "together"].map(
+    (name) => `export * from "@leasehold/client/${name}";`,
+  ),
+  'export * from "@leasehold/jobs";',
+].join("\n");
 
 async function git(...args: readonly string[]): Promise<string> {
   return (await run("git", args, { cwd: repositoryFolder })).stdout.trim();

@@ -1,23 +1,9 @@
 import { join } from "node:path";
 import { build } from "esbuild";
-import type { ReleaseBundle } from "../support/last-release.ts";
 import { installPacked } from "../support/packed.ts";
-import { type Primitive, primitives } from "./history.ts";
-import type { TortureOptions } from "./run.ts";
 
 /** The program of a process, from its source. */
 export const worker: string = join(import.meta.dirname, "worker/main.ts");
-
-/** 1.0.0-rc.1 has mistakes in these, or does not have them. */
-const mistaken: ReadonlySet<Primitive> = new Set(["handedOver", "operated", "fair"]);
-
-/** What processes of a release and of now use together. A task of 1.0.0-rc.1 is due by its adder's wall clock. */
-export function besideRelease({
-  version,
-}: Pick<ReleaseBundle, "version">): Pick<TortureOptions, "primitives" | "wallErrorMs"> {
-  if (version !== "1.0.0-rc.1") return { primitives };
-  return { primitives: primitives.filter((each) => !mistaken.has(each)), wallErrorMs: 0 };
-}
 
 /** A project of a user who has installed the packages, with the program that is tortured. */
 export interface TorturedProject {

@@ -8,11 +8,11 @@ import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { numberIn, wholeIn } from "../support/arguments.ts";
 import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "./history.ts";
-import { besideRelease, installTortured, worker as source } from "./install.ts";
+import { installTortured, worker as source } from "./install.ts";
 import { plants } from "./plants.ts";
 import { hasGo, judgeByPorcupine } from "./porcupine.ts";
 import { figuresOf, record, runTables } from "./report.ts";
-import { type TortureOptions, torture } from "./run.ts";
+import { torture } from "./run.ts";
 
 const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
 
@@ -26,8 +26,6 @@ ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("
   --folder DIR       where the histories are kept; default: a new folder for temporary files
   --porcupine        lets Porcupine judge the histories too, where Go is installed
   --report           adds the run's figures to those in test/torture/runs.jsonl, and writes their sum on docs/evidence.md`;
-
-const everything: Pick<TortureOptions, "primitives" | "wallErrorMs"> = { primitives };
 
 const { values } = parseArgs({
   options: {
@@ -57,9 +55,9 @@ async function main(): Promise<number> {
   const plant = values.plant === undefined ? undefined : named(plants, values.plant, "--plant");
   const chosen = plant?.primitive ?? values.primitive;
   const last = values["last-release"] ? await bundleWithLastRelease(source) : undefined;
-  const { primitives: allowed, wallErrorMs } = last === undefined ? everything : besideRelease(last);
-  const tortured = allowed.filter((each) => chosen === "all" || each === chosen);
-  if (tortured.length === 0) throw new Error(`--primitive is ${chosen}; allowed: all, ${allowed.join(", ")}`);
+  const tortured = primitives.filter((each) => chosen === "all" || each === chosen);
+  if (tortured.length === 0)
+    throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
 
   if (values.report && last !== undefined)
     throw new Error("--report is of one version: leave --last-release");
@@ -87,7 +85,6 @@ async function main(): Promise<number> {
       seed,
       processes,
       primitives: tortured,
-      wallErrorMs,
       onProgress,
     };
     const result = await torture({ ...options, durationMs: minutes * 60_000, ...(bend && { bend }) });

@@ -22,8 +22,6 @@ export interface TortureOptions {
   readonly durationMs: number;
   readonly processes: number;
   readonly primitives: readonly Primitive[];
-  /** How wrong wall clocks are at most. @default - half an hour */
-  readonly wallErrorMs?: number | undefined;
   /** The planted mistake. @default - none */
   readonly bend?: Bend;
   /** Hears what the run is at, now and then. @default - nobody */
@@ -49,7 +47,6 @@ const turnsPerSecond = 40;
 /** Tortures the packages for a while, and judges the history. 10 s at least. */
 export async function torture(options: TortureOptions): Promise<TortureResult> {
   const { engine, workers, folder, seed, durationMs, processes, primitives, bend = straight } = options;
-  const { wallErrorMs = 1_800_000 } = options;
   const { onProgress = () => undefined } = options;
   await mkdir(folder, { recursive: true });
   const leases = await makeTable(engine);
@@ -58,7 +55,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
   const tally: Tally = new Map();
   const startedAt = microseconds();
   const terms: SupervisorTerms = {
-    ...{ engine, workers, folder, journal, tally, bend, wallErrorMs },
+    ...{ engine, workers, folder, journal, tally, bend },
     common: {
       tableName: leases.tableName,
       itemsTable: items.tableName,

@@ -20,7 +20,6 @@ export interface SupervisorTerms {
   readonly journal: Journal;
   readonly tally: Tally;
   readonly bend: Bend;
-  readonly wallErrorMs: number;
   /** What all processes are told alike. */
   readonly common: Omit<
     WorkerConfig,
@@ -28,6 +27,8 @@ export interface SupervisorTerms {
   >;
 }
 
+/** How wrong wall clocks are at most. */
+const wallErrorMs = 1_800_000;
 /** How long a process may take to end when it is asked to: a waiter in line waits for 9 s, and a close may take 10. */
 const endingMs = 40_000;
 /** The proxy remembers every request: now and then it is to forget them. */
@@ -116,7 +117,7 @@ export class Supervisor {
   }
 
   #start(audits: boolean): void {
-    const { workers, folder, journal, common, wallErrorMs } = this.#terms;
+    const { workers, folder, journal, common } = this.#terms;
     this.#starts += 1;
     const name = audits ? "auditor" : `p${this.#place}.${this.#starts}`;
     const random = this.#random;

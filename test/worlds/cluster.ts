@@ -208,7 +208,7 @@ export class Cluster<Parts> {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),
     };
-    const ownSkewMs = isRandom && !world.isMild ? random.pick(allowances) : clockSkewMs;
+    const ownSkewMs = isRandom ? random.pick(allowances) : clockSkewMs;
     const isBlind = process.dates === "stripped" || !Number.isFinite(ownSkewMs);
     const times = { leaseDurationMs, clockSkewMs: ownSkewMs, retentionMs };
     const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };

@@ -44,9 +44,7 @@ export class Host implements Clock {
     world: World,
     name: string,
     wallOffset: number,
-    dates: Dates = world.isMild
-      ? "kept"
-      : world.random.pick(["kept", "kept", "kept", "stripped", "sometimes replaced"]),
+    dates: Dates = world.random.pick(["kept", "kept", "kept", "stripped", "sometimes replaced"]),
   ) {
     this.name = name;
     this.#world = world;

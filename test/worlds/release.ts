@@ -32,11 +32,7 @@ export const present = {
 export type Release = typeof present;
 
 /** Worlds in which each host has an earlier release or the packages of now, and the host in its place another one. */
-export function besideRelease({ version, file }: ReleaseBundle): {
-  readonly releases: readonly [Release, Release];
-  readonly isMild: boolean;
-} {
+export function besideRelease({ file }: ReleaseBundle): { readonly releases: readonly [Release, Release] } {
   // What the release does not have yet is undefined.
-  const earlier = createRequire(file)(file) as Release;
-  return { releases: [present, earlier], isMild: version === "1.0.0-rc.1" };
+  return { releases: [present, createRequire(file)(file) as Release] };
 }

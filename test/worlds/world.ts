@@ -67,12 +67,6 @@ export interface WorldParts {
   readonly clock?: WorldClock;
   /** What hosts have installed: each draws one of them when it starts. @default - the packages as they are now */
   readonly releases?: readonly [Release, ...Release[]];
-  /**
-   * Whether only that happens which 1.0.0-rc.1 stands: all hosts have the same allowance and get DynamoDB's own Dates,
-   * and none adopts a lease.
-   * @default false
-   */
-  readonly isMild?: boolean;
 }
 
 /**
@@ -90,7 +84,6 @@ export class World {
   readonly clock: WorldClock;
   /** Whether chance decides what happens. */
   readonly isRandom: boolean = true;
-  readonly isMild: boolean;
   readonly #isTold: boolean;
   readonly #releases: readonly [Release, ...Release[]];
   /** By the name of the first host of each line of hosts, the release of the last one. */
@@ -99,20 +92,13 @@ export class World {
 
   constructor(
     seed: number,
-    {
-      isTold = true,
-      random = new Random(seed),
-      clock,
-      releases = [present],
-      isMild = false,
-    }: WorldParts = {},
+    { isTold = true, random = new Random(seed), clock, releases = [present] }: WorldParts = {},
   ) {
     this.seed = seed;
     this.random = random;
     this.clock = clock ?? new TrueClock(epoch, () => this.look());
     this.#isTold = isTold;
     this.#releases = releases;
-    this.isMild = isMild;
   }
 
   /** True time in milliseconds since the beginning; no host sees it. */

@@ -158,8 +158,6 @@ export class Queue {
     world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
     // Waiters that go by observation alone learn too late that a holder has died: they may seem unresponsive.
     const lives = world.processes.some(({ process, isBlind }) => !isBlind && process.name === ticket.owner);
-    // 1.0.0-rc.1 cannot read whether a waiter of now is alive. It may pass it: only the order suffers.
-    if (world.world.isMild) return;
     if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }

@@ -31,22 +31,13 @@ export const simulations: readonly Simulation[] = [
   ...tasks,
 ];
 
-/** What 1.0.0-rc.1 does not have. */
-const newerThanCandidate: readonly string[] = ["single-flight:ahead", "tasks:serial", "tasks:rate"];
+/** Workflows and durable functions have the packages of now. */
+const ofOneRelease: readonly Simulation[] = [
+  keptWorkflows,
+  waitingWorkflows,
+  guardedWorkflows,
+  durableLeases,
+];
 
-/**
- * Those whose hosts may have several releases. Not `fair-lock:deaths`, which is about the order alone: 1.0.0-rc.1 does not
- * keep it there. Workflows and durable functions have the packages of now.
- */
-export const upgrades: readonly Simulation[] = [
-  lock,
-  group,
-  leader,
-  fairLock,
-  checkIn,
-  ...seats,
-  crowdedReaders,
-  ...singleFlight,
-  jobRuns,
-  ...tasks,
-].filter(({ name }) => !newerThanCandidate.includes(name));
+/** Those whose hosts may have several releases. */
+export const upgrades: readonly Simulation[] = simulations.filter((one) => !ofOneRelease.includes(one));

@@ -225,8 +225,6 @@ export class Schedule {
       run.exhausted ===
         ((run.state === "failed" || run.state === "lost") && run.attempt === this.#maxAttempts);
     if (!isAllowed) world.fault(`${slot} is shown as ${JSON.stringify(run)}`);
-    // 1.0.0-rc.1 keeps no attempts.
-    if (world.world.isMild) return;
     const latest = run.attempts.at(-1);
     const isShown =
       run.state === "skipped" || (latest?.attempt === run.attempt && latest.state === run.state);
@@ -248,7 +246,7 @@ export class Schedule {
       const { doneSlot, token } = attributeNames;
       const [was, is] = [Number(before?.[attempt] ?? 0), Number(after?.[attempt] ?? 0)];
       const wasDone = before?.[doneSlot] !== undefined;
-      if (after !== undefined && !this.world.world.isMild) this.#checkHistory(String(key.sk), before, after);
+      if (after !== undefined) this.#checkHistory(String(key.sk), before, after);
       if (is < was || is > was + 1 || is > this.#maxAttempts) {
         this.world.fault(`${key.sk} went from the attempt ${was} to ${is}`);
       }

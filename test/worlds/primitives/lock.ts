@@ -48,9 +48,7 @@ async function play(world: World, { tamper }: Planted): Promise<void> {
       store: network,
       clock: host,
       owner: name,
-      clockSkewMs: world.isMild
-        ? skewMs
-        : random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 1_000, Number.POSITIVE_INFINITY]),
+      clockSkewMs: random.pick([serviceSpreadMs, skewMs, skewMs, skewMs, 1_000, Number.POSITIVE_INFINITY]),
       retentionMs,
       onEvent: (event) => host.isRunning && monitor.heard(host, event),
       randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },

@@ -508,7 +508,7 @@ const many: Simulation = {
   play: stepByStep({
     step,
     mostSteps: 80,
-    make: (world, tamper) => new Site(world, tamper, { hasLevels: !world.isMild }),
+    make: (world, tamper) => new Site(world, tamper, { hasLevels: true }),
     end: (scene) => scene.expectValuesForAll(),
   }),
 };

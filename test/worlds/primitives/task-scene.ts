@@ -264,11 +264,7 @@ export class Import {
     running.parts.claimed.delete(task);
     const calls: Readonly<Record<Ending, () => Promise<unknown>>> = {
       succeed: () => task.succeed(),
-      // An earlier release has no such method.
-      succeedIn: () =>
-        "succeedIn" in task
-          ? task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items)))
-          : (task as Task).succeed(),
+      succeedIn: () => task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items))),
       fail: () => task.fail("", { retryAfterMs }),
       release: () => task.release(),
     };
