@@ -19,10 +19,12 @@ export async function judgeAtLoad(
     let by: string | undefined;
     project.provide("mutant", id);
     for (const file of files) {
-      const { testModules } = await vitest.runTestSpecifications([
-        project.createSpecification(join(root, file)),
-      ]);
-      if (testModules.every((module) => module.ok())) continue;
+      const path = join(root, file);
+      const { testModules } = await vitest.runTestSpecifications([project.createSpecification(path)]);
+      // It also gives the modules of earlier runs, as these have ended.
+      const own = testModules.find(({ moduleId }) => moduleId === path);
+      if (own === undefined) throw new Error(`${file} was not run`);
+      if (own.ok()) continue;
       by = file;
       break;
     }
