@@ -46,7 +46,7 @@ export function describePackedContents(packed: () => PackedProject): void {
         author: expect.stringContaining("Leasehold"),
         homepage: expect.stringContaining("https://"),
         bugs: expect.stringContaining("https://"),
-        publishConfig: { access: "public", provenance: true, tag: "next" },
+        publishConfig: { access: "public", provenance: true },
         repository: { type: "git", directory: `packages/${name.replace("@leasehold/", "")}` },
       });
       expect(manifest?.keywords).toEqual(expect.arrayContaining(["aws", "dynamodb", "distributed-lock"]));

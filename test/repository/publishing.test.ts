@@ -81,6 +81,14 @@ describe.each(published)("packages/%s", (name, manifest) => {
     });
   });
 
+  it.each([
+    ["1.2.3-rc.1", "next"],
+    ["1.2.3", "latest"],
+  ])("in the version %s has the tag %s: npm gives candidates to those alone who ask", (version, tag) => {
+    const { publishConfig } = publishedManifest({ ...manifest, version }, repository, `packages/${name}`);
+    expect(publishConfig).toMatchObject({ tag });
+  });
+
   it("brings no types of other packages with it at run time, and pins what it brings", () => {
     const dependencies = Object.entries((manifest.dependencies ?? {}) as Record<string, string>);
     expect(
