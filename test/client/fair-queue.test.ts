@@ -164,7 +164,7 @@ describe("a client's view of a line", () => {
       expect(queue.living(line)).toHaveLength(2);
     });
 
-    it("that has expired, whoever has the lease meanwhile; one of an unresponsive waiter only while it stays free", () => {
+    it("that has expired, also while another caller has the lease; one of an unresponsive waiter only while it stays free", () => {
       const { item, tickets } = lineOf({ until: ahead, leaseMs: 20_000 }, { until: ahead });
       queue.see(item);
       queue.seeFree(true, { fence: 7 }, undefined);

@@ -200,7 +200,7 @@ describe("an attempt whose lease is lost while it works", () => {
     expect(reasons).toMatchObject([{ reason: "released" }]);
   });
 
-  test("is told by its own release that the lease was an operator's to end", async () => {
+  test("is told by its own release that an operator had ended the lease", async () => {
     let wasOurs: unknown;
     const done = runsOf("a").run(slot, async ({ lease }) => {
       await breakLease();
