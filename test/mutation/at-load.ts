@@ -1,10 +1,13 @@
 /**
- * Mutants that act while modules are loaded: the tests of the files that reach their source run with modules loaded anew,
- * once for each mutant.
+ * Mutants that act while modules are loaded: for each of them the test files that reach its source run with modules
+ * loaded anew, up to the first failure. The file that has failed has to pass again without the mutant.
  */
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createVitest } from "vitest/node";
 import { root } from "./scope.ts";
+
+/** No mutant has it. */
+const nothing = "none";
 
 /** Tells for each mutant, given with its test files, the file whose tests fail with it. */
 export async function judgeAtLoad(
@@ -15,19 +18,24 @@ export async function judgeAtLoad(
   const vitest = await createVitest("test", { config, watch: false, bail: 1, tagsFilter: ["!long"] });
   const [project] = vitest.projects;
   if (project === undefined) throw new Error("no project");
-  for (const { id, files } of mutants) {
-    let by: string | undefined;
-    project.provide("mutant", id);
+  const failing = async (mutant: string, files: readonly string[]): Promise<string | undefined> => {
+    project.provide("mutant", mutant);
+    const { testModules } = await vitest.runTestSpecifications(
+      files.map((file) => project.createSpecification(join(root, file))),
+    );
+    const modules = new Map(testModules.map((module) => [relative(root, module.moduleId), module]));
+    // It also gives the modules of earlier runs, as these have ended.
     for (const file of files) {
-      const path = join(root, file);
-      const { testModules } = await vitest.runTestSpecifications([project.createSpecification(path)]);
-      // It also gives the modules of earlier runs, as these have ended.
-      const own = testModules.find(({ moduleId }) => moduleId === path);
-      if (own === undefined) throw new Error(`${file} was not run`);
-      if (own.ok()) continue;
-      by = file;
-      break;
+      const module = modules.get(file);
+      if (module === undefined) throw new Error(`${file} was not run`);
+      if (!module.ok()) return file;
     }
+    return undefined;
+  };
+  for (const { id, files } of mutants) {
+    const by = await failing(id, files);
+    if (by !== undefined && (await failing(nothing, [by])) !== undefined)
+      throw new Error(`${by} fails without mutant ${id}, too`);
     tell(id, by);
   }
   await vitest.close();
