@@ -276,24 +276,12 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "No seat has both a limit below zero and another seat that lifts it: the first is of a semaphore, the second of readers.",
-    mutants: [
-      "packages/client/src/primitives/seats/seat-writes.ts: const parts = most < 0 ? refusedUnlessExempt : limitedUnlessExempt;: most < 0 ⇒ false",
-    ],
-  },
-  {
     why: "It spares a part that says nothing: of no seat, of no mark.",
     mutants: [
       "packages/client/src/primitives/seats/seat-writes.ts: if (gone.length > 0) write.and(seatsGone(gone.length), values, names);: gone.length > 0 ⇒ true",
       "packages/client/src/primitives/seats/seat-writes.ts: if (gone.length > 0) write.and(seatsGone(gone.length), values, names);: gone.length > 0 ⇒ gone.length >= 0",
       "packages/client/src/primitives/seats/seat-writes.ts: if (marks > 0) write.and(marksGone(marks));: marks > 0 ⇒ true",
       "packages/client/src/primitives/seats/seat-writes.ts: if (marks > 0) write.and(marksGone(marks));: marks > 0 ⇒ marks >= 0",
-    ],
-  },
-  {
-    why: "Among the attributes of a seat, only the mark of its owner is looked for.",
-    mutants: [
-      "packages/client/src/primitives/seats/seat.ts: return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;: [...own, ownerAttribute(seat.kind, owner)] ⇒ [ownerAttribute(seat.kind, owner)]",
     ],
   },
   {

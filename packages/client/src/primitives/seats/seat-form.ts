@@ -8,7 +8,7 @@ import type { Availability, Ending, HeldForm, LeaseForm, Renewal, Takeover } fro
 import type { Cancellation, Grant } from "../../statements/lock.ts";
 import type { Write } from "../../statements/statement.ts";
 import {
-  attributesOf,
+  markOfSeat,
   ownerAttribute,
   type SeatRecord,
   seatLimits,
@@ -157,7 +157,12 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     for (const [of, most] of limitsOf(this.terms, this.terms))
       limit(write, of, most, takenBy(gone, of), this.exemption);
     // This write takes over a reentrant owner's earlier seat if there is one.
-    if (own !== undefined) mark(write, own, gone.flatMap(attributesOf).includes(own));
+    if (own !== undefined)
+      mark(
+        write,
+        own,
+        gone.some((seat) => markOfSeat(seat) === own),
+      );
     return capacity === undefined ? write : notePermits(write, capacity);
   }
 

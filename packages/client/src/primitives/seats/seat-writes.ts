@@ -20,7 +20,7 @@ import {
 } from "../../statements/statement.ts";
 import {
   fencePrefix,
-  ownerAttribute,
+  markOfSeat,
   revocationPrefix,
   type SeatRecord,
   seatCounters,
@@ -78,9 +78,6 @@ const refused = byKind((of) => ({ when: `#${of} <= :most_${of}` }));
 const limitedUnlessExempt = byKind((of) => ({
   when: `(#${of} <= :most_${of} OR attribute_not_exists(#${of}) OR attribute_exists(#Exempt))`,
 }));
-const refusedUnlessExempt = byKind((of) => ({
-  when: `(#${of} <= :most_${of} OR attribute_exists(#Exempt))`,
-}));
 
 const takesSeat = say(seated, seatNew, notRevoked);
 const givesSeatBack = say(tokenRevoked, seatGone, seatMine);
@@ -119,9 +116,8 @@ export function limit(
   exempt: string | undefined,
 ): Write {
   const values = { [`:most_${seatCounters[kind]}`]: most + gone };
-  if (exempt === undefined) return write.and((most < 0 ? refused : limited)[kind], values);
-  const parts = most < 0 ? refusedUnlessExempt : limitedUnlessExempt;
-  return write.and(parts[kind], values, { "#Exempt": exempt });
+  if (exempt !== undefined) return write.and(limitedUnlessExempt[kind], values, { "#Exempt": exempt });
+  return write.and((most < 0 ? refused : limited)[kind], values);
 }
 
 /** Counts seats that have gone, and one that has come. */
@@ -149,7 +145,8 @@ export function passSeats(write: Write, gone: readonly SeatRecord[], come?: Seat
   const names: Record<`#${string}`, string> = {};
   const values: Record<`:${string}`, string | number> = {};
   let marks = 0;
-  for (const [index, { token, version, fencingToken, reentrant, owner, seat }] of gone.entries()) {
+  for (const [index, seat] of gone.entries()) {
+    const { token, version, fencingToken } = seat;
     const n = index + 1;
     names[`#S${n}`] = textPrefix + token;
     names[`#F${n}`] = fencePrefix + token;
@@ -157,8 +154,8 @@ export function passSeats(write: Write, gone: readonly SeatRecord[], come?: Seat
     values[`:f${n}`] = fencingToken;
     // Its text still has the version that it had then, or an earlier one.
     values[`:s${n}`] = versionText(version + 1);
-    const itsMark = ownerAttribute(seat.kind, owner);
-    if (!reentrant || itsMark === ownMark) continue;
+    const itsMark = markOfSeat(seat);
+    if (itsMark === undefined || itsMark === ownMark) continue;
     marks += 1;
     names[`#O${marks}`] = itsMark;
   }
@@ -217,14 +214,12 @@ export function breakSeat(seat: SeatRecord): Write {
   return count(write, [seat]);
 }
 
-function seatWithout(
-  { key, sortKey, token, fencingToken, reentrant, owner, seat }: SeatRecord,
-  statement: Statement,
-  values: Values,
-): Write {
+function seatWithout(seat: SeatRecord, statement: Statement, values: Values): Write {
+  const { key, sortKey, token, fencingToken } = seat;
   const all = { ...values, ":seatFence": fencingToken };
   const write = new Write(leaseItemKey(key, sortKey), statement, all, seatNames(token));
-  return reentrant ? write.and(markGone, undefined, { "#Mark": ownerAttribute(seat.kind, owner) }) : write;
+  const itsMark = markOfSeat(seat);
+  return itsMark === undefined ? write : write.and(markGone, undefined, { "#Mark": itsMark });
 }
 
 /** Prolongs a seat. `ttl`: put off by so much from what was seen; undefined where it stays. */

@@ -61,15 +61,9 @@ export function ownerAttribute(kind: SeatKind, owner: string): string {
   return `o:${kind}:${owner}`;
 }
 
-/** Returns every attribute of a seat: all of them are removed with it. */
-export function attributesOf({ token, owner, reentrant, seat }: SeatRecord): string[] {
-  const own = tokenAttributes(token);
-  return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;
-}
-
-/** Returns the attributes of a seat whose names have its token. */
-export function tokenAttributes(token: string): string[] {
-  return [textPrefix + token, fencePrefix + token, revocationPrefix + token];
+/** The mark that a seat has left; undefined without a reentrant owner. */
+export function markOfSeat({ owner, reentrant, seat }: SeatRecord): string | undefined {
+  return reentrant ? ownerAttribute(seat.kind, owner) : undefined;
 }
 
 export const versionDigits = 10;
@@ -126,7 +120,8 @@ export function isPauseAlone(item: Item): boolean {
   const token = item[pauseToken];
   if (token === undefined || (item[releasedToken] ?? token) !== token) return false;
   const own = [partitionKey, sortKey, fence, releasedToken, pauseToken, timeToLive];
-  const known = new Set([...own, ...Object.values(seatCounters), ...tokenAttributes(String(token))]);
+  const ofSeat = [textPrefix, fencePrefix, revocationPrefix].map((prefix) => prefix + token);
+  const known = new Set([...own, ...Object.values(seatCounters), ...ofSeat]);
   return Object.keys(item).every((attribute) => known.has(attribute));
 }
 
