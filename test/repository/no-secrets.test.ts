@@ -107,11 +107,13 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** What all of a process's ears hear: listeners, log, metric lines, spans and what OpenTelemetry exports. */
+/** What all of a process's ears hear: listeners, log, console, metric lines, spans and what OpenTelemetry exports. */
 function ears() {
   const events: unknown[] = [];
   const lines: unknown[] = [];
   const note = (entry: LogEntry): void => void lines.push(entry);
+  // A failure that nobody listens to is printed.
+  vi.spyOn(console, "error").mockImplementation((...printed) => void lines.push(printed));
   const log = logListener({ logger: { debug: note, info: note, warn: note, error: note } });
   const measure = metricsListener({ tableName: "leases", job: "job", keyDimension: true }, (line) =>
     lines.push(line),
