@@ -37,6 +37,7 @@ export function tell(mutants: readonly Mutant[], results: Results): number {
   console.table(Object.fromEntries([...rows].map(([file, row]) => [file, { ...row, score: scoreOf(row) }])));
   const total = rowOf(mutants, results);
   const open = left.filter(({ key }) => !reasons.has(key)).length;
+  for (const line of emptyReasons(mutants, results)) console.log(line);
   console.log(`score ${scoreOf(total)} of 100; ${left.length} not seen, ${open} of them not explained`);
   return Number(scoreOf(total)) < threshold ? 1 : 0;
 }
@@ -69,6 +70,17 @@ export function shareLine(): string {
     `The figures are about ${lines} of the ${of} lines of \`packages\`, \`functions\` and \`infra\`, ${percent} %: the protocol and ` +
     "what is made of it. About the rest they say nothing."
   );
+}
+
+/** What `explained.ts` explains in vain: a mutant that tests see, or, of these files, one that there is none of. */
+function emptyReasons(mutants: readonly Mutant[], results: Results): string[] {
+  const keys = new Set(mutants.map(({ key }) => key));
+  const files = new Set(mutants.map(({ file }) => file));
+  return [...reasonsByKey().keys()].flatMap((key) => {
+    const isSeen = ["killed", "timedOut"].includes(results[key]?.status ?? "");
+    if (keys.has(key)) return isSeen ? [`seen, though explained: ${key}`] : [];
+    return files.has(key.slice(0, key.indexOf(": "))) ? [`explained, and no mutant: ${key}`] : [];
+  });
 }
 
 function survivors(mutants: readonly Mutant[], results: Results): Mutant[] {
