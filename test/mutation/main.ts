@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { judgeAtLoad } from "./at-load.ts";
@@ -22,6 +22,9 @@ const testTimeoutMs = 3_000;
 const slowTestTimeoutMs = 20_000;
 /** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen. */
 const quickMs = 250;
+
+/** The sources that make statements. */
+const statements = /\/statements\/|(-writes|expressions|statements)\.ts$/;
 
 const resultsFile = join(workFolder, "results.json");
 const coverageFile = join(workFolder, "coverage.json");
@@ -54,6 +57,12 @@ interface Coverage {
 }
 
 const textOf = (file: string): string => readFileSync(join(root, file), "utf8");
+/** A test file, with the contracts that it plays. */
+function textsOf(file: string): string[] {
+  const text = textOf(file);
+  const contracts = text.matchAll(/"(\.[^"]+-contract\.ts)"/g);
+  return [text, ...Array.from(contracts, ([, path = ""]) => textOf(join(dirname(file), path)))];
+}
 const hash = (...texts: readonly string[]): string =>
   createHash("sha256").update(texts.join("\0")).digest("hex").slice(0, 12);
 const read = <T>(file: string): T | undefined =>
@@ -78,7 +87,7 @@ class Run {
   constructor(mutants: readonly Mutant[]) {
     this.#mutants = mutants;
     this.#byId = new Map(mutants.map((mutant) => [mutant.id, mutant]));
-    this.#suite = Object.fromEntries(testFiles().map((file) => [file, hash(textOf(file))]));
+    this.#suite = Object.fromEntries(testFiles().map((file) => [file, hash(...textsOf(file))]));
     const sources = [...new Set(mutants.map(({ file }) => file))];
     this.#sourceHashes = new Map(sources.map((file) => [file, hash(textOf(file))]));
     const of = hash(...this.#sourceHashes.values());
@@ -280,7 +289,7 @@ class Run {
     const loaded = new Set(this.#coverage.loaded);
     // A statement is made once in a process: only a process that begins with its mutant has another one.
     const isMadeOnce = ({ file, key }: Mutant): boolean =>
-      file.includes("/statements/") && this.#kept[key]?.status === "survived";
+      statements.test(file) && this.#kept[key]?.status === "survived";
     const left = open.filter(
       (mutant) => isMadeOnce(mutant) || (!this.#isThrough(mutant.key) && !this.#isReached(mutant.id)),
     );
