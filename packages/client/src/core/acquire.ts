@@ -133,7 +133,7 @@ export function announceGrant(
     tell(core, form, { type: "acquired", ...subject, waitedMs: Math.round(waitedMs), expiresAt });
 }
 
-/** Returns a function that publishes `contended` once for each lease that blocks one call. */
+/** Returns a function that publishes `contended` once for each lock that blocks one call. */
 export function contentionOf(
   core: Core,
   form: HeldForm | undefined,
@@ -143,10 +143,9 @@ export function contentionOf(
   return (record) => {
     if (record === undefined) return;
     const { key, sortKey, owner: holder, expiresAt, inCooldown } = record;
-    const id = JSON.stringify([key, sortKey]);
-    if (!told.has(id))
+    if (!told.has(key))
       tell(core, form, { type: "contended", key, sortKey, owner, holder, expiresAt, inCooldown });
-    told.add(id);
+    told.add(key);
   };
 }
 

@@ -3,14 +3,7 @@
 import { nameAbort } from "../base/abort.ts";
 import { brandClass } from "../base/brand.ts";
 import { checkAcquireOptions, checkClientOptions, checkDue, checkHeartbeat } from "../base/check-options.ts";
-import {
-  checkData,
-  checkDuration,
-  checkKey,
-  checkKnown,
-  checkText,
-  checkWork,
-} from "../base/check-values.ts";
+import { checkData, checkDuration, checkKey, checkKnown, checkWork } from "../base/check-values.ts";
 import { type Clock, type Randomness, systemClock, systemRandomness } from "../base/clock.ts";
 import { DefaultOwner } from "../base/default-owner.ts";
 import {
@@ -30,7 +23,7 @@ import type {
   WaitOptions,
 } from "../base/options.ts";
 import { lastDoneSlot, readRecord } from "../base/record.ts";
-import { leaseItemKey, leaseSortKey, limits } from "../base/schema.ts";
+import { leaseItemKey, leaseSortKey } from "../base/schema.ts";
 import type { Item, LeaseStore } from "../base/store.ts";
 import { isDocumentClient } from "../stores/sdk/encoding.ts";
 import { acquireLease, adoptLease } from "./acquire.ts";
@@ -68,10 +61,7 @@ export class LeaseClient implements AsyncDisposable {
     const { given, times } = checkClientOptions(options);
     const { clock = systemClock, randomness = systemRandomness, dynamodb, renewals, onEvent } = given;
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const owner =
-      given.owner === undefined
-        ? new DefaultOwner(randomness, clock)
-        : { current: checkText("owner", given.owner, limits.ownerBytes) };
+    const owner = given.owner === undefined ? new DefaultOwner(randomness, clock) : { current: given.owner };
     const format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#core = new Core({ store, clock, randomness, times, owner, format, renewals, onEvent });
     showCore(this, this.#core);

@@ -30,7 +30,7 @@ export abstract class LeaseDeadline {
   readonly #key: string;
   #belief: Belief | undefined;
   #expiresAt: number;
-  #ownClock: boolean;
+  #ownClock: boolean | undefined;
   #cancelTimer: (() => void) | undefined;
   #loss: ConstructorParameters<typeof LeaseLostError> | undefined;
   #error: LeaseLostError | undefined;
@@ -39,7 +39,7 @@ export abstract class LeaseDeadline {
   #endListeners: readonly (() => void)[] | undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
-  constructor(clock: ServiceClock, { key, expiresAt, ownClock = false }: LeaseRecord) {
+  constructor(clock: ServiceClock, { key, expiresAt, ownClock }: LeaseRecord) {
     this.#clock = clock;
     this.#key = key;
     this.#expiresAt = expiresAt;
@@ -55,7 +55,7 @@ export abstract class LeaseDeadline {
   }
 
   /** Whether `expiresAt` comes from this machine's own clock. */
-  get ownClock(): boolean {
+  get ownClock(): boolean | undefined {
     return this.#ownClock;
   }
 
@@ -114,7 +114,7 @@ export abstract class LeaseDeadline {
     if (this.#loss !== undefined) return;
     this.#belief = belief;
     this.#expiresAt = expiresAt;
-    this.#ownClock = belief.ownClock ?? false;
+    this.#ownClock = belief.ownClock;
     this.#arm();
   }
 

@@ -40,6 +40,9 @@ export interface Availability {
   readonly takeovers: readonly Takeover[];
 }
 
+/** Nothing is in the caller's way. */
+export const unblocked: Availability = { blocker: undefined, claimableInMs: 0, takeovers: [] };
+
 /** The layout of a held lease, and what its primitive wants otherwise than the lock. */
 export interface HeldForm {
   readonly key: string;

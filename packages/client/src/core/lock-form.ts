@@ -13,7 +13,7 @@ import {
 } from "../statements/lock.ts";
 import type { Write } from "../statements/statement.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
-import type { Availability, Ending, LeaseForm, Renewal } from "./form.ts";
+import { type Availability, type Ending, type LeaseForm, type Renewal, unblocked } from "./form.ts";
 
 /** A lease that has an item to itself: the lock's own form, and that of runs. */
 export class LockForm implements LeaseForm {
@@ -63,7 +63,7 @@ export class LockForm implements LeaseForm {
     detector: ExpiryDetector,
   ): Availability {
     const [record] = this.leasesIn(item);
-    if (record === undefined) return { blocker: undefined, claimableInMs: 0, takeovers: [] };
+    if (record === undefined) return unblocked;
     const expiry = detector.judge(record);
     const reason = resumes && isOpenTo(record, owner) ? "sameOwner" : expiry.reason;
     if (reason === undefined) return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };

@@ -8,7 +8,7 @@ import type { Item } from "../base/store.ts";
 import { callBudgetMs, shortestBudgetMs } from "../base/timed-call.ts";
 import type { Attempt, Granted, LeaseTerms, Refused } from "./attempt.ts";
 import type { Core } from "./core.ts";
-import { type Availability, type LeaseForm, refusalOf } from "./form.ts";
+import { type Availability, type LeaseForm, refusalOf, unblocked } from "./form.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import type { Order, WaitTerms } from "./order.ts";
 import { type SharedLooks, sharedLooks } from "./shared-looks.ts";
@@ -350,9 +350,9 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
 
   #judged(attempt: Tried<Won>, item: Item | undefined): BlockedLease {
     const availability = attempt.judge(item);
-    // The next try recognises an own write that landed late, and takes over no lease.
+    // The next try recognises an own write that landed late.
     const isOwn = availability.blocker?.token === attempt.token;
-    return this.#asOfNow(isOwn ? { ...availability, claimableInMs: 0, takeovers: [] } : availability);
+    return this.#asOfNow(isOwn ? unblocked : availability);
   }
 
   protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
