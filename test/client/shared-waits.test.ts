@@ -12,6 +12,7 @@ import {
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { SharedLooks } from "../../packages/client/src/core/shared-looks.ts";
 import { follow } from "../support/follow.ts";
 
 const answerMs = 5;
@@ -66,9 +67,9 @@ function fractions(seed: number): () => number {
   };
 }
 
-const clientOf = (owner: string): LeaseClient => {
+const clientOf = (owner: string, fraction = fractions(owner.length * 7_919 + 1)): LeaseClient => {
   let drawn = 0;
-  const randomness = { token: () => `${owner}-${++drawn}`, fraction: fractions(owner.length * 7_919 + 1) };
+  const randomness = { token: () => `${owner}-${++drawn}`, fraction };
   return new LeaseClient({ store, clock, owner, leaseDurationMs: 30_000, randomness });
 };
 
@@ -180,6 +181,38 @@ describe("among the waiters of one client", () => {
     expect(lateMs[6]).toBeLessThanOrEqual(4 * answerMs);
   });
 
+  it("a hundred that come at once hear of the first looks, and look no more often than a few do", async () => {
+    for (let index = 0; index < 100; index += 1) follow(client.acquire("k", { waitMs: 60_000 }), clock);
+    await clock.advance(30);
+    store.reset();
+    await clock.advance(2_000);
+    expect(store.counts.get).toBeLessThan(12);
+  });
+
+  it("those that have given up are not counted: the next looks as often as one that was alone", async () => {
+    const readsOf = async (one: LeaseClient): Promise<number> => {
+      follow(one.acquire("k", { waitMs: 12_000 }), clock);
+      store.reset();
+      await clock.advance(13_000);
+      return store.counts.get;
+    };
+    const steady = () => clientOf("b", () => 0.5);
+    const alone = await readsOf(steady());
+    const client = steady();
+    for (let index = 0; index < 4; index += 1) follow(client.acquire("k", { waitMs: 300 }), clock);
+    await clock.advance(1_000);
+    expect(await readsOf(client)).toBe(alone);
+  });
+
+  it("only one tries when a dead holder's time is over, and the others hear who has it", async () => {
+    const waiting = Array.from({ length: 20 }, () => follow(client.acquire("k", { waitMs: 60_000 }), clock));
+    await clock.advance(28_000);
+    store.reset();
+    await clock.advance(5_000);
+    expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(1);
+    expect(store.counts.refused).toBeLessThanOrEqual(1);
+  });
+
   it("a holder that dies right after it was let in is taken over by the next", async () => {
     const waiting = Array.from({ length: 5 }, () => follow(client.acquire("k", { waitMs: 200_000 }), clock));
     void held.release();
@@ -209,6 +242,21 @@ describe("among the waiters of one client", () => {
   });
 });
 
+it("a look that took too long ends without the one that has begun in its place", async () => {
+  const looks = new SharedLooks();
+  const begin = () => looks.begin("look", clock, () => false, { withinMs: 60_000 });
+  const endFirst = await begin();
+  const second = follow(begin(), clock);
+  await clock.advance(1_000);
+  endFirst?.();
+  const third = follow(begin(), clock);
+  await clock.advance(999);
+  expect([second.value, third.value]).toEqual([expect.any(Function), undefined]);
+  second.value?.();
+  await settled();
+  expect(third.value).toBeDefined();
+});
+
 describe("waiters for seats", () => {
   it("share what they see while there is no room, and fill all permits soon after there is", async () => {
     const permits = 3;
@@ -225,5 +273,7 @@ describe("waiters for seats", () => {
     for (const lease of held) void lease.release();
     await clock.advance(8_000);
     expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(permits);
+    // Who sees room tries; the others are not sent after it.
+    expect(store.counts.refused).toBeLessThan(2 * permits);
   });
 });

@@ -190,8 +190,7 @@ type Call = WaitTerms & Pick<LeaseTerms, "key" | "sortKey" | "owner" | "reentran
 
 /**
  * One caller's unordered wait for one lease. Every waiting caller tries for itself. The callers of one client share
- * their looks. For an exclusive lease they try one after the other, because the first try shows the others who holds
- * it.
+ * their looks, and try one after the other: the first try shows the others who holds it.
  */
 export class RetryLoop<Won extends { readonly granted: true } = Granted> extends WaitLoop<
   Won,
@@ -251,9 +250,9 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     known: BlockedLease | undefined,
   ): Promise<Won | Refused | BlockedLease> {
     const shared = this.#shared;
-    const isExclusive = this.form.shape === undefined;
-    if (shared === undefined || !isExclusive) return attempt.try(budget, known);
-    return this.#tryInTurn(shared, attempt, budget, known);
+    return shared === undefined
+      ? attempt.try(budget, known)
+      : this.#tryInTurn(shared, attempt, budget, known);
   }
 
   async #tryInTurn(
