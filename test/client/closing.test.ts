@@ -557,3 +557,30 @@ describe("client.close()", () => {
     expect(lease.held).toBe(true);
   });
 });
+describe("a lease that ends in the moment in which its renewal is confirmed", () => {
+  it.each(Array.from({ length: 12 }, (_, step) => step))(
+    "is not released once more, %i steps of promises after the answer",
+    async (step) => {
+      const lease = await client.acquire("k");
+      const update = store.update.bind(store);
+      store.update = async (request, call) => {
+        const result = await update(request, call);
+        const end = (left: number): void => {
+          if (left > 0) queueMicrotask(() => end(left - 1));
+          else {
+            clock.freeze(2 * leaseDurationMs);
+            expect(lease.held).toBe(false);
+          }
+        };
+        queueMicrotask(() => end(step));
+        return result;
+      };
+      // Rejects where the end comes first.
+      await lease.renew().catch((error: unknown) => expect(error).toMatchObject({ reason: "expired" }));
+      await settled();
+      store.calls.length = 0;
+      await client.close();
+      expect(store.calls).toEqual([]);
+    },
+  );
+});

@@ -87,7 +87,7 @@ it("acquired says how long the caller waited, and released for how long the lock
   ]);
 });
 
-it("contended is told once for each lease that keeps a call out, whoever holds it", async () => {
+it("contended is told once for each lock that keeps a call out, whoever holds it", async () => {
   const told: LeaseEvent[] = [];
   const [first, next] = ["first", "next"].map((owner) => new LeaseClient({ store, clock, owner }));
   const held = [await first?.acquire("k"), await first?.acquire("l")];
@@ -99,6 +99,10 @@ it("contended is told once for each lease that keeps a call out, whoever holds i
   await clock.advance(1_500);
   for (const lease of held) await lease?.release();
   for (const key of ["k", "l"]) await next?.acquire(key);
+  // Looks that lag show no holder: the tries after them are refused once more.
+  const read = store.get.bind(store);
+  let lagging = 3;
+  store.get = async (...asked) => (lagging-- > 0 ? undefined : await read(...asked));
   await clock.advance(4_000);
   expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   const of = (key: string) => ({
@@ -111,6 +115,20 @@ it("contended is told once for each lease that keeps a call out, whoever holds i
     of("k"),
     of("l"),
   ]);
+});
+
+it("contended is not told of a refusal that shows nobody", async () => {
+  const told: LeaseEvent[] = [];
+  const caller = new LeaseClient({ store, clock, owner: "me", onEvent: (event) => told.push(event) });
+  const update = store.update.bind(store);
+  store.update = async () => {
+    store.update = update;
+    return { applied: false, item: undefined, retried: false };
+  };
+  const acquired = caller.acquire("k", { waitMs: 5_000 });
+  await clock.advance(5_000);
+  expect((await acquired).held).toBe(true);
+  expect(told.map(({ type }) => type)).toEqual(["acquired"]);
 });
 
 it("takeover tells from whom, before acquired tells that the lock is held", async () => {

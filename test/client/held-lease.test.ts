@@ -172,6 +172,13 @@ describe("a renewal in a process whose clock the service contradicts", () => {
     expect([store.count("update"), types()]).toEqual([2, ["skew"]]);
   });
 
+  it("is good enough after two where some of the lease is left", async () => {
+    tellAhead(hourMs, hourMs + 8_000);
+    await lease.renew();
+    expect([store.count("update"), types()]).toEqual([2, ["skew", "renewed"]]);
+    expect(Math.round(lease.remainingMs() / 1_000)).toBe(2);
+  });
+
   it("is good enough after two where that moves back each time: the expiry is too late, not too early", async () => {
     tellAhead(-hourMs, -2 * hourMs);
     await lease.renew();

@@ -72,6 +72,16 @@ describe("an acquire whose answer is lost", () => {
     expect(await clientOf("b").tryAcquire("k")).toBeDefined();
   });
 
+  it("that gives up beside another's lease asks once more whether it has landed, and that is all", async () => {
+    await clientOf("b").acquire("k");
+    store.calls.length = 0;
+    store.next("request lost");
+    await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    expect(store.count("update")).toBe(2);
+    expect(events.map(({ type }) => type)).toEqual(["acquired"]);
+  });
+
   it("that waits recognises its own write at its next attempt, and holds a whole lease from then on", async () => {
     store.next("answer lost");
     const waiting = clientOf("a").acquire("k", { waitMs: 60_000 });

@@ -81,6 +81,22 @@ describe("an answer that contradicts the others", () => {
     expect(bounds({ clock })).toEqual([100, 1_100]);
   });
 
+  it("is forgotten when another one contradicts it, too", () => {
+    const { clock, note } = toldClock();
+    note(5_000);
+    note(50_000);
+    note(5_100);
+    expect(bounds({ clock })).toEqual([0, 6_200]);
+  });
+
+  it("is none where the clocks have drifted apart by less than a thousandth since", () => {
+    const { clock, note, now } = toldClock();
+    now.monotonic += 1_000_000;
+    now.wall += 1_000_000;
+    note(1_001_500, at(1_009_900, 1_000_300));
+    expect(bounds({ clock })[0]).toBe(1_001_500);
+  });
+
   it("does not move the time of first fencing tokens", () => {
     for (const wall of [400, -7_200_000]) {
       const { clock, note, now } = toldClock(wall);

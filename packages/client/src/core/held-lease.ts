@@ -207,7 +207,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
    * may be shorter than its caller asked.
    */
   keepAlive(heartbeatMs: number | undefined): () => void {
-    if (heartbeatMs !== undefined && this.lost === undefined) {
+    if (heartbeatMs !== undefined) {
       const durationMs = this.#leaseDurationMs;
       const wantedMs = heartbeatMs < durationMs / 2 ? heartbeatMs : durationMs / 3;
       this.#renewEveryMs = Math.min(this.#renewEveryMs, wantedMs);

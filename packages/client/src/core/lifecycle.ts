@@ -110,7 +110,7 @@ export class Lifecycle {
 
   /** Takes note of a lease until it ends. If the client is closing, the lease is released at once. */
   hold(lease: Held): void {
-    if (this.#held.has(lease) || lease.lost !== undefined) return;
+    if (lease.lost !== undefined) return;
     this.#held.add(lease);
     if (this.#isClosed) lease.letGo();
   }
