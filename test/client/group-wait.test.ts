@@ -57,17 +57,6 @@ it("a lock is not read any more from the moment when its holder's time is over",
   expect(reads()).toEqual([...Array.from({ length: 9 }, () => "a"), "b", "b"]);
 });
 
-it("the locks are tried without one more look when the time of the holder that keeps them is over", async () => {
-  await clientOf("dead").acquire("a", { leaseDurationMs: 4_000 });
-  const waiting = acquireAll(caller(), ["a", "b"], {
-    waitMs: 60_000,
-    retry: { strategy: "fixed", delayMs: 1_500 },
-  });
-  await clock.advance(5_000);
-  expect((await waiting).held).toBe(true);
-  expect(reads()).toEqual(["a", "a"]);
-});
-
 it("a look that finds one holder dead goes on to the next lock", async () => {
   const holders = [await clientOf("one").acquire("a"), await clientOf("two").acquire("b")];
   const ended = endOf(acquireAll(caller(), ["a", "b"], { waitMs: 60_000, retry: everySecond }));

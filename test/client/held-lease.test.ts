@@ -139,6 +139,17 @@ describe("a renewal", () => {
   });
 });
 
+it("a heartbeat ends by the function that its beginning gives", async () => {
+  const lease = await client.acquire("k");
+  const stop = lease.keepAlive(1_000);
+  again();
+  await clock.advance(1_100);
+  expect(types()).toEqual(["renewed"]);
+  stop();
+  await clock.advance(5_000);
+  expect(types()).toEqual(["renewed"]);
+});
+
 describe("a renewal in a process whose clock the service contradicts", () => {
   let lease: Lease;
   beforeEach(async () => {

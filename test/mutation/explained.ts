@@ -241,10 +241,74 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "It makes a difference only where two bounds of the service's time are equal to the last bit: then either is right.",
+    why: "It makes a difference only where two times are equal to the last bit: then either is right.",
     mutants: [
       "packages/client/src/base/service-clock.ts: lower: (lowerAt(newer, now) >= lowerAt(older, now) ? newer : older).lower,: lowerAt(newer, now) >= lowerAt(older, now) ⇒ lowerAt(newer, now) > lowerAt(older, now)",
+      "packages/client/src/base/service-clock.ts: return lowerAt(one, now) <= steadyUpperAt(other, now) && lowerAt(other, now) <= steadyUpperAt(one, now);: lowerAt(one, now) <= steadyUpperAt(other, now) ⇒ lowerAt(one, now) < steadyUpperAt(other, now)",
+      "packages/client/src/base/service-clock.ts: return lowerAt(one, now) <= steadyUpperAt(other, now) && lowerAt(other, now) <= steadyUpperAt(one, now);: lowerAt(other, now) <= steadyUpperAt(one, now) ⇒ lowerAt(other, now) < steadyUpperAt(one, now)",
+      "packages/client/src/base/service-clock.ts: at.wall < upperAt(bounds, at): at.wall < upperAt(bounds, at) ⇒ at.wall <= upperAt(bounds, at)",
+      "packages/client/src/core/wait-loop.ts: if (blocked.claimableAt <= this.core.clock.monotonic()) return;: blocked.claimableAt <= this.core.clock.monotonic() ⇒ blocked.claimableAt < this.core.clock.monotonic()",
       "packages/client/src/base/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
+    ],
+  },
+  {
+    why: "It spares work: a copy of nothing, an event that nobody hears.",
+    mutants: [
+      "packages/client/src/statements/statement.ts: const names = this.names === undefined ? own : { ...own, ...this.names };: this.names === undefined ⇒ false",
+      'packages/client/src/core/acquire.ts: if (core.hears("acquired")): core.hears("acquired") ⇒ true',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source.
+      "packages/client/src/core/core.ts: return this.#listeners !== undefined || hasSubscribers(`leasehold:${type}`);: this.#listeners !== undefined || hasSubscribers(`leasehold:${type}`) ⇒ true",
+    ],
+  },
+  {
+    why: "Tests that do not judge mutants see it: of clones of a process, and of workflows, which write no mark of their own clock.",
+    mutants: [
+      "packages/client/src/base/clock.ts: token: () => randomUUID({ disableEntropyCache: true }),: { disableEntropyCache: true } ⇒ {}",
+      "packages/client/src/base/clock.ts: token: () => randomUUID({ disableEntropyCache: true }),: true ⇒ false",
+      "packages/client/src/statements/lock.ts: if (cooldown.ownClock !== undefined) write.and(cooldown.ownClock ? closedByOwnClock : notByOwnClock);: cooldown.ownClock !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "Every word but `native` comes to the same.",
+    mutants: [
+      'packages/client/src/core/client.ts: const format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";: "attributeValue" ⇒ ""',
+    ],
+  },
+  {
+    why: "Single flight, which alone calls it, asks for no wait.",
+    mutants: [
+      "packages/client/src/core/client.ts: const call = { ...callFor(core, key, options, true), sortKey };: true ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it: a waiter hears others only once it sleeps, a cut comes only during a call, and both bounds of the time are known or neither is.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: this.#sleep?.wake();: this.#sleep?.wake ⇒ this.#sleep.wake",
+      "packages/client/src/core/held-lease.ts: this.#call?.cut(this.#reason);: this.#call?.cut ⇒ this.#call.cut",
+      "packages/client/src/base/service-clock.ts: if (lower === undefined || upper === undefined) return undefined;: lower === undefined || upper === undefined ⇒ lower === undefined && upper === undefined",
+      "packages/client/src/base/service-clock.ts: if (lower === undefined || upper === undefined) return undefined;: lower === undefined ⇒ false",
+      "packages/client/src/base/service-clock.ts: if (lower === undefined || upper === undefined) return undefined;: upper === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "It comes to the same: before its first sleep a waiter has not joined; an answer without an item, as one that shows room, tells the others nothing; nobody is no holder to tell of; a group reads no lock whose holder's time is over.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: #isListening = false;: false ⇒ true",
+      'packages/client/src/core/wait-loop.ts: if ("item" in outcome) shared.tell(outcome.item as Item | undefined);: "item" in outcome ⇒ true',
+      "packages/client/src/core/wait-loop.ts: return { ...availability, blockers: blocker === undefined ? [] : [blocker], claimableAt };: blocker === undefined ⇒ false",
+      "packages/client/src/core/wait-loop.ts: return false;: false ⇒ true",
+    ],
+  },
+  {
+    why: "It matters in a few steps of promises alone, between a waiter's turn and its request, and costs one look then.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: if (end !== undefined) this.#news = undefined;: end !== undefined ⇒ false",
+    ],
+  },
+  {
+    why: "It cuts a renewal short whose store has not heard of its end: with a store that does, the call itself has failed.",
+    mutants: [
+      "packages/client/src/core/held-lease.ts: if (this.#reason !== undefined) throw this.#reason;: this.#reason !== undefined ⇒ false",
     ],
   },
   {
