@@ -1,5 +1,4 @@
-export type { FunctionTargetOptions } from "./jobs/function-target.ts";
-export { InvokeFunction } from "./jobs/invoke-function.ts";
+export { type FunctionTargetOptions, InvokeFunction } from "./jobs/function-target.ts";
 export type {
   IBoundTarget,
   JobOverlap,
@@ -7,8 +6,7 @@ export type {
   JobTarget,
   TargetSettings,
 } from "./jobs/job-target.ts";
-export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
-export type { LockedTaskTargetOptions } from "./jobs/locked-task-target.ts";
+export type { LockedFunctionTargetOptions, LockedTaskTargetOptions } from "./jobs/locked-target.ts";
 export type {
   BatchJobTargetOptions,
   EcsTaskTargetOptions,
@@ -30,12 +28,18 @@ export {
   type SilenceTerms,
 } from "./monitoring/alarm-kinds.ts";
 export { JobAlarms, type JobAlarmsProps, type JobRunMetrics } from "./monitoring/job-alarms.ts";
+export {
+  alarmOnRedriveGuard,
+  LeasedWorkflowAlarms,
+  type LeasedWorkflowAlarmsProps,
+  LeaseHeartbeatAlarms,
+  type LeaseHeartbeatAlarmsProps,
+  LeaseTableAlarms,
+  type LeaseTableAlarmsProps,
+  LeaseWakeupAlarms,
+  type LeaseWakeupAlarmsProps,
+} from "./monitoring/lease-alarms.ts";
 export { LeaseDashboard, type LeaseDashboardProps } from "./monitoring/lease-dashboard.ts";
-export { LeaseHeartbeatAlarms, type LeaseHeartbeatAlarmsProps } from "./monitoring/lease-heartbeat-alarms.ts";
-export { LeaseTableAlarms, type LeaseTableAlarmsProps } from "./monitoring/lease-table-alarms.ts";
-export { LeaseWakeupAlarms, type LeaseWakeupAlarmsProps } from "./monitoring/lease-wakeup-alarms.ts";
-export { LeasedWorkflowAlarms, type LeasedWorkflowAlarmsProps } from "./monitoring/leased-workflow-alarms.ts";
-export { alarmOnRedriveGuard } from "./monitoring/redrive-guard-alarm.ts";
 export { type AlarmSettings, runbookAnchors } from "./monitoring/runbook.ts";
 export type { LeaseKeyScope } from "./table/leading-keys.ts";
 export { LeaseHistory, type LeaseHistoryProps } from "./table/lease-history.ts";
@@ -58,6 +62,6 @@ export {
   type LeaseWakeupProps,
 } from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
-export type { ObservabilityProps } from "./workflow/observability.ts";
 export type { RedriveGuard } from "./workflow/redrive-guard.ts";
+export type { ObservabilityProps } from "./workflow/state-machine.ts";
 export type { WhenHeld } from "./workflow/workflow-terms.ts";

@@ -5,8 +5,8 @@ import { CustomState, type IChainable } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { jsonata } from "../workflow/asl.ts";
 import type { TargetSettings } from "./job-target.ts";
-import { checkSameRegion } from "./job-workflow.ts";
 import { afterFailure, fencedInput, input, lockedCall, shortened, whileYoung } from "./locked-call.ts";
+import { checkSameRegion } from "./workflow-target.ts";
 
 /**
  * Calls a function that acquires the job's own lock, and repeats the call while a caller outside the workflow holds

@@ -3,6 +3,7 @@ import { metricNames } from "@leasehold/client/metrics";
 import { Duration, Stack } from "aws-cdk-lib";
 import { Stats } from "aws-cdk-lib/aws-cloudwatch";
 import { LambdaFunction as FunctionRuleTarget } from "aws-cdk-lib/aws-events-targets";
+import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
   EventInvokeConfig,
   type IFunction,
@@ -10,17 +11,19 @@ import {
   type Function as LambdaFunction,
 } from "aws-cdk-lib/aws-lambda";
 import { SqsEventSource } from "aws-cdk-lib/aws-lambda-event-sources";
+import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
+import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
-import { leaseMetric } from "../table/lease-metrics.ts";
+import { aFunction, checkKind } from "../prop-kinds.ts";
+import { leaseMetric } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { millisecondsText } from "../workflow/durations.ts";
 import { roleInStackOf } from "../workflow/role-in-stack.ts";
 import { callOfLocking, isDefinedHere, mayInvoke } from "./function-calls.ts";
-import { InvokeFunction } from "./invoke-function.ts";
 import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
-import { jobWorkflow } from "./job-workflow.ts";
+import { jobWorkflow } from "./workflow-target.ts";
 
 /** Options of {@link SingletonJobTarget.lambda}. */
 export interface FunctionTargetOptions {
@@ -237,4 +240,25 @@ function longer(a: Duration, b: Duration): Duration {
 
 function shorter(a: Duration, b: Duration): Duration {
   return a.toSeconds() < b.toSeconds() ? a : b;
+}
+
+/**
+ * A schedule's target: a function, without its versions.
+ *
+ * Like the library's LambdaInvoke, but that also permits every version and alias.
+ *
+ * ```ts
+ * new Schedule(this, "Cleaning", { schedule: ScheduleExpression.rate(Duration.minutes(5)), target: new InvokeFunction(worker) });
+ * ```
+ */
+export class InvokeFunction extends ScheduleTargetBase implements IScheduleTarget {
+  constructor(fn: IFunction, props: ScheduleTargetBaseProps = {}) {
+    super(props, checkKind("fn", fn, aFunction).functionArn);
+  }
+
+  protected addTargetActionToRole(role: IRole): void {
+    role.addToPrincipalPolicy(
+      new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [this.targetArn] }),
+    );
+  }
 }

@@ -10,8 +10,8 @@ import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
-import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
+import type { ObservabilityProps } from "../workflow/state-machine.ts";
 
 /**
  * What a run does when an earlier run still works.

@@ -1,15 +1,19 @@
 import { Duration } from "aws-cdk-lib";
+import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { numberText } from "../prop-kinds.ts";
+import { aDuration, aNumber, type Kinds, numberText } from "../prop-kinds.ts";
 import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
+import { callOfLocked, mayInvoke } from "./function-calls.ts";
 import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
-import { type JobWork, jobWorkflow } from "./job-workflow.ts";
+import { afterFailure, lockedCall, shortened, whileYoung } from "./locked-call.ts";
+import { type JobWork, jobWorkflow } from "./workflow-target.ts";
 
 const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
 
 /** Work without its own locking code, behind a workflow that holds the lock. */
-export abstract class LockedTarget extends JobTarget {
+class LockedTarget extends JobTarget {
   /** The keeper renews the lease while a run takes. */
   readonly timeout = undefined;
   readonly refusedProps = {
@@ -21,7 +25,12 @@ export abstract class LockedTarget extends JobTarget {
   readonly keptOverlaps: JobOverlap[] = ["skip", "queue", "replace"];
 
   /** Defines the states that work under the lease. */
-  protected abstract work(job: Construct, settings: TargetSettings): JobWork;
+  readonly #work: (job: Construct, settings: TargetSettings) => JobWork;
+
+  constructor(work: (job: Construct, settings: TargetSettings) => JobWork) {
+    super();
+    this.#work = work;
+  }
 
   bind(job: Construct, settings: TargetSettings): IBoundTarget {
     const { lockAtMostFor } = settings;
@@ -30,7 +39,7 @@ export abstract class LockedTarget extends JobTarget {
       key: settings.key,
       whenHeld: whenHeld[settings.overlap],
       leaseDuration: lockAtMostFor,
-      ...this.work(job, settings),
+      ...this.#work(job, settings),
     });
     if (settings.overlap !== "replace") return bound;
     // A replaced run is stopped on purpose.
@@ -39,8 +48,123 @@ export abstract class LockedTarget extends JobTarget {
   }
 }
 
+/** Options of {@link SingletonJobTarget.lockedLambda}. */
+export interface LockedFunctionTargetOptions {
+  /**
+   * How often a run repeats the function after the function's own error or timeout; 0 to 20. The run keeps its lease
+   * meanwhile. It repeats after about 5 seconds, then after twice as long each time, up to 10 minutes.
+   * @default 2
+   */
+  readonly retryAttempts?: number;
+  /**
+   * The function's own timeout, 1 second to 15 minutes. If Lambda's answer is lost, the run waits this long before it
+   * calls again or releases the lock, so that no two calls overlap. Never state less than the function's real timeout.
+   *
+   * @default - the function's; 15 minutes for an alias, a version or an imported function, whose timeout is not known
+   */
+  readonly timeout?: Duration;
+}
+
+/** A function without its own locking code, behind a workflow that holds the lock. */
+export function lockedFunction(fn: IFunction, options: LockedFunctionTargetOptions): JobTarget {
+  const { timeout } = options;
+  const retryAttempts = checkedRetryAttempts("function", options.retryAttempts);
+  checkTimeout(timeout);
+  return new LockedTarget((job, settings) => ({
+    work: callOfLocked(job, fn, { ...settings, retryAttempts, timeout }),
+    statements: mayInvoke(fn),
+  }));
+}
+
+function checkTimeout(timeout: Duration | undefined): void {
+  if (timeout === undefined) return;
+  if (timeout.isUnresolved()) {
+    throw new Error("timeout of the function is known at deployment only: state the longest that it can be");
+  }
+  const seconds = timeout.toSeconds({ integral: false });
+  if (seconds < 1 || seconds > 900 || !Number.isInteger(seconds)) {
+    throw new Error(
+      `timeout of the function is ${timeout.toHumanString()}: set whole seconds from 1 second to ${Duration.minutes(15).toHumanString()}`,
+    );
+  }
+}
+
+/** Options of every target that is a task of another service. */
+export interface LockedTaskTargetOptions {
+  /**
+   * How often a run repeats the task after the task's own error; 0 to 20. The run keeps its lease meanwhile. It repeats
+   * after about 5 seconds, then after twice as long each time, up to 10 minutes. A task that took longer than `timeout`
+   * is not repeated.
+   * @default 2
+   */
+  readonly retryAttempts?: number;
+  /**
+   * How long the task may take, including its wait for capacity; whole seconds from 1 minute to 365 days. After that
+   * Step Functions stops it, and the run fails with States.Timeout.
+   * @default Duration.hours(1)
+   */
+  readonly timeout?: Duration;
+}
+
+export const taskKinds: Kinds<LockedTaskTargetOptions> = { retryAttempts: aNumber, timeout: aDuration };
+
+/** A task of another service: how to run it, and the meaning of its errors. */
+export interface ServiceTask {
+  /** The Task state that starts the task and waits for its end, without retries and exits. */
+  readonly state: Readonly<Record<string, unknown>>;
+  /** The workflow's permissions: to start the task, describe it, and stop it. */
+  readonly statements: readonly PolicyStatement[];
+  /** JSONata for the result. */
+  readonly result: string;
+  /** Errors that say that nothing was started, because there was no capacity. */
+  readonly noRoom: readonly string[];
+  /** Errors that leave open whether the task was started. */
+  readonly unclear: readonly string[];
+}
+
+/** Defines a job's task; `timeout` is for services that enforce a timeout themselves. */
+export type TaskOfJob = (job: Construct, settings: TargetSettings, timeout: Duration) => ServiceTask;
+
+/**
+ * How long a stopped task may go on: a Fargate container has at most 2 minutes between its signals. Step Functions and
+ * the service take up to a minute to pass on the stop.
+ */
+const stopsWithin = Duration.minutes(3).toSeconds();
+
+/** A task of another service, behind a workflow that holds the lock. */
+export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTargetOptions): JobTarget {
+  const retryAttempts = checkedRetryAttempts(kind, options.retryAttempts);
+  const longest = options.timeout ?? Duration.hours(1);
+  const ms = checkedMs(`timeout of the ${kind}`, longest, Duration.minutes(1), aYear);
+  const timeout = Duration.seconds(Math.ceil(ms / 1000));
+  return new LockedTarget((job, settings) => {
+    const { state, statements, result, noRoom, unclear } = task(job, settings, timeout);
+    const Retry = [
+      whileYoung(noRoom, settings.maxEventAge),
+      // Another task would begin beside the task that may still run.
+      { ErrorEquals: [...unclear, "States.Timeout"], MaxAttempts: 0 },
+      afterFailure(retryAttempts),
+    ];
+    const work = lockedCall(job, settings, {
+      task: { ...state, Retry, TimeoutSeconds: timeout.toSeconds() },
+      result: shortened(result, "what the task returned is too long to be kept"),
+      unclear,
+      endsWithin: timeout.toSeconds() + stopsWithin,
+      stopping: ["States.Timeout"],
+      stopsWithin,
+      tooLarge: {
+        Error: "TaskAnswerTooLargeError",
+        Cause:
+          "what the task was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
+          "keep it elsewhere, and return where it is",
+      },
+    });
+    return { work, statements };
+  });
+}
+
 /** Returns how often work is repeated after its own error. */
-export function checkedRetryAttempts(kind: string, retryAttempts = 2): number {
+function checkedRetryAttempts(kind: string, retryAttempts = 2): number {
   if (Number.isInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 20) return retryAttempts;
   throw new Error(
     `retryAttempts of the ${kind} is ${numberText(retryAttempts)}: set a whole number from 0 to 20`,

@@ -29,9 +29,9 @@ import { areSame } from "../table/table-place.ts";
 import { jsonata, startedBy } from "../workflow/asl.ts";
 import { executionsInPolicy } from "../workflow/machine-names.ts";
 import type { TargetSettings } from "./job-target.ts";
-import { checkSameRegion } from "./job-workflow.ts";
 import { fencedInput, input } from "./locked-call.ts";
-import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-task-target.ts";
+import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-target.ts";
+import { checkSameRegion } from "./workflow-target.ts";
 
 /** Options of {@link SingletonJobTarget.ecsTask}: those of the library's EcsRunTask, and the job's own. */
 export interface EcsTaskTargetOptions extends LockedTaskTargetOptions {

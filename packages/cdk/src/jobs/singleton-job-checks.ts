@@ -1,6 +1,7 @@
 import { Annotations, Duration, Token } from "aws-cdk-lib";
+import type { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Construct } from "constructs";
-import { longestSilence } from "../monitoring/alarm-window.ts";
+import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import { checkSkips } from "../monitoring/job-alarms.ts";
 import {
   aDate,
@@ -20,9 +21,8 @@ import {
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
-import { observabilityKinds, observabilityOf } from "../workflow/observability.ts";
+import { observabilityKinds, observabilityOf } from "../workflow/state-machine.ts";
 import type { JobOverlap, JobTarget } from "./job-target.ts";
-import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /** The kinds of a job's props. */
@@ -110,8 +110,65 @@ function timingOf({ schedule, trigger }: SingletonJobProps): ScheduleTiming {
     );
   }
   if (schedule !== undefined) return scheduleTiming(schedule);
-  if (trigger !== undefined) return { kind: "unknown" };
+  if (trigger !== undefined) return { isOnce: false };
   throw new Error("schedule is undefined: give a ScheduleExpression, or a queue or an event rule as trigger");
+}
+
+/** The time between two runs, if a schedule's expression shows it. */
+export interface ScheduleTiming {
+  /** Whether the job runs a single time. */
+  readonly isOnce: boolean;
+  /** Known only for a rate. */
+  readonly interval?: Duration;
+}
+
+const units: Readonly<Record<string, (count: number) => Duration>> = {
+  minute: Duration.minutes,
+  hour: Duration.hours,
+  day: Duration.days,
+};
+
+const cronFields =
+  "cron has six fields: minutes, hours, day of month, month, day of week, year; it has no seconds, and day 1 of a week is Sunday";
+
+/**
+ * Reads a schedule's expression: `rate(...)`, `cron(...)` or `at(...)`.
+ *
+ * Throws when EventBridge Scheduler would refuse it at deployment: an unknown form, a cron expression without exactly
+ * six fields, or one in which not exactly one of day of month and day of week is `?`.
+ */
+function scheduleTiming(schedule: ScheduleExpression): ScheduleTiming {
+  const { expressionString: text } = schedule;
+  if (Token.isUnresolved(text)) return { isOnce: false };
+  const [, form, body = ""] = /^(rate|cron|at)\((.*)\)$/.exec(text) ?? [];
+  switch (form) {
+    case "rate": {
+      const [, count, unit = ""] = /^([1-9]\d*) (minute|hour|day)s?$/.exec(body) ?? [];
+      const inUnit = units[unit];
+      if (inUnit === undefined)
+        throw invalid(text, "a rate is a whole number above 0 and minutes, hours or days");
+      return { isOnce: false, interval: inUnit(Number(count)) };
+    }
+    case "cron": {
+      const fields = body.trim().split(/\s+/);
+      if (fields.length !== 6) {
+        throw invalid(text, cronFields);
+      }
+      if ((fields[2] === "?") === (fields[4] === "?")) {
+        const days = "set the day of the month or the day of the week, and write ? for the other";
+        throw invalid(text, `${days}; ${cronFields}`);
+      }
+      return { isOnce: false };
+    }
+    case "at":
+      return { isOnce: true };
+    default:
+      throw invalid(text, `use ScheduleExpression.rate, .cron or .at; ${cronFields}`);
+  }
+}
+
+function invalid(text: string, advice: string): Error {
+  return new Error(`schedule is ${JSON.stringify(text)}: ${advice}`);
 }
 
 function checkTrigger({ trigger, once, overlap, target }: SingletonJobProps): void {
@@ -208,7 +265,7 @@ function quoted(values: readonly JobOverlap[]): string {
   return values.map((value) => `"${value}"`).join(" or ");
 }
 
-function checkSchedule({ scheduleName, start, end }: SingletonJobProps, { kind }: ScheduleTiming): void {
+function checkSchedule({ scheduleName, start, end }: SingletonJobProps, { isOnce }: ScheduleTiming): void {
   if (
     scheduleName !== undefined &&
     !Token.isUnresolved(scheduleName) &&
@@ -219,7 +276,7 @@ function checkSchedule({ scheduleName, start, end }: SingletonJobProps, { kind }
     );
   }
   const [bound] = Object.entries({ start, end }).filter(([, time]) => time !== undefined);
-  if (bound && kind === "once") {
+  if (bound && isOnce) {
     throw new Error(
       `${bound[0]} is set, but the job runs a single time, which the schedule names: leave it out`,
     );
@@ -270,11 +327,11 @@ function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void
 
 function checkInterval(
   { maxInterval, skipsInARow }: SingletonJobProps,
-  { kind, interval }: ScheduleTiming,
+  { isOnce, interval }: ScheduleTiming,
 ): void {
   positive({ maxInterval });
   if (maxInterval) checkKnown("maxInterval", maxInterval, "the alarms' periods are worked out from it");
-  if (maxInterval && kind === "once") {
+  if (maxInterval && isOnce) {
     throw new Error(`maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`);
   }
   if (maxInterval && interval && ms(interval) > ms(maxInterval)) {
@@ -305,7 +362,7 @@ function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
   }
 }
 
-function warn(job: Construct, props: SingletonJobProps, { kind, interval }: ScheduleTiming): void {
+function warn(job: Construct, props: SingletonJobProps, { isOnce, interval }: ScheduleTiming): void {
   const { lockAtMostFor, target, trigger, maxInterval, alarms } = props;
   const isBounded = props.start !== undefined || props.end !== undefined;
   if (lockAtMostFor && interval && ms(lockAtMostFor) > ms(interval)) {
@@ -324,9 +381,9 @@ function warn(job: Construct, props: SingletonJobProps, { kind, interval }: Sche
   }
   const isUnwatched = trigger === undefined && (interval === undefined || isBounded);
   if (alarms !== false && isUnwatched && maxInterval === undefined) {
-    const unknown = kind === "once" ? "the job runs a single time" : "the time between runs is not known";
+    const unknown = isOnce ? "the job runs a single time" : "the time between runs is not known";
     const reason = interval === undefined ? unknown : "the schedule has a start or an end";
-    const advice = kind === "once" ? "" : ": set maxInterval";
+    const advice = isOnce ? "" : ": set maxInterval";
     Annotations.of(job).addInfoV2(
       "@leasehold/cdk:noAlarmForMissedRuns",
       `no alarm watches for runs that stay away${interval === undefined ? " or are skipped in a row" : ""}, because ${reason}${advice}`,

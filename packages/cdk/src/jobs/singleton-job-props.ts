@@ -5,7 +5,7 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { ILeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { ILeaseWakeup } from "../workflow/lease-wakeup.ts";
-import type { ObservabilityProps } from "../workflow/observability.ts";
+import type { ObservabilityProps } from "../workflow/state-machine.ts";
 import type { JobOverlap, JobTarget } from "./job-target.ts";
 import type { SingletonJobTrigger } from "./singleton-job-trigger.ts";
 

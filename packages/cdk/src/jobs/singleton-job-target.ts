@@ -16,8 +16,13 @@ import {
 } from "../prop-kinds.ts";
 import { FunctionTarget, type FunctionTargetOptions } from "./function-target.ts";
 import { JobTarget } from "./job-target.ts";
-import { LockedFunctionTarget, type LockedFunctionTargetOptions } from "./locked-function-target.ts";
-import { LockedTaskTarget, type LockedTaskTargetOptions, taskKinds } from "./locked-task-target.ts";
+import {
+  type LockedFunctionTargetOptions,
+  type LockedTaskTargetOptions,
+  lockedFunction,
+  lockedTask,
+  taskKinds,
+} from "./locked-target.ts";
 import {
   type BatchJobTargetOptions,
   batchJob,
@@ -127,7 +132,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    * ```
    */
   static lockedLambda(fn: IFunction, options: LockedFunctionTargetOptions = {}): JobTarget {
-    return new LockedFunctionTarget(checkKind("fn", fn, aFunction), checkProps(options, lockedKinds));
+    return lockedFunction(checkKind("fn", fn, aFunction), checkProps(options, lockedKinds));
   }
 
   /**
@@ -157,7 +162,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static ecsTask(options: EcsTaskTargetOptions): JobTarget {
     const given = checkProps(options, ecsKinds, "cluster", "taskDefinition", "launchTarget");
-    return new LockedTaskTarget("ECS task", ecsTask(given), given);
+    return lockedTask("ECS task", ecsTask(given), given);
   }
 
   /**
@@ -173,7 +178,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static batchJob(options: BatchJobTargetOptions): JobTarget {
     const given = checkProps(options, batchKinds, "jobDefinitionArn", "jobQueueArn");
-    return new LockedTaskTarget("Batch job", batchJob(given), given);
+    return lockedTask("Batch job", batchJob(given), given);
   }
 
   /**
@@ -187,7 +192,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static glueJob(options: GlueJobTargetOptions): JobTarget {
     const given = checkProps(options, glueKinds, "glueJobName");
-    return new LockedTaskTarget("Glue job", glueJob(given), given);
+    return lockedTask("Glue job", glueJob(given), given);
   }
 
   /**
@@ -209,7 +214,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static stateMachine(machine: IStateMachine, options: LockedTaskTargetOptions = {}): JobTarget {
     const task = execution(checkKind("machine", machine, aStateMachine));
-    return new LockedTaskTarget("state machine", task, checkProps(options, taskKinds));
+    return lockedTask("state machine", task, checkProps(options, taskKinds));
   }
 
   /** A leased workflow. It has its own key, durations and behaviour when the lock is held. */

@@ -7,18 +7,15 @@ import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws
 import type { IQueue, Queue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { deadLetterQueueOf } from "../dead-letter-queue.ts";
-import { longestSilence } from "../monitoring/alarm-window.ts";
+import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
-import { alarmsOnHeartbeat } from "../monitoring/lease-heartbeat-alarms.ts";
-import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
+import { alarmOnRedriveGuard, alarmsOnHeartbeat } from "../monitoring/lease-alarms.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { aGrantee, checkKind, checkProps } from "../prop-kinds.ts";
-import { leaseMetric } from "../table/lease-metrics.ts";
-import type { ILeaseTable } from "../table/lease-table-base.ts";
-import { observabilityOf } from "../workflow/observability.ts";
+import { type ILeaseTable, leaseMetric } from "../table/lease-table-base.ts";
+import { observabilityOf } from "../workflow/state-machine.ts";
 import type { IBoundTarget } from "./job-target.ts";
-import type { ScheduleTiming } from "./schedule-interval.ts";
-import { checkSingletonJob, jobKinds, overlapOf } from "./singleton-job-checks.ts";
+import { checkSingletonJob, jobKinds, overlapOf, type ScheduleTiming } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**

@@ -25,7 +25,6 @@ import {
   type Kinds,
 } from "../prop-kinds.ts";
 import { checkKnown } from "../workflow/durations.ts";
-import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./alarm-window.ts";
 
 /** The text of an alarm, and its actions. */
 export interface AlarmText {
@@ -48,6 +47,22 @@ export const namedMetrics: Kind = {
     value !== null &&
     Object.entries(value).every(([name, metric]) => /^[a-z]\w*$/.test(name) && aMetric.accepts(metric)),
 };
+
+/**
+ * How late a measurement may be. Measurements in log lines arrive when CloudWatch has read the log.
+ *
+ * Before this time an alarm cannot distinguish "nothing happened" from "nothing has arrived yet".
+ */
+export const metricDelay: Duration = Duration.minutes(5);
+
+/** The longest span that an alarm can look back. With periods below an hour it looks back at most a day. */
+export const longestAlarmWindow: Duration = Duration.days(7);
+
+/**
+ * The longest silence that an alarm can watch for: the longest window, less the time for late metrics and whole
+ * periods.
+ */
+export const longestSilence: Duration = Duration.days(6);
 
 const fiveMinutes = Duration.minutes(5);
 
@@ -191,6 +206,12 @@ export function alarmOnBacklog(
   });
 }
 
+/** A span of time cut into periods that CloudWatch can evaluate. */
+interface AlarmWindow {
+  readonly period: Duration;
+  readonly evaluationPeriods: number;
+}
+
 /** The terms by which an alarm decides. */
 export interface AlarmTerms extends AlarmText {
   readonly metric: IMetric;
@@ -237,4 +258,28 @@ function filledTotal(metrics: NamedMetrics, less: NamedMetrics = {}): IMetric {
 
 function every(metric: IMetric, period: Duration): IMetric {
   return metric instanceof Metric || metric instanceof MathExpression ? metric.with({ period }) : metric;
+}
+
+const minute = 60;
+const day = 24 * 60 * minute;
+
+/** Cuts a span into as few periods of at most a day as possible, each a whole number of minutes. */
+export function alarmWindow(span: Duration): AlarmWindow {
+  const seconds = span.toSeconds({ integral: false });
+  const evaluationPeriods = Math.max(1, Math.ceil(seconds / day));
+  return { period: wholeMinutes(seconds / evaluationPeriods), evaluationPeriods };
+}
+
+/**
+ * Cuts a span into about ten periods, plus one more: whether periods end now or at full hours, the periods before the
+ * last one cover the span.
+ */
+function fineWindow(span: Duration): AlarmWindow {
+  const seconds = span.toSeconds({ integral: false });
+  const period = wholeMinutes(seconds / 10);
+  return { period, evaluationPeriods: Math.ceil(seconds / period.toSeconds()) + 1 };
+}
+
+function wholeMinutes(seconds: number): Duration {
+  return Duration.seconds(Math.max(1, Math.ceil(seconds / minute)) * minute);
 }

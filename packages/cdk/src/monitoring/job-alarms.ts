@@ -19,11 +19,13 @@ import {
   alarmOnBacklog,
   alarmOnEvent,
   alarmOnSilence,
+  alarmWindow,
   define,
+  longestAlarmWindow,
+  metricDelay,
   type NamedMetrics,
   namedMetrics,
 } from "./alarm-kinds.ts";
-import { alarmWindow, longestAlarmWindow, metricDelay } from "./alarm-window.ts";
 import { type AlarmSettings, alarmSettingKinds, alarmText, type RunbookEntry } from "./runbook.ts";
 
 /** The metrics of a job's runs. */

@@ -1,9 +1,14 @@
-import { type MetricName, metricNames } from "@leasehold/client/metrics";
-import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
+import {
+  dimensionNames,
+  inMilliseconds,
+  type MetricName,
+  metricNames,
+  metricsNamespace,
+} from "@leasehold/client/metrics";
+import { Metric, type MetricOptions, Stats } from "aws-cdk-lib/aws-cloudwatch";
 import type { ITableV2, MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
-import { leaseMetric } from "./lease-metrics.ts";
 import { LeaseTableGrants } from "./lease-table-grants.ts";
 import { type ILeaseTableRef, nameFor } from "./table-place.ts";
 
@@ -126,4 +131,27 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   metricConditionalCheckFailedRequests(props?: MetricOptions): Metric {
     return this.table.metricConditionalCheckFailedRequests(props);
   }
+}
+
+/**
+ * Returns one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th
+ * percentile.
+ *
+ * With a job, only the metrics of that job's runs; otherwise those of all uses of the table.
+ */
+export function leaseMetric(
+  name: MetricName,
+  subject: { readonly tableName: string; readonly job?: string },
+  props: MetricOptions = {},
+): Metric {
+  return new Metric({
+    namespace: metricsNamespace,
+    metricName: name,
+    dimensionsMap: {
+      [dimensionNames.table]: subject.tableName,
+      ...(subject.job === undefined ? {} : { [dimensionNames.job]: subject.job }),
+    },
+    statistic: inMilliseconds.includes(name) ? Stats.percentile(95) : Stats.SUM,
+    ...props,
+  });
 }

@@ -31,13 +31,11 @@ import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion, checkServed } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
-import { checkInlinePolicies, policiesIn } from "./inline-policies.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { executionsInPolicy, machineInPolicy } from "./machine-names.ts";
-import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
 import { permitSortKey } from "./permit-seats.ts";
-import { granteeBy, roleInStackOf } from "./role-in-stack.ts";
-import { stateMachineOf } from "./state-machine.ts";
+import { checkInlinePolicies, granteeBy, policiesIn, roleInStackOf } from "./role-in-stack.ts";
+import { type ObservabilityProps, observabilityKinds, stateMachineOf } from "./state-machine.ts";
 
 /** A heartbeat, made here or elsewhere. */
 export interface ILeaseHeartbeat extends IConstruct {

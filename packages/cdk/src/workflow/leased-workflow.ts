@@ -2,12 +2,17 @@ import { Duration } from "aws-cdk-lib";
 import type { IRole } from "aws-cdk-lib/aws-iam";
 import {
   type EncryptionConfiguration,
+  Fail,
   type IChainable,
-  type Parallel,
+  IntegrationPattern,
+  type IStateMachine,
+  Parallel,
   QueryLanguage,
   StateGraph,
   type StateMachine,
+  TaskInput,
 } from "aws-cdk-lib/aws-stepfunctions";
+import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import {
   aDuration,
@@ -26,20 +31,23 @@ import {
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion, isSameTable } from "../table/table-place.ts";
-import type { Json } from "./asl.ts";
+import { type Json, jsonata } from "./asl.ts";
 import { leftOpen } from "./definition-asset.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { type ILeaseHeartbeat, LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { ILeaseWakeup } from "./lease-wakeup.ts";
 import { leasedName, markLeased } from "./machine-names.ts";
-import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
 import { mostWorkflowPermits } from "./permit-seats.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { roleForUse } from "./role-in-stack.ts";
-import { stateMachineOf } from "./state-machine.ts";
+import {
+  type ObservabilityProps,
+  observabilityKinds,
+  observabilityOf,
+  stateMachineOf,
+} from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
-import { stateOf } from "./workflow-state.ts";
 import type { WhenHeld, WorkflowTerms } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
@@ -345,4 +353,40 @@ function checkSameTable(
 ): void {
   if (part === undefined || isSameTable(part.table, table)) return;
   throw new Error(`${prop} is of the table ${part.table.node.path}: give one of ${table.node.path}`);
+}
+
+/**
+ * A state that runs a state machine to its end, as a child execution, and fails with the child's own error:
+ *
+ *     id:  id_Run ─▶ the state's end
+ *             └─ it fails ─▶ id_Failed
+ *
+ * A Parallel, so that callers can catch and retry the error by its name. It has no variables, because they could
+ * collide with the caller's.
+ */
+function stateOf(scope: Construct, id: string, stateMachine: IStateMachine): Parallel {
+  const run = StepFunctionsStartExecution.jsonata(scope, `${id}_Run`, {
+    stateMachine,
+    integrationPattern: IntegrationPattern.RUN_JOB,
+    input: TaskInput.fromText(jsonata("$states.input")),
+    outputs: jsonata("$states.result.Output"),
+  });
+  const failed = Fail.jsonata(scope, `${id}_Failed`, {
+    error: ofChild("Error", "$states.input.Error"),
+    cause: ofChild("Cause", "$exists($states.input.Cause) ? $states.input.Cause : 'no cause was given'"),
+  });
+  const state = Parallel.jsonata(scope, id, { outputs: jsonata("$states.result[0]") });
+  return state.branch(run.addCatch(failed));
+}
+
+/**
+ * A part of the child's own failure. The cause of `States.TaskFailed` is the child's description as JSON, unless it was
+ * cut off: a cause has at most 32,768 characters.
+ */
+function ofChild(part: "Error" | "Cause", otherwise: string): string {
+  const cause = "$states.input.Cause";
+  const isWhole = `$states.input.Error = 'States.TaskFailed' and $substring(${cause}, 0, 1) = '{' and $substring(${cause}, -1) = '}'`;
+  return jsonata(
+    `($child := ${isWhole} ? $parse(${cause}) : {}; $exists($child.${part}) ? $child.${part} : ${otherwise})`,
+  );
 }
