@@ -3,12 +3,14 @@ import {
   type JobTarget,
   LeasedWorkflow,
   LeasedWorkflowAlarms,
+  type LeasedWorkflowProps,
   LeaseHeartbeat,
   LeaseHeartbeatAlarms,
   LeaseTable,
   LeaseWakeup,
   LeaseWakeupAlarms,
   SingletonJob,
+  type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { App, Stack } from "aws-cdk-lib";
@@ -34,50 +36,46 @@ function newWorld(envOfStacks: typeof env | undefined = env) {
 
 type World = ReturnType<typeof newWorld>;
 
-const work = ({ team }: World): Pass => new Pass(team, "Nothing");
 const heartbeatOf = ({ platform, table }: World): LeaseHeartbeat =>
   new LeaseHeartbeat(platform, "Heartbeat", { table });
 const wakeupOf = ({ platform, table }: World): LeaseWakeup => new LeaseWakeup(platform, "Wakeup", { table });
+/** A workflow of the team's stack, or of another one. */
+const workflowOf = (
+  { team, table }: World,
+  more: Partial<LeasedWorkflowProps> = {},
+  stack = team,
+): LeasedWorkflow =>
+  new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing"), ...more });
+/** A job of the team's stack. */
+const jobOf = (
+  { team, table }: World,
+  target: JobTarget,
+  more: Partial<SingletonJobProps> = {},
+): SingletonJob => new SingletonJob(team, "Job", { table, schedule, target, ...more });
+const { lambda, lockedLambda, workflow: leased } = SingletonJobTarget;
 
 /** Each defines something in the team's stack that uses what is in the platform's. */
 const shapes: Readonly<Record<string, (world: World) => unknown>> = {
-  "a workflow that uses the table": (world) =>
-    new LeasedWorkflow(world.team, "Import", { table: world.table, work: work(world) }),
+  "a workflow that uses the table": (world) => workflowOf(world),
   "a workflow that uses the heartbeat": (world) =>
-    new LeasedWorkflow(world.team, "Import", {
-      table: world.table,
-      heartbeat: heartbeatOf(world),
-      key: "import",
-      work: work(world),
-    }),
+    workflowOf(world, { heartbeat: heartbeatOf(world), key: "import" }),
   "a workflow that waits by the wakeup and is kept by the heartbeat, with its alarms": (world) => {
-    const heartbeat = heartbeatOf(world);
-    const wakeup = wakeupOf(world);
-    const workflow = new LeasedWorkflow(world.team, "Import", {
-      table: world.table,
-      heartbeat,
-      wakeup,
-      whenHeld: "replace",
-      work: work(world),
-    });
+    const [heartbeat, wakeup] = [heartbeatOf(world), wakeupOf(world)];
+    const workflow = workflowOf(world, { heartbeat, wakeup, whenHeld: "replace" });
     new LeasedWorkflowAlarms(world.team, "Alarms", { workflow });
     new LeaseHeartbeatAlarms(world.team, "HeartbeatAlarms", { heartbeat });
     new LeaseWakeupAlarms(world.team, "WakeupAlarms", { wakeup });
     alarmOnRedriveGuard(workflow.redriveGuard);
   },
-  "a wakeup, and a workflow that waits by it": ({ team, table, ...world }) => {
-    const wakeup = new LeaseWakeup(team, "Wakeup", { table });
-    const waiting = work({ team, table, ...world });
-    new LeasedWorkflow(team, "Import", { table, wakeup, whenHeld: "wait", work: waiting });
+  "a wakeup, and a workflow that waits by it": (world) => {
+    const wakeup = new LeaseWakeup(world.team, "Wakeup", { table: world.table });
+    workflowOf(world, { wakeup, whenHeld: "wait" });
   },
   "a wakeup whose handler is of the functions' stack, with its alarms": ({ team, functions, table }) => {
     const wakeup = new LeaseWakeup(team, "Wakeup", { table, handler: functionIn(functions, "Wake") });
     new LeaseWakeupAlarms(team, "Alarms", { wakeup });
   },
-  "a state machine that the heartbeat guards": (world) => {
-    const definitionBody = DefinitionBody.fromChainable(work(world));
-    heartbeatOf(world).guard(new StateMachine(world.team, "Machine", { definitionBody }));
-  },
+  "a state machine that the heartbeat guards": (world) => heartbeatOf(world).guard(machineIn(world.team)),
   "a function that starts keepers of the heartbeat": (world) =>
     heartbeatOf(world).grantStart(functionIn(world.team, "Worker")),
   "a durable function that the wakeup serves": (world) => {
@@ -90,44 +88,23 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
     table.grants.usePrimitives(functionIn(team, "Worker"), { keyPrefixes: ["orders/"] });
     table.grants.readStream(functionIn(team, "Reader"));
   },
-  "a job of a function that takes the lock, which is of the functions' stack": ({ team, functions, table }) =>
-    new SingletonJob(team, "Job", {
-      table,
-      schedule,
-      target: SingletonJobTarget.lambda(functionIn(functions, "Close")),
-    }),
+  "a job of a function that takes the lock, which is of the functions' stack": (world) =>
+    jobOf(world, lambda(functionIn(world.functions, "Close"))),
   "a queued job of a function of the functions' stack": (world) =>
-    new SingletonJob(world.team, "Job", {
-      table: world.table,
-      schedule,
-      overlap: "queue",
-      wakeup: wakeupOf(world),
-      keeper: heartbeatOf(world),
-      target: SingletonJobTarget.lambda(functionIn(world.functions, "Close")),
-    }),
+    jobOf(world, lambda(functionIn(world.functions, "Close")), queued(world)),
   "a queued job of a locked function, which is kept by the heartbeat": (world) =>
-    new SingletonJob(world.team, "Job", {
-      table: world.table,
-      schedule,
-      overlap: "queue",
-      keeper: heartbeatOf(world),
-      wakeup: wakeupOf(world),
-      target: SingletonJobTarget.lockedLambda(functionIn(world.functions, "Report")),
-    }),
+    jobOf(world, lockedLambda(functionIn(world.functions, "Report")), queued(world)),
   "a job of a workflow": (world) =>
-    new SingletonJob(world.team, "Job", {
-      table: world.table,
-      schedule,
-      target: SingletonJobTarget.workflow(
-        new LeasedWorkflow(world.team, "Import", {
-          table: world.table,
-          heartbeat: heartbeatOf(world),
-          key: "import",
-          work: work(world),
-        }),
-      ),
-    }),
+    jobOf(world, leased(workflowOf(world, { heartbeat: heartbeatOf(world), key: "import" }))),
 };
+
+function machineIn(stack: Stack): StateMachine {
+  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Nothing"));
+  return new StateMachine(stack, "Machine", { definitionBody });
+}
+
+const queued = (world: World) =>
+  ({ overlap: "queue", wakeup: wakeupOf(world), keeper: heartbeatOf(world) }) as const;
 
 describe.each([
   ["of one account and region", env],
@@ -148,15 +125,8 @@ describe("permissions across stacks", () => {
     const world = newWorld();
     const wakeup = wakeupOf(world);
     const heartbeat = heartbeatOf(world);
-    for (const stack of [world.team, world.functions]) {
-      new LeasedWorkflow(stack, "Import", {
-        table: world.table,
-        heartbeat,
-        wakeup,
-        whenHeld: "wait",
-        work: new Pass(stack, "Nothing"),
-      });
-    }
+    for (const stack of [world.team, world.functions])
+      workflowOf(world, { heartbeat, wakeup, whenHeld: "wait" }, stack);
     const names = [world.team, world.functions].map((stack) => {
       const policies = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
       return policies
@@ -252,9 +222,7 @@ describe("another region or account", () => {
   test.each(elsewhere)("of the %s is refused by name to those that serve", (place, here, there, of) => {
     const world = newWorld();
     const other = new Stack(world.app, "Other", { env: of });
-    const machine = new StateMachine(other, "Machine", {
-      definitionBody: DefinitionBody.fromChainable(new Pass(other, "Nothing")),
-    });
+    const machine = machineIn(other);
     const message = (by: string, does: string): string =>
       `Other/Machine is of the ${place} ${there}, and Platform/${by} can ${does} of its own ${place} (${here}) only: ` +
       "define both in one account and region";
@@ -277,46 +245,29 @@ describe("the schedule of a job", () => {
     expect.stringMatching(/^LeaseholdHeartbeat\w{8}Guarding/),
   ];
 
-  test.each<[string, (world: World) => JobTarget, object]>([
-    ["a locked function", ({ team }) => SingletonJobTarget.lockedLambda(functionIn(team, "Report")), {}],
-    [
-      "a workflow",
-      (world) => {
-        const { team, table } = world;
-        return SingletonJobTarget.workflow(new LeasedWorkflow(team, "Import", { table, work: work(world) }));
-      },
-      {},
-    ],
-    [
-      "a queued function",
-      ({ team }) => SingletonJobTarget.lambda(functionIn(team, "Close")),
-      { overlap: "queue" },
-    ],
-  ])("that runs %s waits for the permissions of its keepers", (_, target, options) => {
+  test.each<[string, (world: World) => JobTarget, boolean]>([
+    ["a locked function", ({ team }) => lockedLambda(functionIn(team, "Report")), false],
+    ["a workflow", (world) => leased(workflowOf(world)), false],
+    ["a queued function", ({ team }) => lambda(functionIn(team, "Close")), true],
+  ])("that runs %s waits for the permissions of its keepers", (_, target, waits) => {
     const world = newWorld();
-    const { app, team, table } = world;
-    const waits = "overlap" in options ? { ...options, wakeup: wakeupOf(world) } : {};
-    new SingletonJob(team, "Job", { table, schedule, target: target(world), ...waits });
-    app.synth();
-    expect(policiesBefore(team)).toEqual(keeperPolicies);
+    jobOf(world, target(world), waits ? { overlap: "queue", wakeup: wakeupOf(world) } : {});
+    world.app.synth();
+    expect(policiesBefore(world.team)).toEqual(keeperPolicies);
   });
 
   test("waits for those of the stack's second workflow too, which shares them with the first", () => {
     const world = newWorld();
-    const { team, table } = world;
-    new LeasedWorkflow(team, "First", { table, work: work(world) });
-    const target = SingletonJobTarget.lockedLambda(functionIn(team, "Report"));
-    new SingletonJob(team, "Job", { table, schedule, target });
-    expect(policiesBefore(team)).toEqual(keeperPolicies);
+    workflowOf(world);
+    jobOf(world, lockedLambda(functionIn(world.team, "Report")));
+    expect(policiesBefore(world.team)).toEqual(keeperPolicies);
   });
 
   test("waits for its own stack's additions to a heartbeat of another stack", () => {
     const world = newWorld();
-    const { app, team, table } = world;
-    const target = SingletonJobTarget.lockedLambda(functionIn(team, "Report"));
-    new SingletonJob(team, "Job", { table, schedule, target, keeper: heartbeatOf(world) });
-    app.synth();
-    expect(policiesBefore(team)).toEqual([
+    jobOf(world, lockedLambda(functionIn(world.team, "Report")), { keeper: heartbeatOf(world) });
+    world.app.synth();
+    expect(policiesBefore(world.team)).toEqual([
       expect.stringMatching(/^LeaseholdPlatformHeartbeatEnded/),
       expect.stringMatching(/^LeaseholdPlatformHeartbeatStateMachine/),
     ]);
@@ -324,9 +275,8 @@ describe("the schedule of a job", () => {
 
   test("can be in another stack than the workflow, which does not wait for it", () => {
     const world = newWorld();
-    const { app, platform, team, table } = world;
-    const workflow = new LeasedWorkflow(platform, "Import", { table, work: work(world) });
-    new SingletonJob(team, "Job", { table, schedule, target: SingletonJobTarget.workflow(workflow) });
+    const { app, platform, team } = world;
+    jobOf(world, leased(workflowOf(world, {}, platform)));
     app.synth();
     expect(team.dependencies).toContain(platform);
     expect(platform.dependencies).toEqual([]);

@@ -121,6 +121,15 @@ describe("the end of an execution that holds a lease", () => {
     expect(kept.steps.calls).toEqual(["dynamodb:getItem"]);
   });
 
+  it("that Step Functions has forgotten by now lets its lock go", async () => {
+    const gone = "arn:aws:states:us-east-1:123456789012:execution:work:long-ago";
+    await kept.client.acquire(key, { owner: `workflow:${gone}` });
+    const ended = kept.tellEnded({ key, detail: { executionArn: gone, status: "ABORTED" } });
+    await kept.clock.advance(10_000);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.status(ended)).toBe("SUCCEEDED");
+  });
+
   it("is worked on for minutes while a service is out of reach", async () => {
     const work = kept.startWork();
     const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });

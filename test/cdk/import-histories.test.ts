@@ -2,19 +2,17 @@ import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { chunksPerExecution } from "../../infra/systems/transfer-loop.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
-import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
-const definitions = Object.entries(definitionsIn(leaseholdTemplate().template));
-const idOf = (start: string): string => definitions.find(([id]) => id.startsWith(start))?.[0] ?? start;
-const workflow = machineArn(idOf("ImportsWorkflow"));
-const batch = machineArn(idOf("ImportsBatch"));
+const { template } = leaseholdTemplate();
 /** Step Functions ends an execution with its 25,000th event. */
 const eventsAllowed = 25_000;
 
 interface Walk {
   readonly steps: StepFunctions;
   readonly clock: ManualClock;
+  readonly workflow: string;
+  readonly batch: string;
   /** Chunks that were transferred. */
   readonly chunks: () => number;
 }
@@ -23,7 +21,7 @@ interface Walk {
 function walkOf(total: number): Walk {
   const clock = new ManualClock();
   const steps = new StepFunctions(clock);
-  for (const [id, definition] of definitions) steps.define(id, definition);
+  const named = steps.deploy(template);
   let chunks = 0;
   steps.resources.set("lambda:invoke", () => {
     if (chunks === total) return { Payload: { result: "nothingLeft" } };
@@ -40,11 +38,17 @@ function walkOf(total: number): Walk {
       return { ExecutionArn: executionArn, Output: output };
     },
   );
-  return { steps, clock, chunks: () => chunks };
+  return {
+    steps,
+    clock,
+    workflow: named("ImportsWorkflow"),
+    batch: named("ImportsBatch"),
+    chunks: () => chunks,
+  };
 }
 
 /** Runs the import to its end. */
-async function imported({ steps, clock }: Walk): Promise<string> {
+async function imported({ steps, clock, workflow }: Walk): Promise<string> {
   const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: { kind: "import" } });
   while (steps.machines.describe(executionArn).status === "RUNNING") await clock.advance(3_600_000);
   return executionArn;
@@ -57,7 +61,7 @@ describe("the histories of an import", () => {
     const execution = await imported(walk);
     expect(machines.describe(execution).status).toBe("SUCCEEDED");
     expect(walk.chunks()).toBe(3_000);
-    const events = [workflow, batch].map((arn) =>
+    const events = [walk.workflow, walk.batch].map((arn) =>
       machines.executions(arn).map(({ executionArn }) => machines.history(executionArn).events),
     );
     expect(events.map(({ length }) => length)).toEqual([1, 3]);

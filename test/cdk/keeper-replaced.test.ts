@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 import { adminOf } from "../support/admin.ts";
 import { KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
+import { startedBy } from "../support/step-functions.ts";
 
 let kept: KeptWork;
 /** The events of keepers that have ended, in the order in which they happened. */
@@ -25,8 +26,11 @@ describe("a keeper that is aborted", () => {
     await kept.beats(3);
     kept.steps.machines.stop(keeper);
     await kept.clock.advance(0);
-    expect(kept.running()).toHaveLength(1);
     expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
+    expect(kept.keepers()).toMatchObject([
+      { status: "ABORTED" },
+      { status: "RUNNING", input: { [startedBy]: kept.ends()[0]?.executionArn } },
+    ]);
     for (let beat = 0; beat < 20; beat += 1) {
       expect(await kept.beats(1)).toBeGreaterThan(0);
       expect(await other.tryAcquire(key)).toBeUndefined();

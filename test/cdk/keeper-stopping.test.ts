@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
+import { startedBy } from "../support/step-functions.ts";
 
 let kept: KeptWork;
 
@@ -187,7 +188,13 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
   it("hands over to a fresh execution far below 25,000 events, without a gap", async () => {
     const { lease, work, keeper: first } = await kept.guarded();
     expect(await kept.beats(3_000)).toBeGreaterThan(0);
-    expect(kept.keepers()).toHaveLength(3);
+    // The second names the first, and the third the second.
+    const [, second, third, ...more] = kept.keepers();
+    expect([second, third]).toMatchObject([
+      { input: { [startedBy]: first } },
+      { input: { [startedBy]: second?.executionArn } },
+    ]);
+    expect(more).toEqual([]);
     expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
     expect(kept.running()).toHaveLength(1);
     expect(kept.steps.machines.history(first).events).toBeLessThan(15_000);
@@ -249,6 +256,45 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
     const { events } = kept.steps.machines.history(keeper);
     expect(events).toBeGreaterThan(11_500);
     expect(events).toBeLessThan(12_500);
+  });
+});
+
+describe("a keeper that hands over", () => {
+  it("tells when the lease ends by its last renewal, so that the next one may try its first again", async () => {
+    const lease = await kept.client.acquire(key);
+    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 100 * 3_600_000 });
+    const start = vi.spyOn(kept.steps.machines, "start");
+    let handedOn: { readonly lease: { readonly expiresAt: number } } | undefined;
+    start.mockImplementationOnce((request) => {
+      handedOn = (
+        typeof request.input === "string" ? JSON.parse(request.input) : request.input
+      ) as typeof handedOn;
+      // The first renewal of the next keeper fails in passing.
+      kept.steps.fail("dynamodb:updateItem", 1);
+      return kept.steps.machines.start(request);
+    });
+    for (let beats = 0; handedOn === undefined && beats < 3_000; beats += 1) await kept.beats(1);
+    expect(handedOn?.lease.expiresAt).toBeGreaterThan(kept.clock.now());
+    expect(await kept.beats(20)).toBeGreaterThan(leaseDurationMs / 3);
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
+    expect(kept.token()).toBe(lease.token);
+  });
+
+  it("renews at once when nobody has answered, before it tries to hand over again", async () => {
+    const { lease, work } = await kept.guarded();
+    kept.steps.hang("sfn:startExecution.waitForTaskToken", 1);
+    // Its history is long enough for a hand-over soon after.
+    await kept.beats(1_400);
+    let least = leaseDurationMs;
+    for (let second = 0; kept.keepers().length < 2 && second < 600; second += 1) {
+      await kept.clock.advance(1_000);
+      least = Math.min(least, kept.expiresAt() - kept.clock.now());
+    }
+    expect(kept.keepers()).toHaveLength(2);
+    // It waits for a beat, which is a third of the lease.
+    expect(least).toBeGreaterThanOrEqual((leaseDurationMs * 2) / 3 - 1_000);
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.token()).toBe(lease.token);
   });
 });
 

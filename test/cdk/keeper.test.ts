@@ -139,36 +139,32 @@ describe("a keeper", () => {
     expect(kept.entered(keeper).filter((state) => state === "AskGuarded").length).toBeGreaterThan(3);
   });
 
-  it("stops the guarded execution before the lease is over when the service fails for longer", async () => {
+  it.each<[string, (steps: KeptWork["steps"]) => Promise<void>]>([
+    [
+      "the service fails for longer",
+      async (steps) => {
+        steps.fail("dynamodb:updateItem", 1_000);
+        steps.fail("dynamodb:getItem", 1_000);
+      },
+    ],
+    ["renewals hang", async (steps) => steps.hang("dynamodb:updateItem", 1_000)],
+    [
+      "the answer to the last renewal came late, and the next ones hang",
+      async (steps) => {
+        steps.answerLate("dynamodb:updateItem", 1, 2_000);
+        await kept.clock.advance(beatMs + 2_000);
+        steps.hang("dynamodb:updateItem", 1_000);
+      },
+    ],
+  ])("stops the guarded execution before the lease is over when %s", async (_, happen) => {
     const { work, keeper } = await kept.guarded();
+    await happen(kept.steps);
     const end = kept.expiresAt();
-    kept.steps.fail("dynamodb:updateItem", 1_000);
-    kept.steps.fail("dynamodb:getItem", 1_000);
     while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
     expect(kept.clock.now()).toBeLessThan(end);
     await kept.clock.advance(0);
     expect(kept.describe(work)).toMatchObject(stopped);
     expect(kept.describe(keeper)).toMatchObject(lost);
-  });
-
-  it("stops the guarded execution before the lease is over when renewals hang", async () => {
-    const { work } = await kept.guarded();
-    const end = kept.expiresAt();
-    kept.steps.hang("dynamodb:updateItem", 1_000);
-    while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
-    expect(kept.clock.now()).toBeLessThan(end);
-    expect(kept.describe(work)).toMatchObject(stopped);
-  });
-
-  it("stops it before the lease is over when the answer to the last renewal came late, and the next ones hang", async () => {
-    const { work } = await kept.guarded();
-    kept.steps.answerLate("dynamodb:updateItem", 1, 2_000);
-    await kept.clock.advance(beatMs + 2_000);
-    const end = kept.expiresAt();
-    kept.steps.hang("dynamodb:updateItem", 1_000);
-    while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
-    expect(kept.clock.now()).toBeLessThan(end);
-    expect(kept.describe(work)).toMatchObject(stopped);
   });
 
   it("keeps a lease without an execution until the time that it is told, in 3 transitions a beat", async () => {

@@ -194,70 +194,62 @@ describe("permissions", () => {
     return statementsIn(Template.fromStack(stack));
   }
 
-  test("to use the other primitives are those of leases, and to look under a key and delete there", () => {
-    const statements = granted((table, role) =>
-      table.grants.usePrimitives(role, { keyPrefixes: ["tasks/"] }),
-    );
-    expect(statements).toMatchObject([
+  const onTheTable = { "Fn::GetAtt": [expect.stringMatching(/^Leases/), "Arn"] };
+  const forKeys = (...keys: unknown[]) => ({
+    "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys },
+    // Otherwise a request without a key would be permitted, too.
+    Null: { "dynamodb:LeadingKeys": "false" },
+  });
+
+  test.each<[string, (table: LeaseTable, role: Role) => unknown, object]>([
+    [
+      "to use leases are exactly what the client's hot path sends, on this table alone",
+      ({ grants }, role) => grants.useLeases(role),
+      { Action: useActions },
+    ],
+    [
+      "end at the keys and prefixes that they name",
+      ({ grants }, role) => grants.useLeases(role, { keys: ["import"], keyPrefixes: ["orders/"] }),
+      { Action: useActions, Condition: forKeys("import", "orders/*") },
+    ],
+    [
+      "take wildcards and policy variables in a key for its characters, and leave one known later as it is",
+      (table, role) =>
+        table.grants.useLeases(role, {
+          keys: ["a*b?c", `\${aws:userid}`, new CfnParameter(table, "Key").valueAsString],
+          keyPrefixes: ["100*/"],
+        }),
       {
-        Action: [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"],
-        Condition: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["tasks/*"] } },
+        Action: useActions,
+        Condition: forKeys(
+          `a\${*}b\${?}c`,
+          `\${$}{aws:userid}`,
+          { Ref: expect.stringMatching(/Key/) },
+          `100\${*}/*`,
+        ),
       },
-    ]);
-  });
-
-  test("to use leases are exactly what the client's hot path sends, on this table alone", () => {
-    const [statement, ...more] = granted((table, role) => table.grants.useLeases(role));
-    expect(more).toEqual([]);
-    expect(statement).toEqual({
-      Effect: "Allow",
-      Action: useActions,
-      Resource: { "Fn::GetAtt": [expect.stringMatching(/^Leases/), "Arn"] },
-    });
-  });
-
-  test("end at the keys and prefixes that they name, and never cover a request without a key", () => {
-    const [statement] = granted((table, role) =>
-      table.grants.useLeases(role, { keys: ["import"], keyPrefixes: ["orders/"] }),
-    );
-    expect(statement?.Action).toEqual(useActions);
-    expect(statement?.Condition).toEqual({
-      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["import", "orders/*"] },
-      Null: { "dynamodb:LeadingKeys": "false" },
-    });
-  });
-
-  test("take wildcards and policy variables in a key for its characters, and leave one known later as it is", () => {
-    const [statement] = granted((table, role) =>
-      table.grants.useLeases(role, {
-        keys: ["a*b?c", `\${aws:userid}`, new CfnParameter(table, "Key").valueAsString],
-        keyPrefixes: ["100*/"],
-      }),
-    );
-    const Ref = expect.stringMatching(/Key/);
-    expect(statement?.Condition).toMatchObject({
-      "ForAllValues:StringLike": {
-        "dynamodb:LeadingKeys": [`a\${*}b\${?}c`, `\${$}{aws:userid}`, { Ref }, `100\${*}/*`],
-      },
-    });
-  });
-
-  test("to inspect are to read single items; to list, to scan and no more", () => {
-    expect(granted((table, role) => table.grants.inspect(role, { keys: ["a"] }))).toMatchObject([
-      { Action: "dynamodb:GetItem", Condition: { Null: { "dynamodb:LeadingKeys": "false" } } },
-    ]);
-    const [list] = granted((table, role) => table.grants.listLeases(role));
-    expect(list).toEqual({ Effect: "Allow", Action: "dynamodb:Scan", Resource: expect.anything() });
-  });
-
-  test("to read the stream are on the stream alone", () => {
-    expect(granted((table, role) => table.grants.readStream(role))).toEqual([
+    ],
+    [
+      "to use the other primitives are those of leases, and to look under a key and delete there",
+      ({ grants }, role) => grants.usePrimitives(role, { keyPrefixes: ["tasks/"] }),
+      { Action: [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"], Condition: forKeys("tasks/*") },
+    ],
+    [
+      "to inspect are to read single items",
+      ({ grants }, role) => grants.inspect(role, { keys: ["a"] }),
+      { Action: "dynamodb:GetItem", Condition: forKeys("a") },
+    ],
+    ["to list are to scan", ({ grants }, role) => grants.listLeases(role), { Action: "dynamodb:Scan" }],
+    [
+      "to read the stream are on the stream alone",
+      ({ grants }, role) => grants.readStream(role),
       {
-        Effect: "Allow",
         Action: ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
         Resource: { "Fn::GetAtt": [expect.stringMatching(/^Leases/), "StreamArn"] },
       },
-    ]);
+    ],
+  ])("%s", (_, grant, statement) => {
+    expect(granted(grant)).toEqual([{ Effect: "Allow", Resource: onTheTable, ...statement }]);
   });
 
   test("on the stream of a table without one are refused, saying what to change", () => {
@@ -268,25 +260,21 @@ describe("permissions", () => {
     );
   });
 
-  test.each(["useLeases", "keepLeases", "usePrimitives", "operate"] as const)(
-    "to write (%s) a table with the user's key let their holder encrypt",
-    (grant) => {
-      const stack = newStack();
-      const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
-      new LeaseTable(stack, "Leases", { encryption }).grants[grant](newRole(stack));
-      expect(statementsIn(Template.fromStack(stack)).flatMap(({ Action }) => Action)).toEqual(
-        // As CDK's own grants of a table give it.
-        expect.arrayContaining(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]),
-      );
-    },
-  );
-
-  test("to read a table with the user's key let nobody encrypt", () => {
+  // As CDK's own grants of a table give it: only who writes may encrypt.
+  const toRead = ["kms:Decrypt", "kms:DescribeKey"];
+  const toWrite = [...toRead, "kms:Encrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"];
+  test.each([
+    ["useLeases", toWrite],
+    ["keepLeases", toWrite],
+    ["usePrimitives", toWrite],
+    ["operate", toWrite],
+    ["read", toRead],
+  ] as const)("to %s with the user's key let their holder do %o with it", (grant, expected) => {
     const stack = newStack();
     const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
-    new LeaseTable(stack, "Leases", { encryption }).grants.read(newRole(stack));
+    new LeaseTable(stack, "Leases", { encryption }).grants[grant](newRole(stack));
     const actions = statementsIn(Template.fromStack(stack)).flatMap(({ Action }) => Action);
-    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt", "kms:DescribeKey"]);
+    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(expected);
   });
 
   test.each<[LeaseKeyScope, string]>([

@@ -1,6 +1,5 @@
 import { LeasedWorkflow, LeaseTable, LeaseWakeup } from "@leasehold/cdk";
 import { ManualClock } from "@leasehold/client/testing";
-import { definitionProblems } from "@leasehold/local/definitions";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
@@ -23,8 +22,8 @@ import {
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { functionIn, newStack } from "../support/constructs.ts";
-import { definitionsIn, stateNamesOf } from "../support/definitions.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { definitionsIn, problemsIn, stateNamesOf } from "../support/definitions.ts";
+import { StepFunctions } from "../support/step-functions.ts";
 
 function stackOf() {
   const stack = newStack({});
@@ -98,8 +97,9 @@ describe("a leased workflow and the names of its work", () => {
         once: true,
         wakeup,
       });
-      for (const definition of Object.values(definitionsIn(Template.fromStack(stack)))) {
-        expect(definitionProblems(definition)).toEqual([]);
+      const template = Template.fromStack(stack);
+      expect(problemsIn(template)).toEqual([]);
+      for (const definition of Object.values(definitionsIn(template))) {
         // A name with other characters, or a longer one, keeps a state out of CloudWatch Logs.
         expect(stateNamesOf(definition).filter((name) => !/^[\w-]{1,80}$/.test(name))).toEqual([]);
       }
@@ -193,14 +193,8 @@ function running(
   table: LeaseTable,
   work: IChainable,
 ): { workflow: string; steps: StepFunctions; clock: ManualClock } {
-  const leased = new LeasedWorkflow(stack, "Import", { table, key: "import", work });
+  new LeasedWorkflow(stack, "Import", { table, key: "import", work });
   const clock = new ManualClock();
   const steps = new StepFunctions(clock);
-  const ids = Object.entries(definitionsIn(Template.fromStack(stack)));
-  for (const [id, definition] of ids) steps.define(id, definition);
-  return {
-    workflow: machineArn(stack.getLogicalId(leased.stateMachine.node.defaultChild as never)),
-    steps,
-    clock,
-  };
+  return { workflow: steps.deploy(Template.fromStack(stack))("ImportStateMachine"), steps, clock };
 }

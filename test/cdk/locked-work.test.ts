@@ -23,7 +23,6 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { adminOf } from "../support/admin.ts";
 import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
-import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
 const key = "report";
@@ -126,12 +125,10 @@ function define(
     ...(waits ? { wakeup: new LeaseWakeup(stack, "Wakeup", { table }) } : {}),
     ...props,
   });
-  const definitions = definitionsIn(Template.fromStack(stack));
-  for (const [name, definition] of Object.entries(definitions)) steps.define(name, definition);
-  const name = Object.keys(definitions).find((id) => id.startsWith("JobWorkflowStateMachine")) ?? "";
+  const stateMachineArn = steps.deploy(Template.fromStack(stack))("JobWorkflowStateMachine");
   return (scheduledTime = clock.now()) => {
     const input = { job: "report", scheduledTime: new Date(scheduledTime).toISOString(), input: { day: 1 } };
-    return steps.machines.start({ stateMachineArn: machineArn(name), input }).executionArn;
+    return steps.machines.start({ stateMachineArn, input }).executionArn;
   };
 }
 
@@ -146,15 +143,7 @@ async function pass(forMs: number): Promise<number> {
     await clock.advance(second);
     if (isHeld()) continue;
     free += 1;
-    const waiters = [...(await steps.waiters())].sort((a, b) => (String(a.sk) < String(b.sk) ? -1 : 1));
-    waiters.some(({ taskToken }) => {
-      try {
-        steps.machines.sendTaskSuccess(String(taskToken), {});
-        return true;
-      } catch {
-        return false;
-      }
-    });
+    await steps.wake();
   }
   return free;
 }

@@ -6,14 +6,13 @@ import {
   SingletonJob,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { definitionProblems } from "@leasehold/local/definitions";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { LogLevel, Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import { definitionsIn, problemsIn } from "../support/definitions.ts";
 
 type Make = (stack: Stack, table: LeaseTable, props: ObservabilityProps) => unknown;
 
@@ -33,28 +32,10 @@ const makers: readonly [string, Make][] = [
   ],
 ];
 
-interface Machine {
-  readonly LoggingConfiguration?: {
-    readonly Level: string;
-    readonly IncludeExecutionData: boolean;
-    readonly Destinations: readonly { readonly CloudWatchLogsLogGroup: { readonly LogGroupArn: unknown } }[];
-  };
-  readonly TracingConfiguration?: { readonly Enabled: boolean };
-}
-
 /** The properties of the resources that the construct has made; what serves the whole stack is not its own. */
-function ownIn<Properties>(template: Template, type: string): Properties[] {
+function ownIn(template: Template, type: string): Record<string, unknown>[] {
   const resources = Object.entries(template.findResources(type)).filter(([id]) => id.startsWith("It"));
-  return resources.map(([, resource]) => resource.Properties as Properties);
-}
-
-const logGroupsOf = (template: Template): { readonly RetentionInDays?: number }[] =>
-  ownIn(template, "AWS::Logs::LogGroup");
-
-function machinesOf(template: Template): Machine[] {
-  const machines = ownIn<Machine>(template, "AWS::StepFunctions::StateMachine");
-  expect(machines.length).toBeGreaterThan(0);
-  return machines;
+  return resources.map(([, { Properties }]) => Properties);
 }
 
 describe.each(makers)("%s", (_, make) => {
@@ -64,56 +45,47 @@ describe.each(makers)("%s", (_, make) => {
     return Template.fromStack(stack);
   }
 
-  const retentions = (template: Template): unknown[] => [
-    ...new Set(logGroupsOf(template).map(({ RetentionInDays }) => RetentionInDays)),
-  ];
-
-  test("by default logs all but data, for a month, and is traced", () => {
-    const template = templateOf();
-    for (const machine of machinesOf(template)) {
-      expect(machine.LoggingConfiguration).toMatchObject({ Level: "ALL", IncludeExecutionData: false });
-      expect(machine.TracingConfiguration).toEqual({ Enabled: true });
+  test.each<[string, (stack: Stack) => ObservabilityProps, object | undefined, boolean, number[]]>([
+    ["by default logs all but data, for a month, and is traced", () => ({}), { Level: "ALL" }, true, [30]],
+    [
+      "takes the user's level, retention and tracing for each of its state machines",
+      () => ({ logLevel: LogLevel.ERROR, logRetention: RetentionDays.ONE_YEAR, tracing: false }),
+      { Level: "ERROR" },
+      false,
+      [365],
+    ],
+    [
+      "takes the user's log group for all, and makes none",
+      (stack) => ({ logGroup: new LogGroup(stack, "Mine") }),
+      {
+        Destinations: [
+          {
+            CloudWatchLogsLogGroup: {
+              LogGroupArn: { "Fn::GetAtt": [expect.stringMatching(/^Mine/), "Arn"] },
+            },
+          },
+        ],
+      },
+      true,
+      [],
+    ],
+    ["has no log group where nothing is logged", () => ({ logLevel: LogLevel.OFF }), undefined, true, []],
+  ])("%s", (_what, propsIn, logging, isTraced, retentions) => {
+    const template = templateOf(propsIn);
+    const machines = ownIn(template, "AWS::StepFunctions::StateMachine");
+    expect(machines.length).toBeGreaterThan(0);
+    for (const { LoggingConfiguration, TracingConfiguration } of machines) {
+      const expected = logging && expect.objectContaining({ IncludeExecutionData: false, ...logging });
+      expect(LoggingConfiguration).toEqual(expected);
+      expect(TracingConfiguration).toEqual({ Enabled: isTraced });
     }
-    expect(retentions(template)).toEqual([30]);
-  });
-
-  test("takes the user's level, retention and tracing for each of its state machines", () => {
-    const template = templateOf(() => ({
-      logLevel: LogLevel.ERROR,
-      logRetention: RetentionDays.ONE_YEAR,
-      tracing: false,
-    }));
-    for (const machine of machinesOf(template)) {
-      expect(machine.LoggingConfiguration).toMatchObject({ Level: "ERROR", IncludeExecutionData: false });
-      expect(machine.TracingConfiguration?.Enabled ?? false).toBe(false);
-    }
-    expect(retentions(template)).toEqual([365]);
-  });
-
-  test("takes the user's log group for all, and makes none", () => {
-    const template = templateOf((stack) => ({ logGroup: new LogGroup(stack, "Mine") }));
-    expect(logGroupsOf(template)).toEqual([]);
-    for (const { LoggingConfiguration } of machinesOf(template)) {
-      expect(LoggingConfiguration?.Destinations).toEqual([
-        {
-          CloudWatchLogsLogGroup: { LogGroupArn: { "Fn::GetAtt": [expect.stringMatching(/^Mine/), "Arn"] } },
-        },
-      ]);
-    }
-  });
-
-  test("has no log group where nothing is logged", () => {
-    const template = templateOf(() => ({ logLevel: LogLevel.OFF }));
-    expect(logGroupsOf(template)).toEqual([]);
-    for (const machine of machinesOf(template)) expect(machine.LoggingConfiguration).toBeUndefined();
+    const groups = ownIn(template, "AWS::Logs::LogGroup");
+    expect([...new Set(groups.map(({ RetentionInDays }) => RetentionInDays))]).toEqual(retentions);
   });
 
   test("refuses a retention for a log group that somebody else has made", () => {
-    const props = (stack: Stack): ObservabilityProps => ({
-      logGroup: new LogGroup(stack, "Mine"),
-      logRetention: RetentionDays.ONE_DAY,
-    });
-    expect(() => templateOf(props)).toThrow(
+    const logRetention = RetentionDays.ONE_DAY;
+    expect(() => templateOf((stack) => ({ logGroup: new LogGroup(stack, "Mine"), logRetention }))).toThrow(
       "logRetention is set beside logGroup, which has a retention of its own: set it there, or leave logGroup out",
     );
   });
@@ -138,9 +110,9 @@ describe("a workflow's timeout", () => {
     const table = new LeaseTable(stack, "Leases");
     const work = new Pass(stack, "Nothing");
     new LeasedWorkflow(stack, "Import", { table, work, ...(timeout ? { timeout } : {}) });
-    const definitions = Object.entries(definitionsIn(Template.fromStack(stack)));
-    for (const [, definition] of definitions) expect(definitionProblems(definition)).toEqual([]);
-    return definitions.flatMap(([id, definition]) =>
+    const template = Template.fromStack(stack);
+    expect(problemsIn(template)).toEqual([]);
+    return Object.entries(definitionsIn(template)).flatMap(([id, definition]) =>
       id.startsWith("ImportStateMachine") ? [(definition as { TimeoutSeconds?: number }).TimeoutSeconds] : [],
     );
   };

@@ -110,23 +110,6 @@ describe("a workflow with permits", () => {
     expect(status(await start(machine))).toBe("RUNNING");
   });
 
-  it("shares the semaphore with clients, each of which sees the other's permits", async () => {
-    const machine = define(2);
-    const lease = await semaphore(2).acquire({ heartbeat: true });
-    const one = await start(machine);
-    const { held, free } = await semaphore(2).inspect();
-    expect(free).toBe(0);
-    expect(held.map(({ owner, seat }) => [owner, seat])).toEqual([
-      ["client", { kind: "permit", permits: 1 }],
-      [`workflow:${one}`, { kind: "permit", permits: 1 }],
-    ]);
-    expect(await semaphore(2).tryAcquire()).toBeUndefined();
-    expect(status(await start(machine))).toBe("FAILED");
-    await lease.release();
-    expect(status(await start(machine))).toBe("RUNNING");
-    expect(await semaphore(2).tryAcquire()).toBeUndefined();
-  });
-
   it("puts the item's ttl off when it is near, and never brings it nearer", async () => {
     await start(define(1, { work: waiting(400_000), leaseDurationMs: 36_000_000 }));
     const first = Number(item()?.ttl);
@@ -190,6 +173,20 @@ describe("the permit of a workflow that ends otherwise", () => {
     expect(describeExecution(one)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
     expect(status(two)).toBe("RUNNING");
     expect(taken()).toBe(1);
+  });
+
+  it("when its holder was asked to stop, is renewed until the work could be stopped, and let go then", async () => {
+    const execution = await start(define(1));
+    const [lease] = (await semaphore(1).inspect()).held;
+    steps.fail("sfn:stopExecution", 1_000, "Sfn.SfnException");
+    await adminOf(client).requestRevocation(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await clock.advance(4 * leaseDurationMs);
+    expect((await semaphore(1).inspect()).held[0]?.expiresAt).toBeGreaterThan(clock.now());
+    expect(status(execution)).toBe("RUNNING");
+    steps.heal();
+    await clock.advance(2 * beatMs);
+    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    expect(taken()).toBe(0);
   });
 
   it("when it was let go, and another's release came in between, does not have it stopped", async () => {

@@ -20,8 +20,7 @@ import { describe, expect, test } from "vitest";
 import { eventRules } from "../../tools/local/src/services/event-rules.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import { functionIn, newStack, only, permitted } from "../support/constructs.ts";
-import { definitionsIn } from "../support/definitions.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { StepFunctions } from "../support/step-functions.ts";
 
 class World {
   readonly stack = newStack();
@@ -58,14 +57,11 @@ class World {
   /** The template's machines, of which the job's workflow is started with an input. */
   machines(clock: ManualClock, onCall: (payload: Record<string, unknown>) => unknown) {
     const steps = new StepFunctions(clock);
-    const definitions = definitionsIn(this.template());
-    for (const [id, definition] of Object.entries(definitions)) steps.define(id, definition);
+    const stateMachineArn = steps.deploy(this.template())("JobWorkflow");
     steps.resources.set("lambda:invoke", async ({ Payload }: { Payload: Record<string, unknown> }) => {
       await onCall(Payload);
       return { Payload: {} };
     });
-    const id = Object.keys(definitions).find((name) => name.startsWith("JobWorkflow"));
-    const stateMachineArn = machineArn(String(id));
     const start = (input: unknown): string => steps.machines.start({ stateMachineArn, input }).executionArn;
     return { start, status: (arn: string): string => steps.machines.describe(arn).status };
   }

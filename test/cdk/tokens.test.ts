@@ -8,7 +8,6 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { definitionProblems } from "@leasehold/local/definitions";
 import { Aws, CfnParameter, Duration, Lazy, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
@@ -16,7 +15,7 @@ import { Key } from "aws-cdk-lib/aws-kms";
 import { Pass, Result } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import { definitionsIn, problemsIn } from "../support/definitions.ts";
 
 function newWorld() {
   const stack = newStack({});
@@ -146,11 +145,11 @@ describe("a key or a name that is known later", () => {
         const { stack, table } = newWorld();
         const given = when === "now" ? key : Lazy.string({ produce: () => key });
         new LeasedWorkflow(stack, "Import", { table, key: given, work: new Pass(stack, "Nothing") });
-        return definitionsIn(Template.fromStack(stack));
+        const template = Template.fromStack(stack);
+        expect(problemsIn(template)).toEqual([]);
+        return definitionsIn(template);
       });
       expect(definitions[1]).toEqual(definitions[0]);
-      for (const definition of Object.values(definitions[1] ?? {}))
-        expect(definitionProblems(definition)).toEqual([]);
     },
   );
 
@@ -159,9 +158,7 @@ describe("a key or a name that is known later", () => {
     const tableName = new CfnParameter(stack, "Name").valueAsString;
     const table = new LeaseTable(stack, "Named", { tableName });
     new LeasedWorkflow(stack, "Import", { table, key: "import", work: new Pass(stack, "Nothing") });
-    for (const definition of Object.values(definitionsIn(Template.fromStack(stack)))) {
-      expect(definitionProblems(definition)).toEqual([]);
-    }
+    expect(problemsIn(Template.fromStack(stack))).toEqual([]);
   });
 });
 

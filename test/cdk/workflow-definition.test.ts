@@ -1,13 +1,26 @@
 import { type Clock, LeaseClient, type UpdateRequest, type UpdateResult } from "@leasehold/client";
+import {
+  acquire,
+  cancel,
+  clearSeats,
+  HeldSeat,
+  permitLimits,
+  release,
+  renew,
+  renewSeatUnlessRevoked,
+  renewUnlessRevoked,
+  SeatForm,
+  takeOver,
+} from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { cancel, release } from "../../packages/client/src/statements/lock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
-import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
+import { machineArn, StepFunctions, startedBy, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
 const beatMs = 3_000;
@@ -35,6 +48,8 @@ const failing = {
   States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
 };
 
+const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+
 function define(terms: Partial<WorkflowTerms> = {}): string {
   return steps.define("workflow", workflowDefinition(workflowTerms(minute, terms)));
 }
@@ -48,18 +63,6 @@ const entered = (arn: string): string[] =>
 const describeExecution = (arn: string) => steps.machines.describe(arn);
 const token = (): unknown => steps.lease(key)?.token;
 
-/** What the stream and the waking function do: the longest waiter of a released lock goes on. */
-async function wake(): Promise<void> {
-  for (const waiter of [...(await steps.waiters())].sort((a, b) => (String(a.sk) < String(b.sk) ? -1 : 1))) {
-    try {
-      steps.machines.sendTaskSuccess(String(waiter.taskToken), {});
-      return;
-    } catch {
-      // This one is not waiting any more.
-    }
-  }
-}
-
 beforeEach(() => {
   clock = new ManualClock();
   steps = new StepFunctions(clock);
@@ -68,7 +71,7 @@ beforeEach(() => {
 });
 
 describe("a leased workflow", () => {
-  it("does its work under a lease that its keeper renews, and releases it", async () => {
+  it("does its work under a lease that its keeper renews and a client can adopt, and releases it", async () => {
     const execution = start(define());
     for (let second = 0; second < 60; second += 1) {
       await clock.advance(1_000);
@@ -80,26 +83,19 @@ describe("a leased workflow", () => {
       given: { key, orders: 7 },
       lease: { tableName: "leases", key, leaseDurationMs, fencingToken: expect.any(Number) },
     });
-    const next = await other.acquire(key);
-    expect(next.fencingToken).toBe((output as { lease: { fencingToken: number } }).lease.fencingToken + 1);
+    const { lease } = output as { lease: Parameters<LeaseClient["adopt"]>[0] };
+    expect(other.adopt(lease).fence().ExpressionAttributeValues).toEqual({
+      ":leaseFence": { N: String(lease.fencingToken) },
+    });
+    expect((await other.acquire(key)).fencingToken).toBe(lease.fencingToken + 1);
     await clock.advance(beatMs);
-    expect(steps.machines.executions(machineArn("keeper")).map(({ status }) => status)).toEqual([
-      "SUCCEEDED",
+    // The console of Step Functions links the two by that member.
+    expect(steps.machines.executions(machineArn("keeper"))).toMatchObject([
+      { status: "SUCCEEDED", input: { guarded: execution, [startedBy]: execution } },
     ]);
   });
 
-  it("gives its work a handle that a client can adopt and fence with", async () => {
-    const execution = start(define());
-    await clock.advance(60_000);
-    const { lease } = describeExecution(execution).output as { lease: Parameters<LeaseClient["adopt"]>[0] };
-    const adopted = other.adopt(lease);
-    expect(adopted.fence().ExpressionAttributeValues).toEqual({
-      ":leaseFence": { N: String(lease.fencingToken) },
-    });
-  });
-
   it("costs 2 writes and 6 transitions, and its keeper's start 1 write and 10 transitions", async () => {
-    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
     const execution = start(define({ work: quick }));
     await clock.advance(100);
     expect(steps.calls).toEqual([
@@ -112,13 +108,10 @@ describe("a leased workflow", () => {
       "sfn:sendTaskSuccess",
       "dynamodb:updateItem",
     ]);
-    expect(steps.machines.history(execution).entered).toHaveLength(7);
+    expect(entered(execution)).toHaveLength(7);
     const [keeper] = steps.machines.executions(machineArn("keeper"));
-    const entered = steps.machines
-      .history(String(keeper?.executionArn))
-      .entered.map(({ stateName }) => stateName);
-    expect(entered.slice(0, -1)).toHaveLength(10);
-    expect(entered.at(-1)).toBe("Pause1");
+    const states = entered(String(keeper?.executionArn));
+    expect([states.length, states.at(-1)]).toEqual([10 + 1, "Pause1"]);
   });
 
   it("releases the lock when its work fails, and fails with the work's own error", async () => {
@@ -336,7 +329,7 @@ describe("while somebody else holds the lock, a workflow", () => {
     await clock.advance(150_000);
     expect(steps.calls).toEqual([]);
     await lease.release();
-    await wake();
+    await steps.wake();
     await clock.advance(100);
     expect(token()).toBeDefined();
     await clock.advance(61_000);
@@ -461,7 +454,7 @@ describe("while somebody else holds the lock, a workflow", () => {
     }
     await lease.release();
     for (const execution of executions) {
-      await wake();
+      await steps.wake();
       await clock.advance(100);
       expect(String(steps.lease(key)?.owner)).toContain(execution.split(":").at(-1));
       await clock.advance(60_000);
@@ -478,7 +471,7 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(steps.lease(key)?.revocation).toMatch(/^replaced by workflow:/);
     await clock.advance(beatMs);
     expect(describeExecution(first)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-    await wake();
+    await steps.wake();
     await clock.advance(61_000);
     expect(describeExecution(second).status).toBe("SUCCEEDED");
   });
@@ -490,23 +483,21 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
     const empty = { key, filler: "" };
     return { key, filler: "x".repeat(bytes - Buffer.byteLength(JSON.stringify(empty))) };
   };
-  const passing = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
-
   it("takes an input of 256 KiB", async () => {
-    const small = { ...passing.States.Now, Output: "{% $length($states.input.filler) > 0 %}" };
+    const small = { ...quick.States.Now, Output: "{% $length($states.input.filler) > 0 %}" };
     const execution = await run(define({ work: { StartAt: "Now", States: { Now: small } } }), sized(quota));
     expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED", output: true });
   });
 
   it("gives an output of 256 KiB less the 2 bytes of the list that it comes in", async () => {
-    const execution = await run(define({ work: passing }), sized(quota - 2));
+    const execution = await run(define({ work: quick }), sized(quota - 2));
     const { status, output } = describeExecution(execution);
     expect([status, Buffer.byteLength(JSON.stringify(output))]).toEqual(["SUCCEEDED", quota - 2]);
     expect(token()).toBeUndefined();
   });
 
   it("whose output is larger fails, and its keeper lets the lock go", async () => {
-    const execution = await run(define({ work: passing }), sized(quota));
+    const execution = await run(define({ work: quick }), sized(quota));
     expect(describeExecution(execution)).toMatchObject({
       status: "FAILED",
       error: "States.DataLimitExceeded",
@@ -545,7 +536,6 @@ describe("a workflow that runs once for each scheduled time", () => {
   });
 
   it("skips a time that is done, whoever did it, and runs the next", async () => {
-    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
     const definition = define({ once: true, work: quick });
     expect(describeExecution(await run(definition, event)).output).toEqual(event);
     const again = describeExecution(await run(definition, event));
@@ -591,6 +581,77 @@ describe("a workflow that runs once for each scheduled time", () => {
   it("refuses an input without a time by name", async () => {
     expect(describeExecution(await run(define({ once: true }), { key })).error).toBe("InvalidOptionsError");
   });
+});
+
+describe("the client's own statements are sent by a workflow and its keeper, for", () => {
+  const times = { version: 1, acquiredAt: 1, expiresAt: 10_000, leaseDurationMs: 1, retentionMs: 1 };
+  const grant = { ...times, owner: "o", token: "t", reentrant: false, data: undefined, slot: undefined };
+  const address = { key, sortKey: "semaphore" };
+  const shown = { fencingToken: 1, inCooldown: false, revocation: undefined };
+  const seat = { ...address, ...grant, ...shown, seat: { kind: "permit", permits: 2 } } as const;
+  const dead = { ...seat, token: "d" };
+  const cancellation = { token: "t", now: 1, retentionMs: 1 };
+  const ending = { shown: seat, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
+  const renewal = { ...times, shown: seat, version: 2 };
+  const lock = { key };
+  const form = new SeatForm({ ...address, kind: "permit", permits: 1, capacity: 5, limits: permitLimits });
+  const held = new HeldSeat(key, "semaphore");
+  held.confirmed({ ttl: 1 });
+
+  it.each<[string, Partial<WorkflowTerms>, Readonly<Record<string, { request(): UpdateRequest }>>]>([
+    [
+      "a lock",
+      { lockAtLeastForMs: 1 },
+      {
+        Leasehold_Acquire: acquire(lock, grant),
+        Leasehold_TakeOver: takeOver(lock, grant, { token: "d", version: 1, fencingToken: 1 }),
+        Leasehold_Cancel: cancel(lock, cancellation),
+        Leasehold_Release: release(lock, ending),
+        Leasehold_ReleaseFailed: release(lock, ending),
+        Leasehold_Close: release(lock, { ...ending, cooldown: { until: 2, forMs: 1 } }),
+        Renew1: renewUnlessRevoked(lock, renewal),
+        RenewFirst: renew(lock, renewal),
+        RenewHeld: renew(lock, renewal),
+        Release: release(lock, ending),
+      },
+    ],
+    [
+      "a permit",
+      { lockAtLeastForMs: 1, permits: 5 },
+      {
+        Leasehold_Acquire: form.acquire(seat, []),
+        Leasehold_TakeOver: form.acquire(seat, [dead]),
+        Leasehold_ClearPermit: clearSeats(address, [dead]),
+        Leasehold_Cancel: form.cancel(cancellation),
+        Leasehold_RevokeToken: form.revoke(cancellation),
+        Leasehold_CancelLanded: form.cancel(cancellation),
+        Leasehold_Release: held.release(ending),
+        Leasehold_ReleaseFailed: held.release(ending),
+        Leasehold_Close: held.release({ ...ending, cooldown: { until: 1, forMs: 1 } }),
+        Renew1: renewSeatUnlessRevoked(held, renewal),
+        RenewFirst: held.renew(renewal),
+        RenewHeld: held.renew(renewal),
+        Release: held.release(ending),
+      },
+    ],
+  ])("%s", (_, more, expected) => {
+    const states: Readonly<Record<string, { readonly Arguments?: Json }>> = {
+      ...keeperDefinition({ tableName: "leases", retentionMs: 1 }).States,
+      ...workflowDefinition(workflowTerms(minute, more)).States,
+    };
+    for (const [name, write] of Object.entries(expected)) {
+      const sent = states[name]?.Arguments as Record<string, string> | undefined;
+      const { update, condition } = write.request();
+      expect(statementsIn(sent?.UpdateExpression), name).toContain(update);
+      expect(statementsIn(sent?.ConditionExpression), name).toContain(condition);
+    }
+  });
+
+  /** A state that serves locks and permits has the statements of both, in JSONata. */
+  function statementsIn(text = ""): string[] {
+    if (!text.startsWith("{%")) return [text];
+    return [...text.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([literal]) => JSON.parse(literal));
+  }
 });
 
 async function run(definition: string, input?: unknown): Promise<string> {

@@ -1,8 +1,7 @@
 import { LeasedWorkflow, type LeasedWorkflowProps, LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import {
   DefinitionBody,
@@ -17,9 +16,10 @@ import {
 } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
-import { definitionsIn } from "../support/definitions.ts";
+import { newStack, statementsIn } from "../support/constructs.ts";
+import { definitionsIn, problemsIn } from "../support/definitions.ts";
 import { bench } from "../support/state-machines.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { StepFunctions } from "../support/step-functions.ts";
 
 interface Parts {
   readonly workflow?: Partial<LeasedWorkflowProps>;
@@ -30,7 +30,7 @@ interface Parts {
 
 /** A workflow between two states of another machine. */
 function templateOf({ workflow, work, around, language }: Parts = {}): Template {
-  const stack = new Stack(new App(), "Test");
+  const stack = newStack({});
   const table = new LeaseTable(stack, "Leases");
   const importing = new LeasedWorkflow(stack, "Importing", {
     table,
@@ -50,11 +50,7 @@ function templateOf({ workflow, work, around, language }: Parts = {}): Template 
 function machinesOf(template: Template) {
   const clock = new ManualClock();
   const steps = new StepFunctions(clock);
-  for (const [id, definition] of Object.entries(definitionsIn(template))) steps.define(id, definition);
-  const named = (part: string): string => {
-    const ids = Object.keys(definitionsIn(template));
-    return machineArn(String(ids.find((id) => id.startsWith(part))));
-  };
+  const named = steps.deploy(template);
   const [outer, child] = [named("Outer"), named("Importing")];
   const client = new LeaseClient({ store: steps.store, clock, owner: "other" });
   return {
@@ -82,10 +78,7 @@ describe("a leased workflow as a state of another machine", () => {
   it.each([QueryLanguage.JSONATA, QueryLanguage.JSON_PATH])(
     "passes an independent validator in a machine in %s",
     (language) => {
-      const template = templateOf({ language });
-      for (const definition of Object.values(definitionsIn(template))) {
-        expect(definitionProblems(definition)).toEqual([]);
-      }
+      expect(problemsIn(templateOf({ language }))).toEqual([]);
     },
   );
 
@@ -197,9 +190,7 @@ describe("a leased workflow as a state of another machine", () => {
   });
 
   it("lets the outer machine start this workflow, watch its executions, and nothing of the table", () => {
-    const policies = templateOf().findResources("AWS::IAM::Policy");
-    const [, outer] = Object.entries(policies).find(([id]) => id.startsWith("Outer")) ?? [];
-    const statements = outer?.Properties.PolicyDocument.Statement as { Action: string | string[] }[];
+    const statements = statementsIn(templateOf(), /^Outer/);
     expect(statements.flatMap(({ Action }) => Action).sort()).toEqual([
       "events:DescribeRule",
       "events:PutRule",

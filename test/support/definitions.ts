@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { definitionProblems } from "@leasehold/local/definitions";
 import type { Template } from "aws-cdk-lib/assertions";
 
 type Json = unknown;
@@ -11,6 +12,11 @@ export function definitionsIn(template: Template): Record<string, Json> {
   return Object.fromEntries(
     Object.entries(machines).map(([id, { Properties }]) => [id, JSON.parse(definitionText(Properties))]),
   );
+}
+
+/** What a validator finds in the state machines of a template. */
+export function problemsIn(template: Template): string[] {
+  return Object.values(definitionsIn(template)).flatMap((definition) => definitionProblems(definition));
 }
 
 /** The text of a definition, in the template or among the files of an app in a temporary folder. */

@@ -1,6 +1,7 @@
 import type { Clock, Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
+import type { Template } from "aws-cdk-lib/assertions";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { IntegrationError } from "../../tools/local/src/services/errors.ts";
@@ -12,6 +13,7 @@ import {
   StateMachines,
   type StateMachinesOptions,
 } from "../../tools/local/src/state-machines/state-machines.ts";
+import { definitionsIn } from "./definitions.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 
@@ -47,6 +49,9 @@ export interface StepsWorld extends Pick<StateMachinesOptions, "uuid" | "random"
 export function machineArn(name: string): string {
   return `arn:aws:states:us-east-1:123456789012:stateMachine:${name}`;
 }
+
+/** The member of an execution's input that names the execution which has started it. */
+export const startedBy = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID";
 
 /** The terms of a leased workflow, with a lease of 9 s on the table "leases", and what a test wants otherwise. */
 export function workflowTerms(work: Json, more: Partial<WorkflowTerms> = {}): WorkflowTerms {
@@ -115,6 +120,13 @@ export class StepFunctions {
     return machineArn(name);
   }
 
+  /** Defines all machines of a template; gives the ARN of the one whose logical id begins so. */
+  deploy(template: Template): (id: string) => string {
+    const definitions = definitionsIn(template);
+    for (const [id, definition] of Object.entries(definitions)) this.define(id, definition);
+    return (start) => machineArn(Object.keys(definitions).find((id) => id.startsWith(start)) ?? start);
+  }
+
   fail(
     action: string,
     times: number,
@@ -156,6 +168,20 @@ export class StepFunctions {
     };
     const call = { signal: new AbortController().signal, isCurrent: () => true };
     return (await this.store.scan(request, call)).items;
+  }
+
+  /** What the stream and the waking function do: the longest waiter of a released lock goes on. */
+  async wake(): Promise<void> {
+    const waiters = [...(await this.waiters())].sort((a, b) => (String(a.sk) < String(b.sk) ? -1 : 1));
+    waiters.some(({ taskToken }) => {
+      try {
+        this.machines.sendTaskSuccess(String(taskToken), {});
+        return true;
+      } catch {
+        // This one is not waiting any more.
+        return false;
+      }
+    });
   }
 
   /** Makes one call of a service. */
