@@ -99,6 +99,15 @@ export function checkProps<Props extends object>(
   return given as Props;
 }
 
+/** The props of these names that have a value: an absent prop must stay absent. */
+export function picked<Props extends object, Name extends keyof Props>(
+  props: Props,
+  ...names: readonly Name[]
+): { [Key in Name]?: Exclude<Props[Key], undefined> } {
+  const entries = names.map((name) => [name, props[name]]).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries);
+}
+
 /** A number in the text of an error. */
 export function numberText(number: number): string {
   return Token.isUnresolved(number) ? "known at deployment only" : String(number);

@@ -11,7 +11,7 @@ import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmOnRedriveGuard, alarmsOnHeartbeat } from "../monitoring/lease-alarms.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
-import { aGrantee, checkKind, checkProps } from "../prop-kinds.ts";
+import { aGrantee, checkKind, checkProps, picked } from "../prop-kinds.ts";
 import { type ILeaseTable, leaseMetric } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/state-machine.ts";
 import type { IBoundTarget } from "./job-target.ts";
@@ -100,7 +100,7 @@ export class SingletonJob extends Construct {
     const delivery = {
       deadLetterQueue: this.deadLetterQueue,
       maxEventAge,
-      ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
+      ...picked(given, "retryAttempts"),
     };
     trigger?.sourceRule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
     this.schedule =
@@ -109,11 +109,7 @@ export class SingletonJob extends Construct {
         schedule: given.schedule,
         description: `Runs the job ${this.jobName}, one at a time.`,
         enabled: given.enabled ?? true,
-        ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
-        ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
-        ...(given.scheduleName === undefined ? {} : { scheduleName: given.scheduleName }),
-        ...(given.start ? { start: given.start } : {}),
-        ...(given.end ? { end: given.end } : {}),
+        ...picked(given, "scheduleGroup", "timeWindow", "scheduleName", "start", "end"),
         target: bound.scheduleTarget({
           ...delivery,
           input: ScheduleTargetInput.fromObject(
@@ -212,7 +208,6 @@ export class SingletonJob extends Construct {
     maxInterval: Duration | undefined,
   ): JobAlarms {
     const interval = timing.interval ?? maxInterval;
-    const { skipsInARow } = props;
     return new JobAlarms(this, "Alarms", {
       jobName: this.jobName,
       deadLetterQueue: this.deadLetterQueue,
@@ -220,7 +215,7 @@ export class SingletonJob extends Construct {
       // A schedule that is not active runs nothing, and that needs no alarm.
       ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
       ...(interval ? { interval } : {}),
-      ...(skipsInARow === undefined ? {} : { skipsInARow }),
+      ...picked(props, "skipsInARow"),
       ...alarmSettings(props),
     });
   }
@@ -236,11 +231,8 @@ function deadLettersOf(queue: (IQueue & Pick<Queue, "deadLetterQueue">) | undefi
   );
 }
 
-function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSettings {
-  return {
-    ...(alarmActions ? { actions: alarmActions } : {}),
-    ...(runbookUrl === undefined ? {} : { runbookUrl }),
-  };
+function alarmSettings(props: SingletonJobProps): AlarmSettings {
+  return { actions: props.alarmActions ?? [], ...picked(props, "runbookUrl") };
 }
 
 /** One missed run is tolerated, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */

@@ -10,6 +10,7 @@ import {
 import type { IChainable, IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
+import { picked } from "../prop-kinds.ts";
 import { areSame } from "../table/table-place.ts";
 import { permissionsToKeep } from "../workflow/lease-heartbeat.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
@@ -125,7 +126,7 @@ export function jobWorkflow(
   settings: TargetSettings,
   props: JobWorkflowProps,
 ): IBoundTarget {
-  const { table, once, permits, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
+  const { table, once, lockAtLeastFor, maxEventAge, keeper } = settings;
   const { key, whenHeld, work, statements, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
   const workflow = new LeasedWorkflow(job, id, {
     table,
@@ -136,9 +137,7 @@ export function jobWorkflow(
     leaseDuration,
     // A run that is too old to start is too old to wait.
     ...(whenHeld === "skip" ? {} : { waitFor: maxEventAge }),
-    ...(permits === undefined ? {} : { permits }),
-    ...(lockAtLeastFor ? { lockAtLeastFor } : {}),
-    ...(wakeup ? { wakeup } : {}),
+    ...picked(settings, "permits", "lockAtLeastFor", "wakeup"),
     ...(keeper ? { heartbeat: keeper } : {}),
     ...settings.observability,
   });

@@ -12,6 +12,7 @@ import {
   having,
   type Kinds,
   numberText,
+  picked,
 } from "../prop-kinds.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import {
@@ -124,13 +125,12 @@ export class JobAlarms extends Construct {
   #didNotRun(): Alarm | undefined {
     const { jobName, maxInterval, metrics } = this.#props;
     if (maxInterval === undefined) return undefined;
-    const { succeeded, skipped, paused } = metrics;
     return alarmOnSilence(this, "DidNotRun", {
       ...this.#text(
         "didNotRun",
         `The job ${jobName} has neither succeeded nor been skipped for ${maxInterval.toHumanString()}.`,
       ),
-      metrics: { succeeded, ...(skipped ? { skipped } : {}), ...(paused ? { paused } : {}) },
+      metrics: picked(metrics, "succeeded", "skipped", "paused"),
       longest: maxInterval,
     });
   }

@@ -23,6 +23,7 @@ import {
   checkProps,
   having,
   type Kinds,
+  picked,
 } from "../prop-kinds.ts";
 import type { LeaseTable } from "../table/lease-table.ts";
 
@@ -64,17 +65,12 @@ export class LeaseDashboard extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseDashboardProps) {
     super(scope, id);
-    const {
-      tables,
-      jobs = [],
-      workflows = [],
-      dashboardName,
-      defaultInterval,
-    } = checkProps(props, kinds, "tables");
+    const given = checkProps(props, kinds, "tables");
+    const { tables, jobs = [], workflows = [] } = given;
     if (tables.length === 0) throw new Error("tables is empty: name at least one lease table to show");
     this.dashboard = new Dashboard(this, "Resource", {
-      defaultInterval: defaultInterval ?? Duration.days(1),
-      ...(dashboardName === undefined ? {} : { dashboardName }),
+      defaultInterval: Duration.days(1),
+      ...picked(given, "dashboardName", "defaultInterval"),
     });
     const rows = [...tables.flatMap(tableRows), ...jobs.map(jobRow), ...workflows.map(workflowRow)];
     for (const widgets of rows) this.dashboard.addWidgets(...widgets);

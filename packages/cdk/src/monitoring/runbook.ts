@@ -19,7 +19,7 @@ export const runbookAnchors = {
 } as const;
 
 /** The default address of the runbook. */
-export const defaultRunbookUrl = "docs/RUNBOOK.md";
+const defaultRunbookUrl = "docs/RUNBOOK.md";
 
 /** An alarm with an entry in the runbook. */
 export type RunbookEntry = keyof typeof runbookAnchors;

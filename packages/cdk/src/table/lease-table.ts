@@ -26,6 +26,7 @@ import {
   having,
   type Kinds,
   oneOf,
+  picked,
 } from "../prop-kinds.ts";
 import { LeaseHistory } from "./lease-history.ts";
 import { type ILeaseTable, LeaseTableBase } from "./lease-table-base.ts";
@@ -186,7 +187,16 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
     const { replicas = [], multiRegionConsistency = MultiRegionConsistency.EVENTUAL } = given;
-    const { billing = Billing.onDemand(), ...asGiven } = passedOn(given);
+    const asGiven = picked(
+      given,
+      "contributorInsightsSpecification",
+      "multiRegionConsistency",
+      "replicas",
+      "resourcePolicy",
+      "tableName",
+      "warmThroughput",
+      "witnessRegion",
+    );
     const isStrong = multiRegionConsistency === MultiRegionConsistency.STRONG;
     if (history !== undefined && isStrong) {
       throw new Error(
@@ -200,7 +210,7 @@ export class LeaseTable extends LeaseTableBase {
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
       ...(isStrong ? {} : { timeToLiveAttribute: attributeNames.timeToLive }),
       ...asGiven,
-      billing,
+      billing: given.billing ?? Billing.onDemand(),
       encryption: this.encryption,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
       deletionProtection: given.deletionProtection ?? true,
@@ -224,24 +234,6 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
   }
-}
-
-const passedOnNames = [
-  "billing",
-  "contributorInsightsSpecification",
-  "multiRegionConsistency",
-  "replicas",
-  "resourcePolicy",
-  "tableName",
-  "warmThroughput",
-  "witnessRegion",
-] as const;
-
-/** The props that TableV2 takes unchanged. An absent prop must stay absent. */
-function passedOn(props: LeaseTableProps): Pick<LeaseTableProps, (typeof passedOnNames)[number]> {
-  return Object.fromEntries(
-    passedOnNames.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
-  );
 }
 
 /** The form of KMS keys and replicas depends on the region, and the library's own errors do not say what to set. */

@@ -27,6 +27,7 @@ import {
   type Kinds,
   numberText,
   oneOf,
+  picked,
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
@@ -254,8 +255,8 @@ export class LeasedWorkflow extends Construct {
     this.lockKey = key;
     const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
-    const retention = given.retention === undefined ? {} : { retention: given.retention };
-    this.heartbeat = given.heartbeat ?? LeaseHeartbeat.of(this, { table, ...retention, ...observability });
+    this.heartbeat =
+      given.heartbeat ?? LeaseHeartbeat.of(this, { table, ...picked(given, "retention"), ...observability });
 
     const work = new StateGraph(given.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
@@ -266,13 +267,13 @@ export class LeasedWorkflow extends Construct {
       ...workflowDefinition({ ...terms, keeperArn, work: branch }),
       ...(given.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(given.timeout) }),
     };
-    const { stateMachineName, role, encryptionConfiguration } = given;
+    const { stateMachineName, role } = given;
     this.stateMachine = stateMachineOf(this, definition, {
       ...observability,
       stateMachineName: stateMachineName ?? leasedName(this),
       hasWideWork: work.policyStatements.some(({ resources }) => resources.includes("*")),
       ...(role === undefined ? {} : { role: roleForUse(this, "Role", role) }),
-      ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
+      ...picked(given, "encryptionConfiguration"),
     });
     markLeased(this.stateMachine, stateMachineName);
     work.bind(this.stateMachine);
@@ -282,7 +283,7 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.grantStart(this.stateMachine);
     this.heartbeat.guard(this.stateMachine, {
       releasesItself: true,
-      ...(key === undefined ? {} : { key }),
+      ...picked(given, "key"),
       ...(given.permits === undefined ? {} : { permits: true }),
     });
     wakeup?.serve(this.stateMachine);

@@ -8,7 +8,7 @@
 import type { Definition, Json, State } from "./asl.ts";
 
 /** The prefix of our states. */
-export const statePrefix = "Leasehold_";
+const statePrefix = "Leasehold_";
 /** The prefix of our variables, except the lease. */
 export const variablePrefix = "leasehold_";
 /** The variable that the user's states read: the lease's handle. */

@@ -11,7 +11,7 @@ import {
 } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
-import { aFlag, aNumber, having, type Kinds, oneOf } from "../prop-kinds.ts";
+import { aFlag, aNumber, having, type Kinds, oneOf, picked } from "../prop-kinds.ts";
 import type { Definition } from "./asl.ts";
 import { definitionFile } from "./definition-asset.ts";
 
@@ -43,13 +43,9 @@ export const observabilityKinds: Kinds<ObservabilityProps> = {
   tracing: aFlag,
 };
 
-const names = ["logLevel", "logGroup", "logRetention", "tracing"] as const;
-
 /** The observability props of a construct, to pass on to another construct. */
 export function observabilityOf(props: ObservabilityProps): ObservabilityProps {
-  return Object.fromEntries(
-    names.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
-  );
+  return picked(props, "logLevel", "logGroup", "logRetention", "tracing");
 }
 
 /** Refuses a retention for the user's own log group. */
@@ -81,7 +77,6 @@ export function stateMachineOf(
 ): StateMachine {
   checkObservability(options);
   const { logLevel = LogLevel.ALL, logGroup, tracing = true } = options;
-  const { stateMachineName, role, encryptionConfiguration } = options;
   const logs = (): LogOptions => ({
     destination: logGroup ?? logGroupOf(scope, options),
     level: logLevel,
@@ -91,9 +86,7 @@ export function stateMachineOf(
   const stateMachine = new StateMachine(scope, "StateMachine", {
     definitionBody: DefinitionBody.fromFile(path),
     definitionSubstitutions: substitutions,
-    ...(stateMachineName === undefined ? {} : { stateMachineName }),
-    ...(role === undefined ? {} : { role }),
-    ...(encryptionConfiguration === undefined ? {} : { encryptionConfiguration }),
+    ...picked(options, "stateMachineName", "role", "encryptionConfiguration"),
     ...(logLevel === LogLevel.OFF ? {} : { logs: logs() }),
     tracingEnabled: tracing,
   });
