@@ -5,7 +5,7 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
-import { CfnParameter, Duration, Lazy, type Stack, TimeZone } from "aws-cdk-lib";
+import { Duration, Lazy, type Stack, TimeZone } from "aws-cdk-lib";
 import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
@@ -417,22 +417,6 @@ describe("props that cannot work together", () => {
     const props = Object.assign(Object.create(options), { table, target, schedule: everyFiveMinutes });
     const cause = new TypeError("the settings are not loaded");
     expect(() => new SingletonJob(stack, "Job", props)).toThrow(new Error(message, { cause }));
-  });
-
-  test("are let through while they are known at deployment only", () => {
-    const { stack, table } = newWorld();
-    const unknown = Duration.millis(new CfnParameter(stack, "Most", { type: "Number" }).valueAsNumber);
-    for (const [index, props] of [
-      { lockAtMostFor: unknown, heartbeat: minutes(1) },
-      { lockAtMostFor: minutes(3), heartbeat: unknown },
-      { lockAtMostFor: minutes(3), lockAtLeastFor: unknown },
-    ].entries()) {
-      const target = SingletonJobTarget.lambda(functionIn(stack, `Work${index}`));
-      new SingletonJob(stack, `Job${index}`, { table, target, schedule: everyFiveMinutes, ...props });
-    }
-    Template.fromStack(stack).hasResourceProperties("AWS::Lambda::Function", {
-      Environment: { Variables: Match.objectLike({ LEASEHOLD_LOCK_AT_MOST_FOR_MS: { Ref: "Most" } }) },
-    });
   });
 
   test("are not refused where the function renews its lease, as one that can be replaced always does", () => {

@@ -50,8 +50,8 @@ const millis = (): Duration => Duration.millis(number());
 
 describe("a duration that is known at deployment only", () => {
   test.each([
-    ["lockAtMostFor", "LEASEHOLD_LOCK_AT_MOST_FOR_MS", {}],
-    ["lockAtLeastFor", "LEASEHOLD_LOCK_AT_LEAST_FOR_MS", {}],
+    ["lockAtMostFor", "LEASEHOLD_LOCK_AT_MOST_FOR_MS", { heartbeat: Duration.minutes(1) }],
+    ["lockAtLeastFor", "LEASEHOLD_LOCK_AT_LEAST_FOR_MS", { lockAtMostFor: Duration.minutes(3) }],
     ["heartbeat", "LEASEHOLD_HEARTBEAT_MS", { lockAtMostFor: Duration.minutes(3) }],
   ])("reaches a function that reads %s as it is, in milliseconds", (prop, variable, more) => {
     templateOf("lambda", { [prop]: millis(), ...more }).hasResourceProperties("AWS::Lambda::Function", {
