@@ -268,6 +268,18 @@ describe("answers that got lost", () => {
     await second;
   });
 
+  test("of a failure: it is sent again once, where another attempt has begun and ended meanwhile", async () => {
+    store.next(undefined, "answer lost");
+    const failed = runsOf("a").run(slot, fail);
+    failed.catch(() => undefined);
+    await clock.advance(0);
+    const sentAt = clock.monotonic();
+    await expect(runsOf("b").run(slot, fail)).rejects.toThrow("broken");
+    await expect(inTime(failed)).rejects.toThrow("broken");
+    expect(clock.monotonic() - sentAt).toBe(200);
+    expect(await runsOf("b").get(slot)).toMatchObject({ state: "failed", attempt: 2, owner: "b" });
+  });
+
   test("of a success: it is sent again, and is no success where another attempt has succeeded meanwhile", async () => {
     const late = runsOf("a", { heartbeat: false }).run(slot, async () => {
       await clock.advance(leaseDurationMs + 1_001);

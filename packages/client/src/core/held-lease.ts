@@ -284,7 +284,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
       const { lost } = this;
       return lost === undefined || lost === "revoked" ? { wasOurs: true, isRecorded: completed } : notOurs;
     }
-    const ended = await this.#endOnce(completed);
+    const ended = await this.endOnce(completed);
     if (ended.wasOurs !== undefined || ended.isRecorded) return ended;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",
@@ -296,7 +296,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
   /** Releases it for all of its handles, in the background. */
   letGo(): void {
     this.#holds = 1;
-    void this.#endOnce(false);
+    void this.endOnce(false);
   }
 
   /** Lets a renewal that is under way finish, or cuts it off. No renewal begins until the returned function is called. */
@@ -325,7 +325,8 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
     if (!this.#isEnding) this.#publish({ type: "lost", reason, heldMs: this.#heldMs() });
   }
 
-  #endOnce(completed: boolean): Promise<Ended> {
+  /** Releases it for all of its handles. Gives the same answer again; after a rejection, it may be called again. */
+  endOnce(completed: boolean): Promise<Ended> {
     if (this.#ending !== undefined) return this.#ending;
     this.#isEnding ||= this.form.endBy === undefined;
     const ending = this.form.endBy?.() ?? this.#end(completed || this.#isCompleted);

@@ -103,23 +103,25 @@ export class RunAttempt {
   }
 
   /**
-   * Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not this
-   * caller's.
+   * Sends the outcome with the release, again while no answer comes; gives whether the slot is done by this attempt,
+   * which only a success asks.
    */
   async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
-    const { lease, form, clock } = this.#context;
+    const { lease, held, form, clock } = this.#context;
     form.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
-        const isSuccess = state === "succeeded";
-        const { wasOurs = false, isRecorded } = await lease.end(isSuccess);
-        // If the slot is done but this attempt has not ended it, another attempt has.
-        return wasOurs && isRecorded === isSuccess && form.isOutcomeSent;
+        await held.endOnce(true);
+        break;
       } catch (error) {
         if (!mayPass(error) || tries >= outcomeTries) throw error;
       }
       await sleep(clock, firstOutcomePauseMs * 2 ** (tries - 1));
     }
+    // Sends nothing more; rejects if the answer does not tell whose the lease was.
+    const { wasOurs = false, isRecorded } = await lease.end(true);
+    // If the slot is done but this attempt has not ended it, another attempt has.
+    return wasOurs && isRecorded && form.isOutcomeSent;
   }
 
   #describe(error: unknown): string | undefined {
