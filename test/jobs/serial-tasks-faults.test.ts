@@ -243,6 +243,18 @@ describe("a worker", () => {
     await second;
   });
 
+  test("parks a task whose worker was lost for good, and claims the next task of its key at once", async () => {
+    await (await setOf("other").claim())?.fail("no stock");
+    await setOf("lost").claim();
+    const stop = new AbortController();
+    const worker = setOf("me").work({ until: "never", pollMs: 3_600_000, signal: stop.signal });
+    const next = worker.next();
+    await clock.advance(pastLeaseMs + 100);
+    stop.abort();
+    expect((await next).value?.id).toBe("2");
+    expect(await setOf("reader").get("1")).toMatchObject({ state: "parked" });
+  });
+
   test("claims a task that came due beside one of its key as soon as it has ended that one", async () => {
     await setOf("operator").cancel("2");
     const sortKeyOf = (id: string): string => openTaskKey("set", id).sk;

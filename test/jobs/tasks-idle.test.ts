@@ -236,7 +236,7 @@ describe("a worker that waits for tasks", () => {
     await run;
   });
 
-  test("does not look for what opens no task", async () => {
+  test("does not look for what opens no task, or one that is due later", async () => {
     const own = client();
     const other = new TaskSet(own, "set");
     await other.add([{ id: "known", delayMs: hourMs }]);
@@ -249,6 +249,14 @@ describe("a worker that waits for tasks", () => {
     expect(await other.requeueAll()).toBe(0);
     await clock.advance(0);
     expect(looks()).toHaveLength(1);
+    await other.cancel("known");
+    expect(await other.requeue("known", { delayMs: hourMs })).toBe(true);
+    await clock.advance(0);
+    expect(looks()).toHaveLength(1);
+    await other.cancel("known");
+    expect(await other.requeueAll({ state: "cancelled", delayMs: hourMs })).toBe(1);
+    await clock.advance(0);
+    expect(looks()).toHaveLength(2);
     stop.abort();
     await run;
   });

@@ -215,6 +215,7 @@ export class TaskSet {
       // A claim that was not made leaves its place to the next one.
       isCounted = !attempt.mayHaveLanded;
       if (outcome.isParked) onParked();
+      if (outcome.isParked && serialKey !== undefined) this.#finder.free(serialKey);
       const claimableAt = clock.monotonic() + outcome.claimableInMs;
       tried.set(sortKey, claimableAt);
       if (serialKey !== undefined && outcome.isKeyBusy) {
@@ -363,8 +364,9 @@ export class TaskSet {
    */
   async requeue(id: string, options: RequeueOptions = {}): Promise<boolean> {
     checkText("id", id, taskLimits.idBytes);
-    const isOpen = await this.#admin.requeue(id, checkRequeueOptions(options));
-    if (isOpen) tellOfAdd(this.#context.core, this.name);
+    const terms = checkRequeueOptions(options);
+    const isOpen = await this.#admin.requeue(id, terms);
+    if (isOpen && terms.delayMs === 0) tellOfAdd(this.#context.core, this.name);
     return isOpen;
   }
 
@@ -386,8 +388,9 @@ export class TaskSet {
    * ```
    */
   async requeueAll(options: RequeueAllOptions = {}): Promise<number> {
-    const requeued = await this.#admin.requeueAll(checkRequeueAllOptions(options));
-    if (requeued > 0) tellOfAdd(this.#context.core, this.name);
+    const terms = checkRequeueAllOptions(options);
+    const requeued = await this.#admin.requeueAll(terms);
+    if (requeued > 0 && terms.delayMs === 0) tellOfAdd(this.#context.core, this.name);
     return requeued;
   }
 
