@@ -433,6 +433,7 @@ export const explained: readonly Explained[] = [
     why: "The compiler asks for it: no task waits for a key that is undefined, no claim without a key finds its key busy, and what is not there has no token.",
     mutants: [
       "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined) this.#finder.free(serialKey);: serialKey !== undefined ⇒ true",
+      "packages/jobs/src/tasks/task-set.ts: if (outcome.isParked && serialKey !== undefined) this.#finder.free(serialKey);: serialKey !== undefined ⇒ true",
       "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined && outcome.isKeyBusy) {: serialKey !== undefined ⇒ true",
       'packages/jobs/src/tasks/task.ts: lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded",: item !== undefined ⇒ true',
     ],
@@ -490,20 +491,6 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "While a run is held, its item stores only attempts before the one that holds it: only an end adds an attempt.",
-    mutants: [
-      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt) ⇒ storedAttempts(item)",
-      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: attempt < ended.attempt ⇒ true",
-      "packages/jobs/src/runs/attempt-history.ts: const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);: attempt < ended.attempt ⇒ attempt <= ended.attempt",
-    ],
-  },
-  {
-    why: "A failure is written by its outcome alone, and nobody asks what came of that: at most it spares repetitions in vain.",
-    mutants: [
-      'packages/jobs/src/runs/attempt.ts: const isSuccess = state === "succeeded";: state === "succeeded" ⇒ true',
-    ],
-  },
-  {
     why: "To set what is set already changes nothing.",
     mutants: [
       'packages/jobs/src/runs/expressions.ts: if (needed > Number(write.values[":ttl"])) write.values[":ttl"] = needed;: needed > Number(write.values[":ttl"]) ⇒ needed >= Number(write.values[":ttl"])',
@@ -535,17 +522,6 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "Until a look was in vain, every look is consistent and uses no snapshot.",
-    mutants: ["packages/jobs/src/tasks/polled-set.ts: #mustBeSure = true;: true ⇒ false"],
-  },
-  {
-    why: "A worker asks only whether the number of open tasks is 0, and whether the look was sure only where it is.",
-    mutants: [
-      "packages/jobs/src/tasks/polled-set.ts: return { openTasks: 1, isConsistent: false, nextLookInMs, claimableInMs, isLimited: true };: false ⇒ true",
-      "packages/jobs/src/tasks/polled-set.ts: openTasks: all.openTasks + found.openTasks,: all.openTasks + found.openTasks ⇒ all.openTasks - found.openTasks",
-    ],
-  },
-  {
     why: "The compiler asks for it: no task asks for the key undefined, and the key of a task that a worker had is busy already.",
     mutants: [
       "packages/jobs/src/tasks/serial-keys.ts: if (key !== undefined && readRecord(item) !== undefined) this.#busy.add(key);: key !== undefined ⇒ true",
@@ -557,13 +533,6 @@ export const explained: readonly Explained[] = [
     mutants: [
       "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ true",
       "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ others.length >= 0",
-    ],
-  },
-  {
-    why: "Nothing reads the mark from the item of a claim that was just granted: a client whose service told no time then still knows it.",
-    mutants: [
-      "packages/jobs/src/tasks/serial-task-form.ts: return {: { ...kept, [token]: grant.token, [version]: grant.version, [owner]: gr … ownClock]: grant.version } : {}), } ⇒ { ...kept, [token]: grant.token, [version]: grant.version, [owner]: gr … ts]: Number(before[attempts]) + 1 }",
-      "packages/jobs/src/tasks/serial-task-form.ts: ...(grant.ownClock ? { [ownClock]: grant.version } : {}),: { [ownClock]: grant.version } ⇒ {}",
     ],
   },
   {

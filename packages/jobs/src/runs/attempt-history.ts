@@ -37,10 +37,9 @@ export function storedAttempts(item: Item | undefined): readonly JobRunAttempt[]
 
 /** Adds an attempt that has ended to those that an item stores; gives their text. */
 export function attemptsWith(item: Item | undefined, ended: JobRunAttempt): string {
-  const earlier = storedAttempts(item).filter(({ attempt }) => attempt < ended.attempt);
   const stored = (text = ""): string | undefined => cut(text, runLimits.pastTextBytes);
   const added = { ...ended, owner: stored(ended.owner), remark: stored(ended.remark) };
-  return JSON.stringify([...earlier, added].slice(-runLimits.pastAttempts));
+  return JSON.stringify([...storedAttempts(item), added].slice(-runLimits.pastAttempts));
 }
 
 /**

@@ -16,7 +16,9 @@ export interface RateUsedUp {
 }
 
 /** No task of a worker's sets can be claimed now. */
-export interface NothingToDo extends Pick<TaskSnapshot, "openTasks" | "isConsistent"> {
+export interface NothingToDo extends Pick<TaskSnapshot, "isConsistent"> {
+  /** Whether a task was waiting or running. */
+  readonly hasOpenTasks: boolean;
   /** When the next look at all open tasks is due. */
   readonly nextLookInMs: number;
   /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
@@ -25,16 +27,21 @@ export interface NothingToDo extends Pick<TaskSnapshot, "openTasks" | "isConsist
   readonly isLimited: boolean;
 }
 
+const nothing: NothingToDo = {
+  hasOpenTasks: false,
+  isConsistent: true,
+  nextLookInMs: Number.POSITIVE_INFINITY,
+  claimableInMs: Number.POSITIVE_INFINITY,
+  isLimited: false,
+};
+
 /** One of a worker's sets, and when the worker looks at it. */
 export class PolledSet {
   readonly #core: Core;
   readonly #source: TaskSource;
   readonly #interval: PollInterval;
-  /**
-   * Whether the next look must be consistent. The first one must: it has to see what was added before the worker
-   * began.
-   */
-  #mustBeSure = true;
+  /** Whether the next look must be consistent, although a look was in vain. */
+  #mustBeSure = false;
 
   constructor(core: Core, source: TaskSource, pollMs: number) {
     this.#core = core;
@@ -58,32 +65,24 @@ export class PolledSet {
       return found;
     }
     if ("rateUsedUpForMs" in found) {
-      const { rateUsedUpForMs: claimableInMs } = found;
-      const nextLookInMs = Number.POSITIVE_INFINITY;
-      return { openTasks: 1, isConsistent: false, nextLookInMs, claimableInMs, isLimited: true };
+      return { ...nothing, hasOpenTasks: true, claimableInMs: found.rateUsedUpForMs, isLimited: true };
     }
     const { snapshot, claimableInMs } = found;
     const { openTasks, isConsistent, beganAt } = snapshot;
     this.#interval.foundNothing(snapshot);
     const nextLookInMs = beganAt + this.#interval.ms - this.#core.clock.monotonic();
-    return { openTasks, isConsistent, nextLookInMs, claimableInMs, isLimited: false };
+    return { hasOpenTasks: openTasks > 0, isConsistent, nextLookInMs, claimableInMs, isLimited: false };
   }
 }
 
 /** Finds a task in the first of the sets that has one to claim. */
 export async function findInOrder(sets: readonly PolledSet[]): Promise<Task | NothingToDo> {
-  let all: NothingToDo = {
-    openTasks: 0,
-    isConsistent: true,
-    nextLookInMs: Number.POSITIVE_INFINITY,
-    claimableInMs: Number.POSITIVE_INFINITY,
-    isLimited: false,
-  };
+  let all = nothing;
   for (const set of sets) {
     const found = await set.find();
     if ("id" in found) return found;
     all = {
-      openTasks: all.openTasks + found.openTasks,
+      hasOpenTasks: all.hasOpenTasks || found.hasOpenTasks,
       isConsistent: all.isConsistent && found.isConsistent,
       nextLookInMs: Math.min(all.nextLookInMs, found.nextLookInMs),
       claimableInMs: Math.min(all.claimableInMs, found.claimableInMs),

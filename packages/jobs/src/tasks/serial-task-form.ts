@@ -41,7 +41,6 @@ export class SerialTaskForm extends TaskForm {
       // Its worker may have returned it since, which changes its attempts and its remark, and not its fencing token.
       const item = await this.#core.get({ key: openTaskKey(set, id), consistent: true }, budget);
       if (item === undefined || readRecord(item) !== undefined) {
-        this.isKeyBusy = false;
         this.#refusing = item ?? {};
         return { applied: false, item, retried: false };
       }
@@ -84,6 +83,5 @@ function claimed(before: Item, grant: Grant, fencingToken: number): Item {
     [leaseDurationMs]: grant.leaseDurationMs,
     [fence]: fencingToken,
     [attempts]: Number(before[attempts]) + 1,
-    ...(grant.ownClock ? { [ownClock]: grant.version } : {}),
   };
 }

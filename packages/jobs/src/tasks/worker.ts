@@ -72,7 +72,7 @@ export class Worker {
       }
       if (this.#notices > noticed) continue;
       if (until === "idle" && found?.isLimited === false) return undefined;
-      if (until === "drained" && found?.openTasks === 0) {
+      if (until === "drained" && found?.hasOpenTasks === false) {
         if (found.isConsistent) return undefined;
         this.#beSure();
         continue;
