@@ -9,9 +9,13 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { type JobRun, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { backfillFrom } from "../../packages/jobs/src/runs/backfill.ts";
-import { checkExpression, checkMissedQuery, slotsOf } from "../../packages/jobs/src/runs/missed.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
-import { checkSlotTime } from "../../packages/jobs/src/runs/slots.ts";
+import {
+  checkExpression,
+  checkMissedQuery,
+  checkSlotTime,
+  slotsOf,
+} from "../../packages/jobs/src/runs/slots.ts";
 
 const since = "2026-01-01T00:00:00.000Z";
 const until = "2026-01-01T03:00:00.000Z";

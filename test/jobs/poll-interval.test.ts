@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { PollInterval } from "../../packages/jobs/src/tasks/poll-interval.ts";
+import { PollInterval } from "../../packages/jobs/src/tasks/polled-set.ts";
 import type { TaskSnapshot } from "../../packages/jobs/src/tasks/task-finder.ts";
 
 let fraction: number;

@@ -1,7 +1,7 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
 import { beforeEach, expect, test } from "vitest";
-import { SerialKeys } from "../../packages/jobs/src/tasks/serial-keys.ts";
+import { SerialKeys } from "../../packages/jobs/src/tasks/task-finder.ts";
 
 const { partitionKey, sortKey } = attributeNames;
 let serialKeys: SerialKeys;

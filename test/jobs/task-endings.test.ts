@@ -2,7 +2,7 @@ import { LeaseClient, type LeaseEvent, LeaseLostError, LeaseServiceError } from 
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
-import { endedTask } from "../../packages/jobs/src/tasks/ended.ts";
+import { endedTask } from "../../packages/jobs/src/tasks/expressions.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "../support/admin.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { UpcomingTasks } from "../../packages/jobs/src/tasks/upcoming-tasks.ts";
+import { UpcomingTasks } from "../../packages/jobs/src/tasks/task-finder.ts";
 
 let upcoming: UpcomingTasks;
 const none: ReadonlyMap<string, number> = new Map();

@@ -406,9 +406,9 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it: an option that is undefined counts as one that is not given.",
     mutants: [
-      "packages/jobs/src/runs/missed.ts: return parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });: timeZone === undefined ⇒ false",
-      "packages/jobs/src/runs/run-history.ts: const asked = after === undefined ? request : { ...request, after };: after === undefined ⇒ false",
-      "packages/jobs/src/tasks/process.ts: const waits = retryAfterMs === undefined ? {} : { retryAfterMs };: retryAfterMs === undefined ⇒ false",
+      "packages/jobs/src/runs/slots.ts: return parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });: timeZone === undefined ⇒ false",
+      "packages/jobs/src/runs/run.ts: const asked = after === undefined ? request : { ...request, after };: after === undefined ⇒ false",
+      "packages/jobs/src/tasks/worker.ts: const waits = retryAfterMs === undefined ? {} : { retryAfterMs };: retryAfterMs === undefined ⇒ false",
     ],
   },
   {
@@ -466,8 +466,8 @@ export const explained: readonly Explained[] = [
   {
     why: "It only frees memory: a call that waits for a try goes on at once when the try has ended.",
     mutants: [
-      "packages/jobs/src/runs/attempt-gate.ts: } finally {: { // No other call for the slot has gone on yet: this one is in progress. this.#resuming.delete(slot); } ⇒ {}",
-      "packages/jobs/src/runs/attempt-gate.ts: this.#resuming.delete(slot);: this.#resuming.delete(slot); ⇒ ;",
+      "packages/jobs/src/runs/attempt.ts: } finally {: { // No other call for the slot has gone on yet: this one is in progress. this.#resuming.delete(slot); } ⇒ {}",
+      "packages/jobs/src/runs/attempt.ts: this.#resuming.delete(slot);: this.#resuming.delete(slot); ⇒ ;",
     ],
   },
   {
@@ -524,15 +524,15 @@ export const explained: readonly Explained[] = [
   {
     why: "The compiler asks for it: no task asks for the key undefined, and the key of a task that a worker had is busy already.",
     mutants: [
-      "packages/jobs/src/tasks/serial-keys.ts: if (key !== undefined && readRecord(item) !== undefined) this.#busy.add(key);: key !== undefined ⇒ true",
-      "packages/jobs/src/tasks/serial-keys.ts: if (isWaiting) taken.add(key);: isWaiting ⇒ true",
+      "packages/jobs/src/tasks/task-finder.ts: if (key !== undefined && readRecord(item) !== undefined) this.#busy.add(key);: key !== undefined ⇒ true",
+      "packages/jobs/src/tasks/task-finder.ts: if (isWaiting) taken.add(key);: isWaiting ⇒ true",
     ],
   },
   {
     why: "It only frees memory: where the others are none, none is next.",
     mutants: [
-      "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ true",
-      "packages/jobs/src/tasks/serial-keys.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ others.length >= 0",
+      "packages/jobs/src/tasks/task-finder.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ true",
+      "packages/jobs/src/tasks/task-finder.ts: if (others.length > 0) this.#blocked.set(key, others);: others.length > 0 ⇒ others.length >= 0",
     ],
   },
   {

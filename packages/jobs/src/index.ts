@@ -8,11 +8,10 @@ export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";
 export { RunsExhaustedError } from "./runs/errors.ts";
 export { type RegisteredJob, registeredJobs } from "./runs/job-registry.ts";
 export { JobRuns } from "./runs/job-runs.ts";
-export type { MissedQuery, MissedSlot, Schedule } from "./runs/missed.ts";
 export type { JobRunsOptions, RunContext, RunOptions, RunQuery, RunWork } from "./runs/options.ts";
 export type { JobRun, RunState } from "./runs/run.ts";
 export type { SchedulingOptions } from "./runs/scheduling.ts";
-export type { Slot } from "./runs/slots.ts";
+export type { MissedQuery, MissedSlot, Schedule, Slot } from "./runs/slots.ts";
 export { InvalidScheduleError } from "./schedule/errors.ts";
 export {
   parseScheduleExpression,
@@ -28,8 +27,8 @@ export type {
   TaskRate,
   TaskSetOptions,
 } from "./tasks/options.ts";
-export type { ProcessSummary } from "./tasks/process.ts";
 export type { TaskRecord, TaskState } from "./tasks/record.ts";
 export type { FailOutcome, SucceedInOptions, Task } from "./tasks/task.ts";
 export { type ProcessOptions, TaskSet, type WorkOptions } from "./tasks/task-set.ts";
+export type { ProcessSummary } from "./tasks/worker.ts";
 export type { TraceOptions } from "./trace.ts";

@@ -15,7 +15,7 @@ import {
 } from "@leasehold/client/internal";
 import type { Finished } from "./attempt.ts";
 import { RunsExhaustedError } from "./errors.ts";
-import { type MissedQuery, type MissedSlot, missedRules } from "./missed.ts";
+import { type MissedQuery, type MissedSlot, missedRules } from "./slots.ts";
 
 /** Options of {@link JobRuns.backfill}. */
 export interface BackfillOptions extends MissedQuery {

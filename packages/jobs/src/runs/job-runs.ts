@@ -20,20 +20,9 @@ import {
   traceNow,
 } from "@leasehold/client/internal";
 import { type TraceOptions, traceRules } from "../trace.ts";
-import { type Finished, RunAttempt } from "./attempt.ts";
-import { AttemptGate, type SlotCall } from "./attempt-gate.ts";
+import { AttemptGate, type Finished, RunAttempt, type SlotCall } from "./attempt.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
 import { canBeRegistered, JobRegistration } from "./job-registry.ts";
-import {
-  checkMissedQuery,
-  type MissedQuery,
-  type MissedRange,
-  type MissedSlot,
-  missedAmong,
-  readSchedule,
-  type Schedule,
-  slotsOf,
-} from "./missed.ts";
 import {
   checkJobRunsOptions,
   checkRunOptions,
@@ -45,12 +34,23 @@ import {
   type RunWork,
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
+import { RunHistory, runPageSize } from "./run.ts";
 import { RunForm } from "./run-form.ts";
-import { RunHistory, runPageSize } from "./run-history.ts";
 import { checkSchedulingOptions, keepSchedule, type SchedulingOptions } from "./scheduling.ts";
 import { runItemKey, runLimits, runSortKeyPrefix } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
-import { checkSlotTime, type Slot } from "./slots.ts";
+import {
+  checkMissedQuery,
+  checkSlotTime,
+  type MissedQuery,
+  type MissedRange,
+  type MissedSlot,
+  missedAmong,
+  readSchedule,
+  type Schedule,
+  type Slot,
+  slotsOf,
+} from "./slots.ts";
 
 /**
  * The runs of a job, with their history. There is one run for each slot. A slot is the scheduled time of a run.

@@ -19,9 +19,8 @@ import {
   unchecked,
 } from "@leasehold/client/internal";
 import type { RegisteredJob } from "./job-registry.ts";
-import { checkExpression } from "./missed.ts";
 import type { RunState } from "./run.ts";
-import { checkSlotTime, type Slot } from "./slots.ts";
+import { checkExpression, checkSlotTime, type Slot } from "./slots.ts";
 
 /** Options of {@link JobRuns}. */
 export interface JobRunsOptions {

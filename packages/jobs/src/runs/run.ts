@@ -5,16 +5,24 @@
 import type { Item } from "@leasehold/client";
 import {
   attributeNames,
+  type Core,
+  check,
   type ExpiryDetector,
+  type ItemKey,
   jsonIn,
   optionalTextIn,
   optionalTimeIn,
   optionalWholeIn,
+  query,
   readRecord,
   textIn,
+  unlessUnreadable,
+  unreadableIn,
 } from "@leasehold/client/internal";
 import { type JobRunAttempt, storedAttempts } from "./attempt-history.ts";
-import { runAttributeNames, runSortKeyPrefix } from "./schema.ts";
+import { isBeyond, type RunRange, runsIn } from "./expressions.ts";
+import type { RunRules } from "./run-form.ts";
+import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema.ts";
 
 /**
  * The state of a run.
@@ -64,7 +72,7 @@ export interface JobRun {
 }
 
 /** The context that a reader needs to determine the state of a run. */
-export interface ReadContext {
+interface ReadContext {
   readonly detector: ExpiryDetector;
   readonly maxAttempts: number;
 }
@@ -123,3 +131,66 @@ function runStateOf(item: Item, { detector }: ReadContext): RunState {
   // A process that adopted the lease completes or releases it without an outcome.
   return item[attributeNames.doneSlot] === undefined ? "lost" : "succeeded";
 }
+
+/** Reads a job's runs. A slot older than `keepForMs` is refused: the table may have forgotten that it has run. */
+export class RunHistory {
+  readonly #core: Core;
+  readonly #job: string;
+  readonly #rules: RunRules;
+
+  constructor(core: Core, job: string, rules: RunRules) {
+    this.#core = core;
+    this.#job = job;
+    this.#rules = rules;
+  }
+
+  /** Reads one run: 1 consistent read. */
+  async get(slot: string): Promise<JobRun | undefined> {
+    const request = { key: runItemKey(this.#job, slot), consistent: true };
+    const item = await this.#core.get(request);
+    return readRun(item, this.#readContext());
+  }
+
+  /** Goes through a range by pages of at most `limit` runs: 1 request each. Leaves out items that cannot be read. */
+  async *walk(
+    bounds: Omit<RunRange, "job">,
+    limit: number,
+    consistent: boolean,
+  ): AsyncGenerator<JobRun, void, undefined> {
+    const range = { job: this.#job, ...bounds };
+    const { descending } = range;
+    const request = { ...runsIn(range), descending, limit: Math.min(limit, runPageSize), consistent };
+    let after: ItemKey | undefined;
+    do {
+      const asked = after === undefined ? request : { ...request, after };
+      const page = await query(this.#core, asked);
+      const context = this.#readContext();
+      for (const item of page.items) {
+        if (isBeyond(range, item)) return;
+        const run = unlessUnreadable(() => readRun(item, context), unreadableIn(this.#core));
+        if (run !== undefined) yield run;
+      }
+      after = page.next;
+    } while (after !== undefined);
+  }
+
+  /** The earliest slot that is certainly remembered if it was run, in epoch milliseconds. */
+  keptSince(): number {
+    return this.#core.clock.now() - this.#rules.keepForMs;
+  }
+
+  /** Refuses a slot that may have run and been forgotten. */
+  checkKept(option: string, slot: string): void {
+    const since = this.keptSince();
+    const allowed = `${new Date(since).toISOString()} or later: older runs are forgotten (keepForMs)`;
+    check(Date.parse(slot) >= since, option, slot, allowed);
+  }
+
+  #readContext(): ReadContext {
+    const { detector } = this.#core;
+    return { detector, maxAttempts: this.#rules.maxAttempts };
+  }
+}
+
+/** One request reads at most this many runs. */
+export const runPageSize = 250;

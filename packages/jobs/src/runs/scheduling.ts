@@ -14,7 +14,7 @@ import {
 } from "@leasehold/client/internal";
 import type { Finished } from "./attempt.ts";
 import { RunsExhaustedError } from "./errors.ts";
-import { type MissedQuery, type MissedSlot, type Schedule, slotsOf } from "./missed.ts";
+import { type MissedQuery, type MissedSlot, type Schedule, slotsOf } from "./slots.ts";
 
 /** Options of {@link JobRuns.schedule}. */
 export interface SchedulingOptions {

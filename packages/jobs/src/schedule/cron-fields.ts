@@ -2,15 +2,6 @@
  * Reads the six fields of a cron expression, by AWS's rules.
  * What AWS refuses is refused here, with the field's name and its allowed values.
  */
-import {
-  beforeLast,
-  type DayRule,
-  lastWorkday,
-  nearestWorkday,
-  nthWeekday,
-  onDays,
-  onWeekdays,
-} from "./cron-days.ts";
 
 /** One of the six fields of a cron expression, and its allowed values. */
 interface Field {
@@ -167,4 +158,69 @@ function refuseField(text: string, { name, min, max, names, steps }: Field): nev
   throw new CronFieldError(
     `${JSON.stringify(text)} is not allowed in ${name}, which takes ${min}-${max}${words}, in ${forms}`,
   );
+}
+
+/** The properties of a month that a rule needs. */
+export interface Month {
+  /** How many days it has. */
+  readonly length: number;
+  /** The weekday of its first day, from 0 for Sunday. */
+  readonly firstWeekday: number;
+}
+
+/** Gives the days of a month that match, in order: by number, by weekday, or relative to the month's end. */
+export type DayRule = (month: Month) => readonly number[];
+
+const daysInWeek = 7;
+
+/** Gives a month of the calendar. Months are counted from 1. */
+export function monthOf(year: number, month: number): Month {
+  const length = new Date(Date.UTC(year, month, 0)).getUTCDate();
+  return { length, firstWeekday: new Date(Date.UTC(year, month - 1, 1)).getUTCDay() };
+}
+
+/** Gives a rule for days by their number. */
+function onDays(days: readonly number[]): DayRule {
+  return ({ length }) => days.filter((day) => day <= length);
+}
+
+/** Gives a rule for the day that is this many days before the last. */
+function beforeLast(days: number): DayRule {
+  return ({ length }) => [length - days];
+}
+
+/** The last day of a month that is a Monday to Friday. */
+const lastWorkday: DayRule = (month) => nearestWorkday(month.length)(month);
+
+/** Gives a rule for the Monday to Friday that is nearest to a day, within the month. */
+function nearestWorkday(day: number): DayRule {
+  return (month) => {
+    if (day > month.length) return [];
+    const weekday = weekdayOf(month, day);
+    if (weekday === 6) return [day === 1 ? day + 2 : day - 1];
+    if (weekday === 0) return [day === month.length ? day - 2 : day + 1];
+    return [day];
+  };
+}
+
+/** Gives a rule for weekdays; 1 is Sunday. */
+function onWeekdays(weekdays: readonly number[]): DayRule {
+  const wanted = new Set(weekdays.map((weekday) => weekday - 1));
+  return (month) =>
+    Array.from({ length: month.length }, (_, index) => index + 1).filter((day) =>
+      wanted.has(weekdayOf(month, day)),
+    );
+}
+
+/** Gives a rule for the nth of a weekday, in months that have it. A negative n counts from the month's end. */
+function nthWeekday(weekday: number, nth: number): DayRule {
+  const all = onWeekdays([weekday]);
+  return (month) => {
+    const day = all(month).at(nth > 0 ? nth - 1 : nth);
+    return day === undefined ? [] : [day];
+  };
+}
+
+function weekdayOf({ firstWeekday }: Month, day: number): number {
+  return (firstWeekday + day - 1) % daysInWeek;
 }

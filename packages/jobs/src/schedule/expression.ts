@@ -3,11 +3,9 @@
  * Cron expressions are searched in wall time; the time zone then decides which instants exist.
  */
 import { check, checkOptions, type Rule, type Rules, readable, rule } from "@leasehold/client/internal";
-import { nextInCalendar } from "./cron-calendar.ts";
-import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
+import { CronFieldError, type CronFields, cronFields, monthOf } from "./cron-fields.ts";
 import { cronHint } from "./cron-hint.ts";
 import { InvalidScheduleError } from "./errors.ts";
-import { dayMs, TimeZone } from "./time-zone.ts";
 
 /** The times when a schedule fires. */
 export interface ScheduleTimes {
@@ -35,7 +33,8 @@ const scheduleRules: Rules<ScheduleExpressionOptions> = {
 /** A Date reaches this many days from the epoch, in both directions. */
 const longestDays = 100_000_000;
 
-const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: dayMs };
+const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000];
+const unitMs: Readonly<Record<string, number>> = { minute: minuteMs, hour: hourMs, day: dayMs };
 
 /**
  * Reads an expression of EventBridge Scheduler: `rate(5 minutes)`, `cron(0 10 ? * MON-FRI *)`,
@@ -165,5 +164,90 @@ function timeZone(expression: string, name: string): TimeZone {
       expression,
       `the time zone ${JSON.stringify(name)} is not known; allowed: an IANA name such as Europe/Berlin`,
     );
+  }
+}
+
+/**
+ * Gives the first time in UTC after a given one that the fields name; undefined when there is none. Years, months, days and
+ * hours that are over are skipped as a whole.
+ */
+function nextInCalendar(fields: CronFields, afterMs: number): number | undefined {
+  const fromMs = Math.floor(afterMs / minuteMs + 1) * minuteMs;
+  for (const day of daysFrom(fields, fromMs)) {
+    for (const hour of fields.hours) {
+      const hourStart = day + hour * hourMs;
+      if (hourStart + hourMs <= fromMs) continue;
+      for (const minute of fields.minutes) {
+        const time = hourStart + minute * minuteMs;
+        if (time >= fromMs) return time;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** Yields the start of each matching day, beginning with the day of a given time. */
+function* daysFrom({ years, months, days }: CronFields, fromMs: number): Generator<number, void, undefined> {
+  const firstYear = new Date(fromMs).getUTCFullYear();
+  for (const year of years) {
+    if (year < firstYear) continue;
+    for (const month of months) {
+      if (Date.UTC(year, month, 1) <= fromMs) continue;
+      const monthStart = Date.UTC(year, month - 1, 1);
+      for (const day of days(monthOf(year, month))) {
+        const start = monthStart + (day - 1) * dayMs;
+        if (start + dayMs > fromMs) yield start;
+      }
+    }
+  }
+}
+
+/**
+ * Converts between instants and the wall time of a time zone. A wall time is given as epoch milliseconds, as if it
+ * were in UTC, so that a calendar in UTC can work with it.
+ */
+class TimeZone {
+  /** Undefined for UTC: with Intl, the minutes of a month would take a second. */
+  readonly #format: Intl.DateTimeFormat | undefined;
+
+  /** @throws RangeError for a name that the runtime does not know. */
+  constructor(name: string) {
+    if (name === "UTC") return;
+    this.#format = new Intl.DateTimeFormat("en-US", {
+      timeZone: name,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+      era: "short",
+    });
+  }
+
+  /** Gives the wall time of an instant, in whole seconds. */
+  wallTime(instantMs: number): number {
+    if (this.#format === undefined) return Math.floor(instantMs / 1000) * 1000;
+    const parts: Record<string, string> = {};
+    for (const { type, value } of this.#format.formatToParts(instantMs)) parts[type] = value;
+    const [year, month, day] = [Number(parts.year), Number(parts.month), Number(parts.day)];
+    return Date.UTC(year, month - 1, day, Number(parts.hour), Number(parts.minute), Number(parts.second));
+  }
+
+  /**
+   * Gives the instant of a wall time: the first one when the clocks show it twice, undefined when they skip it.
+   */
+  instant(wallMs: number): number | undefined {
+    if (this.#format === undefined) return wallMs;
+    const instants = [this.#offset(wallMs - dayMs), this.#offset(wallMs + dayMs)]
+      .map((offsetMs) => wallMs - offsetMs)
+      .filter((instantMs) => this.wallTime(instantMs) === wallMs);
+    return instants.length === 0 ? undefined : Math.min(...instants);
+  }
+
+  #offset(instantMs: number): number {
+    const wholeSeconds = Math.floor(instantMs / 1000) * 1000;
+    return this.wallTime(wholeSeconds) - wholeSeconds;
   }
 }

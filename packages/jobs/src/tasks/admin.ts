@@ -10,9 +10,7 @@ import {
   unreadableIn,
   type Write,
 } from "@leasehold/client/internal";
-import { callWithRetry } from "./call-with-retry.ts";
-import { endedTask } from "./ended.ts";
-import { cancelTask, itemsUnder, requeueTask, unknownTask } from "./expressions.ts";
+import { cancelTask, endedTask, itemsUnder, requeueTask, unknownTask } from "./expressions.ts";
 import type { checkRequeueAllOptions, RequeueTerms } from "./options.ts";
 import {
   isRequeueable,
@@ -24,6 +22,7 @@ import {
 } from "./record.ts";
 import { endedTaskKey, endedTaskPrefix, openTaskKey, openTaskPrefix, taskAttributeNames } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
+import { callWithRetry } from "./task-context.ts";
 
 /** What operators do with a set's tasks: read, cancel and requeue them. */
 export class TaskAdmin {

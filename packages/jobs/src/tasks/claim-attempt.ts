@@ -9,15 +9,13 @@ import {
   sortKeyOf,
   transact,
 } from "@leasehold/client/internal";
-import { callWithRetry } from "./call-with-retry.ts";
-import { endedTask, isExhausted } from "./ended.ts";
-import { parkTask } from "./expressions.ts";
-import { dueAtOf, serialKeyOf, taskFenceOf } from "./record.ts";
+import { countClaim, endedTask, parkTask } from "./expressions.ts";
+import type { TaskRate } from "./options.ts";
+import { dueAtOf, isExhausted, serialKeyOf, taskFenceOf } from "./record.ts";
 import { taskIdOf } from "./schema.ts";
-import { SerialTaskForm } from "./serial-task-form.ts";
 import { Task } from "./task.ts";
-import type { TaskContext } from "./task-context.ts";
-import { TaskForm } from "./task-form.ts";
+import { callWithRetry, type TaskContext } from "./task-context.ts";
+import { SerialTaskForm, TaskForm } from "./task-form.ts";
 
 /**
  * One worker's attempt to claim one task, under one token.
@@ -119,7 +117,7 @@ const lostRemark = "worker lost";
 const brokenRemark = "claim broken";
 
 /** Why a task was not claimed. */
-export interface NotClaimed {
+interface NotClaimed {
   /** Whether no attempt was left, and this claim has parked the task. */
   readonly isParked: boolean;
   /** Whether a worker has another task with the same serial key. */
@@ -133,3 +131,39 @@ const takenByAnother: NotClaimed = {
   isKeyBusy: false,
   claimableInMs: Number.POSITIVE_INFINITY,
 };
+
+/** Counts the claims of a set, of all its workers, by periods of the service's clock. */
+export class ClaimRate {
+  readonly #context: TaskContext;
+  readonly #rate: TaskRate;
+  /** The period in which this process was refused last: until its end it asks no more. */
+  #usedUp: number | undefined;
+
+  constructor(context: TaskContext, rate: TaskRate) {
+    this.#context = context;
+    this.#rate = rate;
+  }
+
+  /**
+   * Counts one claim, which may begin then; gives 0. Gives how long to wait for the next period where this one is used up.
+   *
+   * 1 request. A count whose answer was lost is repeated, and may be counted twice: so a claim is lost, and none is one
+   * too many.
+   */
+  async take(): Promise<number> {
+    const { core, set } = this.#context;
+    const { claims, perMs } = this.#rate;
+    const period = this.#period();
+    if (period !== this.#usedUp) {
+      const write = countClaim({ set, claims, perMs, period });
+      const { applied } = await callWithRetry(core, () => core.update(write));
+      if (applied) return 0;
+      this.#usedUp = period;
+    }
+    return Math.max(1, (period + 1) * perMs - core.clock.now());
+  }
+
+  #period(): number {
+    return Math.floor(this.#context.core.clock.now() / this.#rate.perMs);
+  }
+}

@@ -32,10 +32,11 @@
  * its key's item names. No other write changes the key's item: whatever ends, returns or removes the named task, no worker
  * has it then. The key's item also has the fencing token of that claim: the tokens grow over all tasks of a key.
  */
-import type { QueryRequest } from "@leasehold/client";
+import type { Item, LeaseRecord, QueryRequest } from "@leasehold/client";
 import {
   acquire,
   asJudged,
+  attributeNames,
   endKept,
   endText,
   free,
@@ -61,7 +62,17 @@ import {
   type Values,
   Write,
 } from "@leasehold/client/internal";
-import { endedTaskKey, openTaskKey, ratePeriodKey, serialKeyItemKey, serialKeyKeptForMs } from "./schema.ts";
+import { serialKeyOf, taskFenceOf } from "./record.ts";
+import {
+  endedTaskKey,
+  openTaskKey,
+  ratePeriodKey,
+  serialKeyItemKey,
+  serialKeyKeptForMs,
+  taskAttributeNames,
+  taskIdOf,
+} from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
 
 const notOpen: Part = { when: "attribute_not_exists(#maxAttempts)" };
 const taskOpen: Part = { when: "attribute_exists(#maxAttempts)" };
@@ -285,6 +296,35 @@ export interface EndedTask extends TaskId {
   readonly serialKey: string | undefined;
   readonly now: number;
   readonly keepForMs: number;
+}
+
+/** The item of an ended task, made from the open one. `record` is the last worker's claim, if there is one. */
+export function endedTask(
+  { core, set, terms }: TaskContext,
+  item: Item,
+  record: LeaseRecord | undefined,
+  state: EndedTask["state"],
+  remark: string,
+  token: string,
+): EndedTask {
+  const now = core.clock.now();
+  return {
+    set,
+    id: taskIdOf(String(item[attributeNames.sortKey])),
+    state,
+    token,
+    remark,
+    payload: String(item[taskAttributeNames.payload] ?? ""),
+    attempts: Number(item[taskAttributeNames.attempts]),
+    maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
+    worker: record && { owner: record.owner, acquiredAt: record.acquiredAt },
+    // A task that was never claimed gets its number from the time, as a first claim would give it.
+    fencingToken: taskFenceOf(item) ?? now,
+    addedAt: Number(item[taskAttributeNames.addedAt]),
+    serialKey: serialKeyOf(item),
+    now,
+    keepForMs: terms.keepForMs,
+  };
 }
 
 /** Ends a task, for the worker that has claimed it. */

@@ -102,6 +102,11 @@ export function taskFenceOf(item: Item): number | undefined {
   return optionalWholeIn(item, attributeNames.fence);
 }
 
+/** Whether a task has used up its attempts. */
+export function isExhausted(item: Item): boolean {
+  return Number(item[taskAttributeNames.attempts]) >= Number(item[taskAttributeNames.maxAttempts]);
+}
+
 /** When a waiting task may be claimed, in epoch milliseconds. */
 export function dueAtOf(item: Item): number {
   return timeIn(item, taskAttributeNames.dueAt);

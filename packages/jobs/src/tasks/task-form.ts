@@ -1,16 +1,29 @@
-import type { Item, LeaseRecord } from "@leasehold/client";
+import type { Item, LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
   type Availability,
+  attributeNames,
+  type CallBudget,
   type Cancellation,
+  type Core,
   type Ended,
   type Grant,
   LockForm,
+  optionalTextIn,
+  readRecord,
+  transact,
   type Write,
 } from "@leasehold/client/internal";
-import { isExhausted } from "./ended.ts";
-import { claimTask, revokeClaim, type TaskId, takeBackClaim, takeOverTask } from "./expressions.ts";
-import { taskFenceOf } from "./record.ts";
-import { openTaskKey } from "./schema.ts";
+import {
+  claimSerialKey,
+  claimTask,
+  revokeClaim,
+  type TaskId,
+  takeBackClaim,
+  takeOverTask,
+} from "./expressions.ts";
+import { isExhausted, taskFenceOf } from "./record.ts";
+import { openTaskKey, serialKeyItemKey, taskAttributeNames, taskIdOf } from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
 
 /**
  * The lease of one claim of a task. The write that takes it counts the attempt, and is refused without attempts left.
@@ -53,4 +66,76 @@ export class TaskForm extends LockForm {
     const [item] = asked;
     return item !== undefined && isExhausted(item) ? { ...availability, takeovers: [] } : availability;
   }
+}
+
+/**
+ * The lease of one claim of a task with a serial key. It is taken in a transaction, which is refused while a worker has
+ * the task of that key that was claimed last.
+ */
+export class SerialTaskForm extends TaskForm {
+  readonly #core: Core;
+  readonly #task: { readonly set: string; readonly id: string; readonly serialKey: string };
+  /** The item that has refused the last try: a takeover is from the record that it shows. */
+  #refusing: Item = {};
+
+  constructor({ core, set, terms }: TaskContext, seen: Item, serialKey: string) {
+    const id = taskIdOf(String(seen[attributeNames.sortKey]));
+    super({ set, id }, seen, terms.keepForMs);
+    this.#core = core;
+    this.#task = { set, id, serialKey };
+  }
+
+  /**
+   * 1 read of the key's item, and 1 transaction of at most three writes. 1 read more for a task that a worker had when it
+   * was seen.
+   */
+  async acquireBy(grant: Grant, passed: readonly LeaseRecord[], budget: CallBudget): Promise<UpdateResult> {
+    const { set, id, serialKey } = this.#task;
+    if (passed.length === 0 && readRecord(this.seen) !== undefined) {
+      // Its worker may have returned it since, which changes its attempts and its remark, and not its fencing token.
+      const item = await this.#core.get({ key: openTaskKey(set, id), consistent: true }, budget);
+      if (item === undefined || readRecord(item) !== undefined) {
+        this.#refusing = item ?? {};
+        return { applied: false, item, retried: false };
+      }
+      this.seen = item;
+    }
+    const request = { key: serialKeyItemKey(set, serialKey), consistent: true };
+    const named = (await this.#core.get(request, budget)) ?? {};
+    const before = passed.length === 0 ? this.seen : this.#refusing;
+    const { acquiredAt: now } = grant;
+    // Larger than that of each earlier claim, of this task and of the others with its key.
+    const fencingToken = Math.max(taskFenceOf(before) ?? now, taskFenceOf(named) ?? 0) + 1;
+    const seenTask = optionalTextIn(named, taskAttributeNames.lastTask);
+    const beside = claimSerialKey(this.#task, { now, fencingToken }, seenTask);
+    const claim = this.acquire({ ...grant, fencingToken }, passed);
+    const { applied, refusals, retried } = await transact(this.#core, [claim, ...beside], budget);
+    if (applied) return { applied, item: claimed(before, grant, fencingToken), retried };
+    const [refusal] = refusals;
+    this.isKeyBusy = refusal === undefined;
+    this.#refusing = refusal?.item ?? {};
+    return { applied, item: refusal?.item, retried };
+  }
+}
+
+/**
+ * What a claim has made of an item. A transaction brings no item, but it insists on the item's fencing token: a task that
+ * waits, or a judged record, is otherwise as it was seen.
+ */
+function claimed(before: Item, grant: Grant, fencingToken: number): Item {
+  const { token, version, owner, acquiredAt, expiresAt, leaseDurationMs, fence, ownClock, revocation } =
+    attributeNames;
+  const { attempts } = taskAttributeNames;
+  const { [revocation]: _, [ownClock]: __, ...kept } = before;
+  return {
+    ...kept,
+    [token]: grant.token,
+    [version]: grant.version,
+    [owner]: grant.owner,
+    [acquiredAt]: grant.acquiredAt,
+    [expiresAt]: grant.expiresAt,
+    [leaseDurationMs]: grant.leaseDurationMs,
+    [fence]: fencingToken,
+    [attempts]: Number(before[attempts]) + 1,
+  };
 }

@@ -14,9 +14,7 @@ import {
 import { entriesOf, formatOf } from "../own-transaction.ts";
 import { type TraceOptions, traceRules } from "../trace.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
-import { callWithRetry } from "./call-with-retry.ts";
-import { ClaimAttempt } from "./claim-attempt.ts";
-import { ClaimRate } from "./claim-rate.ts";
+import { ClaimAttempt, ClaimRate } from "./claim-attempt.ts";
 import { addTask } from "./expressions.ts";
 import {
   checkListOptions,
@@ -35,13 +33,13 @@ import {
   type WorkerOptions,
 } from "./options.ts";
 import type { RateUsedUp, TaskSource } from "./polled-set.ts";
-import { type ProcessSummary, processTasks } from "./process.ts";
 import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
 import { serialKeyItemKey, taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
+import { callWithRetry } from "./task-context.ts";
 import { type FindTerms, type NothingFound, TaskFinder } from "./task-finder.ts";
-import { listenToAdds, tellOfAdd, Worker } from "./worker.ts";
+import { listenToAdds, type ProcessSummary, processTasks, tellOfAdd, Worker } from "./worker.ts";
 
 /** Options of {@link TaskSet.work}. */
 export interface WorkOptions extends WorkerOptions {

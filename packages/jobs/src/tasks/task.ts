@@ -21,14 +21,20 @@ import {
   wasReleasedByHolder,
 } from "@leasehold/client/internal";
 import { entriesOf, formatOf, type SendEntries, sendByUser } from "../own-transaction.ts";
-import { callWithRetry } from "./call-with-retry.ts";
-import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
-import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "./expressions.ts";
+import {
+  type ClaimProof,
+  type EndedTask,
+  endedTask,
+  endTask,
+  giveBackTask,
+  undoClaim,
+} from "./expressions.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
-import { readTask, type TaskRecord, taskStateOf } from "./record.ts";
+import { isExhausted, readTask, type TaskRecord, taskStateOf } from "./record.ts";
 import { endedTaskKey } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
+import { callWithRetry } from "./task-context.ts";
 import type { TaskForm } from "./task-form.ts";
 
 /**
