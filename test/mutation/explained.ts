@@ -407,7 +407,6 @@ export const explained: readonly Explained[] = [
     why: "The compiler asks for it: an option that is undefined counts as one that is not given.",
     mutants: [
       "packages/jobs/src/runs/slots.ts: return parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });: timeZone === undefined ⇒ false",
-      "packages/jobs/src/runs/run.ts: const asked = after === undefined ? request : { ...request, after };: after === undefined ⇒ false",
       "packages/jobs/src/tasks/worker.ts: const waits = retryAfterMs === undefined ? {} : { retryAfterMs };: retryAfterMs === undefined ⇒ false",
     ],
   },

@@ -1,4 +1,4 @@
-import type { Clock, ConditionCheckOptions, Lease } from "@leasehold/client";
+import type { ConditionCheckOptions } from "@leasehold/client";
 import {
   type AcquireCall,
   acquireLease,
@@ -8,6 +8,7 @@ import {
   checkText,
   checkWork,
   type HeldLease,
+  Lease,
   LeaseLostError,
   LeaseUnavailableError,
   mayPass,
@@ -24,12 +25,17 @@ import { runLimits } from "./schema.ts";
 /** One attempt at a run, from the claim to the outcome. */
 export class RunAttempt {
   readonly #context: AttemptContext;
+  readonly #lease: Lease;
+  readonly #form: RunForm;
   #remark: string | undefined;
   /** Whether the work has recorded its success itself. */
   #hasSucceeded = false;
 
   constructor(context: AttemptContext) {
+    const { held, slot } = context;
     this.#context = context;
+    this.#lease = new Lease(held, slot);
+    this.#form = held.form as RunForm;
   }
 
   /**
@@ -40,7 +46,7 @@ export class RunAttempt {
    * with LeaseServiceError when it is not known whether the success was recorded.
    */
   async perform<T>(work: RunWork<T>): Promise<Finished<T>> {
-    const { job, lease } = this.#context;
+    const lease = this.#lease;
     let result: T;
     try {
       result = await runTraced(lease, () => work(this.#runContext()));
@@ -61,13 +67,15 @@ export class RunAttempt {
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
     if (loss !== undefined && loss.reason !== "expired") throw loss;
-    throw new LeaseLostError(job, this.#context.form.isOutcomeSent ? "taken" : "released");
+    throw new LeaseLostError(lease.key, this.#form.isOutcomeSent ? "taken" : "released");
   }
 
   #runContext(): RunContext {
-    const { job, slot, lease, form, signal } = this.#context;
+    const { slot, signal } = this.#context;
+    const lease = this.#lease;
+    const form = this.#form;
     return {
-      job,
+      job: lease.key,
       slot,
       lease,
       signal: signal === undefined ? lease.signal : AbortSignal.any([lease.signal, signal]),
@@ -83,13 +91,14 @@ export class RunAttempt {
   }
 
   async #succeedIn(send: SendEntries, options: ConditionCheckOptions = {}): Promise<void> {
-    const { slot, held, form, clock } = this.#context;
+    const { slot, held } = this.#context;
     const { core } = held;
+    const form = this.#form;
     checkWork(send);
     const format = formatOf(core, options);
     const resume = await held.still();
     if (held.lost !== undefined && held.lost !== "expired") throw held.error;
-    const now = clock.now();
+    const now = core.clock.now();
     form.outcome = { state: "succeeded", endedAt: now, remark: this.#remark };
     const { record: shown } = held;
     const write = form.release({ shown, now, retentionMs: form.retentionMs, slot, cooldown: undefined });
@@ -112,7 +121,9 @@ export class RunAttempt {
    * which only a success asks.
    */
   async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
-    const { lease, held, form, clock } = this.#context;
+    const { held } = this.#context;
+    const { clock } = held.core;
+    const form = this.#form;
     form.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
@@ -124,7 +135,7 @@ export class RunAttempt {
       await sleep(clock, firstOutcomePauseMs * 2 ** (tries - 1));
     }
     // Sends nothing more; rejects if the answer does not tell whose the lease was.
-    const { wasOurs = false, isRecorded } = await lease.end(true);
+    const { wasOurs = false, isRecorded } = await this.#lease.end(true);
     // If the slot is done but this attempt has not ended it, another attempt has.
     return wasOurs && isRecorded && form.isOutcomeSent;
   }
@@ -149,14 +160,11 @@ const outcomeTries = 5;
 const firstOutcomePauseMs = 200;
 
 /** The parts that an attempt uses. */
-export interface AttemptContext {
-  readonly job: string;
+interface AttemptContext {
   readonly slot: string;
-  readonly lease: Lease;
+  /** With a RunForm. */
   readonly held: HeldLease;
-  readonly form: RunForm;
   readonly signal: AbortSignal | undefined;
-  readonly clock: Clock;
   readonly describeError: (error: unknown) => string;
 }
 

@@ -9,7 +9,6 @@ import {
   coreOf,
   type HeldLease,
   isWhole,
-  Lease,
   LeaseLostError,
   LeaseUnavailableError,
   limits,
@@ -305,25 +304,12 @@ export class JobRuns {
   }
 
   async #attempt<T>({ slot, signal }: SlotCall, held: HeldLease, work: RunWork<T>): Promise<Finished<T>> {
-    const { job } = this;
-    const form = held.form as RunForm;
-    if (form.isGivenUp) throw new LeaseLostError(job, "released");
-    const lease = new Lease(held, slot);
-    const { clock } = this.#core;
+    if ((held.form as RunForm).isGivenUp) throw new LeaseLostError(this.job, "released");
     const { describeError } = this.#terms;
     const registered = this.#registration?.keep();
     // Ignored: it is awaited below, and the run's own outcome comes first.
     registered?.catch(() => {});
-    const finished = await new RunAttempt({
-      job,
-      slot,
-      lease,
-      held,
-      form,
-      signal,
-      clock,
-      describeError,
-    }).perform(work);
+    const finished = await new RunAttempt({ slot, held, signal, describeError }).perform(work);
     await registered;
     return finished;
   }

@@ -2,17 +2,17 @@
  * A run, as its item shows it.
  * No write marks `running` or `lost`: a reader tells them by the lease in the item.
  */
-import type { Item } from "@leasehold/client";
+import type { Item, LeaseRecord } from "@leasehold/client";
 import {
   attributeNames,
   type Core,
   check,
   type ExpiryDetector,
-  type ItemKey,
   jsonIn,
   optionalTextIn,
   optionalTimeIn,
   optionalWholeIn,
+  pagesOf,
   query,
   readRecord,
   textIn,
@@ -82,7 +82,7 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
   if (item === undefined) return undefined;
   const attempt = optionalWholeIn(item, runAttributeNames.attempt) ?? 0;
   const record = readRecord(item);
-  const state = runStateOf(item, context);
+  const state = runStateOf(item, record, context.detector);
   // A claim that was given up before it took effect leaves only its revoked token.
   if (attempt === 0 && state !== "skipped") return undefined;
   const isOpen = state === "failed" || state === "lost";
@@ -123,8 +123,7 @@ function shownAttempts(
   return [...earlier, { ...latest, state, endedAt, remark }];
 }
 
-function runStateOf(item: Item, { detector }: ReadContext): RunState {
-  const record = readRecord(item);
+function runStateOf(item: Item, record: LeaseRecord | undefined, detector: ExpiryDetector): RunState {
   if (record !== undefined) return detector.judge(record).reason === undefined ? "running" : "lost";
   const state = item[runAttributeNames.state];
   if (state === "succeeded" || state === "failed" || state === "skipped") return state;
@@ -147,8 +146,7 @@ export class RunHistory {
   /** Reads one run: 1 consistent read. */
   async get(slot: string): Promise<JobRun | undefined> {
     const request = { key: runItemKey(this.#job, slot), consistent: true };
-    const item = await this.#core.get(request);
-    return readRun(item, this.#readContext());
+    return this.#read(await this.#core.get(request));
   }
 
   /** Goes through a range by pages of at most `limit` runs: 1 request each. Leaves out items that cannot be read. */
@@ -160,35 +158,25 @@ export class RunHistory {
     const range = { job: this.#job, ...bounds };
     const { descending } = range;
     const request = { ...runsIn(range), descending, limit: Math.min(limit, runPageSize), consistent };
-    let after: ItemKey | undefined;
-    do {
-      const asked = after === undefined ? request : { ...request, after };
-      const page = await query(this.#core, asked);
-      const context = this.#readContext();
-      for (const item of page.items) {
+    for await (const { items } of pagesOf((after) => query(this.#core, { ...request, ...after }))) {
+      for (const item of items) {
         if (isBeyond(range, item)) return;
-        const run = unlessUnreadable(() => readRun(item, context), unreadableIn(this.#core));
+        const run = unlessUnreadable(() => this.#read(item), unreadableIn(this.#core));
         if (run !== undefined) yield run;
       }
-      after = page.next;
-    } while (after !== undefined);
-  }
-
-  /** The earliest slot that is certainly remembered if it was run, in epoch milliseconds. */
-  keptSince(): number {
-    return this.#core.clock.now() - this.#rules.keepForMs;
+    }
   }
 
   /** Refuses a slot that may have run and been forgotten. */
   checkKept(option: string, slot: string): void {
-    const since = this.keptSince();
+    const since = this.#core.clock.now() - this.#rules.keepForMs;
     const allowed = `${new Date(since).toISOString()} or later: older runs are forgotten (keepForMs)`;
     check(Date.parse(slot) >= since, option, slot, allowed);
   }
 
-  #readContext(): ReadContext {
+  #read(item: Item | undefined): JobRun | undefined {
     const { detector } = this.#core;
-    return { detector, maxAttempts: this.#rules.maxAttempts };
+    return readRun(item, { detector, maxAttempts: this.#rules.maxAttempts });
   }
 }
 

@@ -3,6 +3,7 @@ import {
   type ItemKey,
   LeaseServiceError,
   lastReleasedToken,
+  pagesOf,
   query,
   traceNow,
   transact,
@@ -167,16 +168,13 @@ export class TaskAdmin {
   ): AsyncGenerator<{ readonly item: Item; readonly task: TaskRecord }, void, undefined> {
     const context = this.#context;
     const { core, set } = context;
-    let after: ItemKey | undefined;
-    do {
-      const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
-      const page = await query(core, request);
-      for (const item of page.items) {
+    const request = { ...itemsUnder(set, prefix), consistent };
+    for await (const { items } of pagesOf((after) => query(core, { ...request, ...after }))) {
+      for (const item of items) {
         const task = unlessUnreadable(() => readTask(item), unreadableIn(core));
         if (task !== undefined) yield { item, task };
       }
-      after = page.next;
-    } while (after !== undefined);
+    }
   }
 
   #get(key: ItemKey): Promise<Item | undefined> {

@@ -31,6 +31,7 @@ import {
   type TaskSetOptions,
   type TaskTerms,
   type WorkerOptions,
+  type WorkTerms,
 } from "./options.ts";
 import type { RateUsedUp, TaskSource } from "./polled-set.ts";
 import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
@@ -237,6 +238,18 @@ export class TaskSet {
     return [...moreUrgent, this];
   }
 
+  /** Begins a worker of these sets, which is told of the tasks that are added to them until `forget` is called. */
+  #begin(
+    sets: readonly TaskSet[],
+    terms: WorkTerms,
+    onParked?: () => void,
+  ): { readonly worker: Worker; readonly forget: () => void } {
+    const sources = sets.map((set) => set.#source(onParked));
+    const worker = new Worker(this.#context.core, terms, sources);
+    const contexts = sets.map((set) => set.#context);
+    return { worker, forget: listenToAdds(contexts, worker) };
+  }
+
   #source(onParked?: () => void): TaskSource {
     const finder = this.#finder;
     return {
@@ -269,13 +282,8 @@ export class TaskSet {
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
     const sets = this.#inOrder(options);
-    const sources = sets.map((set) => set.#source());
-    const worker = new Worker(this.#context.core, terms, sources);
+    const { worker, forget } = this.#begin(sets, terms);
     const open = new Set<Task>();
-    const forget = listenToAdds(
-      sets.map((set) => set.#context),
-      worker,
-    );
     try {
       for (;;) {
         const task = await worker.next();
@@ -317,12 +325,7 @@ export class TaskSet {
     };
     const stop = new AbortController();
     const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
-    const sources = sets.map((set) => set.#source(onParked));
-    const worker = new Worker(this.#context.core, { ...terms, signal }, sources);
-    const forget = listenToAdds(
-      sets.map((set) => set.#context),
-      worker,
-    );
+    const { worker, forget } = this.#begin(sets, { ...terms, signal }, onParked);
     const summary = await processTasks(worker, work, terms, stop).finally(forget);
     return { ...summary, parked: summary.parked + found };
   }
