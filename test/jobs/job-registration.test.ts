@@ -4,6 +4,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions, registeredJobs } from "../../packages/jobs/src/index.ts";
 import { canBeRegistered } from "../../packages/jobs/src/runs/job-registry.ts";
+import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const hourMs = 3_600_000;
@@ -153,7 +154,31 @@ describe("a job's name", () => {
   });
 });
 
+test("a schedule that is none is refused, and a time zone without one", () => {
+  expect(() => runsOf({ schedule: "cron(0 * * * *)" })).toThrow(/schedule is/);
+  expect(() => runsOf({ timeZone: "Europe/Berlin" })).toThrow(/timeZone is/);
+  expect(() => runsOf({ schedule: "rate(1 hour)", timeZone: "Mars/Base" })).toThrow(/schedule is/);
+});
+
 describe("the registered jobs", () => {
+  test("are those with a schedule, after their first run; a job without one costs nothing", async () => {
+    await run(new JobRuns(client, "other", { heartbeat: false }));
+    expect(store.calls).toHaveLength(2);
+    await run(runsOf({ schedule, timeZone: "Europe/Berlin" }));
+    expect(await registeredJobs(client)).toEqual([{ job: "report", schedule, timeZone: "Europe/Berlin" }]);
+  });
+
+  test("are found by the command line with what they have missed, without a scan", async () => {
+    await clock.advance(hourMs / 2);
+    await runsOf({ schedule }).run(new Date(Date.UTC(2026, 0, 3)), () => "done");
+    store.scan = () => Promise.reject(new Error("a scan"));
+    const listed = await leasehold(["jobs", "--json"], { store, clock });
+    expect(JSON.parse(listed.stdout)).toMatchObject([{ job: "report", missed: 23 }]);
+    const args = ["jobs", "missed", "report", "--since", "3h", "-o", "key"];
+    const missed = await leasehold(args, { store, clock });
+    expect(missed.stdout).toBe("2026-01-02T22:00:00.000Z\n2026-01-02T23:00:00.000Z\n");
+  });
+
   test("are read page by page, and what cannot be read is left out and reported", async () => {
     const pages = [
       { items: [{ ...key, schedule }], next: key },

@@ -1,4 +1,4 @@
-import { type Item, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { type Item, LeaseClient } from "@leasehold/client";
 import { coreOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -281,20 +281,4 @@ describe("the history of a run at its worst moments", () => {
       expect(JSON.parse(String(text)).map(({ owner }: { owner: string }) => owner)).toEqual(owners);
     },
   );
-
-  test("of a revoked attempt says that it failed, and why", async () => {
-    const runs = runsOf("a", { heartbeat: true });
-    const run = runs.run(slot, ({ signal }) => new Promise((done) => signal.addEventListener("abort", done)));
-    await settled();
-    const { sk: sortKey } = runItemKey(job, slot);
-    await adminOf(clientOf("operator")).requestRevocation(job, {
-      reason: "maintenance",
-      sortKey,
-      token: String(item()?.token),
-    });
-    await expect(inTime(run)).rejects.toThrow(LeaseLostError);
-    const [only] = (await attempts()) ?? [];
-    expect(only).toMatchObject({ attempt: 1, state: "failed" });
-    expect(only?.remark).toContain("maintenance");
-  });
 });

@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { type JobRun, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
+import { type JobRun, JobRuns, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { backfillFrom } from "../../packages/jobs/src/runs/backfill.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import {
@@ -59,6 +59,16 @@ describe("the schedule of a query", () => {
     expect(refusal(() => given(schedule))).toMatchObject({ option: "schedule", value: schedule });
   });
 
+  test("is refused by name when it does not let itself be looked at", () => {
+    const cause = new Error("not now");
+    const schedule = {
+      get next(): never {
+        throw cause;
+      },
+    };
+    expect(refusal(() => given(schedule))).toMatchObject({ option: "schedule", cause });
+  });
+
   test("may be an object with next", () => {
     expect(given(hourly)).toMatchObject({ schedule: hourly, since, until: new Date(now).toISOString() });
   });
@@ -80,6 +90,16 @@ describe("the schedule of a query", () => {
     expect(error?.option).toMatch(/since/);
     expect(error?.message).toMatch(/undefined/);
   });
+});
+
+test("missed slots are those of an expression", async () => {
+  const clock = new ManualClock(Date.UTC(2026, 0, 5, 12));
+  const runs = new JobRuns(new LeaseClient({ store: new MemoryLeaseStore(), clock }), "report");
+  const slots: string[] = [];
+  // 1 January 2026 is a Thursday.
+  const query = { schedule: "cron(0 8 ? * MON-FRI *)", since: "2026-01-01T08:00:00.000Z" };
+  for await (const { slot } of runs.missed(query)) slots.push(slot);
+  expect(slots).toEqual(["01", "02", "05"].map((day) => `2026-01-${day}T08:00:00.000Z`));
 });
 
 describe("the slots of a schedule", () => {

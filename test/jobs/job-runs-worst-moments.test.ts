@@ -8,14 +8,8 @@ import {
 import { ManualClock } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  type JobRun,
-  JobRuns,
-  type JobRunsOptions,
-  RunsExhaustedError,
-} from "../../packages/jobs/src/index.ts";
+import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
-import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
@@ -201,15 +195,6 @@ describe("requests", () => {
       for await (const run of runs.runs(query)) seen.push(run.slot);
       expect(seen).toEqual([slot]);
     }
-  });
-
-  test("a listing of one reads one", async () => {
-    const runs = runsOf("a");
-    for (let hours = 1; hours < 10; hours += 1) await runs.skip(new Date(clock.now() - hours * hourMs));
-    const list: JobRun[] = [];
-    for await (const run of runs.runs({ limit: 1, descending: true })) list.push(run);
-    expect(list.map((run) => run.slot)).toEqual([new Date(clock.now() - hourMs).toISOString()]);
-    expect(store.count("query")).toBe(1);
   });
 });
 
@@ -473,22 +458,6 @@ describe("a lease that its work ends", () => {
     await expect(run).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
     expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost", attempt: 1, owner: "a" });
   });
-
-  test("after a revocation: it counts as failed, for it may have stopped half-way", async () => {
-    const client = new LeaseClient({ store, clock, leaseDurationMs });
-    const runs = new JobRuns(client, job);
-    const run = runs.run(slot, async ({ lease, signal }) => {
-      const { sk: sortKey } = runItemKey(job, slot);
-      await adminOf(client).requestRevocation(job, { sortKey, token: lease.token, reason: "deploy" });
-      await lease.renew().catch(() => undefined);
-      expect(signal.aborted).toBe(true);
-    });
-    await expect(run).rejects.toMatchObject({ reason: "revoked" });
-    expect(await runs.get(slot)).toMatchObject({
-      state: "failed",
-      remark: expect.stringContaining("deploy"),
-    });
-  });
 });
 
 describe("bad input", () => {
@@ -556,12 +525,6 @@ describe("bad input", () => {
     ];
     for (const [option, call] of refused) await expect(call(), option).rejects.toMatchObject({ option });
     expect(store.calls).toEqual([]);
-  });
-
-  test("a schedule that stands still is refused instead of being asked for ever", async () => {
-    const schedule = { next: () => new Date(clock.now() - 2 * hourMs) };
-    const missed = new JobRuns(client(), job).missed({ schedule, since: new Date(clock.now() - hourMs) });
-    await expect(missed.next()).rejects.toMatchObject({ option: "schedule.next" });
   });
 
   test("a report or remark that cannot be kept is refused by name in the work, which may go on", async () => {

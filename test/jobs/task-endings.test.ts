@@ -72,13 +72,6 @@ beforeEach(async () => {
 });
 
 describe("a task that is claimed", () => {
-  test("has the remark of the attempt before", async () => {
-    const first = await claimed("a");
-    expect(first.remark).toBe("");
-    await first.fail("too early");
-    expect((await claimed("a")).remark).toBe("too early");
-  });
-
   test("is renewed by its worker when it asks for that", async () => {
     const task = await claimed("a", { heartbeat: false });
     const { expiresAt } = task;
@@ -122,13 +115,6 @@ describe("a task that is claimed", () => {
       expect(again.claimableAt).toBeUndefined();
     },
   );
-
-  test("has no time at which it is due, and has it while it waits", async () => {
-    const set = new TaskSet(clientOf("reader"), "set");
-    expect(await set.get("1")).toMatchObject({ state: "waiting", dueAt: clock.now() });
-    await claimed("a");
-    expect(await set.get("1")).toMatchObject({ state: "running", dueAt: undefined });
-  });
 });
 
 describe("a worker that ends its task", () => {
@@ -202,13 +188,6 @@ describe("a worker that ends a task which is not its own any more", () => {
 });
 
 describe("a worker that ends its task twice", () => {
-  test("is told when it has ended it otherwise before", async () => {
-    const task = await claimed("a");
-    await task.succeed();
-    const { message } = await failure(task.fail("no"));
-    expect(message).toMatch(/it has ended already by this worker's earlier call; nothing was changed$/);
-  });
-
   test("is told when an earlier call, of which it had no answer, has ended it otherwise", async () => {
     const task = await claimed("a");
     store.next("answer lost", "request lost", "request lost");
@@ -217,16 +196,6 @@ describe("a worker that ends its task twice", () => {
     const { message } = await failure(inTime(task.succeed()));
     expect(message).toMatch(/it has ended already: it has parked, by this worker; nothing was changed$/);
     expect(ended()).toMatchObject({ state: "parked" });
-  });
-
-  test("may do so when the first call had no answer, and its claim is renewed in between", async () => {
-    const task = await claimed("a");
-    store.next("request lost", "request lost", "request lost");
-    expect(await failure(inTime(task.succeed()))).toBeInstanceOf(LeaseServiceError);
-    await clock.advance(2 * leaseDurationMs);
-    expect(task.held).toBe(true);
-    await task.succeed();
-    expect(ended()).toMatchObject({ state: "succeeded" });
   });
 });
 

@@ -246,36 +246,11 @@ describe("listing tasks", () => {
   });
 });
 
-describe("cancelling a task", () => {
-  test("is recognised when the answer was lost, without another read", async () => {
-    await add(1);
-    store.next("answer lost");
-    const before = store.calls.length;
-    const cancelled = setOf("operator").cancel("0");
-    await clock.advance(6_000);
-    expect(await cancelled).toBe(true);
-    expect(store.calls.slice(before).map(({ method }) => method)).toEqual(["get", "transact", "transact"]);
-  });
-});
-
 describe("requeuing tasks", () => {
-  test("reads them so that every earlier write is seen, and costs one request for up to fifty", async () => {
-    await park(3);
-    expect(await setOf("operator").requeueAll()).toBe(3);
-    expect(store.calls.map(({ method }) => method)).toEqual(["query", "transact"]);
-    expect(store.queries).toMatchObject([{ values: { ":prefix": "done#" }, consistent: true }]);
-  });
-
   test("stops at its limit, in a later batch as well", async () => {
     await park(55);
     expect(await setOf("operator").requeueAll({ limit: 52 })).toBe(52);
     expect(ids(55).filter(isOpen)).toHaveLength(52);
-  });
-
-  test("goes through all pages", async () => {
-    await park(5);
-    store.pageSize = 2;
-    expect(await setOf("operator").requeueAll()).toBe(5);
   });
 
   test("sends nothing more when none of them is as it was read", async () => {

@@ -86,6 +86,7 @@ describe("what people's calls cost", () => {
   test("requeueAll: 1 for a page, and 1 for every 50 tasks that begin again", async () => {
     await parkAll(120);
     expect(await requestsOf(() => setOf("a").requeueAll())).toEqual(["query", ...Array(3).fill("transact")]);
+    expect(store.calls.findLast(({ method }) => method === "query")).toMatchObject({ consistent: true });
   });
 });
 
@@ -115,7 +116,10 @@ describe("a cancel", () => {
     "whose %s is repeated, and recognised",
     async (fate) => {
       store.next(fate);
-      expect(await afterWaiting(setOf("a").cancel("1", "no more"))).toBe(true);
+      const requests = await requestsOf(async () =>
+        expect(await afterWaiting(setOf("a").cancel("1", "no more"))).toBe(true),
+      );
+      expect(requests).toEqual(["get", "transact", "transact"]);
       expect([open(), ended()]).toMatchObject([undefined, { state: "cancelled", remark: "no more" }]);
     },
   );
@@ -276,18 +280,6 @@ describe("letting many tasks begin again", () => {
     await expect(afterWaiting(set.requeueAll())).rejects.toBeInstanceOf(LeaseServiceError);
     expect(await set.counts()).toMatchObject({ waiting: 50, parked: 70 });
     expect(await set.requeueAll()).toBe(70);
-  });
-
-  test("of which a copy arrives after the tasks have ended again changes nothing", async () => {
-    await parkAll(3);
-    await setOf("a").requeueAll();
-    const copy = lastTransaction();
-    await setOf("b").process(() => {
-      throw new Error("no");
-    });
-    const after = ["1", "2", "3"].map(ended);
-    expect(store.table.transactNow(copy).applied).toBe(false);
-    expect(["1", "2", "3"].map(ended)).toEqual(after);
   });
 
   test("ends where a filter throws, and says so", async () => {
