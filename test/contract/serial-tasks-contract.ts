@@ -2,6 +2,7 @@ import { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Task, type TaskInput, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { adminOf } from "../support/admin.ts";
+import { claimed as claimedOf } from "../support/claimed.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -19,11 +20,7 @@ export function serialTasksContract(place: (clock: PatientClock) => Place): void
     new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs });
   const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
     new TaskSet(clientOf(owner), name, { heartbeat: false, backoff: { delayMs: 0 }, ...options });
-  const claimed = async (owner: string): Promise<Task> => {
-    const task = await setOf(owner).claim();
-    if (task === undefined) throw new Error("there is no task to claim");
-    return task;
-  };
+  const claimed = (owner: string): Promise<Task> => claimedOf(setOf(owner));
   /** Adds tasks of one key, each a little later than the one before. */
   const addInOrder = async (...tasks: readonly TaskInput[]): Promise<void> => {
     for (const task of tasks) {

@@ -9,6 +9,7 @@ import {
   type TaskSetOptions,
 } from "../../packages/jobs/src/index.ts";
 import { adminOf } from "../support/admin.ts";
+import { claimed } from "../support/claimed.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -34,11 +35,6 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
     );
   /** A worker that never renews, as one that is dead. */
   const mortal = (owner: string): TaskSet => setOf(owner, { heartbeat: false });
-  const claimed = async (set: TaskSet): Promise<Task> => {
-    const task = await set.claim();
-    if (task === undefined) throw new Error("there is no task to claim");
-    return task;
-  };
   const recordOf = async (id: string): Promise<TaskRecord | undefined> => {
     for await (const task of setOf("reader").list()) if (task.id === id) return task;
     return undefined;

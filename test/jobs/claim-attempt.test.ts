@@ -8,6 +8,7 @@ import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "../support/admin.ts";
+import { claimed as claimedOf } from "../support/claimed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
 
@@ -27,11 +28,7 @@ const clientOf = (owner: string): LeaseClient => {
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
   new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
 /** Claims a task, and never renews it. */
-const claimed = async (owner: string): Promise<Task> => {
-  const task = await setOf(owner, { heartbeat: false }).claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
-};
+const claimed = (owner: string): Promise<Task> => claimedOf(setOf(owner, { heartbeat: false }));
 const stored = (): Item => store.table.peek(openTaskKey("set", "1")) ?? {};
 /** Tries to claim a task that was read so; gives what comes of it, and what it costs. */
 const attempt = async (seen: Item, client = clientOf("me")) => {

@@ -17,6 +17,7 @@ const job = "report";
 const slot = "2025-12-31T23:00:00.000Z";
 const hourMs = 3_600_000;
 const leaseDurationMs = 3_000;
+const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
 let clock: ManualClock;
 let store: ScriptedStore;
 
@@ -149,7 +150,6 @@ describe("requests", () => {
     expect(backwards).toEqual(seen.toReversed());
     store.calls.length = 0;
 
-    const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
     const since = new Date(clock.now() - 600 * hourMs);
     for await (const missed of runs.missed({ schedule, since })) expect.unreachable(missed.slot);
     expect(store.calls).toMatchObject(Array(3).fill({ method: "query", consistent: true }));
@@ -160,7 +160,6 @@ describe("requests", () => {
     const earlier = new Date(clock.now() - 2 * hourMs);
     await expect(runs.run(earlier, fail)).rejects.toThrow("broken");
     store.calls.length = 0;
-    const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
     const report = await runs.backfill({ schedule, since: earlier, limit: 1 }, () => 1);
     expect(report).toEqual({
       succeeded: [slot],
@@ -417,7 +416,6 @@ describe("time", () => {
   });
 
   test("slots of the future are not missed yet", async () => {
-    const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
     const missed: string[] = [];
     const since = new Date(clock.now() - hourMs);
     const until = new Date(clock.now() + 5 * hourMs);
@@ -435,7 +433,6 @@ describe("time", () => {
   });
 
   test("a back-fill ends with its signal, and says that it is not complete", async () => {
-    const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
     const stop = new AbortController();
     const since = new Date(clock.now() - 3 * hourMs);
     const report = await runsOf("a").backfill({ schedule, since, signal: stop.signal }, ({ signal }) => {

@@ -6,6 +6,7 @@ import { endedTask } from "../../packages/jobs/src/tasks/expressions.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "../support/admin.ts";
+import { claimed as claimedOf } from "../support/claimed.ts";
 import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
@@ -32,11 +33,8 @@ const clientOf = (owner: string): LeaseClient => {
   };
   return new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
 };
-const claimedBy = async (client: LeaseClient, options: TaskSetOptions = {}): Promise<Task> => {
-  const task = await new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options }).claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
-};
+const claimedBy = (client: LeaseClient, options: TaskSetOptions = {}): Promise<Task> =>
+  claimedOf(new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options }));
 const claimed = (owner: string, options: TaskSetOptions = {}) => claimedBy(clientOf(owner), options);
 /** A task whose worker's claim has expired, and that another worker has claimed. */
 const taken = async (): Promise<{ readonly task: Task; readonly other: Task }> => {

@@ -3,6 +3,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { claimed } from "../support/claimed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -39,11 +40,6 @@ const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
 const ids = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
 const add = (count: number, delayMs = 0) =>
   setOf("adder").add(ids(count).map((id) => ({ id, delayMs, maxAttempts: 2 })));
-const claimed = async (set: TaskSet): Promise<Task> => {
-  const task = await set.claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
-};
 const open = (id: string) => store.table.peek(openTaskKey("set", id));
 const ended = (id: string) => store.table.peek(endedTaskKey("set", id));
 const isOpen = (id: string) => open(id) !== undefined;

@@ -2,8 +2,9 @@ import { type CallOptions, LeaseClient, LeaseServiceError, type TransactionEntry
 import { type AuditEntry, LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { claimed } from "../support/claimed.ts";
 import { type Call, ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -11,11 +12,6 @@ let store: ScriptedStore;
 
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
   new TaskSet(new LeaseClient({ store, clock, owner }), "set", { backoff: { delayMs: 0 }, ...options });
-const claimed = async (set: TaskSet): Promise<Task> => {
-  const task = await set.claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
-};
 const open = (id = "1") => store.table.peek(openTaskKey("set", id));
 const ended = (id = "1") => store.table.peek(endedTaskKey("set", id));
 const add = (count: number) =>

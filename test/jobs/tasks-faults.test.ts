@@ -18,6 +18,7 @@ import {
   taskIdOf,
 } from "../../packages/jobs/src/tasks/schema.ts";
 import { adminOf } from "../support/admin.ts";
+import { claimed } from "../support/claimed.ts";
 import { type Call, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -32,11 +33,6 @@ const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet => {
   };
   const client = new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
   return new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options });
-};
-const claimed = async (set: TaskSet): Promise<Task> => {
-  const task = await set.claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
 };
 const open = (id = "1") => store.table.peek(openTaskKey("set", id));
 const ended = (id = "1") => store.table.peek(endedTaskKey("set", id));

@@ -414,11 +414,8 @@ export const explained: readonly Explained[] = [
     why: "It only frees memory: a worker that has ended does not look any more, whatever it is told.",
     mutants: [
       "packages/jobs/src/tasks/task-set.ts: forget();: forget(); ⇒ ;",
-      "packages/jobs/src/tasks/worker.ts: return () => {: { for (const { sets, set, workers } of all) { workers.delete(worker);  … s.size === 0) sets.delete(set); } } ⇒ {}",
-      "packages/jobs/src/tasks/worker.ts: for (const { sets, set, workers } of all) {: { workers.delete(worker); if (workers.size === 0) sets.delete(set); } ⇒ {}",
-      "packages/jobs/src/tasks/worker.ts: workers.delete(worker);: workers.delete(worker); ⇒ ;",
-      "packages/jobs/src/tasks/worker.ts: if (workers.size === 0) sets.delete(set);: workers.size === 0 ⇒ false",
-      "packages/jobs/src/tasks/worker.ts: if (workers.size === 0) sets.delete(set);: sets.delete(set); ⇒ ;",
+      "packages/jobs/src/tasks/worker.ts: return () => {: { for (const { listeners, listener } of all) listeners.delete(listener); } ⇒ {}",
+      "packages/jobs/src/tasks/worker.ts: for (const { listeners, listener } of all) listeners.delete(listener);: listeners.delete(listener); ⇒ ;",
     ],
   },
   {

@@ -40,11 +40,8 @@ export const taskStates: readonly TaskState[] = [
   "cancelled",
 ];
 
-/** The states from which a task can be requeued. */
-export type RequeueableState = "failed" | "parked" | "cancelled";
-
 /** Tells whether a task has ended without success. */
-export function isRequeueable(state: TaskState): state is RequeueableState {
+export function isRequeueable(state: TaskState): boolean {
   return state === "failed" || state === "parked" || state === "cancelled";
 }
 

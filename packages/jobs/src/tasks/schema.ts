@@ -53,30 +53,19 @@ export const ratePeriodPrefix = "rate#";
 export const serialKeyKeptForMs: number = limits.durationMs;
 
 /** Bounds of a task, in bytes of UTF-8 unless the name says otherwise. */
-export const taskLimits: {
-  readonly idBytes: number;
-  readonly serialKeyBytes: number;
-  readonly payloadBytes: number;
-  readonly remarkBytes: number;
-  readonly attempts: number;
-} = {
+export const taskLimits = {
   /** A sort key has 1024 bytes. */
   idBytes: 512,
   serialKeyBytes: 512,
   /** Every write of the task is billed for it, and fifty tasks have to fit into a transaction of 4 MB. */
-  payloadBytes: 16 * 1024,
+  payloadBytes: 16_384,
   remarkBytes: 1024,
   attempts: 1000,
-};
-
-/** Gives the sort key of an open task. */
-function openTaskSortKey(id: string): string {
-  return `${openTaskPrefix}${spreadDigits(hashOf(id))}#${id}`;
-}
+} as const;
 
 /** Gives the key of an open task's item. */
 export function openTaskKey(set: string, id: string): ItemKey {
-  return leaseItemKey(set, openTaskSortKey(id));
+  return leaseItemKey(set, `${openTaskPrefix}${spreadDigits(hashOf(id))}#${id}`);
 }
 
 /** Gives the key of an ended task's item. */

@@ -10,6 +10,7 @@ import {
   LockForm,
   optionalTextIn,
   readRecord,
+  sortKeyOf,
   transact,
   type Write,
 } from "@leasehold/client/internal";
@@ -36,28 +37,28 @@ export class TaskForm extends LockForm {
   isKeyBusy = false;
   /** Gives the task back. Set by the claimed task. */
   endBy?: () => Promise<Ended>;
-  readonly #task: TaskId;
+  readonly task: TaskId;
 
   constructor(task: TaskId, seen: Item, keepForMs: number) {
     super(task.set, openTaskKey(task.set, task.id).sk);
     this.retentionMs = keepForMs;
-    this.#task = task;
+    this.task = task;
     this.seen = seen;
   }
 
   override acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
     return passed === undefined
-      ? claimTask(this.#task, grant, taskFenceOf(this.seen))
-      : takeOverTask(this.#task, grant, passed);
+      ? claimTask(this.task, grant, taskFenceOf(this.seen))
+      : takeOverTask(this.task, grant, passed);
   }
 
   override cancel({ token, now, retentionMs }: Cancellation): Write {
-    return takeBackClaim({ ...this.#task, token, now, keepForMs: retentionMs });
+    return takeBackClaim({ ...this.task, token, now, keepForMs: retentionMs });
   }
 
   /** A waiting task keeps its attempts. So `cancel` does not change it, and only this write revokes the token. */
   override revoke({ token }: Cancellation): Write {
-    return revokeClaim({ ...this.#task, token });
+    return revokeClaim({ ...this.task, token });
   }
 
   /** A task without attempts left is parked, and not taken over. */
@@ -74,15 +75,14 @@ export class TaskForm extends LockForm {
  */
 export class SerialTaskForm extends TaskForm {
   readonly #core: Core;
-  readonly #task: { readonly set: string; readonly id: string; readonly serialKey: string };
+  readonly #serialKey: string;
   /** The item that has refused the last try: a takeover is from the record that it shows. */
   #refusing: Item = {};
 
   constructor({ core, set, terms }: TaskContext, seen: Item, serialKey: string) {
-    const id = taskIdOf(String(seen[attributeNames.sortKey]));
-    super({ set, id }, seen, terms.keepForMs);
+    super({ set, id: taskIdOf(sortKeyOf(seen)) }, seen, terms.keepForMs);
     this.#core = core;
-    this.#task = { set, id, serialKey };
+    this.#serialKey = serialKey;
   }
 
   /**
@@ -90,7 +90,8 @@ export class SerialTaskForm extends TaskForm {
    * was seen.
    */
   async acquireBy(grant: Grant, passed: readonly LeaseRecord[], budget: CallBudget): Promise<UpdateResult> {
-    const { set, id, serialKey } = this.#task;
+    const { set, id } = this.task;
+    const serialKey = this.#serialKey;
     if (passed.length === 0 && readRecord(this.seen) !== undefined) {
       // Its worker may have returned it since, which changes its attempts and its remark, and not its fencing token.
       const item = await this.#core.get({ key: openTaskKey(set, id), consistent: true }, budget);
@@ -107,7 +108,7 @@ export class SerialTaskForm extends TaskForm {
     // Larger than that of each earlier claim, of this task and of the others with its key.
     const fencingToken = Math.max(taskFenceOf(before) ?? now, taskFenceOf(named) ?? 0) + 1;
     const seenTask = optionalTextIn(named, taskAttributeNames.lastTask);
-    const beside = claimSerialKey(this.#task, { now, fencingToken }, seenTask);
+    const beside = claimSerialKey({ set, id, serialKey }, { now, fencingToken }, seenTask);
     const claim = this.acquire({ ...grant, fencingToken }, passed);
     const { applied, refusals, retried } = await transact(this.#core, [claim, ...beside], budget);
     if (applied) return { applied, item: claimed(before, grant, fencingToken), retried };

@@ -134,8 +134,8 @@ const mostFailures = 5;
 /** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
 const longestWaitMs = 60 * 60 * 1000;
 
-/** The workers of this process that wait for tasks, by client and set. */
-const waiting = new WeakMap<Core, Map<string, Set<Worker>>>();
+/** The workers of this process that wait for tasks, each with one of its sets, by client. */
+const waiting = new WeakMap<Core, Set<{ readonly set: string; readonly worker: Worker }>>();
 
 /** Has a worker told of the tasks that clients add to its sets, until the function that this gives is called. */
 export function listenToAdds(
@@ -143,23 +143,19 @@ export function listenToAdds(
   worker: Worker,
 ): () => void {
   const all = watched.map(({ core, set }) => {
-    const sets = waiting.get(core) ?? new Map<string, Set<Worker>>();
-    waiting.set(core, sets);
-    const workers = sets.get(set) ?? new Set<Worker>();
-    sets.set(set, workers.add(worker));
-    return { sets, set, workers };
+    const listeners = waiting.get(core) ?? new Set();
+    const listener = { set, worker };
+    waiting.set(core, listeners.add(listener));
+    return { listeners, listener };
   });
   return () => {
-    for (const { sets, set, workers } of all) {
-      workers.delete(worker);
-      if (workers.size === 0) sets.delete(set);
-    }
+    for (const { listeners, listener } of all) listeners.delete(listener);
   };
 }
 
 /** Tells this client's workers of a set that it has a new task. */
 export function tellOfAdd(core: Core, set: string): void {
-  for (const worker of waiting.get(core)?.get(set) ?? []) worker.notice();
+  for (const listener of waiting.get(core) ?? []) if (listener.set === set) listener.worker.notice();
 }
 
 /** How the tasks ended that one call of {@link TaskSet.process} has claimed or parked. */
