@@ -220,7 +220,7 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
         runsOf("b").run(slot, () => Promise.reject(new Error("attempt 2 failed"))),
       ).rejects.toThrow("attempt 2 failed");
       ends.resolve("too late");
-      await expect(stale).rejects.toThrow(LeaseLostError);
+      await expect(stale).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
       expect(await runsOf("b").get(slot)).toMatchObject({
         state: "failed",
         attempt: 2,

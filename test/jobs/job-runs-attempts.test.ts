@@ -171,17 +171,6 @@ describe("an attempt whose lease is lost while it works", () => {
     expect(error).toMatchObject({ reason: "taken", message: expect.stringContaining("other") });
   });
 
-  test("rejects with the loss of its slot, not of its time, when another attempt has begun since", async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const done = runsOf("a", { heartbeat: false }).run(slot, () => promise);
-    await settled();
-    await clock.advance(pastLeaseMs);
-    void runsOf("other").run(slot, never);
-    await settled();
-    resolve();
-    expect(await failureOf(inTime(done))).toMatchObject({ reason: "taken" });
-  });
-
   test("has its signal abort, although the caller has given one of its own", async () => {
     const reasons: unknown[] = [];
     const { signal: own } = new AbortController();

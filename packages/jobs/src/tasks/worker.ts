@@ -36,16 +36,14 @@ export class Worker {
   /** Counts a task among those that this worker has, until the promise settles. */
   busyUntil(ended: Promise<void>): void {
     // Ignored: the caller reports its error.
-    const settled = ended.then(
-      () => undefined,
-      () => undefined,
-    );
+    const settled = ended
+      .catch(() => undefined)
+      .then(() => {
+        this.#busy.delete(settled);
+        this.#tasksEnded += 1;
+        this.#wake();
+      });
     this.#busy.add(settled);
-    void settled.then(() => {
-      this.#busy.delete(settled);
-      this.#tasksEnded += 1;
-      this.#wake();
-    });
   }
 
   /** Looks at once: this process has added a task. */
