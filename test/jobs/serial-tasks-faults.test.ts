@@ -226,6 +226,21 @@ describe("a worker", () => {
     expect(calls.filter((method) => method === "transact")).toHaveLength(1);
   });
 
+  test("looks for no other task of a key that it has found busy", async () => {
+    const sortKeyOf = (id: string): string => openTaskKey("set", id).sk;
+    // A look at what is due begins there, and shows neither the task that runs nor the one that waits for it.
+    const isLast = (id: string): boolean => ["1", "2"].every((other) => sortKeyOf(id) > sortKeyOf(other));
+    await setOf("other").claim();
+    await add({ id: [..."3456789abcdef"].find(isLast) ?? "", delayMs: 1_000 });
+    const stop = new AbortController();
+    const worker = setOf("me").work({ until: "never", pollMs: 60_000, signal: stop.signal });
+    const none = worker.next();
+    await clock.advance(500);
+    expect(await methodsIn(() => clock.advance(1_000))).toEqual(["query", "get", "transact"]);
+    stop.abort();
+    expect((await none).value).toBeUndefined();
+  });
+
   test("claims the next task of a key when it has ended the one before, for one small look", async () => {
     const stop = new AbortController();
     const worker = setOf("me").work({ concurrency: 2, until: "never", signal: stop.signal });

@@ -81,6 +81,17 @@ describe("a worker with more urgent sets", () => {
     expect(done).toEqual(["urgent later"]);
   });
 
+  test("makes sure of each of them before it ends", async () => {
+    const [urgent, usual] = [setOf("urgent"), setOf("usual")];
+    await usual.add(inputs("1", "2"));
+    const work = () => new Promise<void>((resolve) => void clock.schedule(resolve, 5_000));
+    const all = usual.process(work, { moreUrgent: [urgent] });
+    await clock.advance(10_000);
+    await all;
+    const looks = store.calls.filter(({ readsKey }) => readsKey === "urgent");
+    expect(looks.slice(-2)).toMatchObject([{ consistent: false }, { consistent: true }]);
+  });
+
   test("yields them in a loop, and ends each in its own set", async () => {
     const [urgent, usual] = [setOf("urgent"), setOf("usual")];
     await usual.add(inputs("1"));

@@ -512,6 +512,16 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "Until a look was in vain, every look is consistent and uses no snapshot.",
+    mutants: ["packages/jobs/src/tasks/polled-set.ts: #mustBeSure = false;: false ⇒ true"],
+  },
+  {
+    why: "The lease has its answer already, and gives it whatever is asked for.",
+    mutants: [
+      "packages/jobs/src/runs/attempt.ts: const { wasOurs = false, isRecorded } = await this.#lease.end(true);: true ⇒ false",
+    ],
+  },
+  {
     why: "A task that has ended refuses to be failed, sends nothing, and has nothing to give up.",
     mutants: [
       "packages/jobs/src/tasks/task-set.ts: if (await task.settled()) return;: await task.settled() ⇒ false",
