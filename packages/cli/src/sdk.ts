@@ -12,8 +12,14 @@ import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 import { defined } from "./flags.ts";
-import { tableTag } from "./table/definition.ts";
-import { isLoopback, localCredentials, ownCommand, type TablePlace, type TableSize } from "./table/place.ts";
+import {
+  isLoopback,
+  localCredentials,
+  ownCommand,
+  type TablePlace,
+  type TableSize,
+  tableTag,
+} from "./table/place.ts";
 import { shown } from "./terminal/text.ts";
 
 /** The advice about credentials. */

@@ -11,9 +11,9 @@ import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text } from "../flags.ts";
 import { type Finding, findingLines, settingFindings } from "../table/findings.ts";
+import { agreed } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
-import { agreed } from "./shared/intervention.ts";
 
 const flags = { prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")') };
 

@@ -37,12 +37,7 @@ export const commands: Commands = {
   "jobs show": entry("jobs", "one run of a job", jobs, "jobsShow"),
   "jobs missed": entry("jobs", "slots that were due and not done", jobs, "jobsMissed"),
   "jobs skip": entry("jobs", "record that a slot is not to run (WRITES)", jobSlots, "jobsSkip"),
-  "jobs run": entry(
-    "jobs",
-    "run the slot that is due, once on all hosts (WRITES)",
-    () => import("./job-run.ts"),
-    "jobsRun",
-  ),
+  "jobs run": entry("jobs", "run the slot that is due, once on all hosts (WRITES)", jobSlots, "jobsRun"),
   "jobs backfill": entry("jobs", "run the missed slots (WRITES)", jobSlots, "jobsBackfill"),
   tasks: entry("jobs", "how a set of tasks does", tasks, "tasks"),
   "tasks ls": entry("jobs", "the tasks of a set", tasks, "tasksLs"),

@@ -1,26 +1,139 @@
-// The commands that touch another holder's lease, or keep a key closed.
+// The commands that touch another holder's lease, or keep a key closed. They show the lease, ask, act on exactly that
+// lease, and report the result: so an action cannot hit another holder than the one that was seen.
 
-import type { DescribedLease, KeyDetails, LeaseOperator } from "@leasehold/client/admin";
+import type { LeaseClient, LeaseRecord } from "@leasehold/client";
+import {
+  type DescribedLease,
+  type KeyDetails,
+  LeaseOperator,
+  type OperatorResult,
+} from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { defined, duration, yes } from "../flags.ts";
-import { ageText, fold, shown, timeText } from "../terminal/text.ts";
-import { endText, nextRenewalInMs, ownerOf, renewals, renewedAgoMs, stopForecast } from "../view/key-rows.ts";
-import { commandLine, leftLines } from "../view/next-steps.ts";
+import { defined, duration, text, type Values, yes } from "../flags.ts";
+import { agreed } from "../terminal/terminal.ts";
+import { ageText, paragraph, shown, timeText } from "../terminal/text.ts";
+import { rememberedHolder } from "../view/history.ts";
+import {
+  endText,
+  nextRenewalInMs,
+  ownerOf,
+  renewals,
+  renewedAgoMs,
+  stateWord,
+  stopForecast,
+} from "../view/key-rows.ts";
+import { commandLine, leftLines, shortestPrefix, tokenPrefix } from "../view/next-steps.ts";
 import { fenceText } from "../view/rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import {
-  agreed,
-  describedKey,
-  doneTo,
-  freeError,
-  leaseFlags,
-  reasonFlag,
-  reasonOf,
-  sayDone,
-  seenLease,
-} from "./shared/intervention.ts";
 import { looks } from "./shared/polling.ts";
+
+/** Why it is done: shown to others, and kept in the audit trail. */
+const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
+
+/** Everything under a key, and the operator that may act on it. */
+async function describedKey({ connect, by }: Pick<Call, "connect" | "by">, key: string) {
+  const { client } = await connect();
+  const operator = new LeaseOperator(client, { by });
+  return { client, operator, details: await operator.describe(key) };
+}
+
+/** The given reason, or the answer to a question. Throws a UsageError without a reason. */
+async function reasonOf({ global, terminal, signal }: Call, given: string | undefined): Promise<string> {
+  if (given !== undefined) return given;
+  const isAnswered = !global.yes && terminal.canAsk;
+  const answer = isAnswered ? await terminal.ask("Reason (kept for 30 days): ", signal) : "";
+  if (answer !== "") return answer;
+  throw new UsageError("--reason is missing: it is kept in the audit trail, for those who look later");
+}
+
+/** The lease of the action. Throws a CommandError: 1 if nobody holds it, 76 if another holder does. */
+function doneTo(
+  result: OperatorResult,
+  key: string,
+  client: LeaseClient,
+): Extract<OperatorResult, { readonly outcome: "done" }> {
+  if (result.outcome === "done") return result;
+  if (result.outcome === "heldByAnother") throw otherHolderError(result.holder, serviceNow(client));
+  throw new CommandError(`${shown(key)} was released in the meantime. Nothing done`, exitCodes.nothing);
+}
+
+/** Reports the action: to people in words, to other programs in the form of the audit trail. */
+function sayDone(
+  { terminal, printer }: Call,
+  { entry }: Extract<OperatorResult, { readonly outcome: "done" }>,
+  words: string,
+): void {
+  if (printer.isForPeople) terminal.say(words);
+  else printer.document("action", entry, () => []);
+}
+
+/** The flags that select the lease. */
+const leaseFlags = {
+  token: text(
+    "TOKEN",
+    `the token of the holder that you saw, or its first ${shortestPrefix} characters or more`,
+  ),
+  place: text("SORTKEY", "which lease, where the key has several; --token says it too"),
+} as const;
+
+const mostListed = 8;
+
+/**
+ * Finds the selected lease. Throws a CommandError: 1 if nobody holds the key, 76 if another holder than the selected
+ * one has it; a UsageError if several leases match.
+ */
+function seenLease(details: KeyDetails, { token, place }: Values<typeof leaseFlags>): DescribedLease {
+  if (token !== undefined && token.length < shortestPrefix) {
+    throw new UsageError(
+      `--token is "${shown(token)}"; allowed: a token, or at least ${shortestPrefix} characters of its beginning`,
+    );
+  }
+  const there = details.leases.filter(({ state }) => state !== "free");
+  const placed = there.filter(({ sortKey }) => place === undefined || sortKey === place);
+  const meant = placed.filter((lease) => token === undefined || lease.token.startsWith(token));
+  const [lease, another] = meant;
+  if (lease !== undefined && another === undefined) return lease;
+  if (lease !== undefined) throw severalOf(details, meant, token);
+  const [holder] = placed;
+  throw holder === undefined ? freeError(details) : otherHolderError(holder, details.readAt);
+}
+
+function severalOf(
+  details: KeyDetails,
+  leases: readonly DescribedLease[],
+  token: string | undefined,
+): UsageError {
+  const tokens = details.leases.map((one) => one.token);
+  const listed = leases.slice(0, mostListed).map((lease) => {
+    const prefix = tokenPrefix(lease.token, tokens);
+    return `  --token ${shown(prefix)}  ${shown(ownerOf(lease))}, ${stateWord(lease.state)} (${shown(lease.sortKey)})`;
+  });
+  const more =
+    leases.length > mostListed ? [`  and ${leases.length - mostListed} more: leasehold get shows them`] : [];
+  const finding =
+    token === undefined
+      ? `${shown(details.key)} has ${leases.length} leases; say which one`
+      : `--token ${shown(token)} is the beginning of ${leases.length} tokens; give more of it`;
+  return new UsageError([finding, ...listed, ...more].join("\n"));
+}
+
+/** Nobody holds a key. */
+function freeError(details: KeyDetails): CommandError {
+  const [last] = rememberedHolder(details);
+  const ended =
+    last === undefined
+      ? ""
+      : `: ${last.ended} ${ageText(Math.max(0, details.readAt - last.endedAt))} ago by ${shown(last.owner)}`;
+  return new CommandError(`nobody holds ${shown(details.key)}${ended}. Nothing done`, exitCodes.nothing);
+}
+
+/** Another holder than the selected one has the key. */
+function otherHolderError(holder: LeaseRecord, nowMs: number): CommandError {
+  const since = ageText(Math.max(0, nowMs - holder.acquiredAt));
+  const message = `held by another since ${since} ago (${shown(holder.owner)}): look again. Nothing done`;
+  return new CommandError(message, exitCodes.lost);
+}
 
 const lookEveryMs = 1_000;
 
@@ -41,7 +154,7 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
   async run(call) {
     const { operands, flags, terminal } = call;
     const [key = ""] = operands;
-    const { connection, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     refuseWithoutHolder(lease, details.readAt);
     terminal.say(heldText(lease, details.readAt));
@@ -51,10 +164,10 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
     await agreed(call, { question: isHeard ? "Ask it to stop?" : "Ask it to stop all the same?" });
     const { token, sortKey } = lease;
     const reason = defined({ reason: flags.reason });
-    const result = doneTo(await operator.stop(key, { token, sortKey, ...reason }), key, connection.client);
+    const result = doneTo(await operator.stop(key, { token, sortKey, ...reason }), key, client);
     sayDone(call, result, "asked.");
     if (flags.wait === undefined) return exitCodes.done;
-    const now = (): number => serviceNow(connection.client);
+    const now = (): number => serviceNow(client);
     return await untilGone(call, operator, lease, { forMs: flags.wait, askedAt: result.entry.at, now });
   },
 });
@@ -114,7 +227,7 @@ leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'
   async run(call) {
     const { operands, flags, terminal } = call;
     const [key = ""] = operands;
-    const { connection, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     for (const line of breakWarning(lease, details.readAt)) terminal.say(line);
     if (lease.state === "expired" && !flags.force) {
@@ -126,13 +239,13 @@ leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'
     await agreed(call, { question: "Type the key to break it", word: key });
     const reason = await reasonOf(call, flags.reason);
     const { token, sortKey } = lease;
-    const result = doneTo(await operator.break(key, { token, sortKey, reason }), key, connection.client);
+    const result = doneTo(await operator.break(key, { token, sortKey, reason }), key, client);
     sayDone(call, result, `broken. ${whatComesNext(details, lease)}`);
     return exitCodes.done;
   },
 });
 
-const textWidth = 100;
+const textWidth = 104;
 
 /** What a person should know before a lease is broken. Throws a CommandError (64) for a pause. */
 function breakWarning(lease: DescribedLease, readAt: number): readonly string[] {
@@ -175,7 +288,7 @@ function breakWarning(lease: DescribedLease, readAt: number): readonly string[] 
 }
 
 function bullet(text: string): readonly string[] {
-  return fold(text, textWidth).map((line, index) => (index === 0 ? `  · ${line}` : `    ${line}`));
+  return paragraph(text, textWidth, "  · ");
 }
 
 function whatComesNext({ waiting, readAt }: KeyDetails, { sortKey }: DescribedLease): string {
@@ -207,7 +320,7 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     const [key = ""] = operands;
     const forMs = flags.for;
     if (forMs === undefined) throw new UsageError("--for is missing: for how long? A pause ends by itself");
-    const { connection, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await describedKey(call, key);
     const holder = details.leases.find(
       ({ sortKey, state }) => sortKey === "lease" && state !== "free" && state !== "expired",
     );
@@ -219,7 +332,7 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     const result = await operator.pause(key, { forMs, reason, waitMs: flags.wait ?? 0, signal });
     if (result.outcome === "heldByAnother") {
       const { holder } = result;
-      const since = ageText(Math.max(0, serviceNow(connection.client) - holder.acquiredAt));
+      const since = ageText(Math.max(0, serviceNow(client) - holder.acquiredAt));
       const by =
         holder.pause === undefined ? `held by ${holder.owner}` : `paused already by ${holder.pause.by}`;
       const advice =
@@ -258,7 +371,7 @@ leasehold jobs backfill.`,
   async run(call) {
     const { operands, flags, terminal, by } = call;
     const [key = ""] = operands;
-    const { connection, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await describedKey(call, key);
     const lease = details.leases.find(({ state }) => state === "paused");
     if (lease?.pause === undefined) {
       const [holder] = details.leases.filter(({ state }) => state !== "free");
@@ -272,7 +385,7 @@ leasehold jobs backfill.`,
     // Another operator may have a reason to keep it closed.
     if (pause.by !== by) await agreed(call, { question: "End the pause?" });
     const reason = defined({ reason: flags.reason });
-    const result = doneTo(await operator.resume(key, { token, ...reason }), key, connection.client);
+    const result = doneTo(await operator.resume(key, { token, ...reason }), key, client);
     sayDone(call, result, `resumed. ${shown(key)} is free.`);
     return exitCodes.done;
   },

@@ -1,11 +1,15 @@
-// The writes of jobs that are no single run: a slot is skipped, and missed slots are run.
+// The writes of jobs: a slot is run by a command under the slot's own lease or by the job's Lambda function, it is skipped,
+// and missed slots are run.
 
-import type { JobRuns, MissedQuery } from "@leasehold/jobs";
+import { parsedJson } from "@leasehold/client/internal";
+import type { JobRuns, MissedQuery, RunContext } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { exitCodes, messageOf } from "../exit-codes.ts";
-import { text, whole, yes } from "../flags.ts";
+import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
+import { defined, duration, text, type Values, whole, yes } from "../flags.ts";
 import {
+  dueSlot,
+  givenSchedule,
   jobRunsOf,
   limitFlags,
   rangeFlags,
@@ -14,12 +18,252 @@ import {
   scheduleOf,
   slotIn,
   slotText,
+  stateText,
+  writtenSchedule,
 } from "../jobs/job-flags.ts";
-import { checkHow, howFlags, invoker, runSlotCommand, sayRun } from "../jobs/run-slot.ts";
+import { agreed } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { endingBySignals } from "../work/child.ts";
-import { agreed } from "./shared/intervention.ts";
+import { checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { holdFlags, leaseMsOf, timeForCron } from "../work/hold.ts";
+import { type ChildEnd, checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
+
+/** How a slot is run. */
+const howFlags = {
+  invoke: text("FUNCTION", "the Lambda function that runs the job"),
+  ...childFlags,
+};
+
+type RunningCall = Pick<Call, "env" | "clock" | "terminal" | "child" | "global"> & {
+  readonly flags: Values<typeof howFlags> & { readonly lease?: number | undefined };
+};
+
+/** Refuses a call that does not say how, before anything is sent. */
+function checkHow({ flags, child, env }: RunningCall, isNeeded: boolean): void {
+  if (isNeeded && (flags.invoke === undefined) === (child === undefined)) {
+    throw new UsageError("give either --invoke FUNCTION, or -- CMD");
+  }
+  checkGrace(flags, { leaseMs: leaseMsOf(flags), heartbeat: true });
+  if (child !== undefined) checkExecutable(child[0] ?? "", env);
+}
+
+/** The command has not succeeded. The message becomes the run's remark. */
+class SlotFailure extends CommandError {}
+
+function failureOf({ code, isLost, isTooLong }: ChildEnd): SlotFailure | undefined {
+  const text = `the command exited ${code}`;
+  if (isLost && code !== 0) return new SlotFailure(`the lease was lost, and ${text}`, exitCodes.lost);
+  if (isTooLong) return new SlotFailure(`it ran for longer than --max, and ${text}`, exitCodes.tooLong);
+  // After a loss, the run's own end says whether the success counts.
+  return code === 0 ? undefined : new SlotFailure(text, code);
+}
+
+/** Rejects with a SlotFailure, and with a CommandError (126, 127). */
+async function runSlotCommand(
+  running: EndingCall,
+  call: RunningCall,
+  { tableName }: Connection,
+  { job, slot, attempt, lease }: RunContext,
+): Promise<void> {
+  const { child: commandLine = [], flags } = call;
+  const end = await runUnderLease(running, call, {
+    commandLine,
+    variables: {
+      ...leaseVariables(job, lease, { tableName, slot }),
+      LEASEHOLD_ATTEMPT: String(attempt),
+    },
+    key: job,
+    lease,
+    leaseMs: leaseMsOf(flags),
+    flags,
+  });
+  const failure = failureOf(end);
+  if (failure !== undefined) throw failure;
+}
+
+const packageName = "@aws-sdk/client-lambda";
+
+/**
+ * Returns a function that runs a slot by the job's Lambda function, and waits for its end: it resolves to the error's
+ * text, if there is one, and to the run's state. Rejects with a CommandError (78) if the package is not installed.
+ */
+async function invoker({ flags, global }: RunningCall, { region }: Connection, runs: JobRuns) {
+  const { LambdaClient, InvokeCommand } = await loadLambda();
+  const client = new LambdaClient(defined({ region, profile: global.profile }));
+  return async (slot: string) => {
+    const Payload = Buffer.from(JSON.stringify({ scheduledTime: slot }));
+    const output = await client.send(new InvokeCommand({ FunctionName: flags.invoke, Payload }));
+    const failure = output.FunctionError === undefined ? undefined : errorIn(output.Payload);
+    const state = (await runs.get(slot))?.state ?? "not recorded";
+    return { failure, state, isDone: failure === undefined && state === "succeeded" };
+  };
+}
+
+/** The package is loaded only for --invoke, and need not be installed otherwise. */
+async function loadLambda() {
+  try {
+    return await import("@aws-sdk/client-lambda");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+    // A file that the package itself misses is another error.
+    if (!isMissing || !message.includes(`'${packageName}'`)) throw error;
+    const advice = `npm install ${packageName}, beside @leasehold/cli; or give a command behind -- in its place`;
+    throw new CommandError(`--invoke needs ${packageName}: ${advice}`, exitCodes.configuration, {
+      cause: error,
+    });
+  }
+}
+
+/** A function that has failed answers with its error's message. */
+function errorIn(payload: Uint8Array = new Uint8Array()): string {
+  const text = Buffer.from(payload).toString("utf8");
+  const { errorType, errorMessage } = Object(parsedJson(text)?.value) as Record<string, unknown>;
+  return shown([errorType, errorMessage].filter(Boolean).join(": ") || text);
+}
+
+/** `2026-11-21 08:00 UTC of daily-report`. */
+function nameOf({ job }: JobRuns, slot: string): string {
+  return `${slotText(slot)} UTC of ${shown(job)}`;
+}
+
+/** Says how a slot's run is. */
+async function sayRun({ terminal }: Pick<Call, "terminal">, runs: JobRuns, slot: string) {
+  const run = await runs.get(slot);
+  const name = nameOf(runs, slot);
+  terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);
+  return { run, name };
+}
+
+const runFlags = {
+  ...scheduleFlags,
+  slot: text("TIME", "this slot, in place of the last one that is due"),
+  again: yes("also where it has succeeded or was skipped: opens the slot"),
+  reason: text("TEXT", "with --again: why, the run's remark"),
+  wait: duration("how long to wait while another process runs the slot (default 0: try once)", {
+    short: "w",
+  }),
+  lease: holdFlags.lease,
+  "skip-ok": yes("exit 0 where another process runs the slot, with a line on stderr"),
+  ...limitFlags,
+  ...howFlags,
+};
+
+type RunCall = Call<typeof runFlags>;
+
+export const jobsRun = command({
+  usage: "jobs run JOB [flags] (-- CMD [ARG…] | --invoke FUNCTION)",
+  details: `
+Runs the last slot that is due, unless it is done: the same line on every host, as often as you like. Exit code 0 makes the
+run a success, every other one a failure, which the next call tries again while attempts are left. CMD gets what run gives
+it, with LEASEHOLD_SLOT and LEASEHOLD_ATTEMPT. --schedule also registers the job, for jobs, jobs missed and the console.
+--invoke calls a Lambda function with { "scheduledTime": SLOT }, and waits for its end.
+
+The exit code is 0 where the run has succeeded, now or before, 1 where its attempts are used up, and else as with run.
+
+  leasehold jobs run daily-report --schedule 'cron(0 8 * * ? *)' --tz Europe/Berlin -- ./report.sh
+  leasehold jobs run daily-report --slot 2026-11-21T08:00Z --again -- ./report.sh`,
+  writes: true,
+  operands: [1, 1],
+  child: "optional",
+  flags: runFlags,
+  async run(call) {
+    const { operands, flags, connect } = call;
+    const [job = ""] = operands;
+    const given = flags.slot === undefined ? undefined : slotIn(flags.slot);
+    const isScheduled = givenSchedule(flags) !== undefined;
+    if (given !== undefined && isScheduled) {
+      throw new UsageError("--slot and --schedule do not go together; give one of them");
+    }
+    checkHow(call, true);
+    const connection = await connect();
+    const { client } = connection;
+    const written = given === undefined ? await writtenSchedule(client, job, flags) : undefined;
+    const slot = written ? dueSlot(written, await timeForCron(client, job), flags.keep) : String(given);
+    const options = defined({ ...written, leaseDurationMs: leaseMsOf(flags) });
+    const runs = jobRunsOf(client, job, flags, options);
+    if (flags.again) await openAgain(call, runs, slot);
+    return flags.invoke === undefined
+      ? await runByCommand(call, connection, runs, slot)
+      : await runByFunction(call, connection, runs, slot);
+  },
+});
+
+/** Opens a slot that is done, if the user agrees. */
+async function openAgain(call: RunCall, runs: JobRuns, slot: string): Promise<void> {
+  const { run, name } = await sayRun(call, runs, slot);
+  if (run?.state !== "succeeded" && run?.state !== "skipped") return;
+  await agreed(call, { question: "Run it again?" });
+  if (await runs.takeBack(run, call.flags.reason)) return;
+  throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
+}
+
+async function runByFunction(
+  call: RunCall,
+  connection: Connection,
+  runs: JobRuns,
+  slot: string,
+): Promise<number> {
+  const invoke = await invoker(call, connection, runs);
+  const { failure, state, isDone } = await invoke(slot);
+  const end = failure ?? "the function has ended";
+  call.terminal.say(`${nameOf(runs, slot)}: ${end}; the run is ${state}.`);
+  return isDone ? exitCodes.done : exitCodes.nothing;
+}
+
+async function runByCommand(
+  call: RunCall,
+  connection: Connection,
+  runs: JobRuns,
+  slot: string,
+): Promise<number> {
+  const { flags, terminal, global } = call;
+  const running = endingBySignals(call);
+  const { signal } = running;
+  try {
+    const work = (context: RunContext) => runSlotCommand(running, call, connection, context);
+    await runs.run(slot, work, { signal, ...defined({ waitMs: flags.wait }) });
+  } catch (error) {
+    if (!(error instanceof SlotFailure)) return await refusedBy(error, call, runs, slot);
+    terminal.complain(`leasehold: ${nameOf(runs, slot)}: ${error.message}`);
+    return running.exitCode() ?? error.exitCode;
+  }
+  // A crontab's mail is only for failures.
+  if (terminal.stderr.isTTY || global.verbose) terminal.say(`${nameOf(runs, slot)} has succeeded.`);
+  return exitCodes.done;
+}
+
+/** Says why a slot was not run, and returns the exit code. Throws every error that is no refusal. */
+async function refusedBy(
+  error: unknown,
+  { flags, terminal }: RunCall,
+  runs: JobRuns,
+  slot: string,
+): Promise<number> {
+  const name = nameOf(runs, slot);
+  const { code, holder, attempts } = Object(error) as {
+    readonly code?: unknown;
+    readonly holder?: string;
+    readonly attempts?: number;
+  };
+  if (code === "LEASE_SLOT_DONE") {
+    const run = await runs.get(slot);
+    const by = run?.owner === undefined ? "" : ` (${shown(run.owner)})`;
+    terminal.say(`leasehold: ${name} is ${run?.state ?? "done"} already${by}: nothing to do`);
+    return exitCodes.done;
+  }
+  if (code === "LEASE_UNAVAILABLE") {
+    const line = `leasehold: ${name} is run by ${shown(holder ?? "another process")}`;
+    if (flags["skip-ok"]) terminal.say(`${line}: nothing to do`);
+    else terminal.complain(`${line}; --wait DUR waits for its end`);
+    return flags["skip-ok"] ? exitCodes.done : exitCodes.held;
+  }
+  if (code !== "LEASE_RUNS_EXHAUSTED") throw error;
+  // The calls that made the attempts have complained.
+  const advice = `--max-attempts ${Number(attempts) + 1} allows another`;
+  terminal.say(`leasehold: ${name} has had all of its ${attempts} attempts: ${advice}`);
+  return exitCodes.nothing;
+}
 
 export const jobsSkip = command({
   usage: "jobs skip JOB SLOT",
@@ -47,7 +291,7 @@ a slot that has succeeded (80). 1 request.
 
 const usualLimit = 100;
 
-const flags = {
+const backfillFlags = {
   ...scheduleFlags,
   ...rangeFlags,
   limit: whole(`at most so many slots (default ${usualLimit})`, { least: 1 }),
@@ -56,7 +300,7 @@ const flags = {
   ...howFlags,
 };
 
-type BackfillCall = Call<typeof flags>;
+type BackfillCall = Call<typeof backfillFlags>;
 
 export const jobsBackfill = command({
   usage: "jobs backfill JOB [flags] (--invoke FUNCTION | -- CMD [ARG…])",
@@ -68,7 +312,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
   writes: true,
   operands: [1, 1],
   child: "optional",
-  flags,
+  flags: backfillFlags,
   async run(call) {
     const { operands, connect, terminal, global } = call;
     const [job = ""] = operands;

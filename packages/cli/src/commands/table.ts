@@ -3,6 +3,7 @@
 import {
   CreateTableCommand,
   DescribeTimeToLiveCommand,
+  type Tag,
   TagResourceCommand,
   UpdateContinuousBackupsCommand,
   UpdateTableCommand,
@@ -12,10 +13,10 @@ import { createLeaseTable } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { text, texts, yes } from "../flags.ts";
+import { text, texts, type Values, yes } from "../flags.ts";
 import { type AskedTable, factsOf, type Learnt, refusalIn, withTable } from "../table/asked-table.ts";
-import { createTableInput, newTableName, tableTag, tagsOf } from "../table/definition.ts";
 import { type Finding, keyText, reportFindings, settingFindings } from "../table/findings.ts";
+import { newTableName, tableTag } from "../table/place.ts";
 import { confirm } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 
@@ -85,6 +86,51 @@ async function correctTimeToLive(send: Send, asked: AskedTable): Promise<string>
     : `ttl is on, on "${timeToLive}"`;
 }
 
+/** Tags of the form k=v. Throws a UsageError. */
+function tagsOf(texts: readonly string[]): { readonly Key: string; readonly Value: string }[] {
+  return texts.map((text) => {
+    const [, Key, Value] = /^([^=]{1,128})=(.{0,256})$/.exec(text) ?? [];
+    if (Key === undefined || Value === undefined) {
+      throw new UsageError(`--tag is "${shown(text)}"; allowed: KEY=VALUE`);
+    }
+    return { Key, Value };
+  });
+}
+
+const createFlags = {
+  stream: yes("a stream of changes: waiting workflows and durable functions need it"),
+  pitr: yes("point-in-time recovery: the table can be set back to any second of 35 days"),
+  kms: text("KEY", "encrypt with this KMS key (id, ARN or alias) in place of one that AWS owns"),
+  "deletion-protection": yes("the table refuses to be deleted until this is taken back"),
+  tag: texts("K=V", "a tag; may be given several times"),
+};
+
+/** The request that creates a table; ttl and point-in-time recovery are separate requests. */
+function creationOf(
+  TableName: string,
+  { stream, kms, "deletion-protection": isProtected }: Values<typeof createFlags>,
+  Tags: Tag[],
+): CreateTableCommand {
+  return new CreateTableCommand({
+    TableName,
+    BillingMode: "PAY_PER_REQUEST",
+    AttributeDefinitions: [
+      { AttributeName: partitionKey, AttributeType: "S" },
+      { AttributeName: sortKey, AttributeType: "S" },
+    ],
+    KeySchema: [
+      { AttributeName: partitionKey, KeyType: "HASH" },
+      { AttributeName: sortKey, KeyType: "RANGE" },
+    ],
+    ...(isProtected ? { DeletionProtectionEnabled: true } : {}),
+    ...(stream ? { StreamSpecification: { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" } } : {}),
+    ...(kms === undefined
+      ? {}
+      : { SSESpecification: { Enabled: true, SSEType: "KMS", KMSMasterKeyId: kms } }),
+    Tags,
+  });
+}
+
 /** DynamoDB creates a table within this time; most take some seconds. */
 const longestCreationMs = 120_000;
 
@@ -99,13 +145,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
   leasehold table cfn leases          # the same for CloudFormation; also terraform, cdk`,
   writes: true,
   operands: [0, 1],
-  flags: {
-    stream: yes("a stream of changes: waiting workflows and durable functions need it"),
-    pitr: yes("point-in-time recovery: the table can be set back to any second of 35 days"),
-    kms: text("KEY", "encrypt with this KMS key (id, ARN or alias) in place of one that AWS owns"),
-    "deletion-protection": yes("the table refuses to be deleted until this is taken back"),
-    tag: texts("K=V", "a tag; may be given several times"),
-  },
+  flags: createFlags,
   async run(call) {
     const { flags, global, clock, terminal, printer } = call;
     const tableName = newTableName(call);
@@ -113,18 +153,9 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
     return await withTable(call, tableName, async (asked) => {
       const startedAt = clock.monotonic();
       const send = sendTo(asked, call);
-      const isProtected = flags["deletion-protection"];
-      const settings = {
-        tableName,
-        stream: flags.stream,
-        deletionProtection: isProtected,
-        kmsKey: flags.kms,
-      };
-      await send("CreateTable", new CreateTableCommand(createTableInput({ ...settings, tags }))).catch(
-        (error: unknown) => {
-          throw takenError(error, asked);
-        },
-      );
+      await send("CreateTable", creationOf(tableName, flags, tags)).catch((error: unknown) => {
+        throw takenError(error, asked);
+      });
       if (global["dry-run"]) await setTimeToLive(send, tableName, timeToLive, true);
       // Waits until it is there, and turns ttl on.
       else await createLeaseTable({ tableName, dynamodb: asked.dynamodb, waitMs: longestCreationMs, clock });
@@ -143,7 +174,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
         `ttl on "${timeToLive}"`,
         ...(flags.stream ? ["stream on"] : []),
         ...(flags.pitr ? ["point-in-time recovery on"] : []),
-        `deletion protection ${isProtected ? "on" : "off"}`,
+        `deletion protection ${flags["deletion-protection"] ? "on" : "off"}`,
       ];
       printer.document("tableCreated", { tableName, region, settings: { ...flags, tag: tags } }, () => [
         `created ${tableName} in ${region}: ${said.join(", ")}.   ${took}`,

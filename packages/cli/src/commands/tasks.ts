@@ -15,11 +15,11 @@ import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
 import { taskStates } from "../jobs/job-flags.ts";
 import type { Column, Style } from "../terminal/table.ts";
+import { agreed } from "../terminal/terminal.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
 import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
-import { agreed } from "./shared/intervention.ts";
 
 const styles: Partial<Record<TaskState, Style>> = {
   running: "cyan",

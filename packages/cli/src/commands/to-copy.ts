@@ -4,7 +4,7 @@ import { attributeNames, limits, utf8Bytes } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { text, texts, yes } from "../flags.ts";
-import { newTableName, type TableSettings, tableTag } from "../table/definition.ts";
+import { newTableName, tableTag } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 
 const { partitionKey, sortKey, timeToLive } = attributeNames;
@@ -12,6 +12,14 @@ const { partitionKey, sortKey, timeToLive } = attributeNames;
 export const tableCfn = definition("cfn", "CloudFormation", cfn);
 export const tableTerraform = definition("terraform", "Terraform", terraform);
 export const tableCdk = definition("cdk", "the AWS CDK", cdk);
+
+/** The settings of a table that a user may choose. */
+interface TableSettings {
+  readonly tableName: string;
+  readonly stream: boolean;
+  readonly pointInTimeRecovery: boolean;
+  readonly deletionProtection: boolean;
+}
 
 /** The command that prints a definition of a table in one language. */
 function definition(kind: string, language: string, write: (settings: TableSettings) => string) {

@@ -7,7 +7,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { Paint, Style } from "../terminal/table.ts";
 import { docsAddress, shown } from "../terminal/text.ts";
 import type { AskedTable, Learnt, TableFacts } from "./asked-table.ts";
-import { tableTag } from "./definition.ts";
+import { tableTag } from "./place.ts";
 
 /** One finding. */
 export interface Finding {

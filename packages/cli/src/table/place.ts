@@ -1,6 +1,9 @@
-// Where a table is, and what is the same of all engines on this machine.
+// Where a table is and how it is named, and what is the same of all engines on this machine.
 
 import type { Clock } from "@leasehold/client";
+import { UsageError } from "../exit-codes.ts";
+import type { GlobalValues } from "../flags.ts";
+import { shown } from "../terminal/text.ts";
 
 /** The place of a table, and the access to it. */
 export interface TablePlace {
@@ -16,6 +19,27 @@ export interface TablePlace {
 export interface TableSize {
   readonly items: number;
   readonly bytes: number;
+}
+
+/** The tag by which commands find the table when none is named. */
+export const tableTag = { Key: "leasehold", Value: "true" } as const;
+
+/** The name of a table that does not exist yet: the operand, or --table. Throws a UsageError. */
+export function newTableName({
+  operands,
+  global,
+}: {
+  readonly operands: readonly string[];
+  readonly global: Pick<GlobalValues, "table">;
+}): string {
+  const name = operands[0] ?? global.table;
+  if (name === undefined) throw new UsageError("no name is given; say leasehold table create NAME");
+  if (!/^[\w.-]{3,255}$/.test(name)) {
+    throw new UsageError(
+      `"${shown(name)}" is no table's name; allowed: 3 to 255 letters, digits, _, - and .`,
+    );
+  }
+  return name;
 }
 
 const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;

@@ -1,6 +1,7 @@
 import { createInterface, type Interface } from "node:readline";
 import { styleText } from "node:util";
-import { UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import type { GlobalValues } from "../flags.ts";
 import type { Style } from "./table.ts";
 import { shown } from "./text.ts";
 
@@ -188,4 +189,21 @@ export async function confirm(
   return word === undefined
     ? /^y(es)?$/i.test(answer)
     : answer === word.trim() || answer === shown(word).trim();
+}
+
+/** What a question to the user needs of a call. */
+export interface AskingCall {
+  readonly global: Pick<GlobalValues, "yes" | "dry-run">;
+  readonly terminal: Terminal;
+  readonly signal: AbortSignal;
+}
+
+/** Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no. */
+export async function agreed(
+  { global, terminal, signal }: AskingCall,
+  question: { readonly question: string; readonly word?: string },
+): Promise<void> {
+  if (global.yes || global["dry-run"]) return;
+  if (await confirm(terminal, { ...question, signal })) return;
+  throw new CommandError("nothing done", exitCodes.nothing);
 }
