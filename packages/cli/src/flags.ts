@@ -169,17 +169,19 @@ export function defined<T extends object>(options: T): { readonly [Name in keyof
 type ParsedText = string | boolean | (string | boolean)[] | undefined;
 
 /** The flags in the form that node:util needs. */
-export function parseOptions(flags: Flags): NonNullable<ParseArgsConfig["options"]> {
+function parseOptions(flags: Flags): NonNullable<ParseArgsConfig["options"]> {
   return Object.fromEntries(
     Object.entries(flags).map(([name, { short, placeholder, multiple }]) => [
       name,
-      {
-        type: placeholder === undefined ? ("boolean" as const) : ("string" as const),
-        multiple,
-        ...(short === undefined ? {} : { short }),
-      },
+      { type: placeholder === undefined ? "boolean" : "string", multiple, ...defined({ short }) },
     ]),
   );
+}
+
+/** Reads arguments without any refusal: unknown flags and missing values too. */
+export function readLoosely(args: readonly string[], flags: Flags) {
+  const options = parseOptions(flags);
+  return parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
 }
 
 /** Parses the arguments after a command's name. Throws a UsageError. */

@@ -1,7 +1,6 @@
 // One call of the command line, from its arguments to its exit code. It gets its whole environment as arguments.
 
 import { hostname, userInfo } from "node:os";
-import { parseArgs } from "node:util";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command, CommandEntry } from "./command.ts";
@@ -16,7 +15,7 @@ import {
   type SignalSource,
   UsageError,
 } from "./exit-codes.ts";
-import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
+import { type GlobalValues, globalFlags, nearest, parseFlags, readLoosely } from "./flags.ts";
 import { ownCommand } from "./table/place.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
@@ -142,14 +141,7 @@ function splitChild(args: readonly string[]): {
 function commandIn(
   args: readonly string[],
 ): { readonly name: string; readonly entry: CommandEntry; readonly rest: readonly string[] } | undefined {
-  const options = parseOptions(globalFlags);
-  const { tokens } = parseArgs({
-    args: [...args],
-    options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
+  const { tokens } = readLoosely(args, globalFlags);
   const [first, second] = tokens.filter(({ kind }) => kind === "positional");
   if (first?.kind !== "positional") {
     const asked = tokens.find((token) => token.kind === "option" && /^(--version|-V)$/.test(token.rawName));

@@ -4,7 +4,6 @@
 // Keys come from other processes, and may be written to harm: no shell may read one as anything but a word. So bash gets
 // them by `printf %q`, and never by `compgen -W`, which expands its words; zsh and fish quote what they insert.
 
-import { parseArgs } from "node:util";
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { coreOf, everyItem, scan } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
@@ -12,7 +11,7 @@ import { registeredJobs } from "@leasehold/jobs";
 import { type Call, type Commands, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
-import { defined, type Flag, type Flags, type GlobalValues, globalFlags, parseOptions } from "../flags.ts";
+import { defined, type Flag, type Flags, type GlobalValues, globalFlags, readLoosely } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 import { primitiveOf } from "../view/key-rows.ts";
 
@@ -69,11 +68,11 @@ async function wordsFor(call: Call, typed: readonly string[]): Promise<readonly 
   const before = typed.slice(0, -1);
   // Behind it is another program's command line.
   if (before.includes("--")) return [];
-  const [first = "", second = ""] = parsed(before, globalFlags).positionals;
+  const [first = "", second = ""] = readLoosely(before, globalFlags).positionals;
   const name = [`${first} ${second}`, first].find((one) => Object.hasOwn(commands, one)) ?? "";
   const known = await commands[name]?.load();
   const flags: Flags = { ...globalFlags, ...known?.flags };
-  const { positionals, tokens, values } = parsed(before, flags);
+  const { positionals, tokens, values } = readLoosely(before, flags);
   const last = tokens.at(-1);
   const isOpen = last?.kind === "option" && last.value === undefined && last.index === before.length - 1;
   const open = isOpen ? flags[last.name] : undefined;
@@ -88,16 +87,6 @@ async function wordsFor(call: Call, typed: readonly string[]): Promise<readonly 
     ? await namesFor(call, named as TableName, values as Partial<GlobalValues>, current)
     : [];
   return beginningWith(current, [...commandWords(commands, positionals), ...names]);
-}
-
-function parsed(args: readonly string[], flags: Flags) {
-  return parseArgs({
-    args: [...args],
-    options: parseOptions(flags),
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
 }
 
 function beginningWith(current: string, words: readonly string[]): readonly string[] {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { hostname } from "node:os";
+import { onAbort } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { act } from "../console/actions.ts";
@@ -98,10 +99,7 @@ your own (--auth-token-file).`,
     if (isEverywhere || publicUrl !== undefined) terminal.say(`It listens on ${where}, port ${actual}.`);
     if (secret !== undefined) terminal.say("The page asks for the secret of --auth-token-file.");
     if (!isReadOnly) terminal.say("Everybody who opens this address can stop, break and pause locks.");
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    await new Promise((resolve) => onAbort(signal, resolve));
     await server.close();
     return exitCodes.done;
   },

@@ -4,6 +4,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { environmentNames } from "@leasehold/client/environment";
+import { onAbort } from "@leasehold/client/internal";
 import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
@@ -229,10 +230,7 @@ async function runIn(
 /** Whether a signal aborts before a promise is settled. Keeps the process alive meanwhile. */
 async function untilEither(signal: AbortSignal, settled: Promise<void>): Promise<boolean> {
   const keepAlive = setInterval(() => {}, 60_000);
-  const aborted = new Promise<true>((resolve) => {
-    if (signal.aborted) resolve(true);
-    signal.addEventListener("abort", () => resolve(true), { once: true });
-  });
+  const aborted = new Promise<true>((resolve) => onAbort(signal, () => resolve(true)));
   const isAborted = await Promise.race([aborted, settled.then(() => false)]);
   clearInterval(keepAlive);
   return isAborted;

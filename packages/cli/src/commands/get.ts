@@ -60,7 +60,7 @@ Exits with 0 where the key is held or closed, and with 1 where it is free.`,
     const holders = await pastHolders(operator, details, shownHolders);
     const record = {
       ...details,
-      rows: rows.map((row) => rowRecord(row)),
+      rows: rows.map(rowRecord),
       leases: details.leases.map((lease) => leaseRecord(lease, details.readAt)),
       holders,
       nextSteps: nextSteps(details),

@@ -57,7 +57,7 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
         kind: "lock",
         rows: rows.slice(0, limit),
         columns: rowColumns(global),
-        record: (row) => rowRecord(row),
+        record: rowRecord,
         key: ({ key }) => key,
       });
       for (const { key, message } of snapshot.unreadable) terminal.say(`${shown(key)}: ${shown(message)}`);

@@ -59,10 +59,16 @@ export function jobRunsOf(
   return new JobRuns(client, job, { describeError: messageOf, ...options, ...more });
 }
 
+/** Reads a time with its zone; undefined for any other text. */
+function zonedTime(given: string): Date | undefined {
+  const time = /(Z|[+-]\d\d:\d\d)$/.test(given) ? Date.parse(given) : Number.NaN;
+  return Number.isNaN(time) ? undefined : new Date(time);
+}
+
 /** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
 export function slotIn(given: string): string {
-  const time = /(Z|[+-]\d\d:\d\d)$/.test(given) ? Date.parse(given) : Number.NaN;
-  if (!Number.isNaN(time)) return new Date(time).toISOString();
+  const time = zonedTime(given);
+  if (time !== undefined) return time.toISOString();
   throw new UsageError(
     `the slot is "${shown(given)}"; allowed: a time with its zone, such as 2026-11-21T08:00Z`,
   );
@@ -73,22 +79,23 @@ export function rangeOf(
   { since, until }: Values<typeof rangeFlags>,
   now: number,
 ): { readonly since: Date; readonly until: Date } {
-  const timeIn = (given: string | undefined, fallback: number, flag: string): Date => {
+  const boundaryIn = (given: string | undefined, fallback: number, flag: string): Date => {
     if (given === undefined) return new Date(fallback);
     const agoMs = parseDuration(given);
     if (typeof agoMs === "number") return new Date(now - agoMs);
-    const withZone = /^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00Z` : given;
-    const time = /(Z|[+-]\d\d:\d\d)$/.test(withZone) ? Date.parse(withZone) : Number.NaN;
-    if (!Number.isNaN(time)) return new Date(time);
+    const time = zonedTime(/^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00Z` : given);
+    if (time !== undefined) return time;
     throw new UsageError(`${flag} is "${shown(given)}"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z`);
   };
-  return { since: timeIn(since, now - defaultSinceMs, "--since"), until: timeIn(until, now, "--until") };
+  return {
+    since: boundaryIn(since, now - defaultSinceMs, "--since"),
+    until: boundaryIn(until, now, "--until"),
+  };
 }
 
 /** The schedule in the flags; undefined without one. */
 export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): Schedule | undefined {
-  if (schedule === undefined) return undefined;
-  return parseScheduleExpression(schedule, defined({ timeZone: tz }));
+  return schedule === undefined ? undefined : registeredSchedule({ schedule, timeZone: tz });
 }
 
 /** A schedule as the registry has it. */
@@ -105,7 +112,7 @@ export async function scheduleOf(
   job: string,
   flags: Values<typeof scheduleFlags>,
 ): Promise<Schedule> {
-  return givenSchedule(flags) ?? registeredSchedule(await writtenSchedule(client, job, flags));
+  return registeredSchedule(await writtenSchedule(client, job, flags));
 }
 
 /** The expression in the flags, or else in the registry. Rejects with a UsageError without one. */

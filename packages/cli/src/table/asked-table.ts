@@ -24,7 +24,6 @@ export type Learnt<T> = { readonly value: T } | { readonly unknown: string };
 export interface AskedTable {
   readonly tableName: string;
   readonly dynamodb: DynamoDBClient;
-  readonly endpoint: string | undefined;
   /** Whether it is on an engine of this machine, which supports only some calls. */
   readonly isLocal: boolean;
   /** For people: the region, or the endpoint on this machine. */
@@ -60,7 +59,6 @@ async function askedTable(
   return {
     tableName: place.tableName,
     dynamodb,
-    endpoint,
     isLocal: isLoopback(endpoint),
     region: isLoopback(endpoint) ? (endpoint ?? region) : region,
     ask: async (send) => {

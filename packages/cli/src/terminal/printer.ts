@@ -90,11 +90,6 @@ export class Printer {
     else this.#print(jsonText(labelled(kind, record), this.format === "json" ? 2 : undefined));
   }
 
-  /** Prints a record as one line of JSON, in every format except those for people: for lists without an end. */
-  line(kind: RecordKind, record: object): void {
-    this.#print(jsonText(labelled(kind, record)));
-  }
-
   #print(line: string): void {
     this.#terminal.print(line.trimEnd());
   }
