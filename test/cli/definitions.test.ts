@@ -3,6 +3,7 @@ import { attributeNames } from "@leasehold/client/schema";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { leasehold } from "../support/command-line.ts";
 
 const { partitionKey, sortKey, timeToLive } = attributeNames;
@@ -11,38 +12,6 @@ async function printed(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await leasehold(["table", ...args], { env: { LEASEHOLD_TABLE_NAME: "" } });
   expect([code, stderr]).toEqual([0, ""]);
   return stdout;
-}
-
-/** Reads the few kinds of YAML that a definition has: maps, lists of maps, plain values and `!Ref`. */
-function parseYaml(text: string): Record<string, unknown> {
-  const lines = text
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => ({ indent: line.search(/\S/), text: line.trim() }));
-  const plain = (value: string): unknown =>
-    value === "true" ? true : value === "false" ? false : value.replace(/^"(.*)"$/, "$1");
-  const read = (from: number, indent: number): [unknown, number] => {
-    const isList = lines[from]?.text.startsWith("- ") ?? false;
-    const list: unknown[] = [];
-    const map: Record<string, unknown> = {};
-    let at = from;
-    while (lines[at]?.indent === indent && lines[at]?.text.startsWith("- ") === isList) {
-      if (isList) {
-        // An entry is a map that begins behind the dash.
-        lines[at] = { indent: indent + 2, text: lines[at]?.text.slice(2) ?? "" };
-        const [entry, next] = read(at, indent + 2);
-        list.push(entry);
-        at = next;
-        continue;
-      }
-      const [, name = "", value = ""] = /^([\w:-]+):\s*(.*)$/.exec(lines[at]?.text ?? "") ?? [];
-      at += 1;
-      if (value !== "") map[name] = plain(value);
-      else [map[name], at] = read(at, lines[at]?.indent ?? 0);
-    }
-    return [isList ? list : map, at];
-  };
-  return read(0, 0)[0] as Record<string, unknown>;
 }
 
 /** The table that the construct makes, as properties of AWS::DynamoDB::Table. */
@@ -58,10 +27,9 @@ function constructed(props: { readonly tableName: string; readonly stream?: bool
 
 describe("leasehold table cfn, terraform, cdk", () => {
   it.each([[[]], [["--stream"]]])("prints for CloudFormation what the construct makes, %j", async (args) => {
-    const { LeaseTable: table } = parseYaml(await printed("cfn", "leases", ...args)).Resources as {
-      readonly LeaseTable: { readonly Type: string; readonly Properties: Record<string, unknown> };
-    };
-    const { Type, ...definition } = table;
+    const customTags = [{ tag: "!Ref", resolve: (name: string) => name }];
+    const { Resources } = parse(await printed("cfn", "leases", ...args), { customTags });
+    const { Type, ...definition } = Resources.LeaseTable;
     expect(Type).toBe("AWS::DynamoDB::Table");
     expect(definition.Properties.Tags).toEqual([{ Key: "leasehold", Value: "true" }]);
     expect(definition).toEqual(constructed({ tableName: "leases", stream: args.length > 0 }));

@@ -5,7 +5,13 @@ import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
 import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
 import { leasehold } from "../support/command-line.ts";
-import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
+import {
+  type Answers,
+  goodSettings,
+  goodTable,
+  type ScriptedDynamoDb,
+  startScriptedDynamoDb,
+} from "../support/scripted-dynamodb.ts";
 import { type Reaction, refuse, say } from "../support/scripted-server.ts";
 
 let server: ScriptedDynamoDb;
@@ -24,37 +30,12 @@ beforeEach(() => {
 });
 
 const good: Answers = {
+  ...goodSettings,
   GetCallerIdentity: {
     GetCallerIdentityResponse: {
       GetCallerIdentityResult: { Arn: "arn:aws:sts::123456789012:assumed-role/ops/alice" },
     },
   },
-  DescribeTable: {
-    Table: {
-      TableName: "leases",
-      TableArn: "arn:aws:dynamodb:eu-central-1:123456789012:table/leases",
-      TableStatus: "ACTIVE",
-      ItemCount: 3,
-      BillingModeSummary: { BillingMode: "PAY_PER_REQUEST" },
-      AttributeDefinitions: [
-        { AttributeName: "pk", AttributeType: "S" },
-        { AttributeName: "sk", AttributeType: "S" },
-      ],
-      KeySchema: [
-        { AttributeName: "pk", KeyType: "HASH" },
-        { AttributeName: "sk", KeyType: "RANGE" },
-      ],
-      DeletionProtectionEnabled: true,
-    },
-  },
-  DescribeTimeToLive: { TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" } },
-  DescribeContinuousBackups: {
-    ContinuousBackupsDescription: {
-      ContinuousBackupsStatus: "ENABLED",
-      PointInTimeRecoveryDescription: { PointInTimeRecoveryStatus: "ENABLED" },
-    },
-  },
-  ListTagsOfResource: { Tags: [] },
   GetItem: {},
   Query: { Items: [] },
   Scan: { Items: [] },
@@ -189,8 +170,7 @@ describe("leasehold doctor", () => {
   });
 
   it("does not scan a large table unasked", async () => {
-    const { Table } = good.DescribeTable as { Table: object };
-    const answers = { ...good, DescribeTable: { Table: { ...Table, ItemCount: 2_000_000 } } };
+    const answers = { ...good, DescribeTable: { Table: { ...goodTable, ItemCount: 2_000_000 } } };
     const { stdout } = await doctor(answers);
     expect(stdout).toContain("a scan of 2,000,000 items has its price: --scan does it");
     const scanned = await doctor(answers, "--scan");
@@ -211,7 +191,7 @@ describe("leasehold doctor", () => {
       say({}, 200, { date: new Date(Date.now() - 60_000).toUTCString() })(response, request);
     const { code, stdout } = await doctor({ ...good, GetItem: late });
     expect(code).toBe(2);
-    expect(stdout).toMatch(/✗ clock {8}about (59|1m 00)\S*s? ahead of DynamoDB's \(allowed 1\.0s\)/);
+    expect(stdout).toMatch(/✗ clock {8}about (59s|1m 0\ds) ahead of DynamoDB's \(allowed 1\.0s\)/);
   });
 });
 

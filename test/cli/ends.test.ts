@@ -1,17 +1,13 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Child } from "../../packages/cli/src/work/child.ts";
+import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
-import { eventually } from "../support/patience.ts";
+import { signals, stubChild } from "../support/stub-child.ts";
 
 const env = { PATH: process.env.PATH };
 const slot = "2025-12-31T08:00:00.000Z";
@@ -23,28 +19,12 @@ beforeEach(() => {
   [store, clock] = [new MemoryLeaseStore(), new ManualClock()];
   client = new LeaseClient({ store, clock, owner: "another" });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-/** A child that ends with this code as soon as it gets a signal. */
-function childEndingWith(code: number) {
-  const { promise: ended, resolve } = Promise.withResolvers<number>();
-  const got: string[] = [];
-  const take = (name: string): void => {
-    got.push(name);
-    resolve(code);
-  };
-  const child = { ended, kill: take, passOn: take, closePipe: () => undefined, hasLeftovers: () => false };
-  const start = vi.spyOn(Child, "start").mockResolvedValue(child as unknown as Child);
-  return { got, started: () => eventually(() => expect(start).toHaveBeenCalled(), 1) };
-}
 
 describe("leasehold tasks work --max", () => {
   it("counts a child as failed that was stopped, though it ends with 0", async () => {
     const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
     await tasks.add([{ id: "1" }]);
-    const { got, started } = childEndingWith(0);
+    const { got, started } = stubChild(0);
     const called = leasehold(["tasks", "work", "orders", "--max", "5s", "--", "true"], { store, clock, env });
     await started();
     await clock.advance(5_000);
@@ -72,11 +52,8 @@ describe("leasehold tasks work that a signal ends", () => {
   it("gives its task back: the attempt is not counted, and its child's code is no failure", async () => {
     const tasks = new TaskSet(client, "orders");
     await tasks.add([{ id: "1" }]);
-    const { started } = childEndingWith(3);
-    let send: (name: NodeJS.Signals) => void = () => undefined;
-    const onRedirect = (listener: typeof send): void => {
-      send = listener;
-    };
+    const { started } = stubChild(3);
+    const { onRedirect, send } = signals();
     const args = ["tasks", "work", "orders", "--", "true"];
     const called = leasehold(args, { store, clock, env, onRedirect });
     await started();
@@ -91,11 +68,8 @@ describe("leasehold jobs run", () => {
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const)("that %s ends exits %i, whatever code its child ends with", async (name, code) => {
-    const { got, started } = childEndingWith(3);
-    let send: (name: NodeJS.Signals) => void = () => undefined;
-    const onRedirect = (listener: typeof send): void => {
-      send = listener;
-    };
+    const { got, started } = stubChild(3);
+    const { onRedirect, send } = signals();
     const args = ["jobs", "run", "report", "--slot", slot, "--", "true"];
     const called = leasehold(args, { store, clock, env, onRedirect });
     await started();
@@ -107,25 +81,16 @@ describe("leasehold jobs run", () => {
 
   it("opens a slot that has succeeded with the reason that was given", async () => {
     await new JobRuns(client, "report").run(slot, () => undefined);
-    const { started } = childEndingWith(3);
+    const { started } = stubChild(3);
     const written: string[] = [];
     const update = store.update.bind(store);
     store.update = async (request, call) => {
       written.push(JSON.stringify(request));
       return await update(request, call);
     };
-    const args = [
-      "jobs",
-      "run",
-      "report",
-      "--slot",
-      slot,
-      "--yes",
-      "--again",
-      "--reason",
-      "INC-7: wrong data",
-    ];
-    const called = leasehold([...args, "--max", "1s", "--", "true"], { store, clock, env });
+    const again = ["--yes", "--again", "--reason", "INC-7: wrong data"];
+    const args = ["jobs", "run", "report", "--slot", slot, ...again, "--max", "1s", "--", "true"];
+    const called = leasehold(args, { store, clock, env });
     await started();
     await clock.advance(1_000);
     expect((await called).code).toBe(124);
@@ -133,7 +98,7 @@ describe("leasehold jobs run", () => {
   });
 
   it.each([0, 3])("exits 124 after --max, whatever code its child ends with: %i", async (code) => {
-    const { started } = childEndingWith(code);
+    const { started } = stubChild(code);
     const args = ["jobs", "run", "report", "--slot", slot, "--max", "1s", "--", "true"];
     const called = leasehold(args, { store, clock, env });
     await started();
@@ -146,27 +111,10 @@ describe("leasehold jobs run", () => {
   });
 });
 
-describe("the file of a handle", () => {
-  it("holds the handle and a line break, and none of the room that was made for it", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "leasehold-handle-"));
-    try {
-      const file = join(folder, "lease.json");
-      expect((await leasehold(["acquire", "k", file], { store, clock, env })).code).toBe(0);
-      const text = await readFile(file, "utf8");
-      expect(text).toBe(`${JSON.stringify(JSON.parse(text))}\n`);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  });
-});
-
 describe("leasehold run", () => {
   it("tells of a lease that was broken while its child ran, though nothing has told the child", async () => {
-    const { started, got } = childEndingWith(0);
-    let send: (name: NodeJS.Signals) => void = () => undefined;
-    const onRedirect = (listener: typeof send): void => {
-      send = listener;
-    };
+    const { started, got } = stubChild(0);
+    const { onRedirect, send } = signals();
     const called = leasehold(["run", "k", "--", "true"], { store, clock, env, onRedirect });
     await started();
     const { token = "" } = (await client.inspect("k")) ?? {};
@@ -200,7 +148,7 @@ it.each([
   ["tasks work", ["tasks", "work", "orders", "--", "true"]],
 ])("%s gives the signals back when its child has ended", async (_, args) => {
   await new TaskSet(client, "orders").add([{ id: "1" }]);
-  const { got, started } = childEndingWith(0);
+  const { got, started } = stubChild(0);
   const listeners = new Set<(name: NodeJS.Signals) => void>();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const called = runCommandLine(args, {

@@ -28,7 +28,10 @@ describe("leasehold acquire", () => {
   it("leaves the lock held, by a handle that only its owner can read", async () => {
     const { code, stdout } = await call("acquire", "deploy", file, "--lease", "5m");
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
-    const handle = JSON.parse(await readFile(file, "utf8"));
+    const text = await readFile(file, "utf8");
+    const handle = JSON.parse(text);
+    // None of the room that was made for it is left.
+    expect(text).toBe(`${JSON.stringify(handle)}\n`);
     expect(await client.inspect("deploy")).toMatchObject({ token: handle.token, leaseDurationMs: 300_000 });
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).toEqual(["lease.json"]);

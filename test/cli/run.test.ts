@@ -1,11 +1,11 @@
 import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it, vi } from "vitest";
-import { Child } from "../../packages/cli/src/work/child.ts";
+import { describe, expect, it } from "vitest";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
+import { signals, stubChild } from "../support/stub-child.ts";
 
 describe("leasehold run", () => {
   it.each([
@@ -103,27 +103,12 @@ describe("a second kind of use of one key", () => {
 
 describe("a child of leasehold run", () => {
   const env = { PATH: process.env.PATH };
-  /** Starts this in place of a process; it ends with 0 as soon as it gets a signal. */
-  function obedientChild() {
-    const ended = Promise.withResolvers<number>();
-    const got: string[] = [];
-    const take = (name: string): void => {
-      got.push(name);
-      ended.resolve(0);
-    };
-    const child = {
-      ...{ ended: ended.promise, kill: take, passOn: take },
-      ...{ closePipe: () => undefined, hasLeftovers: () => false },
-    };
-    return { got, child: child as unknown as Child };
-  }
-
   it("that obeys --max and ends with 0 has not done its slot", async () => {
     const [store, clock] = [new MemoryLeaseStore(), new ManualClock()];
-    const start = vi.spyOn(Child, "start").mockResolvedValue(obedientChild().child);
+    const { started } = stubChild(0);
     const args = ["run", "k", "--slot", "s", "--max", "5s", "--", "true"];
     const called = leasehold(args, { store, clock, env });
-    await vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 });
+    await started();
     await clock.advance(5_000);
     expect((await called).code).toBe(124);
     const client = new LeaseClient({ store, clock });
@@ -133,17 +118,13 @@ describe("a child of leasehold run", () => {
 
   it("gets the signals that come before it has started", async () => {
     const store = new MemoryLeaseStore();
-    const started = Promise.withResolvers<Child>();
-    const { got, child } = obedientChild();
-    const start = vi.spyOn(Child, "start").mockReturnValue(started.promise);
-    let send: (name: NodeJS.Signals) => void = () => undefined;
-    const onRedirect = (listener: typeof send): void => {
-      send = listener;
-    };
+    const { promise: hasStarted, resolve: start } = Promise.withResolvers<void>();
+    const { got, started } = stubChild(0, hasStarted);
+    const { onRedirect, send } = signals();
     const called = leasehold(["run", "k", "--", "true"], { store, env, onRedirect });
-    await vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 });
+    await started();
     send("SIGUSR1");
-    started.resolve(child);
+    start();
     expect((await called).code).toBe(0);
     expect(got).toEqual(["SIGUSR1"]);
   });

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
-import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
+import {
+  type Answers,
+  goodSettings,
+  goodTable,
+  type ScriptedDynamoDb,
+  startScriptedDynamoDb,
+} from "../support/scripted-dynamodb.ts";
 import { refuse, say } from "../support/scripted-server.ts";
 
 let server: ScriptedDynamoDb;
@@ -20,34 +26,8 @@ beforeEach(() => {
 });
 
 const arnOf = (name: string) => `arn:aws:dynamodb:eu-central-1:123456789012:table/${name}`;
-const goodTable = {
-  TableName: "leases",
-  TableArn: arnOf("leases"),
-  TableStatus: "ACTIVE",
-  BillingModeSummary: { BillingMode: "PAY_PER_REQUEST" },
-  AttributeDefinitions: [
-    { AttributeName: "pk", AttributeType: "S" },
-    { AttributeName: "sk", AttributeType: "S" },
-  ],
-  KeySchema: [
-    { AttributeName: "pk", KeyType: "HASH" },
-    { AttributeName: "sk", KeyType: "RANGE" },
-  ],
-  DeletionProtectionEnabled: true,
-};
-const good: Answers = {
-  DescribeTable: { Table: goodTable },
-  DescribeTimeToLive: { TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" } },
-  DescribeContinuousBackups: {
-    ContinuousBackupsDescription: {
-      ContinuousBackupsStatus: "ENABLED",
-      PointInTimeRecoveryDescription: { PointInTimeRecoveryStatus: "ENABLED" },
-    },
-  },
-  ListTagsOfResource: { Tags: [{ Key: "leasehold", Value: "true" }] },
-};
 const tableWith = (change: object): Answers => ({
-  ...good,
+  ...goodSettings,
   DescribeTable: { Table: { ...goodTable, ...change } },
 });
 
@@ -60,7 +40,7 @@ describe("leasehold table create", () => {
     let ttl: object = { TimeToLiveStatus: "DISABLED" };
     let isThere = false;
     server.answer({
-      ...good,
+      ...goodSettings,
       CreateTable: (response, request) => {
         (isThere ? refuse("ResourceInUseException") : say({ TableDescription: goodTable }))(
           response,
@@ -140,7 +120,7 @@ describe("leasehold table create", () => {
 
 describe("leasehold table check", () => {
   it("finds nothing wrong with a table as it should be", async () => {
-    server.answer(good);
+    server.answer(goodSettings);
     const { code, stdout, stderr } = await call(["table", "check", "--strict", "-v"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("✓ key       pk (S), sk (S)")]);
     expect(stderr).toContain("4 requests by the SDK");
@@ -148,11 +128,11 @@ describe("leasehold table check", () => {
 
   it.each([
     ["another key", tableWith({ KeySchema: [{ AttributeName: "id", KeyType: "HASH" }] }), 2, "✗ key"],
-    ["no ttl", { ...good, DescribeTimeToLive: {} }, 2, "fix: leasehold table set --ttl"],
+    ["no ttl", { ...goodSettings, DescribeTimeToLive: {} }, 2, "fix: leasehold table set --ttl"],
     [
       "its ttl elsewhere",
       {
-        ...good,
+        ...goodSettings,
         DescribeTimeToLive: {
           TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "expiresAt" },
         },
@@ -162,7 +142,7 @@ describe("leasehold table check", () => {
     ],
     ["a status", tableWith({ TableStatus: "CREATING" }), 2, "✗ table"],
     ["provisioned capacity", tableWith({ BillingModeSummary: undefined }), 1, "! table"],
-    ["no backups", { ...good, DescribeContinuousBackups: {} }, 1, "fix: leasehold table set --pitr"],
+    ["no backups", { ...goodSettings, DescribeContinuousBackups: {} }, 1, "fix: leasehold table set --pitr"],
     ["lagging replicas", tableWith({ Replicas: [{ RegionName: "us-east-1" }] }), 1, "! replicas"],
   ])("says what is wrong with %s, and what to do", async (_, answers, exitCode, text) => {
     server.answer(answers);
@@ -180,7 +160,7 @@ describe("leasehold table check", () => {
 
   it("says why something is not checked, and never that it is right", async () => {
     server.answer({
-      ...good,
+      ...goodSettings,
       DescribeContinuousBackups: refuse("UnknownOperationException"),
       DescribeTimeToLive: refuse("AccessDeniedException"),
     });
@@ -207,7 +187,7 @@ describe("leasehold table check", () => {
   it("shows what is hostile in an attribute's name, and never sends it to the terminal", async () => {
     const AttributeName = "\u001b[2J";
     server.answer({
-      ...good,
+      ...goodSettings,
       DescribeTimeToLive: { TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName } },
     });
     const { stdout } = await call(["table", "check"]);
@@ -218,7 +198,7 @@ describe("leasehold table check", () => {
 
 describe("leasehold table show", () => {
   it("prints the settings, and what is not known of them", async () => {
-    server.answer({ ...good, ListTagsOfResource: refuse("AccessDeniedException") });
+    server.answer({ ...goodSettings, ListTagsOfResource: refuse("AccessDeniedException") });
     const { code, stdout } = await call(["table", "show"]);
     expect(code).toBe(0);
     expect(stdout).toContain(`arn                     ${arnOf("leases")}`);
@@ -228,7 +208,7 @@ describe("leasehold table show", () => {
 
 describe("leasehold table set", () => {
   it("sends one request for each setting", async () => {
-    server.answer({ ...good, UpdateTable: {}, UpdateContinuousBackups: {}, TagResource: {} });
+    server.answer({ ...goodSettings, UpdateTable: {}, UpdateContinuousBackups: {}, TagResource: {} });
     const args = ["table", "set", "--deletion-protection", "--pitr", "--tag", "leasehold=true"];
     const { code, stderr } = await call(args);
     expect([code, stderr]).toEqual([
@@ -242,7 +222,7 @@ describe("leasehold table set", () => {
 
   it("turns ttl off where it is on another attribute, and says when to come again", async () => {
     server.answer({
-      ...good,
+      ...goodSettings,
       DescribeTimeToLive: {
         TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "expiresAt" },
       },
@@ -259,20 +239,20 @@ describe("leasehold table set", () => {
     [["leases"], 0, 1],
     [["leasez"], 64, 0],
   ])("asks for the table's name before it takes protection away: %j", async (answers, exitCode, updates) => {
-    server.answer({ ...good, UpdateTable: {} });
+    server.answer({ ...goodSettings, UpdateTable: {} });
     const { code } = await call(["table", "set", "--no-deletion-protection"], { answers });
     expect(code).toBe(exitCode);
     expect(server.sent().filter(([operation]) => operation === "UpdateTable")).toHaveLength(updates);
   });
 
   it("refuses to take protection away where nobody can answer", async () => {
-    server.answer({ ...good, UpdateTable: {} });
+    server.answer({ ...goodSettings, UpdateTable: {} });
     expect((await call(["table", "set", "--no-pitr"])).code).toBe(64);
     expect(server.sent().map(([operation]) => operation)).not.toContain("UpdateContinuousBackups");
   });
 
   it("says that an engine does not know a setting", async () => {
-    server.answer(good);
+    server.answer(goodSettings);
     const { code, stderr } = await call(["table", "set", "--pitr"]);
     expect([code, stderr]).toEqual([78, expect.stringContaining("does not know UpdateContinuousBackups")]);
   });
@@ -289,7 +269,7 @@ describe("leasehold table set", () => {
 describe("without --table", () => {
   const unnamed = () => ({ ...env, LEASEHOLD_TABLE_NAME: "" });
   const tagged = (names: readonly string[]): Answers => ({
-    ...good,
+    ...goodSettings,
     ListTables: { TableNames: ["orders", "leases", "locks"] },
     ListTagsOfResource: (response, request) => {
       const { ResourceArn } = JSON.parse(request.body) as { ResourceArn: string };

@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { TaskSet } from "@leasehold/jobs";
-import { afterEach, describe, expect, it, vi } from "vitest";
-import { Child } from "../../packages/cli/src/work/child.ts";
+import { describe, expect, it } from "vitest";
 import { type Called, leasehold } from "../support/command-line.ts";
-import { eventually } from "../support/patience.ts";
+import { stubChild } from "../support/stub-child.ts";
 import {
   lapses,
   type Machine,
@@ -17,23 +16,6 @@ import {
 } from "../support/wrong-clocks.ts";
 
 const env = { PATH: process.env.PATH };
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-/** A child in place of a process; it ends when the test says so, or as soon as it gets a signal. */
-function stubChild() {
-  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
-  const got: string[] = [];
-  const take = (name: string): void => {
-    got.push(name);
-    end(143);
-  };
-  const child = { ended, kill: take, passOn: take, closePipe: () => undefined, hasLeftovers: () => false };
-  const start = vi.spyOn(Child, "start").mockResolvedValue(child as unknown as Child);
-  return { got, end, started: () => eventually(() => expect(start).toHaveBeenCalled(), 1) };
-}
 
 /** A call on a machine, and everybody else's clients beside it. */
 function setUp(wrong: WrongClock) {
@@ -48,7 +30,7 @@ function setUp(wrong: WrongClock) {
 describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
   it("run keeps its lock for as long as its child runs, and lets the child work", async () => {
     const { world, machine, right, call } = setUp(wrong);
-    const { got, end, started } = stubChild();
+    const { got, end, started } = stubChild(143);
     const called = call("run", "k", "--lease", "30s", "--", "true");
     await started();
     for (const part of [20_000, 0, 100_000]) {
@@ -66,7 +48,7 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
     const { world, machine, right, call } = setUp(wrong);
     const tasks = new TaskSet(right, "orders");
     await tasks.add([{ id: "1" }]);
-    const { got, end, started } = stubChild();
+    const { got, end, started } = stubChild(143);
     const called = call("tasks", "work", "orders", "--lease", "30s", "--", "true");
     await started();
     await world.time.advance(20_000);
@@ -102,7 +84,7 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
   it("run waits for a holder, and gets the lock when that one has died", async () => {
     const { world, machine, right, call } = setUp(wrong);
     await right.acquire("k", { leaseDurationMs: 30_000 });
-    const { end } = stubChild();
+    const { end } = stubChild(143);
     let code: number | undefined;
     const called = call("run", "k", "--wait", "3m", "--", "true").then((result) => {
       code = result.code;
@@ -120,7 +102,7 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
 describe.each(lapses)("on a machine that was $name", (lapse) => {
   it("run tells its child at once, and ends with 76", async () => {
     const { world, machine, call } = setUp(lapse);
-    const { got, started } = stubChild();
+    const { got, started } = stubChild(143);
     const called = call("run", "k", "--lease", "30s", "--", "true");
     await started();
     await world.time.advance(5_000);
@@ -134,7 +116,7 @@ describe.each(lapses)("on a machine that was $name", (lapse) => {
     const { world, machine, right, call } = setUp(lapse);
     const tasks = new TaskSet(right, "orders");
     await tasks.add([{ id: "1" }]);
-    const { got, started } = stubChild();
+    const { got, started } = stubChild(143);
     const called = call("tasks", "work", "orders", "--lease", "30s", "--until", "idle", "--", "true");
     await started();
     await world.time.advance(5_000);
@@ -156,7 +138,7 @@ it("a lock that cannot be released is said to stay held for as long as it does, 
     if (isDown) throw Object.assign(new Error("down"), { name: "InternalServerError" });
     return await world.store.update(request, call);
   };
-  const { end, started } = stubChild();
+  const { end, started } = stubChild(143);
   const store = { ...world.store, update };
   const called = leasehold(["run", "k", "--lease", "10m", "--", "true"], { store, clock: machine, env });
   await started();

@@ -38,3 +38,33 @@ export async function startScriptedDynamoDb(): Promise<ScriptedDynamoDb> {
         .map(({ headers, body }) => [operationOf(headers), JSON.parse(body)] as const),
   };
 }
+
+/** A lease table as it should be, in the words of DescribeTable. */
+export const goodTable = {
+  TableName: "leases",
+  TableArn: "arn:aws:dynamodb:eu-central-1:123456789012:table/leases",
+  TableStatus: "ACTIVE",
+  BillingModeSummary: { BillingMode: "PAY_PER_REQUEST" },
+  AttributeDefinitions: [
+    { AttributeName: "pk", AttributeType: "S" },
+    { AttributeName: "sk", AttributeType: "S" },
+  ],
+  KeySchema: [
+    { AttributeName: "pk", KeyType: "HASH" },
+    { AttributeName: "sk", KeyType: "RANGE" },
+  ],
+  DeletionProtectionEnabled: true,
+};
+
+/** What is answered to questions about the settings of that table. */
+export const goodSettings: Answers = {
+  DescribeTable: { Table: goodTable },
+  DescribeTimeToLive: { TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" } },
+  DescribeContinuousBackups: {
+    ContinuousBackupsDescription: {
+      ContinuousBackupsStatus: "ENABLED",
+      PointInTimeRecoveryDescription: { PointInTimeRecoveryStatus: "ENABLED" },
+    },
+  },
+  ListTagsOfResource: { Tags: [{ Key: "leasehold", Value: "true" }] },
+};
