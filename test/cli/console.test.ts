@@ -7,10 +7,10 @@ import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
-import { ask, type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
+import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 
 const written = { "x-leasehold-write": "1", "content-type": "application/json" };
@@ -42,18 +42,27 @@ async function busyStore() {
   return { store, client, lease, permit };
 }
 
-async function openedConsole(store: LeaseStore, args: readonly string[] = []) {
-  const served = await serveConsole(store, args);
-  const cookie = await sessionOf(served);
-  const page = (path: string) => ask(`${served.origin}${path}`, { headers: { cookie } });
+/** A console with a session, or behind something that names this person. */
+async function openedConsole(
+  store: LeaseStore = new MemoryLeaseStore(),
+  args: readonly string[] = [],
+  { person, ...options }: Parameters<typeof serveConsole>[2] & { readonly person?: string } = {},
+) {
+  const served = await serveConsole(store, args, options);
+  const headers: Record<string, string> =
+    person === undefined ? { cookie: await sessionOf(served) } : { "x-person": person };
+  const page = (path: string) => ask(`${served.origin}${path}`, { headers });
   const act = (name: string, fields: Record<string, string>) =>
     ask(`${served.origin}/act/${name}`, {
       method: "POST",
-      headers: { ...written, cookie },
+      headers: { ...written, ...headers },
       body: JSON.stringify(fields),
     });
-  return { ...served, cookie, page, act };
+  return { ...served, headers, page, act };
 }
+
+/** What a person reads. */
+const textOf = (body: string): string => body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
 
 const paths = [
   "/",
@@ -106,10 +115,8 @@ describe("the console", () => {
   });
 
   it("lets a page load nothing of other hosts, and no script of its own content", async () => {
-    const { page } = await openedConsole(new MemoryLeaseStore());
-    const { headers, body } = await page("/");
-    expect(headers["content-security-policy"]).toContain("default-src 'none'; script-src 'self'");
-    expect(headers["x-frame-options"]).toBe("DENY");
+    const { page } = await openedConsole();
+    const { body } = await page("/");
     expect(body).not.toMatch(/(src|href)="(https?:)?\/\//);
     expect(body).not.toMatch(/ on[a-z]+="|style="|<script>/);
   });
@@ -120,9 +127,9 @@ describe("the console", () => {
     ["an origin that is hidden", { origin: "null" }, 403],
     ["another site's script", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
   ])("refuses %s, whatever the session", async (_name, headers, expected) => {
-    const { origin, cookie } = await openedConsole(new MemoryLeaseStore());
+    const { origin, headers: session } = await openedConsole();
     for (const path of ["/", "/script.js", "/key?key=a"]) {
-      expect((await ask(`${origin}${path}`, { headers: { cookie, ...headers } })).status).toBe(expected);
+      expect((await ask(`${origin}${path}`, { headers: { ...session, ...headers } })).status).toBe(expected);
     }
   });
 
@@ -149,10 +156,10 @@ describe("the console", () => {
   });
 
   it("keeps the sessions of two consoles apart, although a browser sends each the other's cookie", async () => {
-    const one = await openedConsole(new MemoryLeaseStore());
-    const other = await openedConsole(new MemoryLeaseStore());
+    const one = await openedConsole();
+    const other = await openedConsole();
     // A browser keeps one cookie of a name for a host, whatever the port: the later one takes the earlier one's place.
-    const jar = new Map([one.cookie, other.cookie].map((cookie) => cookie.split("=") as [string, string]));
+    const jar = new Map([one, other].map(({ headers }) => headers.cookie?.split("=") as [string, string]));
     const cookie = [...jar].map((pair) => pair.join("=")).join("; ");
     for (const { origin } of [one, other]) {
       expect((await ask(`${origin}/`, { headers: { cookie } })).status).toBe(200);
@@ -236,7 +243,7 @@ describe("the console", () => {
     const fields = { key: lease.key, word: lease.key, reason: "test" };
     expect((await readOnly.act("break", fields)).status).toBe(403);
     const open = await openedConsole(store, ["--write"]);
-    const bare = { method: "POST", headers: { cookie: open.cookie }, body: JSON.stringify(fields) };
+    const bare = { method: "POST", headers: open.headers, body: JSON.stringify(fields) };
     expect((await ask(`${open.origin}/act/break`, bare)).status).toBe(403);
     const without = { method: "POST", headers: written, body: JSON.stringify(fields) };
     expect((await ask(`${open.origin}/act/break`, without)).status).toBe(401);
@@ -249,8 +256,8 @@ describe("the console", () => {
     ["values that are no text", '{"key":1}', 400],
     ["a megabyte", JSON.stringify({ key: "k".repeat(1_000_000) }), 413],
   ])("refuses a body with %s", async (_name, body, status) => {
-    const { origin, cookie } = await openedConsole(new MemoryLeaseStore(), ["--write"]);
-    const sent = { method: "POST", headers: { ...written, cookie }, body };
+    const { origin, headers } = await openedConsole(undefined, ["--write"]);
+    const sent = { method: "POST", headers: { ...written, ...headers }, body };
     expect((await ask(`${origin}/act/stop`, sent)).status).toBe(status);
   });
 
@@ -321,18 +328,19 @@ describe("the console", () => {
     expect(one).toBe(other);
   });
 
-  it("leaves a trace of a skipped slot and of each requeued task, under the person's name", async () => {
+  it("skips a slot and requeues tasks that have not changed since, and leaves a trace under the person's name", async () => {
     const { store, client } = await busyStore();
-    const served = await serveConsole(store, ["--write", "--trust-header", "x-person"]);
-    const headers = { ...written, "x-person": "bob" };
-    const act = (name: string, fields: Record<string, string>) =>
-      ask(`${served.origin}/act/${name}`, { method: "POST", headers, body: JSON.stringify(fields) });
+    const args = ["--write", "--trust-header", "x-person"];
+    const { act, page } = await openedConsole(store, args, { person: "bob" });
     const slot = "2026-11-21T03:00:00.000Z";
     const tasks = new TaskSet(client, "orders");
     const ended = [await tasks.get("one"), await tasks.get("two")].find((one) => one?.state !== "waiting");
     const { state = "", remark = "", id = "" } = ended ?? {};
     const requeueing = { set: "orders", state, remark, ids: JSON.stringify([id]), reason: "INC-2" };
     expect((await act("skip", { job: "report", slot, reason: "holiday" })).status).toBe(200);
+    expect((await new JobRuns(client, "report").get(slot))?.state).toBe("skipped");
+    const changed = await act("requeue", { ...requeueing, remark: "another" });
+    expect(changed.body).toContain("0 requeued. 1 have changed");
     expect((await act("requeue", requeueing)).body).toContain("1 requeued.");
     // What changes nothing leaves no trace.
     expect((await act("skip", { job: "report", slot, reason: "again" })).status).toBe(200);
@@ -346,23 +354,7 @@ describe("the console", () => {
     expect(traces).toContainEqual(
       expect.objectContaining({ key: "orders", sortKey: `done#${id}`, action: "requeue", by: "bob" }),
     );
-    expect((await ask(`${served.origin}/audit`, { headers })).body).toMatch(/requeue.*bob.*INC-2/s);
-  });
-
-  it("skips a slot and requeues tasks, but not those that have changed since", async () => {
-    const { store, client } = await busyStore();
-    const { act } = await openedConsole(store, ["--write"]);
-    const slot = "2026-11-21T03:00:00.000Z";
-    expect((await act("skip", { job: "report", slot, reason: "holiday" })).status).toBe(200);
-    expect((await new JobRuns(client, "report").get(slot))?.state).toBe("skipped");
-    const tasks = new TaskSet(client, "orders");
-    const task =
-      (await tasks.get("one"))?.state === "waiting" ? await tasks.get("two") : await tasks.get("one");
-    const fields = { set: "orders", state: task?.state ?? "", ids: JSON.stringify([task?.id]) };
-    expect((await act("requeue", { ...fields, remark: "another" })).body).toContain(
-      "0 requeued. 1 have changed",
-    );
-    expect((await act("requeue", { ...fields, remark: task?.remark ?? "" })).body).toContain("1 requeued.");
+    expect((await page("/audit")).body).toMatch(/requeue.*bob.*INC-2/s);
   });
 
   it.each([
@@ -377,17 +369,52 @@ describe("the console", () => {
   });
 
   it("takes the person from the header of what stands in front of it, and nobody without one", async () => {
-    const served: ServedConsole = await serveConsole(new MemoryLeaseStore(), [
-      "--write",
-      "--trust-header",
-      "X-Person",
-    ]);
-    expect((await ask(`${served.origin}/`)).status).toBe(401);
-    const headers = { ...written, "x-person": "bob" };
-    expect((await ask(`${served.origin}/`, { headers })).status).toBe(200);
-    const body = JSON.stringify({ key: "feed", for: "1h", reason: "test" });
-    expect((await ask(`${served.origin}/act/pause`, { method: "POST", headers, body })).status).toBe(200);
-    expect((await ask(`${served.origin}/audit`, { headers })).body).toContain("bob");
+    const args = ["--write", "--trust-header", "X-Person"];
+    const { origin, page, act } = await openedConsole(undefined, args, { person: "bob" });
+    expect((await ask(`${origin}/`)).status).toBe(401);
+    expect((await page("/")).status).toBe(200);
+    expect((await act("pause", { key: "feed", for: "1h", reason: "test" })).status).toBe(200);
+    expect((await page("/audit")).body).toContain("bob");
+  });
+
+  it.each([
+    ["a page", "/", undefined, 200],
+    ["no page", "/none", undefined, 404],
+    ["a script", "/script.js", undefined, 200],
+    ["a write", "pause", { key: "other", for: "1m", reason: "r" }, 200],
+    ["a write that is refused", "stop", { key: "k", id: "1" }, 409],
+    ["a write that is wrong", "skip", {}, 400],
+    ["a write without an action", "none", {}, 404],
+    ["a write to a console that only reads", "stop", {}, 403],
+  ])(
+    "has the headers that keep a page from doing anything else on %s",
+    async (name, path, fields, status) => {
+      const store = new MemoryLeaseStore();
+      await new LeaseClient({ store }).acquire("k", { leaseDurationMs: 60_000 });
+      const { page, act } = await openedConsole(store, name.endsWith("reads") ? [] : ["--write"]);
+      const answer = await (fields === undefined ? page(path) : act(path, fields));
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        "content-security-policy": expect.stringContaining("default-src 'none'; script-src 'self'"),
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "cache-control": "no-store",
+      });
+    },
+  );
+
+  it("does not keep a look that has failed: the next page looks again", async () => {
+    const store = new MemoryLeaseStore();
+    await new LeaseClient({ store }).acquire("shown again", { leaseDurationMs: 60_000 });
+    const scan = vi.spyOn(store, "scan").mockRejectedValue(new Error("not now"));
+    const { page } = await openedConsole(store);
+    expect((await page("/")).status).toBe(500);
+    scan.mockRestore();
+    const { status, body } = await page("/");
+    expect([status, body]).toEqual([200, expect.stringContaining("shown again")]);
   });
 });
 
@@ -402,10 +429,8 @@ async function manyLocks(count: number) {
     await clock.advance(10_000);
   }
   onTestFinished(() => client.close());
-  const served = await serveConsole(store, [], { clock });
-  const cookie = await sessionOf(served);
-  return async (path: string): Promise<string> =>
-    (await ask(`${served.origin}${path}`, { headers: { cookie } })).body;
+  const { page } = await openedConsole(store, [], { clock });
+  return async (path: string): Promise<string> => (await page(path)).body;
 }
 
 const keysIn = (body: string): readonly string[] =>
@@ -439,10 +464,9 @@ describe("a list of the console", () => {
     await client.acquire("key/0001");
     await new Semaphore(client, "key/0000", { permits: 1 }).acquire();
     onTestFinished(() => client.close());
-    const served = await serveConsole(store, [], { clock });
-    const headers = { cookie: await sessionOf(served) };
+    const { page } = await openedConsole(store, [], { clock });
     for (const order of ["held-for", "-held-for"]) {
-      const { body } = await ask(`${served.origin}/?sort=${order}`, { headers });
+      const { body } = await page(`/?sort=${order}`);
       expect(keysIn(body)).toEqual(["key/0001", "key/0000"]);
     }
   });
@@ -511,16 +535,14 @@ describe("the frame of the console's pages", () => {
       [[], "Read-only"],
       [["--write"], "Writes"],
     ] as const) {
-      const served = await serveConsole(store, args, { env: { AWS_PROFILE: "prod" } });
-      const headers = { cookie: await sessionOf(served) };
-      const { body } = await ask(`${served.origin}/`, { headers });
-      const text = body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
-      expect(text).toContain(`leases eu-central-1 account 111122223333 profile prod ${mode}`);
+      const { page, origin } = await openedConsole(store, args, { env: { AWS_PROFILE: "prod" } });
+      const { body } = await page("/");
+      expect(textOf(body)).toContain(`leases eu-central-1 account 111122223333 profile prod ${mode}`);
       expect(body).toContain(`data-mode="${mode === "Writes" ? "write" : "read"}"`);
       expect(/<title>(.*)<\/title>/.exec(body)?.[1]).toBe(
         mode === "Writes" ? "Locks · leases · WRITES · Leasehold" : "Locks · leases · Leasehold",
       );
-      const locked = (await ask(`${served.origin}/`)).body;
+      const locked = (await ask(`${origin}/`)).body;
       expect(locked).not.toContain("111122223333");
       expect(locked).not.toContain(mode);
     }
@@ -553,16 +575,14 @@ describe("what the console shows of work", () => {
       });
     });
     await clock.advance(120_000);
-    const served = await serveConsole(store, [], { clock });
-    const headers = { cookie: await sessionOf(served) };
-    const { body } = await ask(`${served.origin}/jobs`, { headers });
-    const text = body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
-    expect(text).toMatch(
+    const { page } = await openedConsole(store, [], { clock });
+    const { body } = await page("/jobs");
+    expect(textOf(body)).toMatch(
       /report rate\(1 hour\) UTC 2026-11-22 04:00:00 in 57m 55s succeeded 2026-11-22 03:00:00 5\.0s/,
     );
     expect(body).toContain('aria-label="2026-11-22T01:00:00.000Z: succeeded"');
     expect(body).toContain('aria-label="2026-11-22T02:00:00.000Z: missed"');
-    const own = (await ask(`${served.origin}${linked(body, /^report$/)}`, { headers })).body;
+    const own = (await page(linked(body, /^report$/))).body;
     expect(own).toContain("rate(1 hour)");
     expect(own.match(/data-row="2026/g)?.length).toBeGreaterThan(3);
   });
@@ -594,20 +614,12 @@ describe("what the console shows of work", () => {
       await client.close();
     });
     await clock.advance(10_000);
-    const served = await serveConsole(store, [], { clock });
-    const headers = { cookie: await sessionOf(served) };
-    const { body } = await ask(`${served.origin}/key?key=import`, { headers });
+    const { page } = await openedConsole(store, [], { clock });
+    const { body } = await page("/key?key=import");
     const rows = [...body.matchAll(/<tr role="row" data-row="(?:past|holds|waits) .*?<\/tr>/gs)].map(
       ([row]) => row,
     );
-    expect(
-      rows.map((row) =>
-        row
-          .replace(/<[^>]*>/g, " ")
-          .replace(/\s+/g, " ")
-          .trim(),
-      ),
-    ).toEqual([
+    expect(rows.map((row) => textOf(row).trim())).toEqual([
       "before 2026-11-22 03:00:00 1m 00s released",
       "now 2026-11-22 03:01:00 40s held",
       "next 2026-11-22 03:01:30 10s place 1",
