@@ -179,6 +179,8 @@ describe("leasehold jobs run and backfill", () => {
     const exhausted = await leasehold(["jobs", "run", "daily-report", "--slot", slot, "--", "true"], path);
     expect(exhausted.code).toBe(1);
     expect(exhausted.stderr).toContain("--max-attempts 4 allows another");
+    const another = ["jobs", "run", "daily-report", "--slot", slot, "--max-attempts", "4", "--", "true"];
+    expect((await leasehold(another, path)).code).toBe(0);
     for (const flags of [
       ["--slot", slot, "--schedule", "rate(1 hour)"],
       [],

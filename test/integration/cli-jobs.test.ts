@@ -4,41 +4,20 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
-import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
+import { bundleCli, type CliProcess, cliOnTable, startCli } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
-import { makeTable, type TestTable } from "../support/table.ts";
 
-const engine = inject("engine");
+const cli = cliOnTable();
 const hourMs = 3_600_000;
-let folder: string;
-let main: string;
-let table: TestTable;
 let key: string;
-const started: CliProcess[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
-  main = await bundleCli(folder);
-  table = await makeTable(engine);
-});
-afterAll(async () => {
-  table.close();
-  await rm(folder, { recursive: true, force: true });
-});
 beforeEach(() => {
-  key = table.newKey();
-});
-afterEach(() => {
-  for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
+  key = cli.table.newKey();
 });
 
-function leasehold(...args: string[]): CliProcess {
-  const call = startCli(main, args, cliEnvironment(engine, table.tableName));
-  started.push(call);
-  return call;
-}
+const leasehold = (...args: string[]): CliProcess => cli.call(args);
 
 const thisHour = Math.floor(Date.now() / hourMs);
 
@@ -49,7 +28,7 @@ function slotAgo(hours: number): string {
 
 describe("leasehold jobs run", () => {
   it("runs a slot by a command, whose exit code decides, and is the call's own", async () => {
-    const runs = new JobRuns(table.client(), key);
+    const runs = new JobRuns(cli.table.client(), key);
     const slot = slotAgo(2);
     const failed = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", "exit 3");
     expect(await failed.ended).toBe(3);
@@ -79,9 +58,9 @@ describe("leasehold jobs run", () => {
     const hosts = Array.from({ length: 3 }, () => leasehold(...line, script));
     expect(await Promise.all(hosts.map((host) => host.ended))).toEqual([0, 0, 0]);
     const slot = new Date(Math.floor(Date.now() / 86_400_000) * 86_400_000).toISOString();
-    const run = await new JobRuns(table.client(), key).get(slot);
+    const run = await new JobRuns(cli.table.client(), key).get(slot);
     expect(run).toMatchObject({ state: "succeeded", attempt: 1 });
-    const told = `${key} ${slot} ${table.tableName} ${run?.fencingToken}\n`;
+    const told = `${key} ${slot} ${cli.table.tableName} ${run?.fencingToken}\n`;
     expect(hosts.map((host) => host.stdout).toSorted()).toEqual(["", "", told]);
     const winner = hosts.find((host) => host.stdout !== "");
     expect(winner?.stderr).toBe("");
@@ -107,21 +86,10 @@ describe("leasehold jobs run", () => {
     expect(await first.ended).toBe(9);
     expect(first.stderr).toContain("the command exited 9");
     expect(await second.ended).toBe(0);
-    expect((await new JobRuns(table.client(), key).get(slot))?.attempts).toMatchObject([
+    expect((await new JobRuns(cli.table.client(), key).get(slot))?.attempts).toMatchObject([
       { attempt: 1, state: "failed", remark: "the command exited 9" },
       { attempt: 2, state: "succeeded" },
     ]);
-  });
-
-  it("says that the attempts are used up, and what allows another", async () => {
-    const line = ["jobs", "run", key, "--slot", slotAgo(2)];
-    for (const code of [1, 1]) {
-      expect(await leasehold(...line, "--max-attempts", "2", "--", "false").ended).toBe(code);
-    }
-    const call = leasehold(...line, "--max-attempts", "2", "--", "true");
-    expect(await call.ended).toBe(1);
-    expect(call.stderr).toContain("--max-attempts 3 allows another");
-    expect(await leasehold(...line, "--max-attempts", "3", "--", "true").ended).toBe(0);
   });
 
   it("stops its command when the lease is lost, and exits 76", async () => {
@@ -129,23 +97,12 @@ describe("leasehold jobs run", () => {
     const script = "trap 'exit 1' TERM; echo begun; while :; do sleep 0.05; done";
     const call = leasehold("jobs", "run", key, "--slot", slot, "--lease", "10s", "--", "sh", "-c", script);
     await eventually(() => expect(call.stdout).toContain("begun"));
-    const admin = adminOf(table.client());
+    const admin = adminOf(cli.table.client());
     const [lease] = await admin.inspectAll(key);
     await admin.forceRelease(key, { sortKey: `run#${slot}`, token: String(lease?.token) });
     expect(await call.ended).toBe(76);
     expect(call.stderr).toContain("LOST");
-    expect((await new JobRuns(table.client(), key).get(slot))?.state).toBe("lost");
-  });
-
-  it("passes a SIGTERM on, and records the attempt as failed", async () => {
-    const slot = slotAgo(2);
-    const script = "trap 'exit 4' TERM; echo begun; while :; do sleep 0.05; done";
-    const call = leasehold("jobs", "run", key, "--slot", slot, "--", "sh", "-c", script);
-    await eventually(() => expect(call.stdout).toContain("begun"));
-    call.process.kill("SIGTERM");
-    expect(await call.ended).toBe(143);
-    const run = await new JobRuns(table.client(), key).get(slot);
-    expect(run).toMatchObject({ state: "failed", remark: "the command exited 4" });
+    expect((await new JobRuns(cli.table.client(), key).get(slot))?.state).toBe("lost");
   });
 
   it("says what is missing where --invoke cannot be done", async () => {
@@ -184,11 +141,7 @@ describe("--invoke", () => {
       await mkdir(module, { recursive: true });
       await writeFile(join(module, "package.json"), '{ "type": "module", "main": "index.js" }');
       await writeFile(join(module, "index.js"), lambda);
-      const call = (...args: string[]): CliProcess => {
-        const begun = startCli(withLambda, args, cliEnvironment(engine, table.tableName));
-        started.push(begun);
-        return begun;
-      };
+      const call = (...args: string[]): CliProcess => startCli(withLambda, args, cli.environment());
       const slot = slotAgo(2);
       const broken = call("jobs", "run", key, "--slot", slot, "--invoke", "broken");
       expect(await broken.ended).toBe(1);
@@ -233,7 +186,7 @@ describe("leasehold jobs backfill", () => {
 
 describe("leasehold tasks work", () => {
   it("runs a command for each task: payload on stdin, the last line is the remark, the exit code decides", async () => {
-    const tasks = new TaskSet(table.client(), key, { maxAttempts: 1 });
+    const tasks = new TaskSet(cli.table.client(), key, { maxAttempts: 1 });
     await tasks.add([
       { id: "good", payload: { rows: 3 } },
       { id: "bad", payload: 1 },
@@ -253,7 +206,7 @@ describe("leasehold tasks work", () => {
   });
 
   it("passes a signal on to all children, gives their tasks back, and claims no more", async () => {
-    const tasks = new TaskSet(table.client(), key);
+    const tasks = new TaskSet(cli.table.client(), key);
     await tasks.add(["a", "b", "c"].map((id) => ({ id })));
     const script = "trap 'exit 1' INT; echo ready; while :; do sleep 0.05; done";
     const call = leasehold("tasks", "work", key, "--concurrency", "2", "--", "sh", "-c", script);

@@ -1,41 +1,25 @@
 // The commands that look, in processes of their own on an engine: pipes that close, foreign tables, NO_COLOR, signals.
 
-import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { CreateTableCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import type { LeaseClient } from "@leasehold/client";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { bundleCli, cliEnvironment, startCli } from "../support/cli-process.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cliOnTable } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
-import { makeTable, type TestTable } from "../support/table.ts";
 
-const run = promisify(execFile);
-const engine = inject("engine");
-let folder: string;
-let main: string;
-let table: TestTable;
+const cli = cliOnTable();
 let client: LeaseClient;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "leasehold-look-"));
-  main = await bundleCli(folder);
-  table = await makeTable(engine);
-  client = table.client({ owner: "worker" });
+  client = cli.table.client({ owner: "worker" });
   for (let n = 0; n < 20; n += 1) await client.acquire(`key-${n}`, { leaseDurationMs: 3_600_000 });
 });
-afterAll(async () => {
-  await client.close();
-  table.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => client.close());
 
-/** Runs a line of a shell, in which `leasehold` is this command line. */
+/** Runs a line of a shell to its end. */
 async function shell(line: string): Promise<{ readonly stdout: string; readonly stderr: string }> {
-  const script = `leasehold() { ${JSON.stringify(process.execPath)} ${JSON.stringify(main)} "$@"; }; ${line}`;
-  return await run("bash", ["-c", script], { env: cliEnvironment(engine, table.tableName) });
+  const call = cli.shell(line);
+  expect(await call.ended).toBe(0);
+  return call;
 }
 
 describe("in a shell", () => {
@@ -57,7 +41,7 @@ describe("in a shell", () => {
   });
 
   it("writes no colours into a pipe, unless they are asked for", async () => {
-    await table.deadLease("dead");
+    await cli.table.deadLease("dead");
     const escapes = "\u001b[";
     expect((await shell("leasehold ls --expired")).stdout).not.toContain(escapes);
     expect((await shell("leasehold ls --expired --color always")).stdout).toContain(escapes);
@@ -72,8 +56,7 @@ describe("in a shell", () => {
 });
 
 it("a command that goes on ends in order at a signal", async () => {
-  const env = cliEnvironment(engine, table.tableName);
-  const watch = startCli(main, ["ls", "job", "--watch", "--every", "100ms"], env);
+  const watch = cli.call(["ls", "job", "--watch", "--every", "100ms"]);
   const lease = await client.acquire("job/1");
   await eventually(() => expect(watch.stdout).toMatch(/job\/1 +held +worker/));
   await lease.release();
@@ -89,7 +72,7 @@ describe("a table of another schema", () => {
     ["stop key --yes", "table mismatch"],
   ])("ends leasehold %s with 78", async (args, message) => {
     const tableName = await foreignTable({ hash: "id" });
-    const call = startCli(main, args.split(" "), cliEnvironment(engine, tableName));
+    const call = cli.call(args.split(" "), { LEASEHOLD_TABLE_NAME: tableName });
     expect(await call.ended).toBe(78);
     expect(call.stderr).toContain(message);
     expect(call.stdout).toBe("");
@@ -97,24 +80,24 @@ describe("a table of another schema", () => {
 
   it("is noticed where its items have pk, and no sk", async () => {
     const tableName = await foreignTable({ hash: "pk" });
-    await table.dynamodb.send(
+    await cli.table.dynamodb.send(
       new PutItemCommand({ TableName: tableName, Item: { pk: { S: "x" }, token: { S: "y" } } }),
     );
-    const call = startCli(main, ["ls"], cliEnvironment(engine, tableName));
+    const call = cli.call(["ls"], { LEASEHOLD_TABLE_NAME: tableName });
     expect(await call.ended).toBe(78);
     expect(call.stderr).toContain("this is no lease table");
   });
 });
 
 it("a table that is not there ends leasehold ls with 78, and names the table", async () => {
-  const call = startCli(main, ["ls"], cliEnvironment(engine, "no-such-table"));
+  const call = cli.call(["ls"], { LEASEHOLD_TABLE_NAME: "no-such-table" });
   expect(await call.ended).toBe(78);
   expect(call.stderr).toContain("no-such-table");
 });
 
 async function foreignTable({ hash }: { readonly hash: string }): Promise<string> {
   const tableName = `foreign-${crypto.randomUUID()}`;
-  await table.dynamodb.send(
+  await cli.table.dynamodb.send(
     new CreateTableCommand({
       TableName: tableName,
       BillingMode: "PAY_PER_REQUEST",

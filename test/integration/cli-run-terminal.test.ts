@@ -1,19 +1,14 @@
 // `leasehold run` in a real terminal: the child may use it, and Ctrl-C reaches each of the two once.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { bundleCli, cliEnvironment } from "../support/cli-process.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cliOnTable } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
-import { makeTable, type TestTable } from "../support/table.ts";
 
 const hasTmux = spawnSync("tmux", ["-V"]).status === 0;
 const socket = `leasehold-${process.pid}`;
-let folder: string;
-let main: string;
-let table: TestTable;
 
 function tmux(...args: string[]): string {
   return execFileSync("tmux", ["-L", socket, ...args], { encoding: "utf8" });
@@ -27,26 +22,22 @@ it.runIf(process.env.CI === "1")("finds tmux where nothing may be left out", { t
 });
 
 describe.skipIf(!hasTmux)("leasehold run in a terminal", { tags: ["long"] }, () => {
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
-    main = await bundleCli(folder);
-    table = await makeTable(inject("engine"));
+  const cli = cliOnTable();
+  beforeAll(() => {
     tmux("-f", "/dev/null", "new-session", "-d", "-x", "200", "-y", "50", "env PS1='> ' sh");
   });
-  afterAll(async () => {
+  afterAll(() => {
     spawnSync("tmux", ["-L", socket, "kill-server"]);
-    table.close();
-    await rm(folder, { recursive: true, force: true });
   });
 
   /** Runs a script under a lease in the terminal; the file keeps it off the screen. */
   async function run(key: string, script: string): Promise<void> {
-    const env = Object.entries(cliEnvironment(inject("engine"), table.tableName))
+    const env = Object.entries(cli.environment())
       .filter(([, value]) => value !== undefined)
       .map(([name, value]) => `${name}='${value}'`)
       .join(" ");
-    const file = join(folder, `${key}.sh`);
-    const call = `env ${env} '${process.execPath}' '${main}' run ${key} -- sh '${file}.child'`;
+    const file = join(cli.folder, `${key}.sh`);
+    const call = `env ${env} '${process.execPath}' '${cli.main}' run ${key} -- sh '${file}.child'`;
     await writeFile(`${file}.child`, script);
     await writeFile(file, `clear; ${call}; echo "ended with $?"\n`);
     tmux("send-keys", `. '${file}'`, "Enter");

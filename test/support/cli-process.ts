@@ -1,7 +1,12 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { afterAll, afterEach, beforeAll, inject } from "vitest";
 import type { Target } from "./proxy.ts";
+import { makeTable, type TestTable } from "./table.ts";
 
 /** `leasehold` in a process of its own. */
 export interface CliProcess {
@@ -57,7 +62,11 @@ export function cliEnvironment(target: Target, tableName: string): NodeJS.Proces
 
 /** Starts a command line of {@link bundleCli}. */
 export function startCli(main: string, args: readonly string[], env: NodeJS.ProcessEnv): CliProcess {
-  const child = spawn(process.execPath, [main, ...args], { env });
+  return start(process.execPath, [main, ...args], env);
+}
+
+function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv): CliProcess {
+  const child = spawn(file, args, { env });
   const printed = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (chunk) => (printed.stdout += chunk));
   child.stderr.setEncoding("utf8").on("data", (chunk) => (printed.stderr += chunk));
@@ -74,4 +83,50 @@ export function startCli(main: string, args: readonly string[], env: NodeJS.Proc
     },
     ended: new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? -1))),
   };
+}
+
+/** The command line of the sources, and a table of the engine, for the tests of a file. */
+export interface CliOnTable {
+  /** For files of the tests; the command line is in it. */
+  readonly folder: string;
+  /** The file to run. */
+  readonly main: string;
+  readonly table: TestTable;
+  /** The variables that lead to the table, through a proxy if one is given. */
+  readonly environment: (target?: Target) => NodeJS.ProcessEnv;
+  /** Calls `leasehold` on the table. What still runs at the end of a test is killed. */
+  readonly call: (args: readonly string[], env?: NodeJS.ProcessEnv) => CliProcess;
+  /** Runs a line of a shell, in which `leasehold` is this command line. */
+  readonly shell: (line: string) => CliProcess;
+}
+
+/** Makes them before the tests of this file, and removes them behind. */
+export function cliOnTable(): CliOnTable {
+  const engine = inject("engine");
+  const started: CliProcess[] = [];
+  const track = (call: CliProcess): CliProcess => {
+    started.push(call);
+    return call;
+  };
+  const cli = {
+    environment: (target = engine) => cliEnvironment(target, cli.table.tableName),
+    call: (args, env = {}) => track(startCli(cli.main, args, { ...cli.environment(), ...env })),
+    shell: (line) => {
+      const script = `leasehold() { "${process.execPath}" "${cli.main}" "$@"; }; ${line}`;
+      return track(start("bash", ["-c", script], cli.environment()));
+    },
+  } as { -readonly [Name in keyof CliOnTable]: CliOnTable[Name] };
+  beforeAll(async () => {
+    cli.folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
+    cli.main = await bundleCli(cli.folder);
+    cli.table = await makeTable(engine);
+  });
+  afterAll(async () => {
+    cli.table.close();
+    await rm(cli.folder, { recursive: true, force: true });
+  });
+  afterEach(() => {
+    for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
+  });
+  return cli;
 }
