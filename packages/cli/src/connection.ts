@@ -10,14 +10,10 @@ import { isLoopback, localCredentials, localRegion, type TablePlace, type TableS
 import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** A client on a table, and the known facts about its place. */
-export interface Connection {
+export interface Connection extends TablePlace {
   readonly client: LeaseClient;
   /** The table itself, for requests that no method of the client sends. These are counted too. */
   readonly store: LeaseStore;
-  readonly tableName: string;
-  readonly region: string | undefined;
-  readonly endpoint: string | undefined;
-  readonly profile: string | undefined;
   /** For people: `table leases · eu-central-1`. */
   readonly place: string;
   /** The size of the table, which DynamoDB counts now and then; undefined for a table in memory. Loads the SDK. */
@@ -97,15 +93,12 @@ export async function connect(
   const limits = { timeoutMs: global.timeout, closed: closing.signal };
   const store = watched(await open(place), requests, { ...limits, printDryRun });
   const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
-  const { tableName, region, endpoint, profile } = place;
+  const { tableName, region, endpoint } = place;
   let keepsLeases = false;
   return {
+    ...place,
     client,
     store,
-    tableName,
-    region,
-    endpoint,
-    profile,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
     describeTable: async () => {
       if (store.isLocal) return undefined;
@@ -146,16 +139,13 @@ class RequestLog {
     this.#readUnits += readCost(items.length, bytes).units * (isConsistent ? 2 : 1);
   }
 
-  get total(): number {
-    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
-  }
-
   /** `3 requests: 2 query, 1 update; about 1.5 RCU`. */
   toString(): string {
     const parts = [...this.#counts].map(([operation, count]) => `${count} ${operation}`);
     const listed = parts.length > 0 ? `: ${parts.join(", ")}` : "";
     const units = this.#readUnits > 0 ? `; about ${unitsText(this.#readUnits)} RCU` : "";
-    return `${this.total} ${this.total === 1 ? "request" : "requests"}${listed}${units}`;
+    const total = [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+    return `${total} ${total === 1 ? "request" : "requests"}${listed}${units}`;
   }
 }
 

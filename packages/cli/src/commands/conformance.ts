@@ -10,7 +10,7 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text } from "../flags.ts";
-import { type Finding, findingLines, settingFindings } from "../table/findings.ts";
+import { type Finding, findingLines, notChecked, ok, settingFindings } from "../table/findings.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
@@ -146,12 +146,12 @@ function printResult({ printer, terminal }: ConformanceCall, result: Result): vo
 
 function findingOf({ group, name, outcome, reason = "" }: Result): Finding {
   const check = group.padEnd(groupWidth);
-  if (outcome === "ok") return { check, result: "ok", text: name };
+  if (outcome === "ok") return ok(check, name);
   const said = reason.replaceAll(/\s+/g, " ");
   const why = said.length > longestReason ? `${said.slice(0, longestReason)}…` : said;
   return outcome === "failed"
     ? { check, result: "error", text: `NOT: ${name} (${why})` }
-    : { check, result: "not checked", text: `${why} (${name})` };
+    : notChecked(check, `${why} (${name})`);
 }
 
 function figureLines({ measured, cost }: ConformanceReport): readonly string[] {

@@ -11,10 +11,18 @@ import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts
 import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
-import { type Finding, reportFindings, settingFindings } from "../table/findings.ts";
+import {
+  broken,
+  type Finding,
+  notChecked,
+  ok,
+  reportFindings,
+  settingFindings,
+  warning,
+} from "../table/findings.ts";
 import { doctorKey, permissionFindings } from "../table/permissions.ts";
 import { ownCommand } from "../table/place.ts";
-import { docsAddress, durationText } from "../terminal/text.ts";
+import { durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 
 /**
@@ -58,7 +66,7 @@ export class ClockWatch {
   finding(allowedMs: number): Finding {
     const check = "clock";
     if (!Number.isFinite(this.#least)) {
-      return { check, result: "not checked", text: "the answers have no Date header" };
+      return notChecked(check, "the answers have no Date header");
     }
     // Crossing bounds show a clock that was set meanwhile, or a service with several clocks: then the middle is good
     // enough.
@@ -66,14 +74,10 @@ export class ClockWatch {
     const certainMs = Math.max(0, this.#least, -this.#most);
     const direction = aheadMs > 0 ? "behind" : "ahead of";
     const text = `about ${durationText(Math.abs(aheadMs))} ${direction} DynamoDB's (allowed ${durationText(allowedMs)})`;
-    if (certainMs <= allowedMs) return { check, result: "ok", text };
-    return {
-      check,
-      result: "error",
-      text,
-      fix: "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do",
-      docs: docsAddress("RUNBOOK.md#the-clock"),
-    };
+    if (certainMs <= allowedMs) return ok(check, text);
+    const fix =
+      "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do";
+    return broken(check, text, fix, "RUNBOOK.md#the-clock");
   }
 }
 
@@ -142,15 +146,9 @@ async function latencyFinding(client: LeaseClient, clock: Clock, signal: AbortSi
   const medians = Object.entries(took).map(([what, times]) => [what, median(times)] as const);
   const text = `${medians.map(([what, ms]) => `${what} ${Math.round(ms)} ms`).join(", ")} (p50 of ${rounds})`;
   const check = "latency";
-  if (medians.every(([, ms]) => ms <= slowMs)) return { check, result: "ok", text };
+  if (medians.every(([, ms]) => ms <= slowMs)) return ok(check, text);
   const fix = "run where the table is; a lease has to last for many times as long as a request";
-  return {
-    check,
-    result: "warning",
-    text,
-    fix,
-    docs: docsAddress("RUNBOOK.md#dynamodb-is-slow-or-throttles"),
-  };
+  return warning(check, text, fix, "RUNBOOK.md#dynamodb-is-slow-or-throttles");
 }
 
 function median(times: readonly number[]): number {
@@ -170,10 +168,10 @@ async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promis
   }
   const text = `${expired} expired leases older than 1h; ${large} with more than 100 KB of data`;
   const check = "leftovers";
-  if (expired === 0 && large === 0) return { check, result: "ok", text };
+  if (expired === 0 && large === 0) return ok(check, text);
   const fix =
     "leasehold ls --expired lists them: no caller has wanted them since. Large data makes every write dear";
-  return { check, result: "warning", text, fix };
+  return warning(check, text, fix);
 }
 
 const flags = {
@@ -218,23 +216,21 @@ async function identityFinding(
 ): Promise<Finding> {
   const check = "credentials";
   if (isLocal && env.AWS_ENDPOINT_URL_STS === undefined) {
-    return { check, result: "not checked", text: "an engine on this machine takes any" };
+    return notChecked(check, "an engine on this machine takes any");
   }
   const limit = AbortSignal.any([signal, AbortSignal.timeout(identityWithinMs)]);
   try {
-    return { check, result: "ok", text: await callerArn(dynamodb, env, limit) };
+    return ok(check, await callerArn(dynamodb, env, limit));
   } catch (error) {
     signal.throwIfAborted();
     // fetch rejects with a TypeError that has a cause where nobody answers.
     const isUnanswered = limit.aborted || (error instanceof TypeError && error.cause !== undefined);
     if (!isUnanswered && !(error instanceof CommandError) && !isOperational(error)) throw error;
     const text = messageOf(error);
-    const fix = credentialsFix;
-    const docs = docsAddress("errors.md#lease_credentials_missing");
     // If STS is not reachable, as in an isolated subnet, the credentials may still be right.
     return isUnanswered
-      ? { check, result: "not checked", text: `STS does not answer (${text})` }
-      : { check, result: "error", text, fix, docs };
+      ? notChecked(check, `STS does not answer (${text})`)
+      : broken(check, text, credentialsFix, "errors.md#lease_credentials_missing");
   }
 }
 
@@ -245,22 +241,14 @@ function tableFailure(error: unknown, { env }: DoctorCall): Finding {
   const text = messageOf(error);
   if (refusalIn(error) === "denied") {
     const fix = "permit dynamodb:DescribeTable, or ask who may";
-    return {
-      check: "table",
-      result: "error",
-      text,
-      fix,
-      docs: docsAddress("errors.md#lease_access_denied"),
-    };
+    return broken("table", text, fix, "errors.md#lease_access_denied");
   }
   // Only a missing table has to be created: in the other cases it may exist.
   if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
     const fix = `${ownCommand(env)} table create NAME makes one`;
-    const docs = docsAddress("errors.md#lease_table_not_found");
-    return { check: "table", result: "error", text, fix, docs };
+    return broken("table", text, fix, "errors.md#lease_table_not_found");
   }
-  const docs = docsAddress("errors.md#lease_credentials_missing");
-  return { check: "table", result: "error", text, fix: credentialsFix, docs };
+  return broken("table", text, credentialsFix, "errors.md#lease_credentials_missing");
 }
 
 /** The findings from using the table. */
@@ -275,15 +263,11 @@ async function useFindings(
   const { client } = await call.connect({ table: asked.tableName });
   const items = table.ItemCount ?? 0;
   const latency = isReadOnly
-    ? { check: "latency", result: "not checked" as const, text: "--read-only acquires nothing" }
+    ? notChecked("latency", "--read-only acquires nothing")
     : await unlessDenied("latency", () => latencyFinding(client, clock, signal));
   const leftovers =
     items > mostItems && !flags.scan
-      ? {
-          check: "leftovers",
-          result: "not checked" as const,
-          text: `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`,
-        }
+      ? notChecked("leftovers", `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`)
       : await unlessDenied("leftovers", () => leftoverFinding(client, signal));
   return [...permissions, latency, leftovers];
 }
@@ -293,10 +277,10 @@ async function unlessDenied(check: string, look: () => Promise<Finding>): Promis
     return await look();
   } catch (error) {
     if (exitCodeOf(error) === exitCodes.denied) {
-      return { check, result: "not checked", text: "it is denied to these credentials" };
+      return notChecked(check, "it is denied to these credentials");
     }
     if (exitCodeOf(error) === exitCodes.held) {
-      return { check, result: "not checked", text: `another doctor holds the key ${doctorKey}` };
+      return notChecked(check, `another doctor holds the key ${doctorKey}`);
     }
     throw error;
   }

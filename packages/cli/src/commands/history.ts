@@ -113,7 +113,6 @@ it reads the whole table, a megabyte a request.`,
         { title: "HOLDER", cell: ({ holder }) => holder?.owner ?? "—", gives: true, from: 72 },
         { title: "WHY", cell: ({ reason = "" }) => reason, gives: true, from: 60 },
       ],
-      record: (entry) => entry,
       key: (entry) => entry.key,
     });
     if (printer.isForPeople && entries.length === 0) terminal.say("operators have done nothing that is kept");

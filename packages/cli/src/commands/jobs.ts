@@ -143,7 +143,6 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
         { title: "SKIPPED", cell: ({ last24h }) => count(last24h.skipped), align: "right" },
         { title: "MISSED", cell: ({ missed }) => count(missed, true), align: "right" },
       ],
-      record: (row) => row,
       key: ({ job }) => job,
     });
     return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
@@ -182,7 +181,6 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
       kind: "run",
       rows,
       columns: runColumns(flags["max-attempts"] ?? 3, serviceNow(client)),
-      record: (run) => run,
       key: ({ slot }) => slot,
     });
     if (rows.length === 0) terminal.say("no such run in this range (--since tells where it begins)");
@@ -271,7 +269,6 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
           gives: true,
         },
       ],
-      record: (row) => row,
       key: ({ slot }) => slot,
     });
     terminal.say(`${rows.length} missed`);

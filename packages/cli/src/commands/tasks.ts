@@ -125,7 +125,6 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
       kind: "task",
       rows,
       columns: taskColumns(serviceNow(client)),
-      record: (task) => task,
       key: ({ id }) => id,
     });
     return rows.length === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;

@@ -32,21 +32,20 @@ export interface AskedTable {
   ask<T>(
     send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
   ): Promise<T>;
-  /** With --verbose, says how many requests were sent. */
-  close(): void;
 }
 
 /**
- * Opens the table that a call names, or the table of this name. Rejects with a CommandError (78) if no table is named
- * or found, and without region or credentials.
+ * Uses the table that a call names, or the table of this name; with --verbose, says how many requests were sent.
+ * Rejects with a CommandError (78) if no table is named or found, and without region or credentials.
  */
-async function askedTable(
+export async function withTable<T>(
   { global, env, clock, signal, terminal }: Call,
-  tableName: string | undefined,
-): Promise<AskedTable> {
-  const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
+  named: string | undefined,
+  use: (asked: AskedTable) => Promise<T>,
+): Promise<T> {
+  const place = await placeOf(named === undefined ? global : { ...global, table: named }, env, clock);
+  const { tableName, endpoint } = place;
   const dynamodb = sdkClient(place);
-  const { endpoint } = place;
   let sent = 0;
   dynamodb.middlewareStack.add(
     (next) => (args) => {
@@ -56,40 +55,22 @@ async function askedTable(
     { step: "finalizeRequest", priority: "low", name: "count" },
   );
   const region = await regionWithCredentials(dynamodb, env);
-  return {
-    tableName: place.tableName,
-    dynamodb,
-    isLocal: isLoopback(endpoint),
-    region: isLoopback(endpoint) ? (endpoint ?? region) : region,
-    ask: async (send) => {
-      const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
-      const abortSignal = AbortSignal.any([signal, limit]);
-      try {
-        return await send(dynamodb, { abortSignal });
-      } catch (error) {
-        signal.throwIfAborted();
-        const asked = { tableName: place.tableName, dynamodb };
-        throw await rejectionFor(error, asked, abortSignal);
-      }
-    },
-    close: () => {
-      dynamodb.destroy();
-      if (global.verbose) terminal.say(`${sent} requests by the SDK`);
-    },
+  const isLocal = isLoopback(endpoint);
+  const ask: AskedTable["ask"] = async (send) => {
+    const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
+    const abortSignal = AbortSignal.any([signal, limit]);
+    try {
+      return await send(dynamodb, { abortSignal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw await rejectionFor(error, { tableName, dynamodb }, abortSignal);
+    }
   };
-}
-
-/** Uses the table that a call names, or the table of this name. Rejects as {@link askedTable} does. */
-export async function withTable<T>(
-  call: Call,
-  tableName: string | undefined,
-  use: (asked: AskedTable) => Promise<T>,
-): Promise<T> {
-  const asked = await askedTable(call, tableName);
   try {
-    return await use(asked);
+    return await use({ tableName, dynamodb, isLocal, region: (isLocal && endpoint) || region, ask });
   } finally {
-    asked.close();
+    dynamodb.destroy();
+    if (global.verbose) terminal.say(`${sent} requests by the SDK`);
   }
 }
 

@@ -21,6 +21,26 @@ export interface Finding {
   readonly docs?: string;
 }
 
+/** A check that has found nothing wrong. */
+export function ok(check: string, text: string): Finding {
+  return { check, result: "ok", text };
+}
+
+/** A check that was not made, and why. */
+export function notChecked(check: string, text: string): Finding {
+  return { check, result: "not checked", text };
+}
+
+/** A check that has found what may do harm: what to do, and a page of the documentation. */
+export function warning(check: string, text: string, fix: string, page?: string): Finding {
+  return { check, result: "warning", text, fix, ...(page === undefined ? {} : { docs: docsAddress(page) }) };
+}
+
+/** A check that has found what does not work: what to do, and a page of the documentation. */
+export function broken(check: string, text: string, fix: string, page?: string): Finding {
+  return { ...warning(check, text, fix, page), result: "error" };
+}
+
 const signs: Readonly<Record<Finding["result"], readonly [sign: string, style: Style]>> = {
   ok: ["✓", "green"],
   warning: ["!", "yellow"],
@@ -93,12 +113,12 @@ function tableFinding({ table }: TableFacts, { tableName, region }: AskedTable):
   const text = `${tableName} (${region}), ${TableStatus}, ${isOnDemand ? "on demand" : "provisioned capacity"}`;
   const check = "table";
   if (TableStatus !== "ACTIVE" && TableStatus !== "UPDATING") {
-    return { check, result: "error", text, fix: "wait until it is ACTIVE; leasehold table show tells it" };
+    return broken(check, text, "wait until it is ACTIVE; leasehold table show tells it");
   }
-  if (isOnDemand) return { check, result: "ok", text };
+  if (isOnDemand) return ok(check, text);
   const fix =
     "on demand, or enough write units for a burst of renewals: a throttled renewal can lose a lease";
-  return { check, result: "warning", text, fix, docs: docsAddress("limits.md#throughput") };
+  return warning(check, text, fix, "limits.md#throughput");
 }
 
 /** The table's key as text: `pk (S), sk (S)`. */
@@ -113,73 +133,61 @@ export function keyText({ table }: TableFacts): string {
 function keyFinding(facts: TableFacts): Finding {
   const text = keyText(facts);
   const wanted = `${partitionKey} (S), ${sortKey} (S)`;
-  if (text === wanted) return { check: "key", result: "ok", text };
+  if (text === wanted) return ok("key", text);
   const fix = `a lease table's key is ${wanted}: name another table, or make one with leasehold table create NAME`;
-  return { check: "key", result: "error", text, fix, docs: docsAddress("table.md") };
+  return broken("key", text, fix, "table.md");
 }
 
 function ttlFinding({ table, ttl }: TableFacts): Finding {
   const check = "ttl";
   if (table.MultiRegionConsistency === "STRONG")
-    return { check, result: "ok", text: "none: a table with strong consistency cannot have it" };
-  if ("unknown" in ttl) return { check, result: "not checked", text: ttl.unknown };
-  if (ttl.value === timeToLive) return { check, result: "ok", text: `on, on the attribute "${timeToLive}"` };
-  const docs = docsAddress("RUNBOOK.md#ttl");
+    return ok(check, "none: a table with strong consistency cannot have it");
+  if ("unknown" in ttl) return notChecked(check, ttl.unknown);
+  if (ttl.value === timeToLive) return ok(check, `on, on the attribute "${timeToLive}"`);
   if (ttl.value === undefined) {
     const text = "off: what nobody needs any more is never removed, and listing reads it all";
-    return { check, result: "error", text, fix: "leasehold table set --ttl", docs };
+    return broken(check, text, "leasehold table set --ttl", "RUNBOOK.md#ttl");
   }
   const text = `on, but on the attribute "${ttl.value}": items would never be removed`;
   const fix = `leasehold table set --ttl turns it off there; an hour later, again, turns it on for "${timeToLive}"`;
-  return { check, result: "error", text, fix, docs };
+  return broken(check, text, fix, "RUNBOOK.md#ttl");
 }
 
 function deletionFinding({ table }: TableFacts, { isLocal }: AskedTable): Finding {
   const check = "deletion";
-  if (isLocal) return { check, result: "not checked", text: "this is an engine on this machine" };
-  if (table.DeletionProtectionEnabled === true) return { check, result: "ok", text: "protected" };
-  const text = "deletion protection is off";
-  return { check, result: "warning", text, fix: "leasehold table set --deletion-protection" };
+  if (isLocal) return notChecked(check, "this is an engine on this machine");
+  if (table.DeletionProtectionEnabled === true) return ok(check, "protected");
+  return warning(check, "deletion protection is off", "leasehold table set --deletion-protection");
 }
 
 function recoveryFinding({ pointInTimeRecovery }: TableFacts): Finding {
   const check = "recovery";
   const found = pointInTimeRecovery as Learnt<boolean>;
-  if ("unknown" in found) return { check, result: "not checked", text: found.unknown };
-  if (found.value) return { check, result: "ok", text: "point-in-time recovery is on" };
-  return {
-    check,
-    result: "warning",
-    text: "point-in-time recovery is off. Mind that a restored table brings old leases back",
-    fix: "leasehold table set --pitr",
-    docs: docsAddress("RUNBOOK.md#restore"),
-  };
+  if ("unknown" in found) return notChecked(check, found.unknown);
+  if (found.value) return ok(check, "point-in-time recovery is on");
+  const text = "point-in-time recovery is off. Mind that a restored table brings old leases back";
+  return warning(check, text, "leasehold table set --pitr", "RUNBOOK.md#restore");
 }
 
 function replicaFinding({ table }: TableFacts): Finding {
   const { Replicas = [], MultiRegionConsistency } = table;
   const check = "replicas";
-  if (Replicas.length === 0) return { check, result: "ok", text: "none: one region" };
+  if (Replicas.length === 0) return ok(check, "none: one region");
   const regions = Replicas.map(({ RegionName }) => RegionName).join(", ");
   if (MultiRegionConsistency === "STRONG") {
-    return { check, result: "ok", text: `${regions}, strongly consistent` };
+    return ok(check, `${regions}, strongly consistent`);
   }
-  return {
-    check,
-    result: "warning",
-    text: `${regions}: eventually consistent. Two holders are possible if two regions write the same key`,
-    fix: "use each key in one region only",
-    docs: docsAddress("limits.md#global"),
-  };
+  const text = `${regions}: eventually consistent. Two holders are possible if two regions write the same key`;
+  return warning(check, text, "use each key in one region only", "limits.md#global");
 }
 
 function tagFinding({ tags }: TableFacts): Finding {
   const check = "tag";
-  if ("unknown" in tags) return { check, result: "not checked", text: tags.unknown };
+  if ("unknown" in tags) return notChecked(check, tags.unknown);
   const isTagged = tags.value.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value);
   const name = `${tableTag.Key}=${tableTag.Value}`;
   const text = isTagged
     ? `${name}: commands find the table without --table`
     : `no tag ${name}: commands need --table (leasehold table set --tag ${name} changes it)`;
-  return { check, result: "ok", text };
+  return ok(check, text);
 }

@@ -10,9 +10,8 @@ import {
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
-import { docsAddress } from "../terminal/text.ts";
 import { type AskedTable, refusalIn } from "./asked-table.ts";
-import type { Finding } from "./findings.ts";
+import { broken, type Finding, notChecked, ok, warning } from "./findings.ts";
 
 /** The key of doctor's trials. */
 export const doctorKey = "leasehold/doctor";
@@ -113,21 +112,15 @@ export async function permissionFindings(
   const isBlind = denied.some(({ action }) => action === "GetItem" || action === "UpdateItem");
   const findings: Finding[] = [];
   if (granted !== "") {
-    findings.push({ check, result: "ok", text: `${granted} (each tried on the key "${doctorKey}")` });
+    findings.push(ok(check, `${granted} (each tried on the key "${doctorKey}")`));
   }
   if (denied.length > 0) {
-    findings.push({
-      check,
-      result: isBlind ? "error" : "warning",
-      text: `denied: ${denied.map(({ action, for: use }) => `${action} (${use})`).join(", ")}`,
-      fix: "leasehold table policy use, operate or read prints the policy to give to this role",
-      docs: docsAddress("iam.md"),
-    });
+    const text = `denied: ${denied.map(({ action, for: use }) => `${action} (${use})`).join(", ")}`;
+    const fix = "leasehold table policy use, operate or read prints the policy to give to this role";
+    findings.push((isBlind ? broken : warning)(check, text, fix, "iam.md"));
   }
-  if (unknown !== "") {
-    findings.push({ check, result: "not checked", text: `this engine does not know ${unknown}` });
-  }
-  if (left !== "") findings.push({ check, result: "not checked", text: `--read-only sends none of ${left}` });
+  if (unknown !== "") findings.push(notChecked(check, `this engine does not know ${unknown}`));
+  if (left !== "") findings.push(notChecked(check, `--read-only sends none of ${left}`));
   return findings;
 }
 

@@ -12,8 +12,8 @@ export interface Listing<Row> {
   readonly columns: readonly Column<Row>[];
   /** The kind of its records. */
   readonly kind: RecordKind;
-  /** A row for other programs: epoch milliseconds, full tokens and numbers. */
-  readonly record: (row: Row) => object;
+  /** A row for other programs: epoch milliseconds, full tokens and numbers. @default - the row itself */
+  readonly record?: (row: Row) => object;
   /** A row's name for `--output key`. */
   readonly key: (row: Row) => string;
 }
@@ -54,7 +54,7 @@ export class Printer {
     }
   }
 
-  #linesOf<Row>({ rows, columns, kind, record }: Listing<Row>): readonly string[] {
+  #linesOf<Row>({ rows, columns, kind, record = (row) => row as object }: Listing<Row>): readonly string[] {
     switch (this.format) {
       case "json":
         return [

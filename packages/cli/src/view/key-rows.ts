@@ -159,7 +159,6 @@ function keyRow(description: KeyDetails, primitive: Primitive): KeyRow {
   const { key, readAt } = description;
   const leases = description.leases.filter(({ sortKey }) => primitiveOf(sortKey) === primitive);
   const lease = soleLease(primitive, leases);
-  const states = leases.map(({ state }) => state);
   const waiting = description.waiting.filter(
     ({ sortKey, expiresAt }) => primitiveOf(sortKey) === primitive && expiresAt > readAt,
   );
@@ -170,7 +169,7 @@ function keyRow(description: KeyDetails, primitive: Primitive): KeyRow {
     key,
     primitive,
     readAt,
-    state: importance.find((state) => states.includes(state)) ?? "free",
+    state: worst(leases),
     stateText: stateTextOf(facts),
     owner: lease === undefined ? (primitive === "lock" ? "" : primitive) : ownerOf(lease),
     lease,

@@ -82,83 +82,51 @@ export class TableTooLargeError extends Error {
  */
 export async function readTable(client: LeaseClient, options: SnapshotOptions = {}): Promise<TableSnapshot> {
   const core = coreOf(client);
+  const { clockSkewMs } = core.times;
   const { prefix = "", mostItems = usualMostItems, signal } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
-  const reading = new SnapshotReader(prefix, core.times.clockSkewMs);
+  const readers = new Map<string, KeyDetailsReader>();
+  /** By key, the time of the last answer that had items of it: reading a large table takes minutes. */
+  const readAt = new Map<string, number>();
+  const unreadable: LeaseItemError[] = [];
+  let cost = readCost(0, 0);
   // Everything: the filter of a scan saves only transfer, and would hide the items that were paid for.
   const everything = everyItem();
   const page = (after: object) => scan(core, { ...everything, ...after }, { signal });
   for await (const { items, next } of pagesOf(page)) {
-    // By the time of this answer, because reading a large table takes minutes.
-    reading.read(items, core.clock.now());
-    const { cost } = reading;
+    const now = core.clock.now();
+    for (const item of items) {
+      cost = readCost(cost.items + 1, cost.bytes + bytesOf(item));
+      const { key, sortKey } = placeIn(item);
+      if (!key.startsWith(prefix) || sortKey.startsWith(historySortKeyPrefix)) continue;
+      const reader = readers.get(key) ?? new KeyDetailsReader(key, (error) => unreadable.push(error));
+      reader.read(item);
+      readers.set(key, reader);
+      readAt.set(key, now);
+    }
     if (next !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
       throw new TableTooLargeError(cost);
     }
   }
   // A table without pk has shown nothing: the answer to a read by pk and sk distinguishes it from an empty table.
-  if (reading.cost.items === 0) {
-    await core.get({ key: leaseItemKey("leasehold"), consistent: false });
-  }
-  return reading.snapshot(core.clock.now());
+  if (cost.items === 0) await core.get({ key: leaseItemKey("leasehold"), consistent: false });
+  const keys = [...readers].map(([key, reader]) =>
+    reader.details({ nowMs: readAt.get(key) ?? core.clock.now(), clockSkewMs }),
+  );
+  return {
+    readAt: core.clock.now(),
+    keys: keys.sort((one, other) => (one.key < other.key ? -1 : 1)),
+    unreadable: unreadable.map(({ key, sortKey, message }) => ({ key, sortKey, message })),
+    cost,
+  };
 }
 
-/** A key, and when its items were read. */
-interface KeyReading {
-  readonly reader: KeyDetailsReader;
-  readonly readAt: number;
-}
-
-/** Sorts a table's items by their keys. */
-class SnapshotReader {
-  readonly #prefix: string;
-  readonly #clockSkewMs: number;
-  readonly #keys = new Map<string, KeyReading>();
-  readonly #unreadable: LeaseItemError[] = [];
-  #items = 0;
-  #bytes = 0;
-
-  constructor(prefix: string, clockSkewMs: number) {
-    this.#prefix = prefix;
-    this.#clockSkewMs = clockSkewMs;
-  }
-
-  get cost(): ReadCost {
-    return readCost(this.#items, this.#bytes);
-  }
-
-  read(items: readonly Item[], readAt: number): void {
-    for (const item of items) {
-      this.#items += 1;
-      this.#bytes += bytesOf(item);
-      this.#readItem(item, readAt);
-    }
-  }
-
-  #readItem(item: Item, readAt: number): void {
-    const { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: sortKey } = item;
-    if (typeof key !== "string" || typeof sortKey !== "string") {
-      const message =
-        "this is no lease table: it has items without the texts pk and sk; leasehold table check tells more";
-      throw new CommandError(message, exitCodes.configuration);
-    }
-    if (!key.startsWith(this.#prefix) || sortKey.startsWith(historySortKeyPrefix)) return;
-    const reader =
-      this.#keys.get(key)?.reader ?? new KeyDetailsReader(key, (error) => this.#unreadable.push(error));
-    reader.read(item);
-    this.#keys.set(key, { reader, readAt });
-  }
-
-  snapshot(readAt: number): TableSnapshot {
-    const clockSkewMs = this.#clockSkewMs;
-    const keys = [...this.#keys.values()].map((one) =>
-      one.reader.details({ nowMs: one.readAt, clockSkewMs }),
-    );
-    return {
-      readAt,
-      keys: keys.sort((one, other) => (one.key < other.key ? -1 : 1)),
-      unreadable: this.#unreadable.map(({ key, sortKey, message }) => ({ key, sortKey, message })),
-      cost: this.cost,
-    };
-  }
+/** The place of an item. Throws a CommandError (78) for one that no lease table has. */
+function placeIn(item: Item): { readonly key: string; readonly sortKey: string } {
+  const { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: sortKey } = item;
+  if (typeof key === "string" && typeof sortKey === "string") return { key, sortKey };
+  throw new CommandError(
+    "this is no lease table: it has items without the texts pk and sk; leasehold table check tells more",
+    exitCodes.configuration,
+  );
 }

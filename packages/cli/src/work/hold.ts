@@ -1,7 +1,17 @@
 // The flags of an acquisition, which `run` and `acquire` share, and the lease that they lead to.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { ContendedEvent, Lease, LeaseClient, LeaseRecord, WaitOrder } from "@leasehold/client";
+import type {
+  AcquireOptions,
+  ContendedEvent,
+  Item,
+  Lease,
+  LeaseClient,
+  LeaseRecord,
+  LeaseUnavailableError,
+  SlotDoneError,
+  WaitOrder,
+} from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { coreOf, ifOperational, isPauseAlone, lastHolderIn } from "@leasehold/client/internal";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
@@ -85,7 +95,7 @@ export async function acquireHold(
   { heartbeat, data }: { readonly heartbeat: boolean; readonly data: unknown },
 ): Promise<Hold | number> {
   const { flags, clock, terminal, signal, by } = call;
-  const { wait = 0, permits = 1, read, write } = flags;
+  const { wait = 0 } = flags;
   if (!flags["mixed-ok"]) await checkKind(client, key, kindOf(flags));
   const slot =
     flags.slot !== undefined && isSlotUnit(flags.slot)
@@ -115,7 +125,7 @@ export async function acquireHold(
     }
   });
   try {
-    const lease = await acquireAs(client, key, { read, write, permits, options });
+    const lease = await acquireAs(client, key, flags, options);
     await told;
     return { lease, slot, waitedMs: isContended ? clock.monotonic() - startedAt : 0 };
   } catch (error) {
@@ -134,30 +144,20 @@ function kindOf({ permits = 1, read, write }: Values<typeof holdFlags>): KeyKind
 async function acquireAs(
   client: LeaseClient,
   key: string,
-  {
-    read,
-    write,
-    permits,
-    options: { order, ...options },
-  }: {
-    readonly read: boolean;
-    readonly write: boolean;
-    readonly permits: number;
-    readonly options: Parameters<LeaseClient["acquire"]>[1] & { readonly order?: WaitOrder };
-  },
+  { read, write, permits = 1 }: Values<typeof holdFlags>,
+  { order, slot, ...options }: AcquireOptions,
 ): Promise<Lease> {
   const ordered = defined({ order });
-  const { slot: _, ...slotless } = options;
   if (permits > 1) {
     const { Semaphore } = await import("@leasehold/client/semaphore");
-    return await new Semaphore(client, key, { permits, ...ordered }).acquire(slotless);
+    return await new Semaphore(client, key, { permits, ...ordered }).acquire(options);
   }
   if (read || write) {
     const { ReadWriteLock } = await import("@leasehold/client/read-write");
     const lock = new ReadWriteLock(client, key, ordered);
-    return await (read ? lock.read(slotless) : lock.write(slotless));
+    return await (read ? lock.read(options) : lock.write(options));
   }
-  return await client.acquire(key, { ...options, ...ordered });
+  return await client.acquire(key, { ...options, ...ordered, ...defined({ slot }) });
 }
 
 async function orderOf({ flags, terminal }: HoldCall, key: string): Promise<WaitOrder | undefined> {
@@ -231,23 +231,19 @@ async function refusedBy(
   const { wait = 0 } = flags;
   const skips = flags["skip-ok"];
   if (code === "LEASE_SLOT_DONE") {
-    const { doneSlot } = error as { readonly doneSlot: string };
+    const { doneSlot } = error as SlotDoneError;
     const done = doneSlot === slot ? await doneText(client, key) : `, and so is ${shown(doneSlot)}`;
     terminal.say(`leasehold: the slot ${shown(slot ?? "")} of ${shown(key)} is done${done}; nothing to do`);
     return skips ? exitCodes.done : (flags["done-exit"] ?? exitCodes.slotDone);
   }
   if (code !== "LEASE_UNAVAILABLE" && code !== "LEASE_QUEUE_FULL") throw error;
-  const { holder, expiresAt, inCooldown } = error as {
-    readonly holder?: string;
-    readonly expiresAt?: number;
-    readonly inCooldown?: boolean;
-  };
+  const { holder, expiresAt, inCooldown = false } = error as Partial<LeaseUnavailableError>;
   const state =
     code === "LEASE_QUEUE_FULL"
       ? "held, and its queue is full"
       : holder === undefined || expiresAt === undefined
         ? "not free"
-        : await holderText(client, { key, holder, expiresAt, inCooldown: inCooldown === true });
+        : await holderText(client, { key, holder, expiresAt, inCooldown });
   const gaveUp = wait > 0 ? `gave up after ${durationText(wait)}` : "--wait DUR waits for it";
   const line = `leasehold: ${shown(key)} is ${state}; ${skips ? "nothing to do" : gaveUp}`;
   if (skips) {
@@ -278,8 +274,6 @@ export async function outerHold(
 
 /** How a command uses a key. */
 type KeyKind = "lock" | "semaphore" | "read-write lock";
-
-type Item = Readonly<Record<string, string | number>>;
 
 const kinds: Readonly<Record<KeyKind, { readonly sortKey: string; readonly flags: string }>> = {
   lock: { sortKey: leaseSortKey, flags: "no such flag" },
