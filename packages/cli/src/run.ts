@@ -36,7 +36,9 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   let connection: Promise<Connection> | undefined;
   let isVerbose = false;
   const run = async (): Promise<number> => {
-    const { before, behind } = splitChild(args);
+    const end = args.indexOf("--");
+    const before = end < 0 ? args : args.slice(0, end);
+    const behind = end < 0 ? undefined : args.slice(end + 1);
     const found = commandIn(before);
     if (found === undefined) {
       const { values } = parseFlags(before, globalFlags, env);
@@ -121,17 +123,6 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       if (isVerbose) terminal.say(`${opened.requests}`);
     }
   }
-}
-
-/** The arguments before `--`, and the arguments after it. */
-function splitChild(args: readonly string[]): {
-  readonly before: readonly string[];
-  readonly behind: readonly string[] | undefined;
-} {
-  const at = args.indexOf("--");
-  return at < 0
-    ? { before: args, behind: undefined }
-    : { before: args.slice(0, at), behind: args.slice(at + 1) };
 }
 
 /**

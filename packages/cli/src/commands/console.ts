@@ -69,27 +69,30 @@ your own (--auth-token-file).`,
       () => settingsOf(call),
     );
     const context = { connection, reader, isReadOnly, health };
-    const server = new ConsoleServer({
-      environment: { ...environmentOf(connection, env), isReadOnly },
-      everyMs: () => reader.everyMs,
-      page: (request) => makePage(request, context),
-      act: async (name, fields, person) => {
-        const result = await act(name, fields, client, person ?? by);
-        reader.forget();
-        terminal.say(
-          `${shown(person ?? by)}: ${name} ${shown(fields.key ?? fields.job ?? fields.set ?? "")}: ${shown(result.message)}`,
-        );
-        return result;
-      },
-      report: (error) => terminal.complain(`leasehold: ${shown(messageOf(error))}`),
-    });
     const opening = secret ?? randomBytes(24).toString("base64url");
-    const actual = await listen(server, host, port, (listening) => ({
-      secret: opening,
-      isOwnHost: ownHosts(host, listening),
-      publicUrl,
-      trustedHeader: flags["trust-header"],
-    }));
+    const server = new ConsoleServer(
+      {
+        environment: { ...environmentOf(connection, env), isReadOnly },
+        everyMs: () => reader.everyMs,
+        page: (request) => makePage(request, context),
+        act: async (name, fields, person) => {
+          const result = await act(name, fields, client, person ?? by);
+          reader.forget();
+          terminal.say(
+            `${shown(person ?? by)}: ${name} ${shown(fields.key ?? fields.job ?? fields.set ?? "")}: ${shown(result.message)}`,
+          );
+          return result;
+        },
+        report: (error) => terminal.complain(`leasehold: ${shown(messageOf(error))}`),
+      },
+      {
+        secret: opening,
+        isOwnHost: ownHosts(host),
+        publicUrl,
+        trustedHeader: flags["trust-header"],
+      },
+    );
+    const actual = await listen(server, host, port);
     const isEverywhere = allAddresses.has(host);
     const address = publicUrl?.origin ?? `http://${isEverywhere ? "localhost" : inAddress(host)}:${actual}`;
     const opens = secret === undefined && flags["trust-header"] === undefined ? `/#secret=${opening}` : "/";
@@ -145,7 +148,7 @@ function inAddress(host: string): string {
  * The hosts that a request may name. A page of another site can point its own name to this machine (DNS rebinding), so
  * only known names count. No page can do that with an address, nor with the machine's own names.
  */
-function ownHosts(host: string, port: number): (given: string) => boolean {
+function ownHosts(host: string): (given: string, port: number) => boolean {
   if (allAddresses.has(host)) {
     const names = new Set(["localhost", hostname().toLowerCase()]);
     // Any port: a container's port has another number outside.
@@ -156,10 +159,9 @@ function ownHosts(host: string, port: number): (given: string) => boolean {
   }
   const names = isLoopbackHost(host) ? ["127.0.0.1", "localhost", "[::1]"] : [inAddress(host)];
   // Browsers omit port 80, and write names in lower case.
-  const hosts = new Set(names.map((name) => hostIn(`${name}:${port}`)?.host));
-  return (given) => {
+  return (given, port) => {
     const one = hostIn(given)?.host;
-    return one !== undefined && hosts.has(one);
+    return one !== undefined && names.some((name) => hostIn(`${name}:${port}`)?.host === one);
   };
 }
 
@@ -185,16 +187,11 @@ async function secretOf(file: string | undefined): Promise<string | undefined> {
 }
 
 /** Listens on the given port, or on the first free port from the usual one on. */
-async function listen(
-  server: ConsoleServer,
-  host: string,
-  port: number | undefined,
-  access: Parameters<ConsoleServer["listen"]>[2],
-): Promise<number> {
-  if (port !== undefined) return await server.listen(host, port, access);
+async function listen(server: ConsoleServer, host: string, port: number | undefined): Promise<number> {
+  if (port !== undefined) return await server.listen(host, port);
   for (let candidate = usualPort; ; candidate += 1) {
     try {
-      return await server.listen(host, candidate, access);
+      return await server.listen(host, candidate);
     } catch (error) {
       const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
       if (!isTaken || candidate >= usualPort + 50) throw error;

@@ -15,8 +15,8 @@ import { style } from "./style.ts";
 interface AccessOptions {
   /** The secret that opens a session: in the fragment of the address, or typed. */
   readonly secret: string;
-  /** Whether a host with its port is the console's: `127.0.0.1:8787`. */
-  readonly isOwnHost: (host: string) => boolean;
+  /** Whether a host with its port is the console's, which listens on this port: `127.0.0.1:8787`. */
+  readonly isOwnHost: (host: string, port: number) => boolean;
   /** The public address under which a proxy shows the console. @default - no proxy */
   readonly publicUrl: URL | undefined;
   /** The header in which the proxy names the person. @default - no proxy */
@@ -57,9 +57,9 @@ class Access {
   }
 
   /** Why a request is refused, whatever it asks for; undefined if it is not refused. */
-  refusalOf({ headers, method }: IncomingMessage): Refusal | undefined {
+  refusalOf({ headers, method, socket }: IncomingMessage): Refusal | undefined {
     const host = headers.host ?? "";
-    if (!this.#isPublic(host) && !this.#options.isOwnHost(host)) {
+    if (!this.#isPublic(host) && !this.#options.isOwnHost(host, socket.localPort ?? 0)) {
       const advice = "the name may be rebound; --public-url names one that is right";
       return { status: 421, reason: `this host is not the console's: ${advice}` };
     }
@@ -174,21 +174,20 @@ const headers: Readonly<Record<string, string>> = {
 /** Serves the console until it is closed. */
 export class ConsoleServer {
   readonly #content: ConsoleContent;
+  readonly #access: Access;
   readonly #server: Server;
-  #access: Access | undefined;
 
-  constructor(content: ConsoleContent) {
+  constructor(content: ConsoleContent, access: AccessOptions) {
     this.#content = content;
+    this.#access = new Access(access);
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
   /** Listens, and returns the port. Rejects if the port is taken. */
-  async listen(host: string, port: number, access: (port: number) => AccessOptions): Promise<number> {
+  async listen(host: string, port: number): Promise<number> {
     this.#server.listen(port, host);
     await once(this.#server, "listening");
-    const { port: actual } = this.#server.address() as AddressInfo;
-    this.#access = new Access(access(actual));
-    return actual;
+    return (this.#server.address() as AddressInfo).port;
   }
 
   async close(): Promise<void> {
@@ -206,15 +205,14 @@ export class ConsoleServer {
       const reason = messageOf(error);
       if (response.headersSent) response.destroy();
       // A page names the table, so only those with a session may see it.
-      else if (this.#access?.isOpenTo(request) !== true)
-        send(response, 500, "text/plain", "something went wrong\n");
+      else if (!this.#access.isOpenTo(request)) send(response, 500, "text/plain", "something went wrong\n");
       else if (isUsage) this.#sendPage(response, "/", refusalPage(400, "No such page", reason));
       else this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
     }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = this.#access?.refusalOf(request) ?? notListening(this.#access);
+    const refusal = this.#access.refusalOf(request);
     if (refusal !== undefined) return send(response, refusal.status, "text/plain", `${refusal.reason}\n`);
     const { url = "/" } = request;
     const base = "http://console";
@@ -226,7 +224,7 @@ export class ConsoleServer {
     }
     const file = Object.hasOwn(files, pathname) ? files[pathname] : undefined;
     if (file !== undefined) return send(response, 200, ...file);
-    if (this.#access?.isOpenTo(request) !== true) return this.#sendPage(response, pathname, lockedPage);
+    if (!this.#access.isOpenTo(request)) return this.#sendPage(response, pathname, lockedPage);
     const page = await this.#content.page({ path: pathname, query: searchParams });
     this.#sendPage(
       response,
@@ -239,12 +237,12 @@ export class ConsoleServer {
     const body = await bodyOf(request);
     if (body === undefined) return send(response, 413, "text/plain", "the body is too large\n");
     if (path === "/session") {
-      const cookie = this.#access?.open(body.trim(), request);
+      const cookie = this.#access.open(body.trim(), request);
       if (cookie === undefined) return send(response, 401, "text/plain", "this secret opens nothing\n");
       response.setHeader("Set-Cookie", cookie);
       return send(response, 204, "text/plain", "");
     }
-    if (this.#access?.isOpenTo(request) !== true) return send(response, 401, "text/plain", "no session\n");
+    if (!this.#access.isOpenTo(request)) return send(response, 401, "text/plain", "no session\n");
     const name = /^\/act\/([a-z-]+)$/.exec(path)?.[1];
     if (name === undefined) return send(response, 404, "text/plain", "no such action\n");
     const fields = fieldsIn(body);
@@ -261,10 +259,6 @@ export class ConsoleServer {
     const document = documentOf(page, path, environment, everyMs());
     send(response, page.status ?? 200, "text/html", document.toString());
   }
-}
-
-function notListening(access: Access | undefined): Refusal | undefined {
-  return access === undefined ? { status: 403, reason: "the console is not ready" } : undefined;
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
