@@ -1,6 +1,4 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
-import { PassThrough } from "node:stream";
-import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
@@ -150,23 +148,15 @@ it.each([
   await new TaskSet(client, "orders").add([{ id: "1" }]);
   const { got, started } = stubChild(0);
   const listeners = new Set<(name: NodeJS.Signals) => void>();
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const called = runCommandLine(args, {
-    ...{ stdin, stdout, stderr, clock },
-    env: { ...env, LEASEHOLD_TABLE_NAME: store.tableName },
-    open: async () => store,
-    signals: {
-      signal: new AbortController().signal,
-      redirect: (listener) => {
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
-      },
-    },
-  });
+  const onRedirect = (listener: (name: NodeJS.Signals) => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+  const called = leasehold(args, { store, clock, env, onRedirect });
   await started();
   expect(listeners.size).toBe(1);
   for (const listener of listeners) listener("SIGUSR1");
-  expect(await called).toBe(0);
+  expect((await called).code).toBe(0);
   expect(got).toEqual(["SIGUSR1"]);
   expect(listeners.size).toBe(0);
 });

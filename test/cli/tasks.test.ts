@@ -1,5 +1,3 @@
-import { PassThrough } from "node:stream";
-import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { TaskSet } from "@leasehold/jobs";
@@ -122,38 +120,20 @@ describe("leasehold tasks drop", () => {
 });
 
 describe("leasehold tasks add", () => {
-  async function add(lines: string): Promise<{ readonly code: number; readonly printed: string }> {
-    const stdin = new PassThrough();
-    stdin.end(lines);
-    const stdout = new PassThrough();
-    const stderr = new PassThrough();
-    let printed = "";
-    for (const stream of [stdout, stderr]) stream.on("data", (chunk) => (printed += chunk));
-    const code = await runCommandLine(["tasks", "add", "orders", "--table", "leases"], {
-      stdin,
-      stdout,
-      stderr,
-      env: {},
-      clock,
-      open: async () => store,
-      signals: { signal: new AbortController().signal, redirect: () => () => {} },
-    });
-    await new Promise((resolve) => setImmediate(resolve));
-    return { code, printed };
-  }
+  const add = (input: string) => leasehold(["tasks", "add", "orders"], { store, clock, input });
 
   it("adds a task for each line, and knows those that are there", async () => {
     const lines = ['{"id":"a","payload":{"n":1}}', "", '{"id":"new"}', '{"id":"b","maxAttempts":5}', ""].join(
       "\n",
     );
-    expect(await add(lines)).toEqual({ code: 0, printed: "2 added, 1 known before\n" });
+    expect(await add(lines)).toEqual({ code: 0, stdout: "2 added, 1 known before\n", stderr: "" });
     expect(await tasks.get("a")).toMatchObject({ payload: { n: 1 }, maxAttempts: 3 });
     expect(await tasks.get("b")).toMatchObject({ maxAttempts: 5 });
   });
 
   it("names the line that is no task", async () => {
-    const { code, printed } = await add('{"id":"a"}\nb\n');
+    const { code, stderr } = await add('{"id":"a"}\nb\n');
     expect(code).toBe(64);
-    expect(printed).toContain("line 2 is b; allowed");
+    expect(stderr).toContain("line 2 is b; allowed");
   });
 });

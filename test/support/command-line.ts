@@ -17,11 +17,13 @@ export interface CallOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Lines that are typed; then stdin and stderr are terminals. */
   readonly answers?: readonly string[];
+  /** All of stdin, which is no terminal then. */
+  readonly input?: string;
   /** The width of stdout, which is a terminal then. */
   readonly columns?: number | undefined;
   readonly signal?: AbortSignal;
-  /** Gets the listener that takes the signals while a child runs. */
-  readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => void;
+  /** Gets the listener that takes the signals while a child runs. The returned function is called when it ends that. */
+  readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => undefined | (() => void);
 }
 
 /** Commands whose text or document has a form of its own, which no flag and no LEASEHOLD_OUTPUT changes. */
@@ -31,7 +33,7 @@ const asksForHelp = (args: readonly string[]): boolean =>
 
 /** Calls `leasehold` in this process, on a store of the test's. */
 export async function leasehold(args: readonly string[], options: CallOptions = {}): Promise<Called> {
-  const { store, clock = systemClock, env = {}, answers, columns, signal, onRedirect } = options;
+  const { store, clock = systemClock, env = {}, answers, input, columns, signal, onRedirect } = options;
   const stdin = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
   const stdout = Object.assign(new PassThrough(), columns === undefined ? {} : { isTTY: true, columns });
   const stderr = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
@@ -39,7 +41,7 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
   stdout.on("data", (chunk) => (printed.stdout += chunk));
   stderr.on("data", (chunk) => (printed.stderr += chunk));
   for (const answer of answers ?? []) stdin.write(`${answer}\n`);
-  if (answers !== undefined) stdin.end();
+  if (answers !== undefined || input !== undefined) stdin.end(input);
   const code = await runCommandLine(args, {
     stdin,
     stdout,
@@ -49,10 +51,7 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
     ...(store === undefined ? {} : { open: async () => store }),
     signals: {
       signal: signal ?? new AbortController().signal,
-      redirect: (listener) => {
-        onRedirect?.(listener);
-        return () => {};
-      },
+      redirect: (listener) => onRedirect?.(listener) ?? (() => {}),
     },
   });
   // What was written last is read in the next turn.

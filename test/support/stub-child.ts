@@ -34,7 +34,7 @@ export function stubChild(code: number, hasStarted: Promise<void> = Promise.reso
 /** The signals of a call: `send` sends one to the listener that takes them while a child runs. */
 export function signals() {
   let listener: (name: NodeJS.Signals) => void = () => undefined;
-  const onRedirect = (given: typeof listener): void => {
+  const onRedirect = (given: typeof listener): undefined => {
     listener = given;
   };
   return { onRedirect, send: (name: NodeJS.Signals) => listener(name) };
