@@ -2,7 +2,7 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
@@ -80,19 +80,15 @@ describe("leasehold jobs run", () => {
   it("opens a slot that has succeeded with the reason that was given", async () => {
     await new JobRuns(client, "report").run(slot, () => undefined);
     const { started } = stubChild(3);
-    const written: string[] = [];
-    const update = store.update.bind(store);
-    store.update = async (request, call) => {
-      written.push(JSON.stringify(request));
-      return await update(request, call);
-    };
+    const update = vi.spyOn(store, "update");
     const again = ["--yes", "--again", "--reason", "INC-7: wrong data"];
     const args = ["jobs", "run", "report", "--slot", slot, ...again, "--max", "1s", "--", "true"];
     const called = leasehold(args, { store, clock, env });
     await started();
     await clock.advance(1_000);
     expect((await called).code).toBe(124);
-    expect(written.join("\n")).toContain("INC-7: wrong data");
+    const written = update.mock.calls.map(([request]) => request);
+    expect(JSON.stringify(written)).toContain("INC-7: wrong data");
   });
 
   it.each([0, 3])("exits 124 after --max, whatever code its child ends with: %i", async (code) => {

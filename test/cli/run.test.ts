@@ -1,10 +1,11 @@
-import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
+import { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
+import { changedStore } from "../support/lock-table.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
 
 describe("leasehold run", () => {
@@ -171,17 +172,13 @@ describe("the slot of now", () => {
     const serviceTime = Date.parse("2026-11-22T23:59:58.000Z");
     const clock = new ManualClock(serviceTime + aheadMs);
     const memory = new MemoryLeaseStore();
-    const store = new Proxy(memory, {
-      get(target, name) {
-        if (name === "isLocal") return false;
-        const member: unknown = Reflect.get(target, name, target);
-        if (name !== "get") return typeof member === "function" ? member.bind(target) : member;
-        return async (request: GetRequest, options: CallOptions) => {
-          const noteTime = options.timed?.();
-          const item = await target.get(request, options);
-          noteTime?.({ earliest: serviceTime, latest: serviceTime + 1_000 });
-          return item;
-        };
+    const store = changedStore(memory, {
+      isLocal: false,
+      get: async (request, options) => {
+        const noteTime = options.timed?.();
+        const item = await memory.get(request, options);
+        noteTime?.({ earliest: serviceTime, latest: serviceTime + 1_000 });
+        return item;
       },
     });
     expect(await slotOfNow(new LeaseClient({ store, clock }), "k", "day")).toBe(slot);
