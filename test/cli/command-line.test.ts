@@ -14,24 +14,113 @@ describe("the command line", () => {
   });
 
   it.each([
-    [["lss"], "lss is no command: did you mean ls?; leasehold --help lists them"],
-    [["watch"], "watch is no command; leasehold --help lists them"],
+    ["lss", "lss is no command: did you mean ls?; leasehold --help lists them"],
+    ["watch", "watch is no command; leasehold --help lists them"],
+    ["help lss", "lss is no command: did you mean ls?; leasehold --help lists them"],
     [
-      ["table", "sam"],
+      "table",
       "table needs a second word: table create, table show, table check, table set, table cfn, table terraform, table cdk, table policy",
     ],
-    [["ls", "--tabel", "x"], "--tabel is no flag of this command: did you mean --table?; --help shows them"],
-    [["ls", "--timeout", "30"], '--timeout is "30"; say 30s or 30ms'],
-    [["ls", "--timeout", "soon"], '--timeout is "soon"; allowed: a duration such as 500ms, 30s, 5m, 2h, 7d'],
-    [["ls", "--table"], "Option '-t, --table <value>' argument missing"],
-    [["ls", "a", "b"], '"b" is one too many; usage: leasehold ls [PREFIX]; leasehold ls --help tells more'],
     [
-      ["version", "--", "x"],
-      '"x" is one too many; usage: leasehold version; leasehold version --help tells more',
+      "table sam",
+      "table needs a second word: table create, table show, table check, table set, table cfn, table terraform, table cdk, table policy",
     ],
-  ])("refuses %j, says what is allowed, and sends nothing", async (args, message) => {
-    const { code, stdout, stderr } = await leasehold(args);
-    expect({ code, stdout, stderr }).toEqual({ code: 64, stdout: "", stderr: `leasehold: ${message}\n` });
+    ["ls --tabel x", "--tabel is no flag of this command: did you mean --table?; --help shows them"],
+    ["ls --timeout 30", '--timeout is "30"; say 30s or 30ms'],
+    ["ls --timeout soon", '--timeout is "soon"; allowed: a duration such as 500ms, 30s, 5m, 2h, 7d'],
+    ["ls --table", "Option '-t, --table <value>' argument missing"],
+    ["ls a b", '"b" is one too many; usage: leasehold ls [PREFIX]; leasehold ls --help tells more'],
+    ["version -- x", '"x" is one too many; usage: leasehold version; leasehold version --help tells more'],
+    ["wait k --until gone", '--until is "gone"; allowed: free, held, gone-owner=GLOB'],
+    ["wait k --for 1s --timeout 1s", "--timeout is another name for --for here; give one of them"],
+    [
+      "run k",
+      "no command stands behind --; usage: leasehold run KEY [flags] -- CMD [ARG…]; leasehold run --help tells more",
+    ],
+    ["run k --read --write -- true", "--read and --write do not go together; give one of them"],
+    [
+      "run k --permits 2 --slot a -- true",
+      "--slot does not go together with --permits; leave one of them out",
+    ],
+    [
+      "run k --read --at-least 1s -- true",
+      "--at-least does not go together with --read; leave one of them out",
+    ],
+    ["run k --wait 1s -n -- true", "--wait and --no-wait do not go together"],
+    [
+      "run k --at-least 1m -- true",
+      "--at-least is 1m 00s; allowed: at most the lease, 30s; a longer --lease allows more",
+    ],
+    [
+      "run k --lease 4s --grace 3s -- true",
+      "--grace is 3.0s; allowed: less than 2.0s, half of the lease, for a renewal comes each third of it",
+    ],
+    [
+      "run k --lease 4s --no-heartbeat --grace 4s -- true",
+      "--grace is 4.0s; allowed: less than 4.0s, the lease",
+    ],
+    ["run k --fd 2 -- true", '--fd is "2"; allowed: a whole number from 3 to 9'],
+    ["run k --on-lost cry -- true", '--on-lost is "cry"; allowed: term, kill, ignore'],
+    ["run k --data { -- true", "--data is no JSON: {"],
+    [
+      "jobs show report 2026-11-21T10:00",
+      'the slot is "2026-11-21T10:00"; allowed: a time with its zone, such as 2026-11-21T08:00Z',
+    ],
+    [
+      "jobs runs report --state dead",
+      '--state is "dead"; allowed: running, succeeded, failed, lost, skipped, with commas between',
+    ],
+    ["jobs run report --slot 2026-11-21T09:00Z", "give either --invoke FUNCTION, or -- CMD"],
+    [
+      "jobs run report --slot 2026-11-21T09:00Z --schedule at(2026-11-21T08:00:00) -- true",
+      "--slot and --schedule do not go together; give one of them",
+    ],
+    [
+      "tasks ls orders --state dead",
+      '--state is "dead"; allowed: waiting, running, succeeded, failed, parked, cancelled',
+    ],
+    ["tasks requeue orders", "give either ids, or --state"],
+    ["table create x", '"x" is no table\'s name; allowed: 3 to 255 letters, digits, _, - and .'],
+    [
+      "table create arn:aws:dynamodb:eu-central-1:1:table/x",
+      '"arn:aws:dynamodb:eu-central-1:1:table/x" is no table\'s name; allowed: 3 to 255 letters, digits, _, - and .',
+    ],
+    ["table create leases --tag team", '--tag is "team"; allowed: KEY=VALUE'],
+    ["table set", "nothing is to be set; leasehold table set --help lists what can be"],
+    ["table set --pitr --no-pitr", "--pitr and --no-pitr do not go together; give one of them"],
+    [
+      "table policy",
+      "something is missing; usage: leasehold table policy use|primitives|operate|read|create [flags]; leasehold table policy --help tells more",
+    ],
+    [
+      "table policy admin",
+      '"admin" says not whom the policy is for; allowed: use, primitives, operate, read, create',
+    ],
+    ["table policy use --prefix ", "--prefix is empty; leave it out, or give it a value"],
+    [
+      "table policy create --prefix x",
+      "--prefix does not go together with create: a table's settings have no keys",
+    ],
+    ["cost --acquires 2", '--acquires is "2"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d'],
+    ["cost --lease 0", '--lease is "0"; allowed: a duration such as 30s'],
+    ["cost --holders=-1", '--holders is "-1"; allowed: a whole number from 0 to 10000000'],
+    [
+      "dev -t arn:aws:dynamodb:eu-central-1:1:table/x",
+      '--table is "arn:aws:dynamodb:eu-central-1:1:table/x"; allowed: a name, for a table on this machine',
+    ],
+    ["dev --port 0", '--port is "0"; allowed: a whole number from 1 to 65535'],
+    ["dev --engine dynalite", '--engine is "dynalite"; allowed: dynamodb-local, dynoxide'],
+    ["dev --shell csh", '--shell is "csh"; allowed: sh, fish, powershell'],
+    ["completion csh", '"csh" has no completion; allowed: bash, zsh, fish'],
+    ["completion bash zsh", '"bash zsh" has no completion; allowed: bash, zsh, fish'],
+    ["completion constructor", '"constructor" has no completion; allowed: bash, zsh, fish'],
+    [
+      "help errors LEASE_UNAVAILABEL",
+      "LEASE_UNAVAILABEL is no error code: did you mean LEASE_UNAVAILABLE?; leasehold help errors lists them",
+    ],
+  ])("refuses %s, says what is allowed, and sends nothing", async (line, message) => {
+    const called = await leasehold(line.split(" "));
+    expect(called).toEqual({ code: 64, stdout: "", stderr: `leasehold: ${message}\n` });
   });
 
   it("ends with 78 and says what to set where no table is named", async () => {

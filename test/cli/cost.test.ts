@@ -80,13 +80,4 @@ describe("leasehold cost", () => {
   ])("reads the rate %s", (text, rate) => {
     expect(parseRate(text)).toBe(rate);
   });
-
-  it.each([
-    [["--acquires", "2"], '--acquires is "2"; allowed: a rate'],
-    [["--lease", "0"], "allowed: a duration"],
-    [["--holders", "-1"], "--holders"],
-  ])("refuses %j", async (args, message) => {
-    const { code, stderr } = await leasehold(["cost", ...args]);
-    expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
-  });
 });

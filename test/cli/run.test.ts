@@ -9,35 +9,6 @@ import { changedStore } from "../support/lock-table.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
 
 describe("leasehold run", () => {
-  it.each([
-    [["--read", "--write"], "--read and --write do not go together; give one of them"],
-    [["--permits", "2", "--slot", "a"], "--slot does not go together with --permits; leave one of them out"],
-    [["--read", "--at-least", "1s"], "--at-least does not go together with --read; leave one of them out"],
-    [["--wait", "1s", "-n"], "--wait and --no-wait do not go together"],
-    [
-      ["--at-least", "1m"],
-      "--at-least is 1m 00s; allowed: at most the lease, 30s; a longer --lease allows more",
-    ],
-    [
-      ["--lease", "4s", "--grace", "3s"],
-      "--grace is 3.0s; allowed: less than 2.0s, half of the lease, for a renewal comes each third of it",
-    ],
-    [
-      ["--lease", "4s", "--no-heartbeat", "--grace", "4s"],
-      "--grace is 4.0s; allowed: less than 4.0s, the lease",
-    ],
-    [["--fd", "2"], '--fd is "2"; allowed: a whole number from 3 to 9'],
-    [["--on-lost", "cry"], '--on-lost is "cry"; allowed: term, kill, ignore'],
-    [["--data", "{"], "--data is no JSON: {"],
-  ])("refuses %j before anything is sent", async (flags, message) => {
-    const { code, stderr } = await leasehold(["run", "k", ...flags, "--", "true"]);
-    expect({ code, stderr }).toEqual({ code: 64, stderr: `leasehold: ${message}\n` });
-  });
-
-  it("wants a command", async () => {
-    expect((await leasehold(["run", "k"])).code).toBe(64);
-  });
-
   it("is refused with --read-only, and only shows its first write with --dry-run", async () => {
     const store = new MemoryLeaseStore();
     expect((await leasehold(["run", "k", "--read-only", "--", "true"], { store })).code).toBe(77);

@@ -104,15 +104,6 @@ describe("leasehold table create", () => {
     expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
   });
 
-  it.each([
-    [["x"], '"x" is no table\'s name'],
-    [["arn:aws:dynamodb:eu-central-1:123456789012:table/x"], "is no table's name"],
-    [["leases", "--tag", "team"], '--tag is "team"; allowed: KEY=VALUE'],
-  ])("refuses %j", async (args, message) => {
-    const { code, stderr } = await call(["table", "create", ...args]);
-    expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
-  });
-
   it("is refused with --read-only", async () => {
     expect((await call(["table", "create", "leases", "--read-only"])).code).toBe(77);
   });
@@ -255,14 +246,6 @@ describe("leasehold table set", () => {
     server.answer(goodSettings);
     const { code, stderr } = await call(["table", "set", "--pitr"]);
     expect([code, stderr]).toEqual([78, expect.stringContaining("does not know UpdateContinuousBackups")]);
-  });
-
-  it.each([
-    [[], "nothing is to be set"],
-    [["--pitr", "--no-pitr"], "do not go together"],
-  ])("refuses %j", async (args, message) => {
-    const { code, stderr } = await call(["table", "set", ...args]);
-    expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
   });
 });
 

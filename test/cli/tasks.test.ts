@@ -50,7 +50,6 @@ describe("leasehold tasks", () => {
     );
     const matching = await call(["tasks", "ls", "orders", "--match", "file", "-o", "key"]);
     expect(matching.stdout).toBe("bad\n");
-    expect((await call(["tasks", "ls", "orders", "--state", "dead"])).code).toBe(64);
   });
 });
 
@@ -99,8 +98,7 @@ describe("leasehold tasks requeue", () => {
     expect(await tasks.get("done")).toMatchObject({ state: "succeeded" });
   });
 
-  it("wants ids or a state, and finds out where there is nothing", async () => {
-    expect((await call(["tasks", "requeue", "orders"])).code).toBe(64);
+  it("finds out where there is nothing", async () => {
     expect((await call(["tasks", "requeue", "orders", "--state", "failed", "--yes"])).code).toBe(1);
   });
 });
