@@ -75,10 +75,9 @@ export class Printer {
       }
       default: {
         if (rows.length === 0) return [];
-        const isWide = this.format === "wide";
-        const { paint, columns: width } = this.#terminal;
-        if (isWide) return tableLines(rows, columns.map(atFullLength), { paint });
-        const visible = columns.filter(({ wide, from = 0 }) => wide !== true && from <= width);
+        const { paint } = this.#terminal;
+        const width = this.format === "wide" ? Number.POSITIVE_INFINITY : this.#terminal.columns;
+        const visible = columns.filter(({ from = 0 }) => from <= width);
         return tableLines(rows, visible, { width, paint });
       }
     }
@@ -93,16 +92,4 @@ export class Printer {
   #print(line: string): void {
     this.#terminal.print(line.trimEnd());
   }
-}
-
-function atFullLength<Row>(column: Column<Row>): Column<Row> {
-  const { full, cell } = column;
-  if (full === undefined) return column;
-  return {
-    ...column,
-    cell: (row) => {
-      const given = cell(row);
-      return typeof given === "string" ? full(row) : { ...given, text: full(row) };
-    },
-  };
 }

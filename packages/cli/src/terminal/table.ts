@@ -22,12 +22,8 @@ export interface Column<Row> {
    * @default 0, stays
    */
   readonly less?: number;
-  /** Only in wide tables. @default false */
-  readonly wide?: boolean;
   /** Only if the terminal has at least this many columns. @default 0 */
   readonly from?: number;
-  /** The text of a cell in wide tables. @default - as everywhere */
-  readonly full?: (row: Row) => string;
 }
 
 export type Paint = (style: Style, text: string) => string;
@@ -35,89 +31,70 @@ export type Paint = (style: Style, text: string) => string;
 const gap = 2;
 const leastColumn = 6;
 
-/** Renders rows under their titles, one a line. With `columns`, no line is wider than that. */
+/** A column with its cells as they are shown, the title first. */
+interface ShownColumn extends Pick<Column<never>, "align" | "gives" | "less"> {
+  readonly cells: readonly { readonly text: string; readonly style: Style | undefined }[];
+  width: number;
+}
+
+/** Renders rows under their titles, one a line. With `width`, no line is wider than that. */
 export function tableLines<Row>(
   rows: readonly Row[],
   given: readonly Column<Row>[],
   { width = Number.POSITIVE_INFINITY, paint }: { readonly width?: number; readonly paint: Paint },
 ): string[] {
-  const columns = neededColumns(rows, given, width);
-  const cells = rows.map((row) =>
-    columns.map(({ cell }) => {
-      const given = cell(row);
-      return typeof given === "string"
-        ? { text: shown(given), style: undefined }
-        : { text: shown(given.text), style: given.style };
-    }),
-  );
-  const widths = columns.map(({ title }, index) =>
-    Math.max(widthOf(title), ...cells.map((row) => widthOf(row[index]?.text ?? ""))),
-  );
-  narrow(widths, columns, width);
-  const line = (parts: readonly { readonly text: string; readonly style: Style | undefined }[]): string =>
-    parts
-      .map(({ text, style }, index) => {
-        const fitted = cut(text, widths[index] ?? 0);
-        const blanks = " ".repeat(Math.max(0, (widths[index] ?? 0) - widthOf(fitted)));
+  const columns = given.map((column): ShownColumn => {
+    const cells = [{ text: column.title, style: "dim" } as const, ...rows.map(column.cell)].map((one) =>
+      typeof one === "string" ? { text: shown(one), style: undefined } : { ...one, text: shown(one.text) },
+    );
+    return { ...column, cells, width: Math.max(...cells.map(({ text }) => widthOf(text))) };
+  });
+  leaveOut(columns, width);
+  narrow(columns, width);
+  return [undefined, ...rows].map((_, line) =>
+    columns
+      .map(({ cells, width, align }, index) => {
+        const { text = "", style } = cells[line] ?? {};
+        const fitted = cut(text, width);
+        const blanks = " ".repeat(Math.max(0, width - widthOf(fitted)));
         const painted = style === undefined ? fitted : paint(style, fitted);
-        const isLast = index === parts.length - 1;
-        return columns[index]?.align === "right" ? blanks + painted : painted + (isLast ? "" : blanks);
+        const isLast = index === columns.length - 1;
+        return align === "right" ? blanks + painted : painted + (isLast ? "" : blanks);
       })
-      .join(" ".repeat(gap));
-  const titles = columns.map(({ title }) => ({ text: title, style: "dim" as const }));
-  return [line(titles), ...cells.map(line)];
+      .join(" ".repeat(gap)),
+  );
+}
+
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, one) => sum + one + gap, -gap);
 }
 
 /** A name shorter than this says little, so dispensable columns are left out first. */
 const roomForNames = 32;
 
 /** Leaves out dispensable columns until the others have enough room. */
-function neededColumns<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  width: number,
-): readonly Column<Row>[] {
-  const wanted = ({ title, cell, gives, less = 0 }: Column<Row>): number => {
-    const most = gives ? (less > 0 ? leastColumn : roomForNames) : Number.POSITIVE_INFINITY;
-    const texts = rows.map((row) => {
-      const given = cell(row);
-      return widthOf(shown(typeof given === "string" ? given : given.text));
-    });
-    return Math.min(most, Math.max(widthOf(title), ...texts));
-  };
-  const kept = columns.map((column) => ({ column, wanted: wanted(column) }));
-  const total = (): number => kept.reduce((sum, one) => sum + one.wanted + gap, -gap);
-  while (total() > width) {
-    const least = kept.reduce((most, { column }) => Math.max(most, column.less ?? 0), 0);
-    if (least === 0) break;
-    kept.splice(
-      kept.findLastIndex(({ column }) => column.less === least),
+function leaveOut(columns: ShownColumn[], width: number): void {
+  const wanted = ({ gives, less = 0, width: own }: ShownColumn): number =>
+    gives ? Math.min(own, less > 0 ? leastColumn : roomForNames) : own;
+  while (totalOf(columns.map(wanted)) > width) {
+    const most = Math.max(...columns.map(({ less = 0 }) => less));
+    if (most === 0) break;
+    columns.splice(
+      columns.findLastIndex(({ less }) => less === most),
       1,
     );
   }
-  return kept.map(({ column }) => column);
 }
 
 /** Shrinks the columns that may shrink, the widest first, until the line fits; then all columns. */
-function narrow(
-  widths: number[],
-  columns: readonly { readonly gives?: boolean; readonly less?: number }[],
-  width: number,
-): void {
-  const total = (): number => widths.reduce((sum, one) => sum + one + gap, -gap);
-  const stages = [
-    (index: number) => columns[index]?.gives === true && columns[index].less !== undefined,
-    (index: number) => columns[index]?.gives === true,
-    () => true,
-  ];
-  for (const mayGive of stages) {
-    while (total() > width) {
-      const widest = widths.reduce(
-        (most, one, index) => (mayGive(index) && one > (widths[most] ?? 0) ? index : most),
-        widths.length,
-      );
-      if ((widths[widest] ?? 0) <= leastColumn) break;
-      widths[widest] = Math.max(leastColumn, (widths[widest] ?? 0) - Math.ceil(total() - width));
+function narrow(columns: readonly ShownColumn[], width: number): void {
+  const names = columns.filter(({ gives }) => gives);
+  for (const some of [names.filter(({ less }) => less !== undefined), names, columns]) {
+    for (;;) {
+      const excess = totalOf(columns.map((one) => one.width)) - width;
+      const widest = some.toSorted((one, other) => other.width - one.width)[0];
+      if (excess <= 0 || widest === undefined || widest.width <= leastColumn) break;
+      widest.width = Math.max(leastColumn, widest.width - Math.ceil(excess));
     }
   }
 }

@@ -185,12 +185,21 @@ export function endIn(ms: number | undefined): string {
   return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
 }
 
-/** The columns of a list of locks. Times are relative, and on request also absolute. */
-export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">): readonly Column<KeyRow>[] {
+/**
+ * The columns of a list of locks. Times are relative; on request, and with everything in full (`wide`), also absolute.
+ */
+export function rowColumns({
+  utc,
+  local,
+  output,
+}: Pick<GlobalValues, "utc" | "local" | "output">): readonly Column<KeyRow>[] {
   const zone = local ? "local" : "utc";
-  const isAbsolute = utc || local;
-  const at = ({ readAt }: KeyRow, inMs: number | undefined): string =>
-    inMs === undefined ? none : timeText(readAt + inMs, zone);
+  const isWide = output === "wide";
+  const at = (time: number | undefined): string => (time === undefined ? none : timeText(time, zone));
+  const absolute: readonly Column<KeyRow>[] = [
+    { title: `SINCE (${zone})`, cell: ({ lease }) => at(lease?.acquiredAt), from: 60, less: 3 },
+    { title: `ENDS (${zone})`, cell: ({ lease }) => at(lease?.expiresAt), from: 60, less: 4 },
+  ];
   return [
     { title: "KEY", cell: ({ key }) => key, gives: true },
     { title: "STATE", cell: ({ state, stateText }) => inColorOf(state, stateText) },
@@ -203,24 +212,10 @@ export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">):
       less: 1,
     },
     { title: "ENDS IN", cell: ({ remainingMs }) => endIn(remainingMs), align: "right" },
-    {
-      title: `SINCE (${zone})`,
-      cell: (row) => at(row, row.heldForMs && -row.heldForMs),
-      wide: !isAbsolute,
-      from: 60,
-      less: 3,
-    },
-    {
-      title: `ENDS (${zone})`,
-      cell: (row) => at(row, row.remainingMs),
-      wide: !isAbsolute,
-      from: 60,
-      less: 4,
-    },
+    ...(utc || local || isWide ? absolute : []),
     {
       title: "FENCE",
-      cell: ({ lease }) => fenceText(lease?.fencingToken),
-      full: ({ lease }) => String(lease?.fencingToken ?? none),
+      cell: ({ lease }) => (isWide ? String(lease?.fencingToken ?? none) : fenceText(lease?.fencingToken)),
       align: "right",
       from: 72,
       less: 5,
