@@ -3,8 +3,7 @@
 import { LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { priceOfTable } from "../../packages/cli/src/commands/shared/polling.ts";
-import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
+import { priceOfTable, TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -16,7 +16,7 @@ import { isLoopback, isLoopbackHost } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
-import { paceFlags } from "./shared/polling.ts";
+import { paceFlags } from "./polling.ts";
 
 const usualPort = 8787;
 /** Settings change seldom, and reading them takes four requests. */

@@ -26,7 +26,7 @@ import {
 import { commandLine, leftLines, shortestPrefix, tokenPrefix } from "../view/next-steps.ts";
 import { fenceText } from "../view/rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { looks } from "./shared/polling.ts";
+import { looks } from "./polling.ts";
 
 /** Why it is done: shown to others, and kept in the audit trail. */
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");

@@ -31,8 +31,7 @@ import {
 import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
-import { readTable, serviceNow, usualMostItems } from "../view/table-snapshot.ts";
-import { priceOfTable } from "./shared/polling.ts";
+import { priceOfTable, readTable, serviceNow, usualMostItems } from "../view/table-snapshot.ts";
 
 /** A job in one line. */
 interface JobSummary {

@@ -4,8 +4,14 @@ import { choice, duration, text, whole, yes } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { countsText, rowColumns, rowRecord, selectRows } from "../view/rows.ts";
-import { clockNotice, readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
-import { looks, paceFlags, paceOf, priceOfTable } from "./shared/polling.ts";
+import {
+  clockNotice,
+  priceOfTable,
+  readTable,
+  type TableSnapshot,
+  usualMostItems,
+} from "../view/table-snapshot.ts";
+import { looks, paceFlags, paceOf } from "./polling.ts";
 
 export const ls = command({
   usage: "ls [PREFIX]",

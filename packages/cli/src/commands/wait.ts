@@ -5,7 +5,7 @@ import { duration, text } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
 import { globTest } from "../view/rows.ts";
-import { looks } from "./shared/polling.ts";
+import { looks } from "./polling.ts";
 
 const usualEveryMs = 1_000;
 

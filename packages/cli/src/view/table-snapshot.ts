@@ -8,14 +8,16 @@ import {
   coreOf,
   everyItem,
   historySortKeyPrefix,
+  ifOperational,
   KeyDetailsReader,
   leaseItemKey,
   pagesOf,
   scan,
 } from "@leasehold/client/internal";
 import { CommandError, exitCodes } from "../exit-codes.ts";
+import type { TableSize } from "../table/place.ts";
 import { durationText } from "../terminal/text.ts";
-import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
+import { bytesOf, costText, dollarsText, type ReadCost, readCost, unitsText } from "./read-cost.ts";
 
 /** The service's time in epoch milliseconds; before the first answer, the machine's own. */
 export function serviceNow(client: LeaseClient): number {
@@ -129,4 +131,26 @@ function placeIn(item: Item): { readonly key: string; readonly sortKey: string }
     "this is no lease table: it has items without the texts pk and sk; leasehold table check tells more",
     exitCodes.configuration,
   );
+}
+
+/** Reads a table. If it is too large, rejects with the cost of reading all of it. */
+export async function priceOfTable<T>(
+  describeTable: () => Promise<TableSize | undefined>,
+  read: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof TableTooLargeError)) throw error;
+    // A missing permission must not hide the cost of what was read.
+    const size = await describeTable().catch(ifOperational(undefined));
+    const all =
+      size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));
+    const whole =
+      all === undefined
+        ? "there are more"
+        : `the table has about ${all.items.toLocaleString("en-US")} items: reading all costs ${unitsText(all.units)} RCU, ${dollarsText(all.dollars)}`;
+    const message = `stopped after ${costText(error.cost)}; ${whole}. --scan reads all; leasehold get KEY reads one key`;
+    throw new CommandError(message, exitCodes.usage, { cause: error });
+  }
 }

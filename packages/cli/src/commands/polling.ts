@@ -1,23 +1,11 @@
-// Polling until the caller, the user or a closed pipe ends it. A service that fails for a while does not end it. A
-// table that is too large to be read without the user's consent does, with what reading it costs.
+// Polling until the caller, the user or a closed pipe ends it. A service that fails for a while does not end it.
 
 import type { Clock } from "@leasehold/client";
-import { ifOperational, mayPass, settles, sleep } from "@leasehold/client/internal";
-import { CommandError, exitCodes } from "../../exit-codes.ts";
-import { type Flags, type Values, whole } from "../../flags.ts";
-import type { TableSize } from "../../table/place.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import { shown } from "../../terminal/text.ts";
-import {
-  costText,
-  dollarsText,
-  pauseAfter,
-  type ReadCost,
-  readCost,
-  unitsText,
-  usualUnitsPerSecond,
-} from "../../view/read-cost.ts";
-import { TableTooLargeError } from "../../view/table-snapshot.ts";
+import { mayPass, settles, sleep } from "@leasehold/client/internal";
+import { type Flags, type Values, whole } from "../flags.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { shown } from "../terminal/text.ts";
+import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../view/read-cost.ts";
 
 /** The default pause between two looks at a table. */
 const usualPollMs = 2_000;
@@ -86,27 +74,5 @@ export async function* looks<Seen>(
     }
     if (leftMs() <= 0) return;
     await sleep(clock, Math.min(pauseMs, leftMs()), signal);
-  }
-}
-
-/** Reads a table. If it is too large, rejects with the cost of reading all of it. */
-export async function priceOfTable<T>(
-  describeTable: () => Promise<TableSize | undefined>,
-  read: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!(error instanceof TableTooLargeError)) throw error;
-    // A missing permission must not hide the cost of what was read.
-    const size = await describeTable().catch(ifOperational(undefined));
-    const all =
-      size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));
-    const whole =
-      all === undefined
-        ? "there are more"
-        : `the table has about ${all.items.toLocaleString("en-US")} items: reading all costs ${unitsText(all.units)} RCU, ${dollarsText(all.dollars)}`;
-    const message = `stopped after ${costText(error.cost)}; ${whole}. --scan reads all; leasehold get KEY reads one key`;
-    throw new CommandError(message, exitCodes.usage, { cause: error });
   }
 }
