@@ -162,35 +162,33 @@ function leaseFields(
   lease: DescribedLease,
   { readAt, doneSlot }: KeyDetails,
   { zone, isWide }: ReportOptions,
-): readonly (readonly [string, string])[] {
+): readonly (readonly [string, string | undefined])[] {
   const { state, owner, acquiredAt, expiresAt, leaseDurationMs, fencingToken, token, pause, sortKey } = lease;
   const at = (time: number): string => `${timeText(time, zone)}${zone === "utc" ? " UTC" : ""}`;
-  const isOver = expiresAt <= readAt;
   const count = renewals(lease);
   const renewed =
     count === 0
       ? "not renewed"
       : `renewed ${count} ${count === 1 ? "time" : "times"}, last ${ageText(renewedAgoMs(lease, readAt))} ago`;
-  const until = isOver
-    ? `${ageText(readAt - expiresAt)} ago`
-    : `in ${ageText(expiresAt - readAt)}${state === "held" || state === "stopping" ? ", unless it is renewed" : ""}`;
-  const holderLabel = pause === undefined ? "holder" : "paused by";
-  const wasHeld = state === "cooldown" ? " (has released it)" : "";
+  const until =
+    expiresAt <= readAt
+      ? `${ageText(readAt - expiresAt)} ago`
+      : `in ${ageText(expiresAt - readAt)}${state === "held" || state === "stopping" ? ", unless it is renewed" : ""}`;
+  const ofHolder = (value: string): string | undefined => (pause === undefined ? value : undefined);
   return [
-    [holderLabel, pause === undefined ? `${owner}${wasHeld}` : pause.by],
-    ...(pause === undefined ? [] : [["reason", pause.reason] as const]),
+    ["holder", ofHolder(`${owner}${state === "cooldown" ? " (has released it)" : ""}`)],
+    ["paused by", pause?.by],
+    ["reason", pause?.reason],
     ["since", `${at(acquiredAt)}, ${ageText(readAt - acquiredAt)} ago`],
     ["ends", `${at(expiresAt)}, ${until}`],
-    ...(pause === undefined ? [["lease", `${durationText(leaseDurationMs)}, ${renewed}`] as const] : []),
+    ["lease", ofHolder(`${durationText(leaseDurationMs)}, ${renewed}`)],
     ["fencing", String(fencingToken)],
     ["token", token],
-    ...(sortKey === "lease" ? [] : [["place", sortKey] as const]),
-    ...(pause === undefined ? [["data", payloadText(lease, isWide)] as const] : []),
-    ...(lease.reentrant ? [["reentrant", "yes: the same owner can acquire it again"] as const] : []),
-    ...(pause === undefined
-      ? [["asked to stop?", lease.revocation === undefined ? "no" : `yes: ${lease.revocation}`] as const]
-      : []),
-    ...(doneSlot === undefined ? [] : [["done slot", doneSlot] as const]),
+    ["place", sortKey === "lease" ? undefined : sortKey],
+    ["data", ofHolder(payloadText(lease, isWide))],
+    ["reentrant", lease.reentrant ? "yes: the same owner can acquire it again" : undefined],
+    ["asked to stop?", ofHolder(lease.revocation === undefined ? "no" : `yes: ${lease.revocation}`)],
+    ["done slot", doneSlot],
   ];
 }
 

@@ -212,7 +212,7 @@ All that is known of one run, with its attempts; exit 1 where it was neither beg
           ["started", at(run.startedAt)],
           ["ended", at(run.endedAt)],
           ["took", tookText(run, now)],
-          ...(run.expiresAt === undefined ? [] : [["lease ends", at(run.expiresAt)] as const]),
+          ["lease ends", run.expiresAt === undefined ? undefined : at(run.expiresAt)],
           ["fencing", String(run.fencingToken ?? "—")],
           ["remark", run.remark ?? "—"],
           ["progress", run.progress === undefined ? "—" : JSON.stringify(run.progress)],

@@ -86,16 +86,20 @@ const indent = "  ";
 const gap = 2;
 const leastValue = 16;
 
-/** Lines of labels and values, none wider than the columns; a longer value continues below its beginning. */
+/**
+ * Lines of labels and values, without those that have none, and none wider than the columns; a longer value continues
+ * below its beginning.
+ */
 export function fieldLines(
-  fields: readonly (readonly [label: string, value: string])[],
+  fields: readonly (readonly [label: string, value: string | undefined])[],
   columns: number,
 ): readonly string[] {
-  const width = Math.max(...fields.map(([label]) => widthOf(label))) + gap;
+  const known = fields.flatMap(([label, value]) => (value === undefined ? [] : [[label, value] as const]));
+  const width = Math.max(...known.map(([label]) => widthOf(label))) + gap;
   const left = columns - indent.length - width;
   // If there is no room beside the label, the value comes below it.
   const isBelow = left < leastValue;
-  return fields.flatMap(([label, value]) => {
+  return known.flatMap(([label, value]) => {
     const [first = "", ...others] = fold(
       shown(value),
       Math.max(1, isBelow ? columns - 2 * indent.length : left),

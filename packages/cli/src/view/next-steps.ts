@@ -2,7 +2,7 @@
 // contains. The console's buttons show the same actions.
 
 import type { DescribedLease, KeyDetails, NotPaused, PauseLeaves } from "@leasehold/client/admin";
-import { primitiveOf, primitivesOf } from "./key-rows.ts";
+import { type Primitive, primitiveOf, primitivesOf } from "./key-rows.ts";
 
 /** Quotes an argument for a POSIX shell, so that neither the shell nor the terminal interprets it. */
 export function quoted(argument: string): string {
@@ -55,76 +55,59 @@ export interface NextStep {
   readonly caution?: string;
 }
 
-const breakCaution = "it may still be working: docs/RUNBOOK.md#a-lock-is-stuck";
+function step(action: NextStep["action"], what: string, command: string, caution?: string): NextStep {
+  return { action, what, command, ...(caution === undefined ? {} : { caution }) };
+}
 
 /** The primitives that a pause closes. */
-const lockLike = ["lock", "semaphore", "rw-lock"] as const;
+const lockLike: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
 
 /** The possible actions on a key, the mildest first. */
 export function nextSteps(details: KeyDetails): readonly NextStep[] {
   const { key, leases } = details;
-  const used = new Set(primitivesOf(details));
-  const locks = leases.filter(({ sortKey }) => !["job", "tasks", "cache"].includes(primitiveOf(sortKey)));
+  const used = primitivesOf(details);
   // With many holders, one example is enough.
-  const steps = locks.slice(0, 1).flatMap((lease) => stepsAbout(lease, leases));
-  const ofLocks: readonly NextStep[] =
-    steps.length > 0 || !(used.size === 0 || lockLike.some((one) => used.has(one)))
-      ? steps
-      : [
-          {
-            action: "pause",
-            what: "keep it closed",
-            command: commandLine("pause", [key], ["--for", "2h", "--reason", "…"]),
-          },
-        ];
-  return [
-    ...ofLocks,
-    ...(used.has("job")
-      ? [{ action: "runs", what: "look at its runs", command: commandLine("jobs runs", [key]) } as const]
-      : []),
-    ...(used.has("tasks")
-      ? [{ action: "tasks", what: "look at its tasks", command: commandLine("tasks", [key]) } as const]
-      : []),
-  ];
+  const lock = leases.find(({ sortKey }) => !["job", "tasks", "cache"].includes(primitiveOf(sortKey)));
+  const steps = lock === undefined ? [] : [...stepsAbout(lock, leases)];
+  if (steps.length === 0 && (used.length === 0 || used.some((one) => lockLike.includes(one)))) {
+    steps.push(
+      step("pause", "keep it closed", commandLine("pause", [key], ["--for", "2h", "--reason", "…"])),
+    );
+  }
+  if (used.includes("job")) steps.push(step("runs", "look at its runs", commandLine("jobs runs", [key])));
+  if (used.includes("tasks")) steps.push(step("tasks", "look at its tasks", commandLine("tasks", [key])));
+  return steps;
 }
 
 /** The possible actions on one lease. */
-function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): readonly NextStep[] {
-  const { key, state } = lease;
+function stepsAbout(
+  { key, state, token }: DescribedLease,
+  leases: readonly DescribedLease[],
+): readonly NextStep[] {
   const prefix = tokenPrefix(
-    lease.token,
-    leases.map(({ token }) => token),
+    token,
+    leases.map((one) => one.token),
   );
   const line = (name: string): string => commandLine(name, [key], ["--token", prefix]);
-  const wait: NextStep = {
-    action: "wait",
-    what: "wait until it is free",
-    command: commandLine("wait", [key]),
-  };
+  const wait = step("wait", "wait until it is free", commandLine("wait", [key]));
+  const mayWork = "it may still be working: docs/RUNBOOK.md#a-lock-is-stuck";
   switch (state) {
     case "held":
     case "stopping":
-    case "grace":
-      return [
-        ...(state === "held"
-          ? [{ action: "stop", what: "ask it to stop", command: line("stop") } as const]
-          : []),
-        { action: "break", what: "break it", command: line("break"), caution: breakCaution },
-        wait,
-      ];
+    case "grace": {
+      const breaking = step("break", "break it", line("break"), mayWork);
+      return state === "held"
+        ? [step("stop", "ask it to stop", line("stop")), breaking, wait]
+        : [breaking, wait];
+    }
     case "paused":
-      return [{ action: "resume", what: "end the pause", command: commandLine("resume", [key]) }, wait];
+      return [step("resume", "end the pause", commandLine("resume", [key])), wait];
     case "cooldown":
-      return [wait, { action: "break", what: "open it now", command: line("break") }];
-    case "expired":
-      return [
-        {
-          action: "break",
-          what: "remove the record of it",
-          command: `${line("break")} --force`,
-          caution: "no need: the next caller takes it over",
-        },
-      ];
+      return [wait, step("break", "open it now", line("break"))];
+    case "expired": {
+      const caution = "no need: the next caller takes it over";
+      return [step("break", "remove the record of it", `${line("break")} --force`, caution)];
+    }
     default:
       return [];
   }
