@@ -7,6 +7,7 @@ import { onAbort } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
 import { defined, type GlobalValues } from "./flags.ts";
 import { isLoopback, localCredentials, localRegion, type TablePlace, type TableSize } from "./table/place.ts";
+import { counted } from "./terminal/text.ts";
 import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** A client on a table, and the known facts about its place. */
@@ -145,7 +146,7 @@ class RequestLog {
     const listed = parts.length > 0 ? `: ${parts.join(", ")}` : "";
     const units = this.#readUnits > 0 ? `; about ${unitsText(this.#readUnits)} RCU` : "";
     const total = [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
-    return `${total} ${total === 1 ? "request" : "requests"}${listed}${units}`;
+    return `${counted(total, "request")}${listed}${units}`;
   }
 }
 

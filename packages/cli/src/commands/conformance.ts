@@ -12,7 +12,7 @@ import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts
 import { text } from "../flags.ts";
 import { type Finding, findingLines, notChecked, ok, settingFindings } from "../table/findings.ts";
 import { agreed } from "../terminal/terminal.ts";
-import { durationText, shown } from "../terminal/text.ts";
+import { counted, durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
 
 const flags = { prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")') };
@@ -169,7 +169,7 @@ function figureLines({ measured, cost }: ConformanceReport): readonly string[] {
   return [
     `latency  one write ${ms(writeMs.p50)} (p50), ${ms(writeMs.p99)} (p99) of ${writeMs.of}`,
     `one item ${Math.round(writesPerSecond).toLocaleString("en-US")} writes a second, by 10 writers`,
-    `batch    ${largestBatch} ${largestBatch === 1 ? "write" : "writes"} in one request at most`,
+    `batch    ${counted(largestBatch, "write")} in one request at most`,
     `clock    ${clock}`,
     costLine,
   ];

@@ -12,6 +12,7 @@ import { text } from "../flags.ts";
 import { type Column, type Paint, tableLines } from "../terminal/table.ts";
 import {
   ageText,
+  counted,
   cut,
   durationText,
   fieldLines,
@@ -166,10 +167,8 @@ function leaseFields(
   const { state, owner, acquiredAt, expiresAt, leaseDurationMs, fencingToken, token, pause, sortKey } = lease;
   const at = (time: number): string => `${timeText(time, zone)}${zone === "utc" ? " UTC" : ""}`;
   const count = renewals(lease);
-  const renewed =
-    count === 0
-      ? "not renewed"
-      : `renewed ${count} ${count === 1 ? "time" : "times"}, last ${ageText(renewedAgoMs(lease, readAt))} ago`;
+  const ago = ageText(renewedAgoMs(lease, readAt));
+  const renewed = count === 0 ? "not renewed" : `renewed ${counted(count, "time")}, last ${ago} ago`;
   const until =
     expiresAt <= readAt
       ? `${ageText(readAt - expiresAt)} ago`

@@ -79,14 +79,9 @@ the whole set, a megabyte a request.`,
     const total = taskStates.reduce((sum, state) => sum + counts[state], 0);
     printer.document("tasks", record, () => {
       const states = taskStates.filter((state) => counts[state] > 0 || state !== "cancelled");
-      const ages = (
-        [
-          ["waiting", oldest.waiting],
-          ["claim", oldest.running],
-        ] as const
-      ).flatMap(([what, at]) =>
-        at === undefined ? [] : [`oldest ${what} ${ageText(Math.max(0, now - at))}`],
-      );
+      const age = (what: string, at: number | undefined): string[] =>
+        at === undefined ? [] : [`oldest ${what} ${ageText(Math.max(0, now - at))}`];
+      const ages = [...age("waiting", oldest.waiting), ...age("claim", oldest.running)];
       if (total === 0) return [`${shown(set)} has no tasks`];
       return [
         `${states.map((state) => `${state} ${counts[state]}`).join("   ")}          ${ages.join(", ")}`,

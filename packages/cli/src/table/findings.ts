@@ -5,7 +5,7 @@ import { attributeNames } from "@leasehold/client/schema";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Paint, Style } from "../terminal/table.ts";
-import { docsAddress, shown } from "../terminal/text.ts";
+import { counted, docsAddress, shown } from "../terminal/text.ts";
 import type { AskedTable, Learnt, TableFacts } from "./asked-table.ts";
 import { tableTag } from "./place.ts";
 
@@ -67,12 +67,9 @@ export function findingLines(findings: readonly Finding[], paint: Paint): string
 function findingsSummary(findings: readonly Finding[]): string {
   const count = (result: Finding["result"]): number =>
     findings.filter((finding) => finding.result === result).length;
-  const [errors, warnings, unchecked] = [count("error"), count("warning"), count("not checked")];
-  return [
-    `${errors} ${errors === 1 ? "error" : "errors"}`,
-    `${warnings} ${warnings === 1 ? "warning" : "warnings"}`,
-    ...(unchecked > 0 ? [`${unchecked} not checked`] : []),
-  ].join(", ");
+  const unchecked = count("not checked");
+  const left = unchecked > 0 ? `, ${unchecked} not checked` : "";
+  return `${counted(count("error"), "error")}, ${counted(count("warning"), "warning")}${left}`;
 }
 
 /** Prints findings, and returns the exit code: 2 if something is broken, 1 with `isStrict` if there are warnings. */

@@ -163,6 +163,11 @@ export function ageText(ms: number): string {
   return ms >= 1_000 && ms < 9_950 ? `${Math.round(ms / 1_000)}s` : durationText(ms);
 }
 
+/** `1 key`, `2 keys`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
 /** A point in time in UTC, or in the machine's own zone: `2026-11-22 02:54:10`. */
 export function timeText(epochMs: number, zone: "utc" | "local" = "utc"): string {
   const at = new Date(zone === "utc" ? epochMs : epochMs - new Date(epochMs).getTimezoneOffset() * 60_000);

@@ -8,7 +8,7 @@ import type {
   KeyDetails,
   LeaseState,
 } from "@leasehold/client/admin";
-import { ageText, timeText } from "../terminal/text.ts";
+import { ageText, counted, timeText } from "../terminal/text.ts";
 
 /** How often a lease was renewed. A repeated acquisition counts as one more renewal. */
 export function renewals({ version }: Pick<DescribedLease, "version">): number {
@@ -232,7 +232,7 @@ function stateTextOf({ primitive, leases, seats }: Facts): string {
       const { read = 0, write = 0, intent = 0 } = seats?.taken ?? {};
       if (isPaused(leases)) return stateWord("paused");
       if (read + write === 0 && intent > 0) return "wanted";
-      return write > 0 ? "writer" : read > 0 ? `${read} ${read === 1 ? "reader" : "readers"}` : "free";
+      return write > 0 ? "writer" : read > 0 ? counted(read, "reader") : "free";
     }
     case "job":
       return leases.length === 0 ? "idle" : stateWord(worst(leases));
@@ -261,7 +261,7 @@ function noteOf(facts: Facts): string {
       return notes(queue, expired > 0 && `${expired} EXPIRED`);
     case "rw-lock": {
       const { read = 0, write = 0, intent = 0 } = facts.seats?.taken ?? {};
-      const readers = write > 0 && `${read} ${read === 1 ? "reader" : "readers"}`;
+      const readers = write > 0 && counted(read, "reader");
       const writers = intent > 0 && `${intent} to write`;
       return notes(readers, writers, queue, expired > 0 && `${expired} EXPIRED`);
     }
@@ -295,7 +295,7 @@ function queueNote({ description, primitive, waiting }: Facts): string | false {
     notes(
       waiting.length > 0 && `${waiting.length} waiting`,
       longest,
-      parked > 0 && `${parked} parked ${parked === 1 ? "workflow" : "workflows"}`,
+      parked > 0 && counted(parked, "parked workflow"),
     ) || false
   );
 }

@@ -4,7 +4,7 @@ import type { LeaseState } from "@leasehold/client";
 import type { DescribedLease } from "@leasehold/client/admin";
 import type { GlobalValues } from "../flags.ts";
 import type { Cell, Column, Style } from "../terminal/table.ts";
-import { ageText, timeText } from "../terminal/text.ts";
+import { ageText, counted, timeText } from "../terminal/text.ts";
 import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
 import type { TableSnapshot } from "./table-snapshot.ts";
 
@@ -118,19 +118,16 @@ function fits(given: readonly string[], wanted: readonly string[]): boolean {
 /** How many rows there are of each kind: `7 keys, 5 held, 1 expired, 1 paused`. */
 export function countsText(rows: readonly KeyRow[]): string {
   const keys = new Set(rows.map(({ key }) => key)).size;
-  const count = (...states: readonly string[]): number =>
-    rows.filter(({ state }) => states.includes(state)).length;
-  const counted = [
+  const count = (...some: readonly string[]): number =>
+    rows.filter(({ state }) => some.includes(state)).length;
+  const states = [
     [count("held", "stopping", "grace"), "held"],
     [count("expired"), "expired"],
     [count("paused"), "paused"],
     [count("cooldown"), "closed"],
     [count("free"), "free"],
   ] as const;
-  return [
-    `${keys} ${keys === 1 ? "key" : "keys"}`,
-    ...counted.filter(([n]) => n > 0).map((one) => one.join(" ")),
-  ].join(", ");
+  return [counted(keys, "key"), ...states.filter(([n]) => n > 0).map((one) => one.join(" "))].join(", ");
 }
 
 /** A lease for other programs: its record, with its state and its times until now. */
