@@ -1,32 +1,17 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ManualClock } from "@leasehold/client/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
 import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
 import { leasehold } from "../support/command-line.ts";
-import {
-  type Answers,
-  goodSettings,
-  goodTable,
-  type ScriptedDynamoDb,
-  startScriptedDynamoDb,
-} from "../support/scripted-dynamodb.ts";
+import { type Answers, goodSettings, goodTable, scriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { type Reaction, refuse, say } from "../support/scripted-server.ts";
 
-let server: ScriptedDynamoDb;
+const server = scriptedDynamoDb();
 let env: NodeJS.ProcessEnv;
-
-beforeAll(async () => {
-  server = await startScriptedDynamoDb();
-});
-afterAll(() => server.close());
 beforeEach(() => {
-  env = {
-    AWS_ENDPOINT_URL_DYNAMODB: server.url,
-    AWS_ENDPOINT_URL_STS: server.url,
-    AWS_REGION: "eu-central-1",
-  };
+  env = server.env;
 });
 
 const good: Answers = {

@@ -1,28 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
-import {
-  type Answers,
-  goodSettings,
-  goodTable,
-  type ScriptedDynamoDb,
-  startScriptedDynamoDb,
-} from "../support/scripted-dynamodb.ts";
+import { type Answers, goodSettings, goodTable, scriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { refuse, say } from "../support/scripted-server.ts";
 
-let server: ScriptedDynamoDb;
+const server = scriptedDynamoDb();
 let env: NodeJS.ProcessEnv;
-
-beforeAll(async () => {
-  server = await startScriptedDynamoDb();
-});
-afterAll(() => server.close());
 beforeEach(() => {
-  env = {
-    LEASEHOLD_TABLE_NAME: "leases",
-    AWS_ENDPOINT_URL_DYNAMODB: server.url,
-    AWS_ENDPOINT_URL_STS: server.url,
-    AWS_REGION: "eu-central-1",
-  };
+  env = server.env;
 });
 
 const arnOf = (name: string) => `arn:aws:dynamodb:eu-central-1:123456789012:table/${name}`;

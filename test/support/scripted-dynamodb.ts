@@ -1,10 +1,14 @@
+import { afterAll, beforeAll } from "vitest";
 import { type Reaction, refuse, type ScriptedServer, say, startScriptedServer } from "./scripted-server.ts";
 
 /** What is answered to each operation: a body, or what to do. Operations without an answer are not known. */
 export type Answers = Readonly<Record<string, object | Reaction>>;
 
 /** A server that answers DynamoDB's operations, and those of STS, as a test tells it. */
-export interface ScriptedDynamoDb extends ScriptedServer {
+export interface ScriptedDynamoDb {
+  readonly url: string;
+  /** The variables that lead to it. */
+  readonly env: NodeJS.ProcessEnv;
   /** What it answers from now on. */
   answer(answers: Answers): void;
   /** The operations and bodies that have arrived since. */
@@ -15,17 +19,24 @@ function operationOf(headers: NodeJS.Dict<string | string[]>): string {
   return String(headers["x-amz-target"] ?? "GetCallerIdentity").replace("DynamoDB_20120810.", "");
 }
 
-/** Starts one on a free port. */
-export async function startScriptedDynamoDb(): Promise<ScriptedDynamoDb> {
-  const server = await startScriptedServer();
+/** Serves one for the tests of this file. */
+export function scriptedDynamoDb(): ScriptedDynamoDb {
+  let server: ScriptedServer;
+  beforeAll(async () => {
+    server = await startScriptedServer();
+  });
+  afterAll(() => server.close());
   return {
-    url: server.url,
-    get requests() {
-      return server.requests;
+    get url() {
+      return server.url;
     },
-    connections: server.connections,
-    script: server.script,
-    close: server.close,
+    get env() {
+      return {
+        AWS_ENDPOINT_URL_DYNAMODB: server.url,
+        AWS_ENDPOINT_URL_STS: server.url,
+        AWS_REGION: "eu-central-1",
+      };
+    },
     answer: (answers) =>
       server.script((response, request) => {
         const answer = answers[operationOf(request.headers)] ?? refuse("UnknownOperationException");
