@@ -290,14 +290,10 @@ describe("--slot", () => {
     expect(await run(["--slot", "2026-11-22", "--done-exit", "0"], "echo no").ended).toBe(0);
   });
 
-  it.each([
-    ["minute", /^\d{4}-\d\d-\d\dT\d\d:\d\dZ\n$/],
-    ["hour", /^\d{4}-\d\d-\d\dT\d\dZ\n$/],
-    ["day", /^\d{4}-\d\d-\d\d\n$/],
-  ])("%s is the current one in UTC", async (unit, form) => {
-    const call = run(["--slot", unit], "echo $LEASEHOLD_SLOT");
+  it("minute is the current one in UTC", async () => {
+    const call = run(["--slot", "minute"], "echo $LEASEHOLD_SLOT");
     expect(await call.ended).toBe(0);
-    expect(call.stdout).toMatch(form);
+    expect(call.stdout).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\dZ\n$/);
     expect(await client.doneSlot(key)).toBe(call.stdout.trim());
   });
 });
