@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { exitCodes } from "../../tools/demo/endings.ts";
+import { exitCodes } from "../../tools/demo/command-line.ts";
 import { eventually } from "../support/patience.ts";
 import { ProcessTree } from "../support/process-tree.ts";
 

@@ -1,24 +1,19 @@
-import type { LocalAppEvent } from "@leasehold/local";
-import type { DemonstrationOptions } from "./arguments.ts";
-import type { LeasePlace } from "./console.ts";
-import { NotStaged } from "./endings.ts";
-import { measureMachine, stretchFor } from "./machine.ts";
+import type { DemonstrationOptions } from "./command-line.ts";
 import type { Outcome, Scenario } from "./scenario.ts";
-import { Imports } from "./scenarios/imports/scenario.ts";
-import { stockSettings } from "./scenarios/stock-levels/plan.ts";
-import { StockLevels } from "./scenarios/stock-levels/scenario.ts";
-import { Tasks } from "./scenarios/tasks/scenario.ts";
-import { Tickets } from "./scenarios/tickets/scenario.ts";
-import { UnpaidOrders } from "./scenarios/unpaid-orders/scenario.ts";
+import { Imports } from "./scenarios/imports.ts";
+import { StockLevels, stockSettings } from "./scenarios/stock-levels.ts";
+import { Tasks } from "./scenarios/tasks.ts";
+import { Tickets } from "./scenarios/tickets.ts";
+import { UnpaidOrders } from "./scenarios/unpaid-orders.ts";
 import type { Screen } from "./screen.ts";
 import { setStage, startDynamoDb } from "./stage.ts";
-import { Tempo } from "./tempo.ts";
+import { measureMachine, NotStaged, stretchFor, Tempo } from "./tempo.ts";
 import { tellVerdict } from "./verdict.ts";
 
 /** How the demonstration came out, and where its leases are. */
 export interface Demonstrated {
   readonly code: number;
-  readonly place: LeasePlace;
+  readonly place: { readonly endpoint: string; readonly tableName: string };
 }
 
 /** Plays the five systems. What it starts ends with the resources. */
@@ -32,15 +27,11 @@ export async function demonstrate(
   // One that is named is there already, or it is not: that should be known before anything else takes time.
   const named = process.env.DYNAMODB_ENDPOINT ? await start() : undefined;
   const tempo = resources.use(new Tempo(stretch ?? (await measured(screen, signal))));
-  const scenarios: Scenario[] = [];
-  const onEvent = (event: LocalAppEvent): void => {
-    if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
-    for (const scenario of scenarios) scenario.hear?.(event);
-  };
   const settings = stockSettings(tempo);
   const engine = named === undefined ? start() : Promise.resolve(named);
-  const stage = await setStage(resources, { engine, screen, tempo, settings, onEvent, signal });
-  for (const Kind of [UnpaidOrders, Imports, StockLevels, Tasks, Tickets]) scenarios.push(new Kind(stage));
+  const stage = await setStage(resources, { engine, screen, tempo, settings, signal });
+  const systems = [UnpaidOrders, Imports, StockLevels, Tasks, Tickets];
+  const scenarios: readonly Scenario[] = systems.map((System) => new System(stage));
   const preparing = screen.step("Starting first instances");
   await Promise.all(scenarios.map((scenario) => scenario.prepare?.()));
   preparing.done("each of them a process, frozen while it has nothing to do");

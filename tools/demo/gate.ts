@@ -36,10 +36,8 @@ interface Passage {
   lose(): void;
 }
 
-interface Hold {
-  /** Whether the request is the one to hold: its repetitions come into the list. */
-  stops(request: GateRequest, first: Passage, repetitions: Passage[], release: () => void): boolean;
-}
+/** Whether a request is the one to hold. Then it is stopped. */
+type Hold = (request: GateRequest, stop: () => Pick<HeldRequest<unknown>, "letThrough" | "lose">) => boolean;
 
 /**
  * A gate between the functions and DynamoDB, where requests can be held up between their sending and their arrival.
@@ -80,28 +78,12 @@ export class Gate implements AsyncDisposable {
   /** Holds the next request in which `sees` finds something, and gives what it found. */
   hold<T>(sees: (request: GateRequest) => T | undefined): Promise<HeldRequest<T>> {
     const { promise, resolve } = Promise.withResolvers<HeldRequest<T>>();
-    const hold: Hold = {
-      stops: (request, first, repetitions, release) => {
-        const seen = sees(request);
-        if (seen === undefined) return false;
-        this.#holds.delete(hold);
-        resolve({
-          seen,
-          request,
-          letThrough: async () => {
-            const isDone = await first.pass();
-            release();
-            // Their answers matter to their sender alone, which may be gone.
-            await Promise.allSettled(repetitions.map(({ pass }) => pass()));
-            return isDone;
-          },
-          lose: () => {
-            release();
-            for (const { lose } of [first, ...repetitions]) lose();
-          },
-        });
-        return true;
-      },
+    const hold: Hold = (request, stop) => {
+      const seen = sees(request);
+      if (seen === undefined) return false;
+      this.#holds.delete(hold);
+      resolve({ seen, request, ...stop() });
+      return true;
     };
     this.#holds.add(hold);
     return promise;
@@ -144,16 +126,27 @@ export class Gate implements AsyncDisposable {
     const request = { operation, body: JSON.parse(body.toString()) as unknown };
     if (!this.#known.has(id)) for (const watcher of this.#watchers) watcher(request);
     this.#known.add(id);
-    const repetitions: Passage[] = [];
-    const release = (): void => {
-      this.#repetitions.delete(id);
-    };
-    for (const hold of this.#holds) {
-      if (!hold.stops(request, passage, repetitions, release)) continue;
-      this.#repetitions.set(id, repetitions);
-      return;
-    }
+    for (const hold of this.#holds) if (hold(request, () => this.#stop(id, passage))) return;
     await passage.pass();
+  }
+
+  /** Keeps a request here, and what its sender sends again. */
+  #stop(id: string, first: Passage): ReturnType<Parameters<Hold>[1]> {
+    const repetitions: Passage[] = [];
+    this.#repetitions.set(id, repetitions);
+    return {
+      letThrough: async () => {
+        const isDone = await first.pass();
+        this.#repetitions.delete(id);
+        // Their answers matter to their sender alone, which may be gone.
+        await Promise.allSettled(repetitions.map(({ pass }) => pass()));
+        return isDone;
+      },
+      lose: () => {
+        this.#repetitions.delete(id);
+        for (const { lose } of [first, ...repetitions]) lose();
+      },
+    };
   }
 
   #pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<boolean> {

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { LeaseEvent } from "@leasehold/client";
-import type { InvokeResult, LocalApp, LocalAppEvent } from "@leasehold/local";
+import type { InvokeResult, LocalAppEvent } from "@leasehold/local";
+import { type Grant, grantsIn, type LoggedLeaseEvent } from "./leases.ts";
+import type { Stage } from "./stage.ts";
 
 /** An execution environment of a function: a process of its own. */
 export interface Instance {
@@ -10,19 +12,17 @@ export interface Instance {
   readonly pid: number | undefined;
 }
 
-/** Hears what becomes of instances. */
-export interface InstancesListener {
-  onStarted?(instance: Instance): void;
-  /** The owners in the event are the names of instances. */
-  onLeaseEvent(instance: Instance, requestId: string, event: LeaseEvent, at: number): void;
-}
-
-/** Which function's instances, and what they are called. */
-export interface InstancesOptions {
+/** Which function's instances, what they are called, and who hears what becomes of them. */
+interface InstancesOptions {
   /** The end of its construct path. */
   readonly functionId: string;
   /** Counts from 0. */
   readonly nameOf: (index: number) => string;
+  /** The key whose leases they tell of. */
+  readonly key: string;
+  readonly onStarted?: (instance: Instance) => void;
+  /** Called for each entry of the log, with the invocation that it is of. */
+  readonly onLeaseEvent: (entry: LoggedLeaseEvent, requestId: string) => void;
 }
 
 /** The line that functions write about an event of a lease. */
@@ -33,43 +33,29 @@ interface LeaseLine {
 
 /** A function's execution environments, which Lambda starts as it needs them, with names that people can tell apart. */
 export class Instances {
+  /** What they have told of the key's leases. */
+  readonly log: LoggedLeaseEvent[] = [];
+  readonly #stage: Stage;
   readonly #options: InstancesOptions;
-  readonly #listener: InstancesListener;
+  readonly #functionName: string | undefined;
   readonly #byEnvironment = new Map<string, Instance>();
   readonly #byRequest = new Map<string, Instance>();
   /** Labels of leases' owners: a process has one for all of its leases, or one for each invocation. */
   readonly #byOwner = new Map<string, Instance>();
-  readonly #app: LocalApp;
-  readonly #functionName: string | undefined;
 
-  constructor(app: LocalApp, options: InstancesOptions, listener: InstancesListener) {
-    this.#app = app;
+  constructor(stage: Stage, options: InstancesOptions) {
+    this.#stage = stage;
     this.#options = options;
-    this.#listener = listener;
-    this.#functionName = app.spec.functions.find(({ path }) => path?.endsWith(options.functionId))?.name;
-  }
-
-  /** Takes what happens in the app. */
-  hear(event: LocalAppEvent): void {
-    if (event.type === "environment" && event.environment.functionName === this.#functionName) {
-      const { environmentId, requestId, type } = event.environment;
-      if (type !== "invoked" || requestId === undefined) return;
-      this.#byRequest.set(requestId, this.#instance(environmentId));
-    }
-    if (event.type === "log" && event.log.requestId !== undefined) {
-      const { requestId, line } = event.log;
-      const instance = this.#byRequest.get(requestId);
-      const said = instance && leaseLine(line);
-      if (!said) return;
-      if ("owner" in said.lease) this.#byOwner.set(said.lease.owner, instance);
-      this.#listener.onLeaseEvent(instance, requestId, this.#withNames(said.lease), Date.parse(said.time));
-    }
+    this.#functionName = stage.app.spec.functions.find(({ path }) =>
+      path?.endsWith(options.functionId),
+    )?.name;
+    stage.hear((event) => this.#hear(event));
   }
 
   /** Invokes the function under a request id of ours. */
   deliver(payload: unknown): { readonly requestId: string; readonly result: Promise<InvokeResult> } {
     const requestId = randomUUID();
-    return { requestId, result: this.#app.invoke(this.#options.functionId, payload, { requestId }) };
+    return { requestId, result: this.#stage.app.invoke(this.#options.functionId, payload, { requestId }) };
   }
 
   /** The instance that has, or had, an invocation. */
@@ -94,19 +80,61 @@ export class Instances {
     return this.namedIn(owner)?.name ?? owner;
   }
 
+  /**
+   * Reads the grants under the key as the table made them, with the names of instances as owners.
+   *
+   * Waits until the table's stream shows every lease that an instance has told of: a stream may come a moment later.
+   */
+  async grants(): Promise<Grant[]> {
+    const { tempo, history } = this.#stage;
+    const told = this.log.flatMap(({ event }) => (event.type === "acquired" ? [event] : []));
+    const grants = await tempo.until("the table's stream to show every lease", async () => {
+      const found = grantsIn(await history(), this.#options.key);
+      const shown = new Set(found.map(({ sortKey, fencingToken }) => `${fencingToken} ${sortKey}`));
+      return told.every(({ sortKey, fencingToken }) => shown.has(`${fencingToken} ${sortKey}`))
+        ? found
+        : undefined;
+    });
+    return grants.map((grant) => ({
+      ...grant,
+      owner: this.nameOf(grant.owner),
+      from: grant.from && { ...grant.from, owner: this.nameOf(grant.from.owner) },
+    }));
+  }
+
   /** SIGKILL. Resolves when the process is gone. */
   kill({ environmentId }: Instance): Promise<void> {
-    return this.#app.kill(environmentId);
+    return this.#stage.app.kill(environmentId);
   }
 
   /** SIGSTOP: the process gets no more time, and does not know it. */
   freeze({ environmentId }: Instance): void {
-    this.#app.freeze(environmentId);
+    this.#stage.app.freeze(environmentId);
   }
 
   /** SIGCONT. */
   thaw({ environmentId }: Instance): void {
-    this.#app.thaw(environmentId);
+    this.#stage.app.thaw(environmentId);
+  }
+
+  #hear(event: LocalAppEvent): void {
+    if (event.type === "environment" && event.environment.functionName === this.#functionName) {
+      const { environmentId, requestId, type } = event.environment;
+      if (type !== "invoked" || requestId === undefined) return;
+      this.#byRequest.set(requestId, this.#instance(environmentId));
+    }
+    if (event.type === "log" && event.log.requestId !== undefined) {
+      const { requestId, line } = event.log;
+      const instance = this.#byRequest.get(requestId);
+      const said = instance && leaseLine(line);
+      if (!said) return;
+      if ("owner" in said.lease) this.#byOwner.set(said.lease.owner, instance);
+      const told = this.#withNames(said.lease);
+      if (!("key" in told) || told.key !== this.#options.key) return;
+      const entry = { instance: instance.name, at: Date.parse(said.time), event: told };
+      this.log.push(entry);
+      this.#options.onLeaseEvent(entry, requestId);
+    }
   }
 
   #instance(environmentId: string): Instance {
@@ -114,10 +142,10 @@ export class Instances {
     if (known !== undefined) return known;
     const { functionId, nameOf } = this.#options;
     const name = nameOf(this.#byEnvironment.size);
-    const { pid } = this.#app.environments(functionId).find(({ id }) => id === environmentId) ?? {};
+    const { pid } = this.#stage.app.environments(functionId).find(({ id }) => id === environmentId) ?? {};
     const instance = { name, environmentId, pid };
     this.#byEnvironment.set(environmentId, instance);
-    this.#listener.onStarted?.(instance);
+    this.#options.onStarted?.(instance);
     return instance;
   }
 
@@ -135,4 +163,23 @@ export class Instances {
 function leaseLine(line: string): LeaseLine | undefined {
   if (!line.startsWith("{") || !line.includes('"lease":')) return undefined;
   return JSON.parse(line) as LeaseLine;
+}
+
+/**
+ * How an invocation failed; undefined where it did not. One that failed for want of time, its own or that of the gate of
+ * this process, says something about this machine and nothing about the app.
+ */
+export function failureIn({
+  payload,
+  functionError,
+}: InvokeResult): "died" | "timedOut" | "failed" | undefined {
+  if (functionError === undefined) return undefined;
+  const { errorType, errorMessage } = payload as {
+    readonly errorType: string;
+    readonly errorMessage: string;
+  };
+  if (errorType === "Runtime.ExitError") return "died";
+  const isLate =
+    ["Sandbox.Timedout", "TimeoutError"].includes(errorType) || errorMessage.includes("no answer");
+  return isLate ? "timedOut" : "failed";
 }

@@ -8,11 +8,12 @@
  * too slow for the plan, and with 128 and its number after a signal.
  */
 
+import { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { type DemonstrationOptions, readOptions } from "./arguments.ts";
+import { type DemonstrationOptions, Ending, exitCodes, interruption, readOptions } from "./command-line.ts";
 import type { Demonstrated } from "./demonstration.ts";
-import { Ending, exitCodes, interruption, NotStaged } from "./endings.ts";
 import { Screen } from "./screen.ts";
+import { NotStaged } from "./tempo.ts";
 import { tooSlow } from "./verdict.ts";
 
 /** What has not ended by then is killed with this process. */
@@ -31,7 +32,6 @@ async function main(): Promise<number> {
     const { code: verdict, place } = await Promise.race([performed, interrupted]);
     code = verdict;
     if (options.console) {
-      const { offerConsole } = await import("./console.ts");
       // Ignored: the person asks for the end, and the verdict is told.
       await Promise.race([offerConsole(screen, place, ending.signal), interrupted.catch(() => undefined)]);
     }
@@ -57,6 +57,34 @@ async function perform(
   const { demonstrate } = await import("./demonstration.ts");
   step.done("");
   return demonstrate(resources, screen, options, signal);
+}
+
+/** Serves `leasehold console` on the demonstration's own table, until the signal aborts. */
+async function offerConsole(
+  screen: Screen,
+  { endpoint, tableName }: Demonstrated["place"],
+  signal: AbortSignal,
+): Promise<void> {
+  // It takes a moment to load, and not everybody looks.
+  const { runCommandLine } = await import("@leasehold/cli");
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  stdout.once("data", (address) => {
+    screen.gap();
+    screen.note(`Look at it: ${String(address).trim()}   (Ctrl-C ends)`);
+  });
+  let said = "";
+  stderr.on("data", (chunk) => {
+    said += chunk;
+  });
+  const args = ["console", "--table", tableName, "--endpoint", endpoint, "--write"];
+  const code = await runCommandLine(args, {
+    stdin: process.stdin,
+    stdout,
+    stderr,
+    env: {},
+    signals: { signal, redirect: () => () => {} },
+  });
+  if (code !== 0) screen.note(said.trim());
 }
 
 function explain(screen: Screen, error: unknown): number {

@@ -1,25 +1,8 @@
-import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import type { LocalApp, LocalAppEvent } from "@leasehold/local";
-import type { Check } from "./check.ts";
-import type { Gate } from "./gate.ts";
-import type { LeaseChange } from "./lease-history.ts";
-import type { System } from "./marks.ts";
-import type { Screen } from "./screen.ts";
-import type { Tempo } from "./tempo.ts";
+/** The systems of the app, in the order in which they are shown. */
+export const systems = ["orders", "imports", "stock", "tasks", "tickets"] as const;
 
-/** What a scenario is played on. */
-export interface Stage {
-  readonly app: LocalApp;
-  /** All that the functions say to DynamoDB goes through it. */
-  readonly gate: Gate;
-  /** A connection past the gate. */
-  readonly documents: DynamoDBDocumentClient;
-  readonly screen: Screen;
-  /** The plan's times, as they are on this machine. */
-  readonly tempo: Tempo;
-  /** Every write of the lease table so far, in the order in which the table made them. */
-  history(): Promise<readonly LeaseChange[]>;
-}
+/** A system of the app. */
+export type System = (typeof systems)[number];
 
 /** What a scenario came to. */
 export interface Outcome {
@@ -35,8 +18,6 @@ export interface Scenario {
   readonly system: System;
   /** What the system does, and what happens to it, in a line for newcomers. */
   readonly about: string;
-  /** Takes what happens in the app, in every system of it. */
-  hear?(event: LocalAppEvent): void;
   /** Starts slow parts early, so that they do not disturb the rest later. */
   prepare?(): Promise<void>;
   /**
@@ -45,4 +26,35 @@ export interface Scenario {
    * Rejects with NotStaged where the plan cannot go on, since something of it did not come in its time.
    */
   play(): Promise<Outcome>;
+}
+
+/** One line of the audit. */
+export interface Check {
+  readonly label: string;
+  readonly expected: string;
+  readonly actual: string;
+  readonly ok: boolean;
+  /** Whether it has to hold on every machine: a plan that could not be kept is no excuse for it. */
+  readonly atAnyPace: boolean;
+}
+
+/** Makes a line that is right when both values read the same, provided that the plan could be kept. */
+export function check(label: string, expected: string | number, actual: string | number): Check {
+  return line(label, expected, actual, false);
+}
+
+/** Makes a line that is right when both values read the same, however slow the machine is: what the lock promises. */
+export function promise(label: string, expected: string | number, actual: string | number): Check {
+  return line(label, expected, actual, true);
+}
+
+/** Puts names into one cell of the audit. */
+export function listed(names: readonly string[]): string {
+  return names.length === 0 ? "nobody" : names.join(", ");
+}
+
+function line(label: string, expected: string | number, actual: string | number, atAnyPace: boolean): Check {
+  const wanted = String(expected);
+  const found = String(actual);
+  return { label, expected: wanted, actual: found, ok: wanted === found, atAnyPace };
 }

@@ -13,24 +13,38 @@ import {
   InvalidEndpointError,
   startEngine,
 } from "@leasehold/engine";
-import { InvalidDefinitionError, type LocalAppEvent, startApp } from "@leasehold/local";
+import { InvalidDefinitionError, type LocalApp, type LocalAppEvent, startApp } from "@leasehold/local";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { Ending, exitCodes } from "./endings.ts";
+import { Ending, exitCodes } from "./command-line.ts";
 import { Gate } from "./gate.ts";
-import type { Stage } from "./scenario.ts";
-import type { Screen } from "./screen.ts";
+import { type LeaseChange, leaseChanges } from "./leases.ts";
+import type { Screen, Step } from "./screen.ts";
 import { synthesize } from "./synthesis.ts";
-import { leaseChanges } from "./table-stream.ts";
 import type { Tempo } from "./tempo.ts";
 
+/** What a scenario is played on. */
+export interface Stage {
+  readonly app: LocalApp;
+  /** All that the functions say to DynamoDB goes through it. */
+  readonly gate: Gate;
+  /** A connection past the gate. */
+  readonly documents: DynamoDBDocumentClient;
+  readonly screen: Screen;
+  /** The plan's times, as they are on this machine. */
+  readonly tempo: Tempo;
+  /** Has every event of the app told, in every system of it. */
+  hear(listener: (event: LocalAppEvent) => void): void;
+  /** Every write of the lease table so far, in the order in which the table made them. */
+  history(): Promise<readonly LeaseChange[]>;
+}
+
 /** What a stage is set with. */
-export interface StageOptions {
+interface StageOptions {
   readonly engine: Promise<Engine>;
   readonly screen: Screen;
   readonly tempo: Tempo;
   /** Environment variables of the functions, in the place of the template's. */
   readonly settings: Readonly<Record<string, string>>;
-  readonly onEvent: (event: LocalAppEvent) => void;
   /** Aborts when all of it is to end. */
   readonly signal: AbortSignal;
 }
@@ -51,7 +65,11 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
   const step = screen.step("Starting the app");
   const gate = await owned(resources, signal, () => Gate.open(endpoint));
   const environment = { ...options.settings, AWS_ENDPOINT_URL_DYNAMODB: gate.url };
-  const { onEvent } = options;
+  const listeners = new Set<(event: LocalAppEvent) => void>();
+  const onEvent = (event: LocalAppEvent): void => {
+    if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
+    for (const listener of listeners) listener(event);
+  };
   const app = await owned(resources, signal, () =>
     startApp({ assemblyDir, engine, schedules: false, environment, onEvent }),
   );
@@ -61,11 +79,11 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
     if (problems.length > 0) throw new InvalidDefinitionError(name, problems);
   }
   step.done(`${tables.length} tables, ${functions.length} functions, ${stateMachines.length} state machines`);
-  const dynamodb = resources.adopt(new DynamoDBClient(clientConfig), (client) => endOf(client));
-  const streams = resources.adopt(new DynamoDBStreamsClient(clientConfig), (client) => endOf(client));
+  const dynamodb = resources.adopt(new DynamoDBClient(clientConfig), (client) => client.destroy());
+  const streams = resources.adopt(new DynamoDBStreamsClient(clientConfig), (client) => client.destroy());
   const documents = DynamoDBDocumentClient.from(dynamodb);
   const history = () => leaseChanges(dynamodb, streams, app.tableName("Leases/Resource"));
-  return { app, gate, documents, screen, tempo, history };
+  return { app, gate, documents, screen, tempo, history, hear: (listener) => listeners.add(listener) };
 }
 
 /** Starts a DynamoDB, or finds the one that DYNAMODB_ENDPOINT names. Rejects with an Ending where there is none. */
@@ -111,35 +129,19 @@ async function makeAssembly(
     await rm(folder, { recursive: true, force: true });
     process.off("exit", remove);
   });
-  const bundling = new Bundling(screen);
-  const synthesis = synthesize(folder, signal, { stretch, onBundling: (path) => bundling.add(path) });
+  const bundling: { step?: Step; count: number } = { count: 0 };
+  const onBundling = (path: string): void => {
+    bundling.step ??= screen.step("Bundling the functions");
+    bundling.count += 1;
+    bundling.step.tell(`${bundling.count}: ${path}`);
+  };
+  const synthesis = synthesize(folder, signal, { stretch, onBundling });
   // The signal has ended it by then, or is about to.
   resources.defer(() => synthesis.catch(() => undefined));
   await synthesis;
-  bundling.done();
+  bundling.step?.done(`${bundling.count} bundles`);
   step.done("a cloud assembly, as cdk synth makes it");
   return folder;
-}
-
-/** The step of the synthesis that takes longest. */
-class Bundling {
-  readonly #screen: Screen;
-  #step: ReturnType<Screen["step"]> | undefined;
-  #count = 0;
-
-  constructor(screen: Screen) {
-    this.#screen = screen;
-  }
-
-  add(path: string): void {
-    this.#step ??= this.#screen.step("Bundling the functions");
-    this.#count += 1;
-    this.#step.tell(`${this.#count}: ${path}`);
-  }
-
-  done(): void {
-    this.#step?.done(`${this.#count} bundles`);
-  }
 }
 
 /** Starts something that ends with the resources, also if they end while it starts. */
@@ -156,10 +158,6 @@ function owned<T extends AsyncDisposable>(
     await started?.[Symbol.asyncDispose]();
   });
   return starting;
-}
-
-async function endOf(client: { destroy(): void }): Promise<void> {
-  client.destroy();
 }
 
 function notHere(): Ending {

@@ -1,8 +1,10 @@
 import { styleText } from "node:util";
-import type { Style } from "./marks.ts";
 
 /** Where lines go: process.stdout, or what stands for it in a test. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
+/** How text is coloured, in the words of node:util. */
+export type Style = Parameters<typeof styleText>[0];
 
 /** A piece of a line, and how it is coloured. */
 export type Piece = string | readonly [style: Style, text: string];

@@ -1,6 +1,5 @@
-import { exitCodes } from "./endings.ts";
-import type { System } from "./marks.ts";
-import type { Outcome } from "./scenario.ts";
+import { exitCodes } from "./command-line.ts";
+import type { Outcome, System } from "./scenario.ts";
 import type { Screen } from "./screen.ts";
 
 /** One slow moment delays many. */
@@ -11,15 +10,12 @@ export interface SystemOutcome extends Outcome {
   readonly system: System;
 }
 
-/** How the whole of it ended. */
-export type Verdict = "holds" | "failed" | "tooSlow";
-
 /**
  * Judges all systems.
  *
  * A plan that could not be kept excuses a check of its system that depends on it, and never one that holds at any pace.
  */
-export function verdictOn(outcomes: readonly SystemOutcome[]): Verdict {
+export function verdictOn(outcomes: readonly SystemOutcome[]): keyof typeof exitCodes {
   const wrong = outcomes.flatMap(wrongOf);
   if (wrong.some(({ isExcused }) => !isExcused)) return "failed";
   return wrong.length > 0 || outcomes.some(({ checks }) => checks.length === 0) ? "tooSlow" : "holds";

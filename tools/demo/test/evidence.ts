@@ -1,8 +1,7 @@
 /** What the tests of the audits share: evidence as a play collects it, and faults, each of which turns some checks red. */
 import { expect, it } from "vitest";
-import type { Check } from "../check.ts";
-import type { Grant } from "../lease-history.ts";
-import type { LoggedLeaseEvent } from "../lease-log.ts";
+import type { Grant, LoggedLeaseEvent } from "../leases.ts";
+import type { Outcome } from "../scenario.ts";
 
 /** Evidence that a test may spoil; the lines of an order stay as they are. */
 export type Mutable<T> = T extends Error
@@ -14,21 +13,22 @@ export type Mutable<T> = T extends Error
 /** Spoils the evidence, and names the checks that are red then. */
 export type Fault<Evidence> = readonly [spoil: (evidence: Mutable<Evidence>) => unknown, ...red: string[]];
 
-/** Audits evidence in which all went as it should, and once more with each fault. */
+/** Judges evidence in which all went as it should, and once more with each fault. */
 export function testsOfAudit<Evidence>(
-  audit: (evidence: Evidence) => readonly Check[],
+  judge: (evidence: Evidence) => Outcome,
   right: () => Evidence,
   faults: Readonly<Record<string, Fault<Evidence>>>,
 ): { readonly redIn: (evidence: Evidence) => string[]; readonly spoilt: typeof spoilt } {
   const redIn = (evidence: Evidence): string[] =>
-    audit(evidence).flatMap(({ ok, label }) => (ok ? [] : [label]));
+    judge(evidence).checks.flatMap(({ ok, label }) => (ok ? [] : [label]));
   const spoilt = (spoil: Fault<Evidence>[0]): Evidence => {
     const evidence = structuredClone(right()) as Mutable<Evidence>;
     spoil(evidence);
     return evidence as Evidence;
   };
-  it("finds nothing where all went as it should", () => {
+  it("finds nothing where all went as it should, and nothing late", () => {
     expect(redIn(right())).toEqual([]);
+    expect(judge(right()).late).toEqual([]);
   });
   it.each(Object.entries(faults))("turns red for %s", (_, [spoil, ...red]) => {
     expect(redIn(spoilt(spoil))).toEqual(red);

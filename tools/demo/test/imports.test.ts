@@ -1,18 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { auditTransfers, lateTransfers } from "../scenarios/imports/audit.ts";
-import type { TransferEvidence } from "../scenarios/imports/evidence.ts";
+import { judgeTransfers, type TransferEvidence } from "../scenarios/imports-audit.ts";
 import { at, testsOfAudit } from "./evidence.ts";
 
 const record = (states: readonly [string, number][]): TransferEvidence["import"] => ({
   status: "SUCCEEDED",
   startedAt: 0,
-  endedAt: 30_000,
   states: states.map(([stateName, at]) => ({ stateName, at })),
-  overslept: [],
 });
 
 function rightTransfers(): TransferEvidence {
-  const chunk = (name: string, fencingToken: number) => ({ chunk: name, by: "workflow", fencingToken });
+  const chunk = (name: string, fencingToken: number) => ({ chunk: name, fencingToken });
   return {
     chunks: 2,
     leaseDurationMs: 3_000,
@@ -29,13 +26,14 @@ function rightTransfers(): TransferEvidence {
     ]),
     imported: [chunk("a", 7), chunk("b", 7)],
     exported: [chunk("all", 8)],
+    overslept: [],
     beats: Array.from({ length: 20 }, (_, index) => 1_000 * (index + 1)),
     beatTransitions: 49,
   };
 }
 
 describe("the audit of the transfers", () => {
-  const { redIn, spoilt } = testsOfAudit<TransferEvidence>(auditTransfers, rightTransfers, {
+  const { redIn, spoilt } = testsOfAudit<TransferEvidence>(judgeTransfers, rightTransfers, {
     "a workflow that failed": [
       (e) => Object.assign(e.import, { status: "FAILED" }),
       "workflows that succeeded",
@@ -57,7 +55,7 @@ describe("the audit of the transfers", () => {
     "a wake-up that was lost": [
       (e) => {
         at(e.export.states, 2).at = 24_000;
-        e.export.overslept.push(23_900);
+        e.overslept.push(23_900);
       },
       "the release woke it",
     ],
@@ -74,14 +72,13 @@ describe("the audit of the transfers", () => {
   it("takes a slow wake-up for one, and its own clock's for none", () => {
     const slow = spoilt((e) => {
       at(e.export.states, 2).at = 29_000;
-      e.export.overslept.push(16_000);
+      e.overslept.push(16_000);
     });
     expect(redIn(slow)).toEqual([]);
   });
 
   it("says when the keeper came too late to keep the lease", () => {
-    expect(lateTransfers(rightTransfers())).toEqual([]);
-    expect(lateTransfers(spoilt((e) => e.beats.splice(4, 3)))).toEqual([
+    expect(judgeTransfers(spoilt((e) => e.beats.splice(4, 3))).late).toEqual([
       expect.stringContaining("only after 4.0 s"),
     ]);
   });

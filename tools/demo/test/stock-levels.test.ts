@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { auditStock, lateAnswers, summarizeStock } from "../scenarios/stock-levels/audit.ts";
-import type { Reading, Round, StockEvidence } from "../scenarios/stock-levels/evidence.ts";
-import { callersAtOnce } from "../scenarios/stock-levels/plan.ts";
+import {
+  callersAtOnce,
+  judgeStock,
+  type Reading,
+  type Round,
+  type StockEvidence,
+} from "../scenarios/stock-levels-audit.ts";
 import { at, grant, lost, type Mutable, testsOfAudit } from "./evidence.ts";
 
 const before = { mug: 12, lamp: 30 };
@@ -53,7 +57,7 @@ function reading(
 
 describe("the audit of the stock levels", () => {
   const fromS1 = { owner: "S1", fencingToken: 7, expiresAt: 1100 };
-  const { spoilt } = testsOfAudit<StockEvidence>(auditStock, rightEvidence, {
+  const { spoilt } = testsOfAudit<StockEvidence>(judgeStock, rightEvidence, {
     "two callers that computed the same value": [
       (e) => {
         reading(e, "cold", "otherCall").source = "computed";
@@ -114,17 +118,16 @@ describe("the audit of the stock levels", () => {
   });
 
   it("counts", () => {
-    expect(summarizeStock(rightEvidence())).toMatch(/^25 calls, 3 computations, the old value 7 times/);
+    expect(judgeStock(rightEvidence()).inShort).toMatch(/^25 calls, 3 computations, the old value 7 times/);
   });
 
-  it("says what came too late for the plan, and nothing where all came in time", () => {
-    expect(lateAnswers(rightEvidence())).toEqual([]);
+  it("says what came too late for the plan", () => {
     const late = spoilt((e) => {
       e.tardy.push("the calls came too late");
       Object.assign(reading(e, "cold", "otherCall"), { source: "timedOut", value: undefined });
       e.log.push(lost("S1", 7) as Mutable<StockEvidence>["log"][number]);
     });
-    expect(lateAnswers(late)).toEqual([
+    expect(judgeStock(late).late).toEqual([
       "the calls came too late",
       expect.stringContaining("gave no answer in its time"),
       expect.stringContaining("a lease of S1 ran out while it was alive"),

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Grant } from "../lease-history.ts";
-import type { LoggedLeaseEvent } from "../lease-log.ts";
-import { auditTasks, lateClaims, summarizeTasks } from "../scenarios/tasks/audit.ts";
-import type { TasksEvidence } from "../scenarios/tasks/evidence.ts";
+import type { Grant, LoggedLeaseEvent } from "../leases.ts";
+import { judgeTasks, type TasksEvidence } from "../scenarios/tasks-audit.ts";
 import { at, grant, type Mutable, released, testsOfAudit } from "./evidence.ts";
 
 type Task = TasksEvidence["tasks"][number];
@@ -73,7 +71,7 @@ const find = (evidence: Mutable<TasksEvidence>, id: string): Mutable<Task> =>
 
 describe("the audit of the tasks", () => {
   const fromW9 = { from: { owner: "W9", fencingToken: 0, expiresAt: 90 } };
-  const { spoilt } = testsOfAudit<TasksEvidence>(auditTasks, rightEvidence, {
+  const { spoilt } = testsOfAudit<TasksEvidence>(judgeTasks, rightEvidence, {
     "a task that was not added": [(e) => Object.assign(e, { added: 4 }), "tasks added"],
     "a task that was left running": [
       (e) => Object.assign(find(e, "c"), { state: "running" }),
@@ -147,18 +145,17 @@ describe("the audit of the tasks", () => {
   });
 
   it("counts", () => {
-    expect(summarizeTasks(rightEvidence())).toBe(
+    expect(judgeTasks(rightEvidence()).inShort).toBe(
       "9 claims of 5 tasks: 3 succeeded once each, 1 failed, 1 parked",
     );
   });
 
   it("says what came too late for the plan, and nothing of those whom the plan struck", () => {
-    expect(lateClaims(rightEvidence())).toEqual([]);
     const late = spoilt((e) => {
       e.shifts.push({ worker: "W5", report: "timedOut" });
       Object.assign(at(e.grants, 2), fromW9);
     });
-    expect(lateClaims(late)).toEqual([
+    expect(judgeTasks(late).late).toEqual([
       "W5 did not come to an end in its time",
       expect.stringContaining("a lease of W9 ran out while it was alive"),
     ]);

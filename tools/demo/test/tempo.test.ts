@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { readOptions } from "../arguments.ts";
-import { Ending, NotStaged } from "../endings.ts";
-import { stretchFor } from "../machine.ts";
-import { Tempo } from "../tempo.ts";
+import { Ending, readOptions } from "../command-line.ts";
+import { NotStaged, stretchFor, Tempo } from "../tempo.ts";
 
 describe("the machine's speed", () => {
   it.each([

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Standing } from "../../../functions/admit-tickets/department.ts";
-import { auditTickets, lateTickets, summarizeTickets } from "../scenarios/tickets/audit.ts";
-import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../scenarios/tickets/evidence.ts";
+import {
+  type Arrival,
+  type Fate,
+  type Inquiry,
+  judgeTickets,
+  type TicketsEvidence,
+} from "../scenarios/tickets-audit.ts";
 import { at, type Mutable, testsOfAudit } from "./evidence.ts";
 
 function comes(department: string, ticket: string, fate: Fate): Arrival {
@@ -71,7 +76,7 @@ function of(evidence: Mutable<TicketsEvidence>, ticket: string): Mutable<Inquiry
 }
 
 describe("the audit of the tickets", () => {
-  const { redIn, spoilt } = testsOfAudit<TicketsEvidence>(auditTickets, rightEvidence, {
+  const { redIn, spoilt } = testsOfAudit<TicketsEvidence>(judgeTickets, rightEvidence, {
     "a ticket that was never served": [
       (e) => Object.assign(e, { inquiries: e.inquiries.filter(({ ticket }) => ticket !== "K2") }),
       "order of service at cards",
@@ -138,7 +143,7 @@ describe("the audit of the tickets", () => {
   });
 
   it("counts", () => {
-    expect(summarizeTickets(rightEvidence())).toMatch(
+    expect(judgeTickets(rightEvidence()).inShort).toMatch(
       /^3 tickets served .*, 1 refused, 2 dead passed over, 16 questions$/,
     );
   });
@@ -153,11 +158,10 @@ describe("the audit of the tickets", () => {
   });
 
   it("says which living ticket was silent for so long that it may have counted as gone", () => {
-    expect(lateTickets(rightEvidence())).toEqual([]);
     const silent = spoilt((e) => {
       e.inquiries = e.inquiries.filter(({ ticket, sentAt }) => ticket !== "K2" || sentAt !== 2000);
     });
-    expect(lateTickets(silent)).toEqual([
+    expect(judgeTickets(silent).late).toEqual([
       expect.stringMatching(/^K2 was not heard of for up to 3\.6 s, where 3\.0 s of silence count as gone$/),
     ]);
   });

@@ -2,10 +2,15 @@ import { leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
 import type { ClosedOrder } from "../../../functions/close-unpaid-orders/shop-table.ts";
-import type { Grant } from "../lease-history.ts";
-import type { Answer } from "../scenarios/unpaid-orders/answers.ts";
-import { audit, lateIn, summarize } from "../scenarios/unpaid-orders/audit.ts";
-import type { Casualty, Delivery, Evidence, RecordedEvent } from "../scenarios/unpaid-orders/recording.ts";
+import type { Grant } from "../leases.ts";
+import {
+  type Answer,
+  type Casualty,
+  type Delivery,
+  type Evidence,
+  judgeOrders,
+  type RecordedEvent,
+} from "../scenarios/unpaid-orders-audit.ts";
 import { acquired, at, grant, lost, type Mutable, testsOfAudit } from "./evidence.ts";
 
 const tickMs = 1000;
@@ -123,9 +128,9 @@ function rightEvidence(): Evidence {
 }
 
 describe("the demonstration's audit", () => {
-  const answered = (index: number, answer: Answer | undefined) => (e: Mutable<Evidence>) =>
+  const answered = (index: number, answer: Answer) => (e: Mutable<Evidence>) =>
     Object.assign(at(e.deliveries, index), { answer });
-  const { redIn, spoilt } = testsOfAudit<Evidence>(audit, rightEvidence, {
+  const { redIn, spoilt } = testsOfAudit<Evidence>(judgeOrders, rightEvidence, {
     "a tick that was not fired": [
       (e) => e.plan.push({ orders: 1 }),
       "ticks fired",
@@ -158,7 +163,6 @@ describe("the demonstration's audit", () => {
       "leases granted",
       "closings under a lease that was granted",
     ],
-    "a trigger that was never answered": [answered(1, undefined), "skips, with a true reason each"],
     "a job that failed": [
       answered(0, { result: "failed", problem: "no answer", timedOut: false }),
       "runs to the end",
@@ -253,7 +257,7 @@ describe("the demonstration's audit", () => {
       "stale writes that landed",
     ],
     "a stale write that was never sent": [
-      (e) => Object.assign(at(e.deliveries, 8).answer ?? {}, { fencedOff: undefined }),
+      (e) => Object.assign(at(e.deliveries, 8).answer, { fencedOff: undefined }),
       "stale writes sent and fenced off",
     ],
     "a write by the dead": [
@@ -265,7 +269,9 @@ describe("the demonstration's audit", () => {
   });
 
   it("says what it counted", () => {
-    expect(summarize(rightEvidence())).toMatch(/^3 runs, 6 skips, 6 orders .* 1 stale write fenced off$/);
+    expect(judgeOrders(rightEvidence()).inShort).toMatch(
+      /^3 runs, 6 skips, 6 orders .* 1 stale write fenced off$/,
+    );
   });
 
   it("looks at the job's lock, and at no other lease under its key", () => {
@@ -286,9 +292,10 @@ describe("the demonstration's audit", () => {
   });
 
   it("says which run had too little time to keep its lease, and none that the plan cut short", () => {
-    expect(lateIn(rightEvidence())).toEqual([]);
     const late = spoilt((e) => e.events.push({ tick: 3, ...lost("A", 103) } as Mutable<RecordedEvent>));
-    expect(lateIn(late)).toEqual([expect.stringMatching(/^a lease of A ran out while it was alive/)]);
+    expect(judgeOrders(late).late).toEqual([
+      expect.stringMatching(/^a lease of A ran out while it was alive/),
+    ]);
   });
 
   it("says in which tick everybody was turned away by a lease of the dead", () => {
@@ -296,8 +303,8 @@ describe("the demonstration's audit", () => {
       spoilt((e) => {
         for (const one of e.deliveries) if (one.tick === 3) one.answer = skipped(holder);
       });
-    expect(lateIn(turnedAwayBy("B"))).toEqual(["a dead lease still stood in the way in tick 3"]);
-    expect(lateIn(turnedAwayBy("A"))).toEqual([]);
+    expect(judgeOrders(turnedAwayBy("B")).late).toEqual(["a dead lease still stood in the way in tick 3"]);
+    expect(judgeOrders(turnedAwayBy("A")).late).toEqual([]);
   });
 
   it("counts no write as stale that landed before its process was stopped, and says that the process went on", () => {
@@ -306,6 +313,6 @@ describe("the demonstration's audit", () => {
       at(e.casualties, 0).closed = 2;
     });
     expect(redIn(evidence)).toEqual([]);
-    expect(lateIn(evidence)).toEqual(["B went on in tick 2 before it could be killed"]);
+    expect(judgeOrders(evidence).late).toEqual(["B went on in tick 2 before it could be killed"]);
   });
 });

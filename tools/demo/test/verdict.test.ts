@@ -1,10 +1,9 @@
 import { PassThrough } from "node:stream";
 import type { InvokeResult } from "@leasehold/local";
 import { describe, expect, it } from "vitest";
-import { type Check, check, promise } from "../check.ts";
-import { exitCodes } from "../endings.ts";
-import { failureIn } from "../failure-in.ts";
-import type { System } from "../marks.ts";
+import { exitCodes } from "../command-line.ts";
+import { failureIn } from "../instances.ts";
+import { type Check, check, promise, type System } from "../scenario.ts";
 import { Screen } from "../screen.ts";
 import { type SystemOutcome, tellVerdict, verdictOn } from "../verdict.ts";
 

@@ -1,10 +1,19 @@
+import { BatchWriteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import type { LocalApp, LocalAppEvent } from "@leasehold/local";
-import type { TransferKind } from "../../../../functions/import-orders/schema.ts";
-import type { Kind } from "../../marks.ts";
-import type { Outcome, Scenario, Stage } from "../../scenario.ts";
-import { auditTransfers, lateTransfers, summarizeTransfers } from "./audit.ts";
-import { chunks, done, seed } from "./chunks.ts";
-import type { TransferEvidence, TransferRecord } from "./evidence.ts";
+import { doneKey, pendingKey, type TransferKind } from "../../../functions/import-orders/schema.ts";
+import type { Outcome, Scenario } from "../scenario.ts";
+import type { Kind } from "../screen.ts";
+import type { Stage } from "../stage.ts";
+import {
+  type DoneChunk,
+  judgeTransfers,
+  type TransferEvidence,
+  type TransferRecord,
+} from "./imports-audit.ts";
+
+/** How many chunks are imported; the workflow pauses between two of them. */
+const chunks = 10;
+const ordersPerChunk = 3;
 
 /** The export's own clock wakes it after 4 s at the soonest by then; the release has to be quicker. */
 const promptlyMs = 3_000;
@@ -22,15 +31,33 @@ export class Imports implements Scenario {
     "a workflow that outlives its leases, since a keeper renews them; another parks until it is over";
   readonly #stage: Stage;
   readonly #arns = new Map<string, TransferKind>();
-  #overslept: number[] = [];
+  readonly #overslept: number[] = [];
   #hasWaited = false;
   #chunksDone = 0;
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    stage.hear((event) => this.#hear(event));
   }
 
-  hear(event: LocalAppEvent): void {
+  prepare(): Promise<void> {
+    const { app, documents } = this.#stage;
+    return seed(documents, app.tableName("Imports/Orders"));
+  }
+
+  /** Starts the import; the export finds the lock held. */
+  async play(): Promise<Outcome> {
+    const { app, tempo } = this.#stage;
+    const importing = this.#start("import");
+    await tempo.until("the import to have the lock", () =>
+      app.history(importing).entered.find(({ stateName }) => stateName === "Leasehold_Work"),
+    );
+    const exporting = this.#start("export");
+    await Promise.all([app.finished(importing), app.finished(exporting)]);
+    return judgeTransfers(await this.#collect(importing, exporting));
+  }
+
+  #hear(event: LocalAppEvent): void {
     if (event.type !== "execution") return;
     const { execution } = event;
     const kind = this.#arns.get(execution.executionArn);
@@ -51,25 +78,6 @@ export class Imports implements Scenario {
     if (execution.type !== "finished") return;
     say(execution.status.toLowerCase());
     if (kind === "export") this.#progress(chunks + 1, "both are over");
-  }
-
-  prepare(): Promise<void> {
-    const { app, documents } = this.#stage;
-    return seed(documents, app.tableName("Imports/Orders"));
-  }
-
-  /** Starts the import; the export finds the lock held. */
-  async play(): Promise<Outcome> {
-    const { app, tempo } = this.#stage;
-    const importing = this.#start("import");
-    await tempo.until("the import to have the lock", () =>
-      app.history(importing).entered.find(({ stateName }) => stateName === "Leasehold_Work"),
-    );
-    const exporting = this.#start("export");
-    await Promise.all([app.finished(importing), app.finished(exporting)]);
-    const evidence = await this.#collect(importing, exporting);
-    const inShort = summarizeTransfers(evidence);
-    return { checks: auditTransfers(evidence), inShort, late: lateTransfers(evidence) };
   }
 
   #start(kind: TransferKind): string {
@@ -113,8 +121,9 @@ export class Imports implements Scenario {
       chunks,
       leaseDurationMs,
       promptlyMs: tempo.ms(promptlyMs),
-      import: { ...recordOf(app, importing), overslept: [] },
-      export: { ...recordOf(app, exporting), overslept: this.#overslept },
+      import: recordOf(app, importing),
+      export: recordOf(app, exporting),
+      overslept: this.#overslept,
       imported: await done(documents, table, "import"),
       exported: await done(documents, table, "export"),
       beats: beaten.filter(({ stateName }) => stateName.startsWith("Renew")).map(({ at }) => Date.parse(at)),
@@ -141,7 +150,7 @@ function keeperOf(
   throw new Error(`nobody keeps the lease of ${guarded}`);
 }
 
-function recordOf(app: LocalApp, executionArn: string): Omit<TransferRecord, "overslept"> {
+function recordOf(app: LocalApp, executionArn: string): TransferRecord {
   const execution = app.executions().find((one) => one.executionArn === executionArn);
   if (execution === undefined) throw new Error(`there is no execution ${executionArn}`);
   const states = app
@@ -150,7 +159,44 @@ function recordOf(app: LocalApp, executionArn: string): Omit<TransferRecord, "ov
   return {
     status: execution.status,
     startedAt: Date.parse(execution.startDate),
-    endedAt: Date.parse(execution.stopDate ?? ""),
     states,
   };
+}
+
+/** Writes the chunks of the import, and the order ids of the export. */
+async function seed(documents: DynamoDBDocumentClient, table: string): Promise<void> {
+  const names = Array.from({ length: chunks }, (_, index) => `chunk-${String(index + 1).padStart(2, "0")}`);
+  const ordersOf = (chunk: string) =>
+    Array.from({ length: ordersPerChunk }, (_, index) => ({
+      orderId: `${chunk}/${index + 1}`,
+      product: "mug",
+      quantity: index + 1,
+    }));
+  const imports = names.map((chunk) => ({ ...pendingKey("import", chunk), orders: ordersOf(chunk) }));
+  const orderIds = names.flatMap((chunk) => ordersOf(chunk).map(({ orderId }) => orderId));
+  const items = [...imports, { ...pendingKey("export", "all"), orderIds }];
+  const puts = items.map((Item) => ({ PutRequest: { Item } }));
+  await documents.send(new BatchWriteCommand({ RequestItems: { [table]: puts } }));
+}
+
+/** Reads what was transferred. */
+async function done(
+  documents: DynamoDBDocumentClient,
+  table: string,
+  kind: TransferKind,
+): Promise<DoneChunk[]> {
+  const found: DoneChunk[] = [];
+  const pages = paginateQuery(
+    { client: documents },
+    {
+      TableName: table,
+      KeyConditionExpression: "pk = :done",
+      ExpressionAttributeValues: { ":done": doneKey(kind, "").pk },
+      ConsistentRead: true,
+    },
+  );
+  for await (const { Items = [] } of pages) {
+    for (const { sk, fencingToken } of Items) found.push({ chunk: sk, fencingToken });
+  }
+  return found;
 }

@@ -1,11 +1,65 @@
 import type { TaskRecord, TaskState } from "@leasehold/jobs";
-import { type Check, check, listed, promise } from "../../check.ts";
-import { type Grant, overlaps, takenOver } from "../../lease-history.ts";
-import { ranOut, type WasCutShort } from "../../lease-log.ts";
-import type { TasksEvidence } from "./evidence.ts";
+import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
+import {
+  type Grant,
+  type LoggedLeaseEvent,
+  overlaps,
+  ranOut,
+  takenOver,
+  type WasCutShort,
+} from "../leases.ts";
+import { type Check, check, listed, type Outcome, promise } from "../scenario.ts";
+
+/**
+ * What befalls a worker, each time as the ending of a task is on its way to the table.
+ *
+ * - `killed`: SIGKILL. Another worker does the task.
+ * - `killedLast`: SIGKILL in the last attempt of the task. It is parked.
+ * - `frozen`: SIGSTOP, until another worker has done the task.
+ */
+export type Mishap = "killed" | "killedLast" | "frozen";
+
+/** A worker that was killed or frozen. */
+export interface Casualty {
+  readonly kind: Mishap;
+  readonly worker: string;
+  readonly taskId: string;
+}
+
+/** One call of the worker function, and what it reported. */
+export interface Shift {
+  readonly worker: string;
+  readonly report: WorkReport | "died" | "failed" | "timedOut";
+}
+
+/** All that the audit looks at. */
+export interface TasksEvidence {
+  /** How many the set was given, and said that it added. */
+  readonly given: number;
+  readonly added: number;
+  /** The tasks that cannot succeed, and those of them that are to be parked, in the order of their ids. */
+  readonly bad: readonly string[];
+  readonly hopeless: readonly string[];
+  readonly mostAttempts: number;
+  readonly casualties: readonly Casualty[];
+  readonly shifts: readonly Shift[];
+  /** The claims, as the table granted them; owners are the names of workers. */
+  readonly grants: readonly Grant[];
+  /** What all processes told of their claims. */
+  readonly log: readonly LoggedLeaseEvent[];
+  /** What is in the table in the end; owners are the names of workers. */
+  readonly tasks: readonly TaskRecord[];
+  /** Whether the frozen worker's ending was refused when it arrived after all. */
+  readonly wasRefused: boolean;
+}
+
+/** Judges the end of each task, how often workers had it, and what the mishaps came to. */
+export function judgeTasks(evidence: TasksEvidence): Outcome {
+  return { checks: auditTasks(evidence), inShort: summarizeTasks(evidence), late: lateClaims(evidence) };
+}
 
 /** Checks the end of each task, and how often workers had it. */
-export function auditTasks(evidence: TasksEvidence): Check[] {
+function auditTasks(evidence: TasksEvidence): Check[] {
   const { given, added, bad, hopeless, mostAttempts, casualties, grants, tasks, wasRefused } = evidence;
   const claims = Map.groupBy(grants, ({ sortKey }) => idIn(sortKey, tasks));
   const inState = (...states: TaskState[]): TaskRecord[] =>
@@ -53,7 +107,7 @@ export function auditTasks(evidence: TasksEvidence): Check[] {
 }
 
 /** Says what came too late for the plan. */
-export function lateClaims({ casualties, grants, log, shifts }: TasksEvidence): string[] {
+function lateClaims({ casualties, grants, log, shifts }: TasksEvidence): string[] {
   const timedOut = shifts.flatMap(({ worker, report }) =>
     report === "timedOut" ? [`${worker} did not come to an end in its time`] : [],
   );
@@ -61,7 +115,7 @@ export function lateClaims({ casualties, grants, log, shifts }: TasksEvidence): 
 }
 
 /** Counts what happened, for the last line. */
-export function summarizeTasks({ tasks, grants }: TasksEvidence): string {
+function summarizeTasks({ tasks, grants }: TasksEvidence): string {
   const count = (state: TaskState): number => tasks.filter((task) => task.state === state).length;
   return (
     `${grants.length} claims of ${tasks.length} tasks: ${count("succeeded")} succeeded once each, ` +

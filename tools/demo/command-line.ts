@@ -1,5 +1,6 @@
+/** How the demonstration is called, and how it ends. */
+import { constants } from "node:os";
 import { parseArgs } from "node:util";
-import { Ending, exitCodes } from "./endings.ts";
 
 /** The command line's options. */
 export interface DemonstrationOptions {
@@ -48,4 +49,44 @@ function parsed(args: readonly string[]): {
   } catch (error) {
     throw new Ending(`${(error as Error).message}\n\n${usage}`, exitCodes.failed);
   }
+}
+
+/** What the demonstration exits with. A signal ends it with 128 and the signal's number, as shells count. */
+export const exitCodes = {
+  /** All checks hold. */
+  holds: 0,
+  /** A check failed, or the app could not be started. */
+  failed: 1,
+  /** Nothing failed, but the plan could not be kept: EX_TEMPFAIL of sysexits.h, which says that a retry may help. */
+  tooSlow: 75,
+} as const;
+
+/** The demonstration cannot go on, for a reason that is no check's and no bug's. Its message is all there is to say. */
+export class Ending extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.name = "Ending";
+    this.exitCode = exitCode;
+  }
+}
+
+const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Rejects when the end is asked for: Ctrl-C, SIGTERM, a closed terminal, a reader that went away. Never resolves.
+ * Later requests change nothing, so that they do not disturb the cleaning up.
+ */
+export function interruption(): Promise<never> {
+  return new Promise((_, reject) => {
+    for (const signal of endingSignals) {
+      process.on(signal, () => reject(new Ending(`Ended by ${signal}.`, 128 + constants.signals[signal])));
+    }
+    for (const stream of [process.stdout, process.stderr]) {
+      stream.on("error", () =>
+        reject(new Ending("Ended: nobody reads this.", 128 + constants.signals.SIGPIPE)),
+      );
+    }
+  });
 }

@@ -1,7 +1,6 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
-import { type Grant, grantsIn, type LeaseChange, overlaps, takenOver } from "../lease-history.ts";
-import { ranOut } from "../lease-log.ts";
+import { type Grant, grantsIn, type LeaseChange, overlaps, ranOut, takenOver } from "../leases.ts";
 
 const leaseDurationMs = 2_500;
 

@@ -1,8 +1,47 @@
-import { type Check, check, promise } from "../../check.ts";
-import type { DoneChunk, TransferEvidence, TransferRecord } from "./evidence.ts";
+import { type Check, check, type Outcome, promise } from "../scenario.ts";
+
+/** A chunk that was transferred, as the table remembers it. */
+export interface DoneChunk {
+  readonly chunk: string;
+  readonly fencingToken: number;
+}
+
+/** What became of one of the two workflows. */
+export interface TransferRecord {
+  readonly status: string;
+  readonly startedAt: number;
+  /** Names of the states that it entered, in order. */
+  readonly states: readonly { readonly stateName: string; readonly at: number }[];
+}
+
+/** All that the audit looks at. */
+export interface TransferEvidence {
+  readonly chunks: number;
+  readonly leaseDurationMs: number;
+  readonly import: TransferRecord;
+  readonly export: TransferRecord;
+  /** When the export's waits ended by their own clock, and not by a release. */
+  readonly overslept: readonly number[];
+  readonly imported: readonly DoneChunk[];
+  readonly exported: readonly DoneChunk[];
+  /** How soon a release has to wake who waits for it. */
+  readonly promptlyMs: number;
+  /** When the import's keeper came to renew its lease: first before the work, then beat by beat. */
+  readonly beats: readonly number[];
+  /** The keeper's state transitions since the work began. */
+  readonly beatTransitions: number;
+}
 
 /** Judges the long workflow and the one that waited for it. */
-export function auditTransfers(evidence: TransferEvidence): Check[] {
+export function judgeTransfers(evidence: TransferEvidence): Outcome {
+  return {
+    checks: auditTransfers(evidence),
+    inShort: summarizeTransfers(evidence),
+    late: lateTransfers(evidence),
+  };
+}
+
+function auditTransfers(evidence: TransferEvidence): Check[] {
   const { chunks, imported, exported, beats, beatTransitions } = evidence;
   const leases = leasesOf(evidence);
   const perBeat = beats.length < 2 ? 0 : beatTransitions / (beats.length - 1);
@@ -36,7 +75,7 @@ export function auditTransfers(evidence: TransferEvidence): Check[] {
 }
 
 /** Counts what happened, for the last line. */
-export function summarizeTransfers(evidence: TransferEvidence): string {
+function summarizeTransfers(evidence: TransferEvidence): string {
   const { imported, beats } = evidence;
   return (
     `${imported.length} chunks imported under one lock for ${leasesOf(evidence)} times its lease, ` +
@@ -45,7 +84,7 @@ export function summarizeTransfers(evidence: TransferEvidence): string {
 }
 
 /** Says what came too late for the plan. */
-export function lateTransfers({ beats, leaseDurationMs, import: record }: TransferEvidence): string[] {
+function lateTransfers({ beats, leaseDurationMs, import: record }: TransferEvidence): string[] {
   const times = [entered(record, "Leasehold_StartKeeper"), ...beats];
   const longest = Math.max(...beats.map((at, index) => at - (times[index] ?? at)));
   if (longest < leaseDurationMs) return [];
@@ -57,11 +96,12 @@ export function lateTransfers({ beats, leaseDurationMs, import: record }: Transf
  * It did if the export's own clock did not end its wait after the release. Where that came in the same moment, the
  * export has to be quicker than that clock would let it be the next time.
  */
-function wokenByRelease({ import: importing, export: exporting, promptlyMs }: TransferEvidence): string {
+function wokenByRelease(evidence: TransferEvidence): string {
+  const { import: importing, export: exporting, promptlyMs } = evidence;
   const released = entered(importing, "Leasehold_Release");
   const handOver = entered(exporting, "Leasehold_StartKeeper") - released;
   if (handOver < 0 || Number.isNaN(handOver)) return "no: it had the lock before";
-  const overslept = exporting.overslept.some((at) => at >= released);
+  const overslept = evidence.overslept.some((at) => at >= released);
   return overslept && handOver >= promptlyMs ? `no: its own clock did, after ${handOver} ms` : "yes";
 }
 

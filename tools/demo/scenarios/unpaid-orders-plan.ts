@@ -1,26 +1,11 @@
-import type { Order } from "../../../../functions/close-unpaid-orders/order.ts";
-import type { ShopState } from "../../../../functions/close-unpaid-orders/shop-table.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
+import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import type { Mishap, Step } from "./unpaid-orders-audit.ts";
 
 /** How far apart ticks are, where nothing is stretched: a job that runs every minute, on a smaller scale. */
 export const plannedTickMs = 2_000;
 /** How many times the trigger of a tick is delivered, all at once; each finds an instance of its own. */
 export const deliveriesAtOnce = 4;
-
-/**
- * What goes wrong in a tick.
- *
- * - `deliveredTwice`: when the run is over, everybody gets the same trigger once more.
- * - `killed`: the running instance gets SIGKILL in mid-run, and its write on the way is lost.
- * - `frozen`: the running instance gets SIGSTOP in mid-run, its lease checked and its write on the way.
- * - `woken`: that write arrives as soon as another has taken over, before that one writes, and the frozen one gets SIGCONT.
- */
-export type Mishap = "deliveredTwice" | "killed" | "frozen" | "woken";
-
-/** One tick: how many orders become overdue for it, and what goes wrong. */
-export interface Step {
-  readonly orders: number;
-  readonly mishap?: Mishap;
-}
 
 /** The ticks of the demonstration. */
 export const plan: readonly Step[] = [
@@ -70,7 +55,7 @@ export function shopAtStart(firstTickAt: number, tickMs: number): ShopState {
 }
 
 /** What is left on the shelf when these orders hold their share. */
-export function stockBeside(orders: readonly Order[]): Record<string, number> {
+function stockBeside(orders: readonly Order[]): Record<string, number> {
   const stock = Object.fromEntries(products.map((product) => [product, shelf]));
   for (const { product, quantity } of orders.flatMap(({ lines }) => lines))
     stock[product] = (stock[product] ?? 0) - quantity;
