@@ -1,6 +1,7 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
 import { type Grant, grantsIn, type LeaseChange, overlaps, ranOut, takenOver } from "../leases.ts";
+import { lost } from "./evidence.ts";
 
 const leaseDurationMs = 2_500;
 
@@ -30,10 +31,6 @@ function renewed(before: LeaseRecord, sentAt: number): LeaseRecord {
 /** The writes that made an item show one lease after the other; undefined for one that was released. */
 function changes(...states: (LeaseRecord | undefined)[]): LeaseChange[] {
   return states.map((after, index) => ({ before: states[index - 1], after }));
-}
-
-function overlapsIn(history: readonly LeaseChange[]): number {
-  return overlaps(grantsIn(history, "job"));
 }
 
 describe("the grants in a table's history", () => {
@@ -67,45 +64,36 @@ describe("the grants in a table's history", () => {
 
 describe("overlaps", () => {
   const a = lease("A", 1, 1_000);
+  const [b, c] = [lease("B", 2, 1_010), lease("C", 3, 1_020)];
 
-  it("are none where one lease is released before the next is granted", () => {
-    expect(overlapsIn(changes(undefined, a, undefined, lease("B", 2, 1_200)))).toBe(0);
-  });
-
-  it("are none where a call was made long before its grant: its request was sent while another's lease stood", () => {
+  it.each([
+    [
+      "one lease is released before the next is granted",
+      changes(undefined, a, undefined, lease("B", 2, 1_200)),
+    ],
     // B's request is on its way for a second. A releases meanwhile, and the table grants it then.
-    expect(overlapsIn(changes(a, undefined, lease("B", 2, 1_050)))).toBe(0);
-  });
-
-  it("are none where a release took effect long before its sender heard of it", () => {
+    ["a request was sent while another's lease stood", changes(a, undefined, lease("B", 2, 1_050))],
     // Whatever A believes, and whenever it writes it down: the table had let go of its lease.
-    const history = changes(a, undefined, lease("B", 2, 1_010), undefined, lease("C", 3, 1_020));
-    expect(overlapsIn(history)).toBe(0);
+    ["a release took effect long before its sender heard of it", changes(a, undefined, b, undefined, c)],
+    ["a lease was taken over after its end, however late the taker came", changes(a, lease("B", 2, 60_000))],
+    [
+      "leases have different sort keys",
+      [...changes(a), ...changes({ ...lease("B", 1, 1_100), sortKey: "permit" })],
+    ],
+  ])("are none where %s", (_, history) => {
+    expect(overlaps(grantsIn(history, "job"))).toBe(0);
   });
 
-  it("are none where a lease was taken over after its end, however late the taker came", () => {
-    expect(overlapsIn(changes(a, lease("B", 2, 60_000)))).toBe(0);
-  });
-
-  it("are found where a lease was taken over before its end", () => {
-    expect(overlapsIn(changes(a, lease("B", 2, 3_499)))).toBe(1);
-  });
-
-  it("are found where a renewal had prolonged the lease that was taken over", () => {
-    expect(overlapsIn(changes(a, renewed(a, 2_000), lease("B", 2, 3_600)))).toBe(1);
-  });
-
-  it("are found where an old holder comes back to life", () => {
-    expect(overlapsIn(changes(a, undefined, lease("B", 2, 2_000), undefined, a))).toBe(1);
-  });
-
-  it("are found where two leases have the same fencing token", () => {
-    expect(overlapsIn(changes(a, undefined, lease("B", 1, 2_000)))).toBe(1);
-  });
-
-  it("are looked for at each sort key alone", () => {
-    const permit = { ...lease("B", 1, 1_100), sortKey: "permit" };
-    expect(overlapsIn([...changes(a), ...changes(permit)])).toBe(0);
+  it.each([
+    ["a lease was taken over before its end", changes(a, lease("B", 2, 3_499))],
+    [
+      "a renewal had prolonged the lease that was taken over",
+      changes(a, renewed(a, 2_000), lease("B", 2, 3_600)),
+    ],
+    ["an old holder comes back to life", changes(a, undefined, lease("B", 2, 2_000), undefined, a)],
+    ["two leases have the same fencing token", changes(a, undefined, lease("B", 1, 2_000))],
+  ])("are found where %s", (_, history) => {
+    expect(overlaps(grantsIn(history, "job"))).toBe(1);
   });
 });
 
@@ -120,13 +108,7 @@ describe("leases that ran out", () => {
   };
 
   it("are told once for each holder that lived, whoever noticed", () => {
-    const subject = { key: "job", sortKey: "lease", owner: "A", fencingToken: 1, heldMs: 3_000 };
-    const lost = {
-      instance: "A",
-      at: 9_000,
-      event: { type: "lost", reason: "expired", ...subject },
-    } as const;
-    expect(ranOut([grant], [lost], () => false)).toEqual([
+    expect(ranOut([grant], [lost("A", 1)], () => false)).toEqual([
       "a lease of A ran out while it was alive: its renewals came too late",
     ]);
   });
