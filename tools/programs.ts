@@ -22,7 +22,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
     },
     scale: {
       what: "simulates how far one key goes, and writes docs/scale.md and a table of fair-lock.md: 1 minute",
-      run: () => import("./bench/scale/main.ts"),
+      run: async () => (await import("./bench/scale/paper.ts")).writeScale(),
     },
     cycles: {
       what: "what a cycle of the client costs beside two bare writes, and beside its own two requests by hand: 1 minute",

@@ -14,8 +14,8 @@ import { startEngine } from "@leasehold/engine";
 import { lightStoreOn } from "../../test/support/light.ts";
 import { environmentOf, makeTable, type TestTable } from "../../test/support/table.ts";
 import { BareWrites } from "./peers/contenders/bare-writes.ts";
-import { type Contestant, measureInTurns } from "./peers/turns.ts";
 import { note, table } from "./report.ts";
+import { type Contestant, measureInTurns } from "./turns.ts";
 
 const owner = "host:1234:5678abcd";
 

@@ -1,8 +1,7 @@
 // @module-tag long
 import { readFile } from "node:fs/promises";
 import { expect, inject, test } from "vitest";
-import { appAtRest } from "../../../tools/bench/costs/app-at-rest.ts";
-import { countFirings } from "../../../tools/bench/costs/firing.ts";
+import { appAtRest, countFirings } from "../../../tools/bench/costs/app-at-rest.ts";
 import { generatedIn } from "../../../tools/bench/costs/markdown.ts";
 import { costReport } from "../../../tools/bench/costs/report.ts";
 import { sharedAssembly } from "../../support/assembly.ts";

@@ -5,11 +5,10 @@ import { join } from "node:path";
 import { startEngine } from "@leasehold/engine";
 import { leaseholdTemplate } from "../../../test/support/cloudformation-app.ts";
 import { synthesize } from "../../demo/synthesis.ts";
-import { appAtRest } from "./app-at-rest.ts";
-import { countFirings } from "./firing.ts";
+import { requestsReport } from "../operations/index.ts";
+import { appAtRest, countFirings } from "./app-at-rest.ts";
 import { writeGenerated } from "./markdown.ts";
 import { costReport } from "./report.ts";
-import { requestsReport } from "./requests-report.ts";
 
 await writeGenerated("requests.md", requestsReport());
 

@@ -3,7 +3,6 @@ import {
   type DynamoDBClient,
   TransactionCanceledException,
 } from "@aws-sdk/client-dynamodb";
-import { LostReplyError } from "./stopped-process.ts";
 
 /** What a client has sent since it was last asked, and what DynamoDB bills for it. */
 export interface Consumption {
@@ -14,6 +13,9 @@ export interface Consumption {
   /** How long each call took, its retries included, in milliseconds. */
   readonly tookMs: readonly number[];
 }
+
+/** Of a request that has taken effect. It is of a kind that the SDK does not repeat. */
+export class LostReplyError extends Error {}
 
 interface CapacityAnswer {
   readonly ConsumedCapacity?:

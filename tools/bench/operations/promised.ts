@@ -1,17 +1,132 @@
 /** What docs/requests.md promises of one operation, and how the operation is performed to be counted. */
-import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
-import type { StoppedProcess } from "./stopped-process.ts";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { type Consumption, LostReplyError, Meter } from "./metered.ts";
 
-/** Where operations are performed. */
-export interface OperationSite {
-  /** A client, and so a process, of its own; each call of `counted` sees what all of them sent. */
+/** A table, and clients for it. */
+interface OperationTable {
+  readonly tableName: string;
+  readonly dynamodb: DynamoDBClient;
+  /** A client on that SDK client, unless the options say otherwise. */
   client(options?: LeaseClientOptions): LeaseClient;
-  /** A process whose clock stands still, `agoMs` ago. @default 0 */
-  stopped(agoMs?: number): StoppedProcess;
   /** A key that nothing has used. */
   newKey(): string;
+}
+
+/** Where operations are performed. */
+export class OperationSite {
+  /** A client, and so a process, of its own; each call of `counted` sees what all of them sent. */
+  readonly client: (options?: LeaseClientOptions) => LeaseClient;
+  /** A key that nothing has used. */
+  readonly newKey: () => string;
+  readonly #table: OperationTable;
+  readonly #meter: Meter;
+  #seen: Consumption | undefined;
+
+  constructor(table: OperationTable) {
+    this.client = (options) => table.client(options);
+    this.newKey = () => table.newKey();
+    this.#table = table;
+    this.#meter = new Meter(table.dynamodb);
+  }
+
+  /** A process whose clock stands still, `agoMs` ago. @default 0 */
+  readonly stopped = (agoMs = 0): StoppedProcess =>
+    new StoppedProcess(this.#table.tableName, this.#table.dynamodb, agoMs);
+
   /** Performs the operation itself; what goes before it does not count. */
-  counted(perform: Counted): Promise<unknown>;
+  async counted(perform: Counted): Promise<unknown> {
+    this.#meter.take();
+    const result = await perform();
+    this.#seen = this.#meter.take();
+    return result;
+  }
+
+  /** Gives what an operation sends. */
+  async measure(operation: DocumentedOperation): Promise<Consumption> {
+    this.#seen = undefined;
+    await operation.perform(this);
+    if (this.#seen === undefined) throw new Error("nothing was counted");
+    return this.#seen;
+  }
+}
+
+/** Options of a client whose chances are all the same, so that its requests can be counted. */
+export const steady: LeaseClientOptions = {
+  randomness: { token: () => crypto.randomUUID(), fraction: () => 0.5 },
+};
+
+interface Answered {
+  readonly response?: { readonly headers?: Record<string, string | undefined> };
+}
+
+/**
+ * A process whosetime passes only when the caller moves it, and never while a request is under way.
+ *
+ * Answers tell it its own time, so its clock may be an hour behind: then its leases are those of a dead holder. So what its clients send while they wait can be counted, and takes no real time.
+ */
+export class StoppedProcess extends ManualClock {
+  readonly #tableName: string;
+  readonly #dynamodb: DynamoDBClient;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #losesReply = false;
+
+  constructor(tableName: string, dynamodb: DynamoDBClient, agoMs: number) {
+    super(Date.now() - agoMs);
+    this.#tableName = tableName;
+    this.#dynamodb = dynamodb;
+  }
+
+  /** A lease client of this process. */
+  client(options: LeaseClientOptions = {}): LeaseClient {
+    const dynamodb: DynamoDBClient = Object.create(this.#dynamodb, {
+      send: { value: (...call: Parameters<DynamoDBClient["send"]>) => this.#send(...call) },
+    });
+    return new LeaseClient({ tableName: this.#tableName, dynamodb, clock: this, ...steady, ...options });
+  }
+
+  /** The reply to the next request that succeeds gets lost on its way. */
+  loseReply(): void {
+    this.#losesReply = true;
+  }
+
+  /** Lets all that is under way settle, without letting time pass. */
+  override async settle(): Promise<void> {
+    await super.settle();
+    while (this.#underWay.size > 0) {
+      await Promise.allSettled(this.#underWay);
+      await super.settle();
+    }
+  }
+
+  async #send(command: Parameters<DynamoDBClient["send"]>[0], ...rest: unknown[]): Promise<unknown> {
+    command.middlewareStack.add(
+      (next) => async (args) => {
+        const answer = await next(args);
+        const { headers } = (answer as Answered).response ?? {};
+        if (headers !== undefined) headers.date = new Date(this.now()).toUTCString();
+        return answer;
+      },
+      { step: "deserialize", priority: "low", name: "ownTime" },
+    );
+    command.middlewareStack.add(
+      (next) => async (args) => {
+        const answer = await next(args);
+        if (!this.#losesReply) return answer;
+        this.#losesReply = false;
+        throw new LostReplyError("the reply was lost");
+      },
+      { step: "deserialize", priority: "high", name: "lostReply" },
+    );
+    const sent = (this.#dynamodb.send as (...call: unknown[]) => Promise<unknown>)(command, ...rest);
+    this.#underWay.add(sent);
+    try {
+      return await sent;
+    } finally {
+      this.#underWay.delete(sent);
+    }
+  }
 }
 
 /** What is counted. */

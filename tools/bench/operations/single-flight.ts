@@ -1,7 +1,14 @@
 /** What the calls of a single flight send. */
 import { SingleFlight, type SingleFlightOptions } from "@leasehold/client/single-flight";
-import { during, held, hourMs, type OperationSite, type Promised, promised } from "./promised.ts";
-import type { StoppedProcess } from "./stopped-process.ts";
+import {
+  during,
+  held,
+  hourMs,
+  type OperationSite,
+  type Promised,
+  promised,
+  type StoppedProcess,
+} from "./promised.ts";
 
 const options = { freshForMs: 60_000, staleForMs: 2 * hourMs } as const;
 const compute = async (): Promise<string> => "value";

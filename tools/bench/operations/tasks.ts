@@ -1,8 +1,15 @@
 /** What the calls of a set of tasks send. */
 import { together } from "@leasehold/client/together";
 import { type Task, TaskSet } from "@leasehold/jobs";
-import { deadClient, during, hourMs, type OperationSite, type Promised, promised } from "./promised.ts";
-import { steady } from "./stopped-process.ts";
+import {
+  deadClient,
+  during,
+  hourMs,
+  type OperationSite,
+  type Promised,
+  promised,
+  steady,
+} from "./promised.ts";
 
 const set = (site: OperationSite, key: string, options = {}): TaskSet =>
   new TaskSet(site.client(steady), key, options);

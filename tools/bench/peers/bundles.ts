@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { bundled } from "../../../test/support/bundled.ts";
-import { median } from "../statistics.ts";
+import { median } from "../turns.ts";
 import type { BundleCost } from "./results.ts";
 
 /** The contenders that have a handler of their own in `handlers`. */

@@ -1,6 +1,6 @@
 /** What is compared: a way to take a lock on DynamoDB and to give it back, and what it cannot do. */
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import { ownCpuUs } from "./turns.ts";
+import { ownCpuUs } from "../turns.ts";
 
 /** Where contenders work: on the engine, or on a proxy in front of it. */
 export interface Place {

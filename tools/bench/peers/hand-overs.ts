@@ -1,7 +1,7 @@
 /** What a hand-over takes, and how long the lock is idle, as waiters grow: one contender after the other, for looks take time, too. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { startProxy, type Target } from "../../../test/support/proxy.ts";
-import { median, quantile } from "../statistics.ts";
+import { median, quantile } from "../turns.ts";
 import type { Contender, LockClient } from "./contender.ts";
 import { placeAt, type Tables } from "./place.ts";
 import type { HandOverTimes } from "./results.ts";

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { ownCpuUs } from "../turns.ts";
 import type { HeldLock } from "./contender.ts";
 import { contenders } from "./contenders/index.ts";
 import { inParallel, type Tables } from "./place.ts";
 import { fewestForMemory } from "./results.ts";
-import { ownCpuUs } from "./turns.ts";
 
 /** What a holder is started with. */
 export interface HolderConfig {

@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { type Engine, type LocalEngineName, startEngine } from "@leasehold/engine";
 import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
+import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
 import type { Contender } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
@@ -24,7 +25,6 @@ import { Cycles, createTables, placeAt, type Tables } from "./place.ts";
 import { keepResults, type PeerResults } from "./results.ts";
 import { tablesOf } from "./tables.ts";
 import { measureTakeOvers, takeOverLeaseMs } from "./take-overs.ts";
-import { type Contestant, measureInTurns } from "./turns.ts";
 import { countWire } from "./wire.ts";
 
 /** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */

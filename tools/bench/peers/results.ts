@@ -1,6 +1,6 @@
 /** What one run measured, as it is kept: every table, chart and sentence with a figure comes from it. */
 import { readFile, writeFile } from "node:fs/promises";
-import type { CycleTimes } from "./turns.ts";
+import type { CycleTimes } from "../turns.ts";
 
 /** What a cycle sends, counted between client and engine. */
 export interface WireCost {

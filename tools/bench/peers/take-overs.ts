@@ -1,7 +1,7 @@
 /** How long it takes until a dead holder's lock is taken over: by a peer that was there, and by one that comes later. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { startProxy, type Target } from "../../../test/support/proxy.ts";
-import { median } from "../statistics.ts";
+import { median } from "../turns.ts";
 import type { Contender } from "./contender.ts";
 import { placeAt, type Tables } from "./place.ts";
 import type { TakeOverTimes } from "./results.ts";

@@ -3,12 +3,15 @@
  * the time of an answer. Beside each figure stands how the simulation finds it, and by how much the two may differ.
  */
 import { fair } from "@leasehold/client/fair";
+import { table, writeGenerated } from "../costs/markdown.ts";
 import { documentedOperations } from "../operations/index.ts";
 import { documented, roundTripMs } from "./limited-table.ts";
 import {
   cyclesPerSecond,
   divided,
   groupsPerSecond,
+  type HandOver,
+  handOver,
   hitsPerSecond,
   keepLeases,
   keepPermits,
@@ -185,7 +188,7 @@ export const figures: readonly Figure[] = [
 ];
 
 /** A figure with what the simulation has found. */
-export interface Compared extends Figure {
+interface Compared extends Figure {
   readonly simulated: number;
   readonly agrees: boolean;
 }
@@ -196,4 +199,54 @@ export async function compare(figure: Figure): Promise<Compared> {
   const agrees =
     within === undefined ? simulated > 0 && simulated <= paper : Math.abs(simulated / paper - 1) <= within;
   return { ...figure, simulated, agrees };
+}
+
+/** The command that writes them, as the marks in the pages say. */
+export const command = "npm run bench -- scale";
+
+/** The table of docs/scale.md. */
+export function scaleReport(compared: readonly Compared[]): string {
+  const rows = compared.map(({ what, paper, simulated, because, within }) => [
+    what,
+    shown(paper),
+    shown(simulated),
+    within === undefined ? "at most" : `${100 * within} %`,
+    because,
+  ]);
+  return table([["what", "on paper", "simulated", "may differ by", "the limit"], ...rows]);
+}
+
+/** Two figures that tell something, or three from a hundred on. */
+function shown(value: number): string {
+  return Number(value.toPrecision(value < 100 ? 2 : 3)).toLocaleString("en-US");
+}
+
+/** The table of docs/primitives/fair-lock.md. */
+export async function handOverReport(): Promise<string> {
+  const cells = ({ requests, idleMs }: HandOver): string[] => [shown(requests), shown(idleMs)];
+  const rows: string[][] = [];
+  for (const waiters of [2, 10, 50]) {
+    const constant = await handOver(waiters, "constant");
+    rows.push([String(waiters), ...cells(constant), ...cells(await handOver(waiters, "random"))]);
+  }
+  const head = ["holds of 1 s: requests", "idle ms, p50", "of 1 s on average, at random", "idle ms, p50"];
+  return table([["waiters", ...head], ...rows]);
+}
+
+/** Simulates every figure. */
+export async function compareAll(): Promise<Compared[]> {
+  const compared: Compared[] = [];
+  for (const figure of figures) compared.push(await compare(figure));
+  return compared;
+}
+
+/** Simulates every figure of docs/scale.md, prints them, and writes the tables of pages anew. */
+export async function writeScale(): Promise<void> {
+  const compared = await compareAll();
+  for (const { what, paper, simulated, agrees } of compared) {
+    console.log(`${what}: ${Math.round(paper)} on paper, ${Math.round(simulated)} simulated`);
+    if (!agrees) process.exitCode = 1;
+  }
+  await writeGenerated("scale.md", scaleReport(compared), command);
+  await writeGenerated("primitives/fair-lock.md", await handOverReport(), command);
 }

@@ -8,9 +8,8 @@ import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { median } from "../statistics.ts";
-import { documented, type Throughput } from "./limited-table.ts";
-import { LimitedWorld } from "./world.ts";
+import { median } from "../turns.ts";
+import { documented, LimitedWorld, type Throughput } from "./limited-table.ts";
 
 const forever = 100 * 3_600_000;
 

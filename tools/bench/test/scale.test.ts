@@ -7,8 +7,7 @@ import { describe, expect, it } from "vitest";
 import { Random } from "../../../test/worlds/random.ts";
 import { generatedIn } from "../costs/markdown.ts";
 import { LimitedTable, roundTripMs } from "../scale/limited-table.ts";
-import { compare, type Figure } from "../scale/paper.ts";
-import { command, compareAll, handOverReport, scaleReport } from "../scale/report.ts";
+import { command, compare, compareAll, type Figure, handOverReport, scaleReport } from "../scale/paper.ts";
 import { keepPermits } from "../scale/scenarios.ts";
 
 const pageOf = (name: string): string =>

@@ -3,9 +3,8 @@ import { describe, expect, it } from "vitest";
 import { costOf, prices } from "../costs/prices.ts";
 import { inParallel } from "../peers/place.ts";
 import { dollarsOfAMillion } from "../peers/tables.ts";
-import { summaries } from "../peers/turns.ts";
 import { billedUnits } from "../peers/wire.ts";
-import { median, quantile } from "../statistics.ts";
+import { median, quantile, summaries } from "../turns.ts";
 
 describe("statistics", () => {
   it("finds quantiles whatever the order of the samples", () => {

@@ -1,5 +1,4 @@
 /** Measures several ways to do a thing in turns, so that whatever disturbs one of them disturbs all. */
-import { median, quantile } from "../statistics.ts";
 
 /** One way to do it. */
 export interface Contestant {
@@ -101,4 +100,15 @@ async function timesOf(cycle: () => Promise<void>, count: number): Promise<numbe
     times.push(performance.now() - start);
   }
   return times;
+}
+
+/** The value below which this share of the samples lies. */
+export function quantile(samples: readonly number[], share: number): number {
+  const sorted = samples.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** The middle one. */
+export function median(samples: readonly number[]): number {
+  return quantile(samples, 0.5);
 }
