@@ -5,8 +5,7 @@ import { describe, expect, it } from "vitest";
 import { generatedIn } from "../../tools/bench/costs/markdown.ts";
 import { chartsOf, svgOf } from "../../tools/bench/peers/charts.ts";
 import { contenders, handingOver, takingOver } from "../../tools/bench/peers/contenders/index.ts";
-import { lossesOf, noiseOf } from "../../tools/bench/peers/losses.ts";
-import { command, generatedPart, pictures } from "../../tools/bench/peers/page.ts";
+import { command, generatedPart, lossesOf, noiseOf, pictures } from "../../tools/bench/peers/page.ts";
 import { type PeerResults, readResults } from "../../tools/bench/peers/results.ts";
 import { tablesOf } from "../../tools/bench/peers/tables.ts";
 

@@ -5,10 +5,9 @@
 import { ok } from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { startEngine } from "@leasehold/engine";
-import type { Contender, Place } from "../../tools/bench/peers/contender.ts";
+import { type Contender, createTables, type Place, placeAt } from "../../tools/bench/peers/contender.ts";
 import { javaClient, missingForJava } from "../../tools/bench/peers/contenders/java-client.ts";
 import { leasehold } from "../../tools/bench/peers/contenders/leasehold.ts";
-import { createTables, placeAt } from "../../tools/bench/peers/place.ts";
 import { type Checks, pass } from "./checks.ts";
 
 /** A holder renews within it, also on a busy machine. */

@@ -20,7 +20,7 @@ export const awsLimits = {
 export const measuredJobs = [1, 10, 30, 36] as const;
 
 /** What a stack has in all. */
-export interface StackSize {
+interface StackSize {
   readonly resources: number;
   readonly templateBytes: number;
   /** Of the role with the most. */

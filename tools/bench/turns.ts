@@ -50,8 +50,7 @@ export async function measureInTurns(
     samples.set(contestant, { rounds: [], cpuUs: [] });
   }
   for (let round = 0; round < rounds; round += 1) {
-    const turn = round % contestants.length;
-    for (const contestant of [...contestants.slice(turn), ...contestants.slice(0, turn)]) {
+    for (const contestant of inTurn(contestants, round)) {
       const { cpuUs = ownCpuUs } = contestant;
       const before = await cpuUs();
       const times = await timesOf(contestant.cycle, cyclesPerRound);
@@ -61,6 +60,12 @@ export async function measureInTurns(
     }
   }
   return summaries([...samples].map(([{ name }, own]) => ({ name, ...own })));
+}
+
+/** All of them, each time another one first. */
+export function inTurn<One>(all: readonly One[], round: number): One[] {
+  const turn = Math.abs(round) % all.length;
+  return [...all.slice(turn), ...all.slice(0, turn)];
 }
 
 /** Compares what was measured with the first of it. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { bundled } from "../../../test/support/bundled.ts";
-import { median } from "../turns.ts";
+import { inTurn, median } from "../turns.ts";
 import type { BundleCost } from "./results.ts";
 
 /** The contenders that have a handler of their own in `handlers`. */
@@ -38,8 +38,7 @@ export async function measureBundles(rounds: number): Promise<BundleCost[]> {
   try {
     const bundles = await Promise.all(ids.map((id) => bundle(id, folder)));
     for (let round = -warmUps; round < rounds; round += 1) {
-      const turn = Math.abs(round) % bundles.length;
-      for (const { path, starts } of [...bundles.slice(turn), ...bundles.slice(0, turn)]) {
+      for (const { path, starts } of inTurn(bundles, round)) {
         const start = await startOnce(path);
         if (round >= 0) starts.push(start);
       }

@@ -12,7 +12,7 @@ import type { HandOverTimes, PeerResults } from "./results.ts";
 use([BarChart, LineChart, GridComponent, TitleComponent, LabelLayout, SVGRenderer]);
 
 /** Values of several contenders in one unit: a bar for each, or two where a chart compares two things. */
-export interface BarChartData {
+interface BarChartData {
   readonly kind: "bars";
   readonly name: string;
   readonly title: string;
@@ -25,7 +25,7 @@ export interface BarChartData {
 }
 
 /** How values of several contenders grow, on two logarithmic axes. */
-export interface LineChartData {
+interface LineChartData {
   readonly kind: "lines";
   readonly name: string;
   readonly title: string;

@@ -1,5 +1,15 @@
-/** What is compared: a way to take a lock on DynamoDB and to give it back, and what it cannot do. */
-import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+/**
+ * What is compared: a way to take a lock on DynamoDB and to give it back, and what it cannot do. And the tables that all
+ * contenders share, with a place of its own on them for each.
+ */
+import {
+  CreateTableCommand,
+  type DynamoDBClient,
+  type DynamoDBClientConfig,
+  waitUntilTableExists,
+} from "@aws-sdk/client-dynamodb";
+import { startProxy, type Target } from "../../../test/support/proxy.ts";
+import { makeTable, sdkClient } from "../../../test/support/table.ts";
 import { ownCpuUs } from "../turns.ts";
 
 /** Where contenders work: on the engine, or on a proxy in front of it. */
@@ -58,7 +68,93 @@ export interface Contender {
   open(place: Place, holding: Holding): LockClient;
 }
 
-/** What the process of a client has used of the processor since its start, in microseconds. */
-export async function cpuUsOf({ runsIn }: Pick<LockClient, "runsIn">): Promise<number> {
-  return runsIn === undefined ? await ownCpuUs() : (await runsIn.used()).cpuUs;
+/** Names of tables. */
+export type Tables = Pick<Place, "leaseTable" | "plainTable">;
+
+/** Creates a lease table, and one with the key `id` alone. */
+export async function createTables(engine: Target): Promise<Tables> {
+  const { tableName: leaseTable, dynamodb, close } = await makeTable(engine);
+  const plainTable = `plain-${crypto.randomUUID()}`;
+  await dynamodb.send(
+    new CreateTableCommand({
+      TableName: plainTable,
+      BillingMode: "PAY_PER_REQUEST",
+      AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" }],
+      KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
+    }),
+  );
+  await waitUntilTableExists({ client: dynamodb, minDelay: 1, maxWaitTime: 30 }, { TableName: plainTable });
+  close();
+  return { leaseTable, plainTable };
+}
+
+/** A place with connections of its own. */
+export function placeAt(target: Target, tables: Tables): Place {
+  return {
+    ...tables,
+    dynamodb: sdkClient(target),
+    clientConfig: target.clientConfig as DynamoDBClientConfig,
+  };
+}
+
+/** A place whose requests go through a proxy of its own. */
+export interface ProxiedPlace extends Place {
+  readonly proxy: Awaited<ReturnType<typeof startProxy>>;
+}
+
+/** Uses a place behind a proxy, and takes both away. */
+export async function behindProxy<Result>(
+  target: Target,
+  tables: Tables,
+  use: (place: ProxiedPlace) => Promise<Result>,
+): Promise<Result> {
+  const proxy = await startProxy(target);
+  const place = placeAt(proxy, tables);
+  const result = await use({ ...place, proxy });
+  place.dynamodb.destroy();
+  await proxy.close();
+  return result;
+}
+
+/** Takes locks that are free, and gives them back. */
+export class Cycles {
+  readonly #contender: Contender;
+  readonly #client: LockClient;
+  #taken = 0;
+
+  constructor(contender: Contender, place: Place, holding: Holding) {
+    this.#contender = contender;
+    this.#client = contender.open(place, holding);
+  }
+
+  /** What its client's process has used of the processor since its start, in microseconds. */
+  async cpuUs(): Promise<number> {
+    const { runsIn } = this.#client;
+    return runsIn === undefined ? await ownCpuUs() : (await runsIn.used()).cpuUs;
+  }
+
+  /** Takes the lock of this key, and gives it back. What one contender leaves in the table would stop another one. */
+  async run(key: string): Promise<void> {
+    this.#taken += 1;
+    const { id, usesKeysOnce } = this.#contender;
+    const lock = await this.#client.acquire(`${id}/${key}${usesKeysOnce ? `#${this.#taken}` : ""}`);
+    await lock.release();
+  }
+}
+
+/** Runs `count` cycles, so many at a time. */
+export async function inParallel(
+  atATime: number,
+  count: number,
+  run: (index: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await run(index);
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
 }

@@ -6,9 +6,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { ownCpuUs } from "../turns.ts";
-import type { HeldLock } from "./contender.ts";
+import { type HeldLock, inParallel, type Tables } from "./contender.ts";
 import { contenders } from "./contenders/index.ts";
-import { inParallel, type Tables } from "./place.ts";
 import { fewestForMemory } from "./results.ts";
 
 /** What a holder is started with. */

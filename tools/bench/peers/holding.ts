@@ -2,13 +2,12 @@
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { messageFrom, startScript } from "../../../test/support/processes.ts";
 import type { Target } from "../../../test/support/proxy.ts";
-import type { Contender } from "./contender.ts";
+import type { Contender, Tables } from "./contender.ts";
 import type { HolderConfig, HolderReport } from "./holder.ts";
-import type { Tables } from "./place.ts";
 import type { HoldingCost } from "./results.ts";
 
 /** How many locks, and how often they are renewed. */
-export interface HoldingPlan {
+interface HoldingPlan {
   readonly locks: readonly number[];
   readonly heartbeatMs: number;
 }

@@ -15,16 +15,20 @@ import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
 import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
-import type { Contender } from "./contender.ts";
+import { type Contender, Cycles, createTables, type Place, placeAt, type Tables } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
 import { javaClient, missingForJava } from "./contenders/java-client.ts";
-import { handOverLeaseMs, holdMs, measureHandOvers } from "./hand-overs.ts";
+import {
+  handOverLeaseMs,
+  holdMs,
+  measureHandOvers,
+  measureTakeOvers,
+  takeOverLeaseMs,
+} from "./hand-overs.ts";
 import { measureHolding } from "./holding.ts";
 import { writePage } from "./page.ts";
-import { Cycles, createTables, placeAt, type Tables } from "./place.ts";
 import { keepResults, type PeerResults } from "./results.ts";
 import { tablesOf } from "./tables.ts";
-import { measureTakeOvers, takeOverLeaseMs } from "./take-overs.ts";
 import { countWire } from "./wire.ts";
 
 /** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */
@@ -129,11 +133,11 @@ async function measureCycles(
   tables: Tables,
   turns: (typeof plans)[keyof typeof plans]["turns"],
 ): Promise<PeerResults["cycles"]> {
-  const places = contenders.map(() => placeAt(engine, tables));
-  const contestants = contenders.map((contender, index): Contestant => {
-    const cycles = new Cycles(contender, places[index] ?? placeAt(engine, tables), {
-      leaseDurationMs: 30_000,
-    });
+  const places: Place[] = [];
+  const contestants = contenders.map((contender): Contestant => {
+    const place = placeAt(engine, tables);
+    places.push(place);
+    const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
     return {
       name: contender.name,
       cycle: () => cycles.run(`cycle-${contender.id}`),

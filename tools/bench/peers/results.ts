@@ -58,7 +58,7 @@ export interface BundleCost {
 }
 
 /** The machine and the moment. */
-export interface RunConditions {
+interface RunConditions {
   /** Whose code was measured. */
   readonly commit: string;
   /** Such as `2026-11-22`. */

@@ -1,8 +1,7 @@
 /** Counts what one cycle sends, and asks the engine what that consumed: by a proxy between the two. */
-import { anyRequest, type Behaviour, startProxy, type Target } from "../../../test/support/proxy.ts";
+import { anyRequest, type Behaviour, type Target } from "../../../test/support/proxy.ts";
 import { listedRequests } from "../operations/metered.ts";
-import type { Contender } from "./contender.ts";
-import { Cycles, placeAt, type Tables } from "./place.ts";
+import { behindProxy, type Contender, Cycles, type ProxiedPlace, type Tables } from "./contender.ts";
 import type { WireCost } from "./results.ts";
 
 /** Cycles before the one that counts: the first one of a key may be another one than the rest. */
@@ -15,32 +14,31 @@ export async function countWire(
   tables: Tables,
 ): Promise<WireCost[]> {
   const costs: WireCost[] = [];
-  for (const contender of contenders) {
-    const proxy = await startProxy(engine);
-    const place = placeAt(proxy, tables);
-    const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
-    for (let cycle = 0; cycle < warmUpCycles; cycle += 1) await cycles.run("wire");
-    proxy.reset();
-    const units = { read: 0, write: 0 };
-    const askForCapacity: Behaviour = async (exchange) => {
-      const { operation, body } = exchange.request;
-      const answer = await exchange.forward({ ...body, ReturnConsumedCapacity: "TOTAL" });
-      units[operation === "GetItem" ? "read" : "write"] += billedUnits(JSON.parse(answer.body));
-      exchange.reply(answer);
-    };
-    proxy.always(anyRequest, askForCapacity);
-    await cycles.run("wire");
-    costs.push({
-      id: contender.id,
-      requests: proxy.operations.length,
-      sent: listedRequests(proxy.operations),
-      readUnits: units.read,
-      writeUnits: units.write,
-    });
-    place.dynamodb.destroy();
-    await proxy.close();
-  }
+  for (const contender of contenders)
+    costs.push(await behindProxy(engine, tables, (place) => countCycle(contender, place)));
   return costs;
+}
+
+async function countCycle(contender: Contender, place: ProxiedPlace): Promise<WireCost> {
+  const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
+  for (let cycle = 0; cycle < warmUpCycles; cycle += 1) await cycles.run("wire");
+  place.proxy.reset();
+  const units = { read: 0, write: 0 };
+  const askForCapacity: Behaviour = async (exchange) => {
+    const { operation, body } = exchange.request;
+    const answer = await exchange.forward({ ...body, ReturnConsumedCapacity: "TOTAL" });
+    units[operation === "GetItem" ? "read" : "write"] += billedUnits(JSON.parse(answer.body));
+    exchange.reply(answer);
+  };
+  place.proxy.always(anyRequest, askForCapacity);
+  await cycles.run("wire");
+  return {
+    id: contender.id,
+    requests: place.proxy.operations.length,
+    sent: listedRequests(place.proxy.operations),
+    readUnits: units.read,
+    writeUnits: units.write,
+  };
 }
 
 /**

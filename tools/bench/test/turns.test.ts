@@ -1,7 +1,7 @@
 /** What the bench calculates from its samples: quantiles, ratios to the floor, and what a request is billed. */
 import { describe, expect, it } from "vitest";
 import { costOf, prices } from "../costs/prices.ts";
-import { inParallel } from "../peers/place.ts";
+import { inParallel } from "../peers/contender.ts";
 import { dollarsOfAMillion } from "../peers/tables.ts";
 import { billedUnits } from "../peers/wire.ts";
 import { median, quantile, summaries } from "../turns.ts";

@@ -21,7 +21,7 @@ const acquirePeriodMs = 1_000;
 type Answered = (error?: Error, answer?: unknown) => void;
 
 /** The document client of the AWS SDK 2, as far as the package needs it. */
-export function asSdk2(dynamodb: DynamoDBClient, signal?: AbortSignal): LockTable["dynamodb"] {
+function asSdk2(dynamodb: DynamoDBClient, signal?: AbortSignal): LockTable["dynamodb"] {
   const document = DynamoDBDocument.from(dynamodb);
   const call =
     <Params>(send: (params: Params) => Promise<unknown>) =>
