@@ -88,7 +88,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
     },
     "error-texts": {
       what: "what the command line says of an error's code: after a change of docs/errors.md",
-      run: () => import("./packaging/error-texts.ts"),
+      run: async () => (await import("./packaging/error-texts.ts")).writeErrorTexts(),
     },
     pictures: {
       what: "the pictures of the command line and the console in the docs; the screenshots need Chromium",

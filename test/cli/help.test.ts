@@ -7,7 +7,7 @@ import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { commands } from "../../packages/cli/src/commands/index.ts";
 import { texts } from "../../packages/cli/src/error-texts.ts";
-import { errorTexts } from "../../tools/packaging/error-page.ts";
+import { errorTexts } from "../../tools/packaging/error-texts.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

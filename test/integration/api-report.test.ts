@@ -3,10 +3,14 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { apiIndex, indexPage } from "../../tools/packaging/api-index.ts";
-import { apiReports, reportFolder } from "../../tools/packaging/api-report.ts";
+import {
+  apiIndex,
+  apiReports,
+  indexPage,
+  publicApis,
+  reportFolder,
+} from "../../tools/packaging/api-report.ts";
 import { build } from "../../tools/packaging/pack.ts";
-import { publicApis } from "../../tools/packaging/public-api.ts";
 
 const root = join(import.meta.dirname, "../..");
 const folder = join(root, reportFolder);

@@ -1,7 +1,7 @@
 // @module-tag long
 import { expect, it } from "vitest";
+import { checkPublishing } from "../../tools/packaging/pack.ts";
 import { publishedPackages } from "../../tools/packaging/prepare.ts";
-import { checkPublishing } from "../../tools/packaging/publish.ts";
 
 it("npm would publish every package, and has nothing to warn of", async () => {
   const names = (await publishedPackages()).map((name) => `@leasehold/${name}`);

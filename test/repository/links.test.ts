@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { slug } from "../../tools/site/slug.ts";
+import { slug } from "../../tools/site/links.ts";
 
 const root = join(import.meta.dirname, "../..");
 const pages = globSync(["*.md", "docs/**/*.md", "packages/*/README.md", "tools/*/README.md"], { cwd: root });

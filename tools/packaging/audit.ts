@@ -102,7 +102,7 @@ interface AuditReport {
 }
 
 /** What the registry knows. */
-export type Advisories =
+type Advisories =
   /** It could not be asked, and why. */
   | { readonly notAsked: string }
   /** Weaknesses in what users get, and in what this repository alone uses. */

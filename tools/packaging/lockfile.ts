@@ -23,7 +23,7 @@ export interface Lockfile {
 }
 
 /** What a package's users install with it. Peers are the user's own choice. */
-export function dependenciesOf({ dependencies, optionalDependencies }: LockedPackage): string[] {
+function dependenciesOf({ dependencies, optionalDependencies }: LockedPackage): string[] {
   return Object.keys({ ...dependencies, ...optionalDependencies });
 }
 

@@ -2,8 +2,7 @@
 import { resolve } from "node:path";
 import { advisories, auditProblems } from "./audit.ts";
 import { makeBinary } from "./binary.ts";
-import { packAll } from "./pack.ts";
-import { checkPublishing } from "./publish.ts";
+import { checkPublishing, packAll } from "./pack.ts";
 import { packPython } from "./python.ts";
 import { writeBills } from "./sbom.ts";
 import { setVersion } from "./version.ts";

@@ -9,8 +9,7 @@ import { createLeaseTable } from "@leasehold/client";
 import { startEngine } from "@leasehold/engine";
 import { build } from "../packaging/pack.ts";
 import { screenshots } from "./console-pictures.ts";
-import { record, type Step } from "./recording.ts";
-import { terminalPicture } from "./terminal-picture.ts";
+import { record, type Step, terminalPicture } from "./terminal-picture.ts";
 
 const root = join(import.meta.dirname, "../..");
 const pictures = join(root, "docs/pictures");

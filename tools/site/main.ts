@@ -4,7 +4,7 @@ import { watch } from "node:fs";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { build, createServer } from "vitepress";
-import { docs, pages } from "./places.ts";
+import { docs, pages } from "./links.ts";
 
 const [command] = process.argv.slice(2);
 if (command !== undefined && command !== "dev")

@@ -1,7 +1,7 @@
 /** Writes what VitePress builds the site of: the front page, the docs, and the API reference beside them. */
 import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { docs, pages } from "./places.ts";
+import { docs, pages } from "./links.ts";
 import { writeReference } from "./reference.ts";
 
 await rm(pages, { recursive: true, force: true });

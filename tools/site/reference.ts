@@ -3,9 +3,8 @@ import { readFileSync } from "node:fs";
 import { glob, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Application, Converter, ReflectionKind } from "typedoc";
-import { repository } from "./places.ts";
+import { repository, slug } from "./links.ts";
 import type { SidebarItem } from "./sidebar.ts";
-import { slug } from "./slug.ts";
 
 /** An entry of a package: what users import, the source behind it, and its page. */
 interface Entry {

@@ -1,7 +1,7 @@
 // The site's navigation: the lists of docs/README.md, in the order in which people ask.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { docs, pages } from "./places.ts";
+import { docs, pages } from "./links.ts";
 
 /** An item of the navigation, as VitePress takes it. */
 export interface SidebarItem {

@@ -1,8 +1,6 @@
 import { defineConfig } from "vitepress";
-import { siteLink } from "../links.ts";
-import { sourceUrl } from "../places.ts";
+import { siteLink, slug, sourceUrl } from "../links.ts";
 import { sidebar } from "../sidebar.ts";
-import { slug } from "../slug.ts";
 
 // The folder under which the site is served, such as "/leasehold/".
 const base = (process.env.SITE_BASE ?? "/") as "/";
