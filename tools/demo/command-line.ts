@@ -33,19 +33,14 @@ export function readOptions(args: readonly string[]): DemonstrationOptions {
   return { all, stretch: factor, console };
 }
 
-function parsed(args: readonly string[]): {
-  readonly all: boolean;
-  readonly stretch: string | undefined;
-  readonly console: boolean | undefined;
-} {
+function parsed(args: readonly string[]) {
   const options = {
     all: { type: "boolean", default: false },
     stretch: { type: "string" },
     console: { type: "boolean" },
   } as const;
   try {
-    const { all, stretch, console } = parseArgs({ args: [...args], options, allowNegative: true }).values;
-    return { all, stretch, console };
+    return parseArgs({ args: [...args], options, allowNegative: true }).values;
   } catch (error) {
     throw new Ending(`${(error as Error).message}\n\n${usage}`, exitCodes.failed);
   }

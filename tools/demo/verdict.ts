@@ -1,5 +1,5 @@
 import { exitCodes } from "./command-line.ts";
-import type { Outcome, System } from "./scenario.ts";
+import type { Check, Outcome, System } from "./scenario.ts";
 import type { Screen } from "./screen.ts";
 
 /** One slow moment delays many. */
@@ -16,39 +16,32 @@ export interface SystemOutcome extends Outcome {
  * A plan that could not be kept excuses a check of its system that depends on it, and never one that holds at any pace.
  */
 export function verdictOn(outcomes: readonly SystemOutcome[]): keyof typeof exitCodes {
-  const wrong = outcomes.flatMap(wrongOf);
-  if (wrong.some(({ isExcused }) => !isExcused)) return "failed";
-  return wrong.length > 0 || outcomes.some(({ checks }) => checks.length === 0) ? "tooSlow" : "holds";
+  if (outcomes.some((outcome) => failedIn(outcome).length > 0)) return "failed";
+  return outcomes.every(isRight) ? "holds" : "tooSlow";
 }
 
 /** Shows how it ended, and gives the exit code. */
 export function tellVerdict(screen: Screen, outcomes: readonly SystemOutcome[], showsAll: boolean): number {
   const verdict = verdictOn(outcomes);
-  const checks = outcomes.flatMap((outcome) => outcome.checks);
-  const wrong = outcomes.map(({ system, ...outcome }) => ({
-    system,
-    checks: outcome.checks.filter(({ ok }) => !ok),
-  }));
+  const all = outcomes.flatMap(({ checks }) => checks);
+  const wrong = all.filter(({ ok }) => !ok);
   if (showsAll) screen.audit(outcomes);
-  else if (verdict === "failed") screen.audit(wrong.filter((one) => one.checks.length > 0));
+  else if (verdict === "failed")
+    screen.audit(
+      outcomes
+        .map(({ system, checks }) => ({ system, checks: checks.filter((one) => wrong.includes(one)) }))
+        .filter(({ checks }) => checks.length > 0),
+    );
   screen.gap();
   for (const outcome of outcomes) screen.result(outcome.system, isRight(outcome), inShort(outcome));
   screen.gap();
-  switch (verdict) {
-    case "holds":
-      screen.verdict(true, `${checks.length} checks hold.`);
-      if (!showsAll) screen.note("All of them, and every event: npm start -- --all");
-      break;
-    case "failed":
-      screen.verdict(
-        false,
-        `${wrong.flatMap((one) => one.checks).length} of ${checks.length} checks FAILED.`,
-      );
-      break;
-    case "tooSlow":
-      screen.verdict(false, tooSlow());
-      break;
-  }
+  const texts = {
+    holds: `${all.length} checks hold.`,
+    failed: `${wrong.length} of ${all.length} checks FAILED.`,
+    tooSlow: tooSlow(),
+  };
+  screen.verdict(verdict === "holds", texts[verdict]);
+  if (verdict === "holds" && !showsAll) screen.note("All of them, and every event: npm start -- --all");
   return exitCodes[verdict];
 }
 
@@ -60,8 +53,9 @@ export function tooSlow(): string {
   );
 }
 
-function wrongOf({ checks, late }: SystemOutcome): { readonly isExcused: boolean }[] {
-  return checks.flatMap(({ ok, atAnyPace }) => (ok ? [] : [{ isExcused: late.length > 0 && !atAnyPace }]));
+/** The checks that are wrong, and that nothing excuses. */
+function failedIn({ checks, late }: SystemOutcome): Check[] {
+  return checks.filter(({ ok, atAnyPace }) => !ok && (atAnyPace || late.length === 0));
 }
 
 function isRight({ checks }: SystemOutcome): boolean {
@@ -70,9 +64,9 @@ function isRight({ checks }: SystemOutcome): boolean {
 
 function inShort(outcome: SystemOutcome): string {
   if (isRight(outcome)) return outcome.inShort;
-  const { checks, late } = outcome;
-  const wrong = checks.filter(({ ok, atAnyPace }) => !ok && (atAnyPace || late.length === 0));
-  if (wrong.length > 0) return `${wrong.map(({ label }) => label).join("; ")}: not as expected`;
+  const failed = failedIn(outcome);
+  if (failed.length > 0) return `${failed.map(({ label }) => label).join("; ")}: not as expected`;
+  const { late } = outcome;
   const more = late.length > mostReasons ? `; and ${late.length - mostReasons} more like it` : "";
   return `the plan could not be kept: ${late.slice(0, mostReasons).join("; ")}${more}`;
 }

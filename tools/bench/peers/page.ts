@@ -147,93 +147,66 @@ export function lossesOf(results: PeerResults): string[] {
   });
 }
 
+/** Compares a figure of all that have one. */
+function compared<One extends { readonly id: string }>(
+  what: string,
+  measured: readonly One[],
+  figure: (one: One) => number | null | undefined,
+  show: (value: number) => string,
+  noise?: "time" | "cpu",
+): Comparison {
+  const values = measured.flatMap((one) => {
+    const value = figure(one);
+    return typeof value === "number" ? [{ id: one.id, value }] : [];
+  });
+  return { what, measured: values, show, ...(noise && { noise }) };
+}
+
 function comparisons({ cycles, wire, takeOvers, handOvers, holding, bundles }: PeerResults): Comparison[] {
   const most = Math.max(...holding.map(({ locks }) => locks));
-  const waiters = [...new Set(handOvers.map((one) => one.waiters))];
+  const holdingMost = holding.filter(({ locks }) => locks === most);
+  const locks = `${most.toLocaleString("en-US")} locks`;
+  const lines = [...Map.groupBy(handOvers, ({ waiters }) => waiters)].map(([count, times]) => ({
+    times,
+    while: count === 1 ? "1 caller waits" : `${count} callers wait`,
+  }));
   return [
-    {
-      what: "Requests of a cycle",
-      measured: wire.map(({ id, requests }) => ({ id, value: requests })),
-      show: String,
-    },
-    {
-      what: "Time of a cycle, p50",
-      measured: cycles.map(({ id, ratio }) => ({ id, value: ratio })),
-      show: timesFloor,
-      noise: "time",
-    },
-    {
-      what: "CPU of a cycle",
-      measured: cycles.map(({ id, cpuRatio }) => ({ id, value: cpuRatio })),
-      show: timesFloor,
-      noise: "cpu",
-    },
-    {
-      what: "Bundle, gzipped",
-      measured: bundles.map(({ id, gzipBytes }) => ({ id, value: gzipBytes })),
-      show: (bytes) => `${(bytes / 1000).toFixed(1)} KB`,
-    },
-    {
-      what: "CPU of the import",
-      measured: bundles.map(({ id, importCpuMs }) => ({ id, value: importCpuMs })),
-      show: (ms) => `${ms.toFixed(0)} ms`,
-      noise: "cpu",
-    },
-    {
-      what: "Taking over, called at the death",
-      measured: takeOvers.flatMap(({ id, fromDeathMs }) =>
-        fromDeathMs === undefined ? [] : [{ id, value: fromDeathMs }],
-      ),
-      show: (ms) => `${(ms / 1000).toFixed(2)} s`,
-      noise: "time",
-    },
-    {
-      what: "Requests of a takeover, called later",
-      measured: takeOvers.map(({ id, laterRequests }) => ({ id, value: laterRequests })),
-      show: (count) => count.toFixed(0),
-    },
-    ...waiters.map(
-      (count): Comparison => ({
-        what: `Requests of a hand-over, ${count === 1 ? "1 caller waits" : `${count} callers wait`}`,
-        measured: handOvers
-          .filter((one) => one.waiters === count)
-          .map(({ id, requests }) => ({ id, value: requests })),
-        show: (requests) => requests.toFixed(1),
-      }),
+    compared("Requests of a cycle", wire, ({ requests }) => requests, String),
+    compared("Time of a cycle, p50", cycles, ({ ratio }) => ratio, timesFloor, "time"),
+    compared("CPU of a cycle", cycles, ({ cpuRatio }) => cpuRatio, timesFloor, "cpu"),
+    compared("Bundle, gzipped", bundles, ({ gzipBytes }) => gzipBytes, kilobytes),
+    compared("CPU of the import", bundles, ({ importCpuMs }) => importCpuMs, milliseconds, "cpu"),
+    compared(
+      "Taking over, called at the death",
+      takeOvers,
+      ({ fromDeathMs }) => fromDeathMs,
+      seconds,
+      "time",
     ),
-    ...waiters.map(
-      (count): Comparison => ({
-        what: `Idle time of a hand-over, ${count === 1 ? "1 caller waits" : `${count} callers wait`}`,
-        measured: handOvers
-          .filter((one) => one.waiters === count)
-          .map(({ id, idleMs }) => ({ id, value: idleMs })),
-        show: (ms) => `${ms.toFixed(0)} ms`,
-        noise: "time",
-      }),
+    compared(
+      "Requests of a takeover, called later",
+      takeOvers,
+      ({ laterRequests }) => laterRequests,
+      (count) => count.toFixed(0),
     ),
-    {
-      what: `Requests of a heartbeat period, ${most.toLocaleString("en-US")} locks`,
-      measured: holding
-        .filter(({ locks }) => locks === most)
-        .map(({ id, requests }) => ({ id, value: requests })),
-      show: String,
-    },
-    {
-      what: `CPU of a heartbeat period, ${most.toLocaleString("en-US")} locks`,
-      measured: holding.filter(({ locks }) => locks === most).map(({ id, cpuMs }) => ({ id, value: cpuMs })),
-      show: (ms) => `${ms.toFixed(0)} ms`,
-      noise: "cpu",
-    },
-    {
-      what: "Memory of a lock that is held",
-      measured: holding.flatMap(({ id, locks, bytes }) =>
-        locks === most && bytes !== null ? [{ id, value: bytes }] : [],
+    ...lines.map(({ times, while: waiting }) =>
+      compared(
+        `Requests of a hand-over, ${waiting}`,
+        times,
+        ({ requests }) => requests,
+        (count) => count.toFixed(1),
       ),
-      show: (bytes) => `${(bytes / 1000).toFixed(1)} KB`,
-    },
+    ),
+    ...lines.map(({ times, while: waiting }) =>
+      compared(`Idle time of a hand-over, ${waiting}`, times, ({ idleMs }) => idleMs, milliseconds, "time"),
+    ),
+    compared(`Requests of a heartbeat period, ${locks}`, holdingMost, ({ requests }) => requests, String),
+    compared(`CPU of a heartbeat period, ${locks}`, holdingMost, ({ cpuMs }) => cpuMs, milliseconds, "cpu"),
+    compared("Memory of a lock that is held", holdingMost, ({ bytes }) => bytes, kilobytes),
   ];
 }
 
-function timesFloor(ratio: number): string {
-  return `${ratio.toFixed(2)}×`;
-}
+const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} KB`;
+const milliseconds = (ms: number): string => `${ms.toFixed(0)} ms`;
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
+const timesFloor = (ratio: number): string => `${ratio.toFixed(2)}×`;

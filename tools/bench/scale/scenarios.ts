@@ -179,18 +179,22 @@ async function keep(
   return { throttled: throttled / sent, lost: world.lost };
 }
 
+/** Has as many processes begin to wait, within a minute, for a lock that stays held. */
+async function waitInVain(world: LimitedWorld, waiters: number, order?: WaitOrder): Promise<void> {
+  const options = order && { order };
+  await world.settle(world.process({ leaseDurationMs: 3_600_000 }).acquire("k", options));
+  for (let index = 0; index < waiters; index += 1) {
+    const waiting = world.process().acquire("k", { ...options, waitMs: forever });
+    // Ignored: nobody lets it go in this measurement.
+    void waiting.catch(() => undefined);
+    await world.clock.advance(60_000 / waiters);
+  }
+}
+
 /** What share of the looks of as many waiting processes is throttled, once they have waited for some minutes. */
 export async function throttledLooks(waiters: number, limits: Throughput): Promise<number> {
   const world = new LimitedWorld(limits);
-  await world.settle(world.process({ leaseDurationMs: 3_600_000 }).acquire("k"));
-  for (let index = 0; index < waiters; index += 1) {
-    // Ignored: nobody lets it go in this measurement.
-    void world
-      .process()
-      .acquire("k", { waitMs: forever })
-      .catch(() => undefined);
-    await world.clock.advance(60_000 / waiters);
-  }
+  await waitInVain(world, waiters);
   await world.clock.advance(60_000);
   const { throttled, sent } = await world.during(60);
   return throttled / sent;
@@ -199,16 +203,7 @@ export async function throttledLooks(waiters: number, limits: Throughput): Promi
 /** Write units a second that as many processes in line take, while the lock stays held. */
 export async function unitsOfLine(waiters: number, seconds: number): Promise<number> {
   const world = new LimitedWorld();
-  const order = fair({ maxWaiters: 500 });
-  await world.settle(world.process({ leaseDurationMs: 3_600_000 }).acquire("k", { order }));
-  for (let index = 0; index < waiters; index += 1) {
-    // Ignored: nobody lets it go in this measurement.
-    void world
-      .process()
-      .acquire("k", { order, waitMs: forever })
-      .catch(() => undefined);
-    await world.clock.advance(60_000 / waiters);
-  }
+  await waitInVain(world, waiters, fair({ maxWaiters: 500 }));
   return (await world.during(seconds)).written;
 }
 

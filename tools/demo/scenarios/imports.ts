@@ -64,20 +64,28 @@ export class Imports implements Scenario {
     if (kind === undefined) return;
     const say = (text: string, mark: Kind = "workflow"): void =>
       this.#stage.screen.event(this.system, mark, undefined, `${kind}: ${text}`);
-    if (
-      execution.type === "failed" &&
-      execution.stateName === "Leasehold_Park" &&
-      execution.error === "States.Timeout"
-    )
-      this.#overslept.push(Date.now());
-    if (execution.type === "entered") {
-      if (execution.stateName === "Leasehold_Park") this.#tellWait(say);
-      if (execution.stateName === "Leasehold_StartKeeper") this.#tellStart(kind, say);
-      if (execution.stateName === "Pause") this.#tellProgress(kind, say);
+    if (execution.type === "finished") {
+      say(execution.status.toLowerCase());
+      if (kind === "export") this.#progress(chunks + 1, "both are over");
     }
-    if (execution.type !== "finished") return;
-    say(execution.status.toLowerCase());
-    if (kind === "export") this.#progress(chunks + 1, "both are over");
+    if (execution.type === "failed" && execution.stateName === "Leasehold_Park") {
+      if (execution.error === "States.Timeout") this.#overslept.push(Date.now());
+    }
+    if (execution.type !== "entered") return;
+    switch (execution.stateName) {
+      case "Leasehold_Park":
+        // It may have to look again: that is news only once.
+        say("the lock is held: parks until it is let go, at no cost", this.#hasWaited ? "workflow" : "waits");
+        this.#hasWaited = true;
+        break;
+      case "Leasehold_StartKeeper":
+        this.#progress(kind === "import" ? 0 : chunks, `the ${kind} has the lock`);
+        say("has the lock; a keeper renews its lease from now on", kind === "import" ? "workflow" : "goesOn");
+        break;
+      case "Pause":
+        if (kind === "import") this.#tellChunk(say);
+        break;
+    }
   }
 
   #start(kind: TransferKind): string {
@@ -86,24 +94,10 @@ export class Imports implements Scenario {
     return executionArn;
   }
 
-  #tellProgress(kind: TransferKind, say: (text: string) => void): void {
-    if (kind !== "import") return;
+  #tellChunk(say: (text: string) => void): void {
     this.#chunksDone += 1;
     this.#progress(this.#chunksDone, `chunk ${this.#chunksDone} of ${chunks} is imported; the export waits`);
     if (this.#chunksDone % 3 === 0) say(`${this.#chunksDone} of ${chunks} chunks done`);
-  }
-
-  #tellStart(kind: TransferKind, say: (text: string, mark: Kind) => void): void {
-    if (kind === "import") this.#progress(0, "the import has the lock");
-    else this.#progress(chunks, "the export has the lock");
-    const text = "has the lock; a keeper renews its lease from now on";
-    say(text, kind === "import" ? "workflow" : "goesOn");
-  }
-
-  /** It may have to look again: that is news only once. */
-  #tellWait(say: (text: string, mark?: Kind) => void): void {
-    say("the lock is held: parks until it is let go, at no cost", this.#hasWaited ? "workflow" : "waits");
-    this.#hasWaited = true;
   }
 
   #progress(done: number, text: string): void {

@@ -50,9 +50,9 @@ const cards: Readonly<Record<string, Fate>> = {
 };
 
 /** The ticket that enters a second time. */
-const enteringAgain = "L3";
+const enteringAgain = { department: "loans", ticket: "L3" };
 /** The ticket that enters when all is over, and is left behind. */
-const leftBehind = "C5";
+const leftBehind = { department: "cards", ticket: "C5" };
 
 /** Every ticket, in the order of its arrival at its department. */
 const arrivals: readonly Arrival[] = Object.entries({ loans, cards }).flatMap(([department, tickets]) =>
@@ -91,9 +91,9 @@ export class Tickets implements Scenario {
     const both = Promise.withResolvers<unknown>();
     const entrances = departments.map((queue) => this.#enterAll(queue, both.promise));
     const entered = await Promise.all(entrances);
-    const { department } = this.#arrival(enteringAgain);
-    const again = await this.#office.ask("enter", department, enteringAgain);
-    this.#say("entered", enteringAgain, `enters a second time: ${describeStanding(again)}`);
+    const { department, ticket } = enteringAgain;
+    const again = await this.#office.ask("enter", department, ticket);
+    this.#say("entered", ticket, `enters a second time: ${describeStanding(again)}`);
     both.resolve(undefined);
     await Promise.all(entered.flat());
     const evidence: TicketsEvidence = {
@@ -101,7 +101,7 @@ export class Tickets implements Scenario {
       inquiries: this.#office.inquiries,
       mostWaiting,
       silenceMs: this.#silenceMs,
-      enteredAgain: { ticket: enteringAgain, answer: again },
+      enteredAgain: { ticket, answer: again },
       leftBehind: await this.#leaveOneBehind(),
     };
     this.#progress("everybody has gone, one way or another");
@@ -126,22 +126,18 @@ export class Tickets implements Scenario {
 
   /** A ticket enters and becomes silent. No ticket comes after it, so only the cleaner can notice. */
   async #leaveOneBehind(): Promise<TicketsEvidence["leftBehind"]> {
-    const { department } = this.#arrival("C1");
-    await this.#office.ask("enter", department, leftBehind);
-    this.#say(
-      "silent",
-      leftBehind,
-      "enters, is in service, and is not heard of any more; nobody comes after it",
-    );
+    const { department, ticket } = leftBehind;
+    await this.#office.ask("enter", department, ticket);
+    this.#say("silent", ticket, "enters, is in service, and is not heard of any more; nobody comes after it");
     await this.#stage.tempo.untilTime(Date.now() + this.#silenceMs);
     let removed = 0;
     while (removed === 0) {
       removed = await this.#office.clean();
       if (removed === 0) await this.#stage.tempo.delay(cleanEveryMs);
     }
-    const answer = await this.#office.ask("heartbeat", department, leftBehind);
-    this.#say("cleaned", undefined, `the cleaner takes ${removed} off; ${leftBehind} is ${answer.state}`);
-    return { ticket: leftBehind, removed, answer };
+    const answer = await this.#office.ask("heartbeat", department, ticket);
+    this.#say("cleaned", undefined, `the cleaner takes ${removed} off; ${ticket} is ${answer.state}`);
+    return { ticket, removed, answer };
   }
 
   #go({ ticket }: Arrival): void {
@@ -151,12 +147,6 @@ export class Tickets implements Scenario {
 
   #progress(text: string): void {
     this.#stage.screen.progress(this.system, this.#gone, arrivals.length, text);
-  }
-
-  #arrival(ticket: string): Arrival {
-    const found = arrivals.find((arrival) => arrival.ticket === ticket);
-    if (found === undefined) throw new Error(`nobody comes with the ticket ${ticket}`);
-    return found;
   }
 
   #say(kind: Kind, who: string | undefined, text: string): void {

@@ -173,10 +173,18 @@ function auditRuns({ plan, deliveries, events, casualties }: Evidence): Check[] 
 }
 
 function auditLeases({ plan, events, grants, casualties }: Evidence): Check[] {
+  const told = granted(events);
+  const once = `1 in each of ${plan.length} ticks`;
+  const others = plan.flatMap((_, index) => {
+    const amount = told.filter(({ tick }) => tick === index + 1).length;
+    return amount === 1 ? [] : [`${amount} in tick ${index + 1}`];
+  });
+  const fallen = told.find(({ fencingToken }, index) => fencingToken <= (told[index - 1]?.fencingToken ?? 0));
+  const tokens = fallen === undefined ? "growing" : `not growing in tick ${fallen.tick}`;
   const takenFrom = takenOver(grants, wasCutShort(casualties));
   return [
-    check("leases granted", `1 in each of ${plan.length} ticks`, describeGrants(plan.length, events)),
-    promise("fencing tokens, from tick to tick", "growing", describeTokens(events)),
+    check("leases granted", once, others.length === 0 ? once : others.join(", ")),
+    promise("fencing tokens, from tick to tick", "growing", tokens),
     promise("leases that overlapped in time", 0, overlaps(grants)),
     check("takeovers, from", listed(casualties.map((run) => run.instance)), listed(takenFrom)),
   ];
@@ -187,33 +195,10 @@ function wasCutShort(casualties: readonly Casualty[]): WasCutShort {
     casualties.some((run) => run.instance === owner && run.fencingToken === fencingToken);
 }
 
-interface Granted {
-  readonly tick: number;
-  readonly instance: string;
-  readonly fencingToken: number;
-}
-
-function granted(events: readonly RecordedEvent[]): Granted[] {
+function granted(events: readonly RecordedEvent[]) {
   return events.flatMap(({ tick, instance, event }) =>
     event.type === "acquired" ? [{ tick, instance, fencingToken: event.fencingToken }] : [],
   );
-}
-
-function describeGrants(ticks: number, events: readonly RecordedEvent[]): string {
-  const grants = granted(events);
-  const wrong = Array.from({ length: ticks }, (_, index) => index + 1).flatMap((tick) => {
-    const amount = grants.filter((grant) => grant.tick === tick).length;
-    return amount === 1 ? [] : [`${amount} in tick ${tick}`];
-  });
-  return wrong.length === 0 ? `1 in each of ${ticks} ticks` : wrong.join(", ");
-}
-
-function describeTokens(events: readonly RecordedEvent[]): string {
-  const grants = granted(events);
-  const wrong = grants.find(
-    ({ fencingToken }, index) => fencingToken <= (grants[index - 1]?.fencingToken ?? 0),
-  );
-  return wrong === undefined ? "growing" : `not growing in tick ${wrong.tick}`;
 }
 
 /** Judges the orders and the stock. */
@@ -247,10 +232,7 @@ function auditShop(evidence: Evidence): Check[] {
 }
 
 function wasGranted({ closedBy, fencingToken }: ClosedOrder, { events }: Evidence): boolean {
-  return events.some(
-    ({ instance, event }) =>
-      event.type === "acquired" && event.fencingToken === fencingToken && instance === closedBy,
-  );
+  return granted(events).some((one) => one.fencingToken === fencingToken && one.instance === closedBy);
 }
 
 function auditStaleWrites({ after, casualties, deliveries }: Evidence): Check[] {

@@ -40,25 +40,20 @@ const announcements: Record<Mishap, string> = {
   woken: "; the frozen instance will wake",
 };
 
-/** A run that stands still: its lease has been checked, and its write is under way. */
-interface Holding {
-  readonly tick: number;
-  /** The order that it is about to close. */
-  readonly orderId: string;
-  /** How many it has closed. */
-  readonly closed: number;
-  readonly fencingToken: number;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-}
-
 /** The closing of an order, as it is on its way to the table. */
 interface Closing {
   readonly orderId: string;
   readonly owner: string;
   readonly fencingToken: number;
-  /** How many this run has sent before. */
-  readonly before: number;
+  /** How many orders this run has closed before. */
+  readonly closed: number;
+}
+
+/** A run that stands still: its lease has been checked, and its write is under way. */
+interface Holding extends Closing {
+  readonly tick: number;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
 }
 
 /** A run whose write stands at the gate. */
@@ -210,11 +205,11 @@ export class UnpaidOrders implements Scenario {
   }
 
   #victim(tick: number, request: HeldRequest<Closing>): Victim {
-    const { orderId, owner, fencingToken, before: closed } = request.seen;
+    const { orderId, owner } = request.seen;
     for (const [requestId, answer] of this.#answers) {
       const instance = this.#instances.of(requestId);
       if (instance === undefined || !owner.includes(requestId)) continue;
-      const holding = { tick, orderId, closed, fencingToken, expiresAt: this.#leaseEndsAt };
+      const holding = { ...request.seen, tick, expiresAt: this.#leaseEndsAt };
       this.#holdings.set(requestId, holding);
       return { instance, holding, request, answer };
     }
@@ -297,7 +292,12 @@ export class UnpaidOrders implements Scenario {
         );
         break;
       case "skipped":
-        say("skipped", this.#whySkipped(answer));
+        say(
+          "skipped",
+          answer.holder === undefined || answer.expiresAt === undefined
+            ? "the lock was let go at this very moment"
+            : `held by ${answer.holder} until ${this.#stage.screen.time(answer.expiresAt)}`,
+        );
         break;
       case "doneBefore":
         say("skipped", "the tick has had its run");
@@ -313,7 +313,8 @@ export class UnpaidOrders implements Scenario {
         say("failed", answer.problem);
         break;
       case "died":
-        if (!this.#wasKilled(tick, instance)) say("failed", "its process ended, and nobody meant it to");
+        if (!this.#casualties.some((run) => run.tick === tick && run.instance === instance))
+          say("failed", "its process ended, and nobody meant it to");
         break;
     }
   }
@@ -324,15 +325,6 @@ export class UnpaidOrders implements Scenario {
 
   #say(kind: Kind, who: string | undefined, tick: number, text: string): void {
     this.#stage.screen.event(this.system, kind, who, `${`tick ${tick}:`.padEnd(8)} ${text}`);
-  }
-
-  #wasKilled(tick: number, instance: string): boolean {
-    return this.#casualties.some((run) => run.tick === tick && run.instance === instance);
-  }
-
-  #whySkipped({ holder, expiresAt }: Answer & { result: "skipped" }): string {
-    if (holder === undefined || expiresAt === undefined) return "the lock was let go at this very moment";
-    return `held by ${holder} until ${this.#stage.screen.time(expiresAt)}`;
   }
 }
 
@@ -381,10 +373,10 @@ function closingAfter(count: number): (request: GateRequest) => Closing | undefi
       const [orderId, owner] = [values?.[":orderId"]?.S, values?.[":owner"]?.S];
       if (orderId === undefined || owner === undefined) continue;
       const orders = sent.get(owner) ?? new Set();
-      const before = orders.has(orderId) ? -1 : orders.size;
+      const closed = orders.has(orderId) ? -1 : orders.size;
       sent.set(owner, orders.add(orderId));
       const fencingToken = Number(values?.[":fencingToken"]?.N);
-      return before === count ? { orderId, owner, fencingToken, before } : undefined;
+      return closed === count ? { orderId, owner, fencingToken, closed } : undefined;
     }
     return undefined;
   };
