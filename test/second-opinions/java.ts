@@ -17,7 +17,7 @@ const heartbeatMs = 2_000;
 const missing = await missingForJava();
 if (missing === undefined) {
   await using engine = await startEngine({ engine: "dynamodb-local" });
-  const place = placeAt(engine, await createTables(engine));
+  const place = placeAt(await createTables(engine));
   const checks = { ...checksOf(javaClient, place), ...checksOf(leasehold, place) };
   if (!(await pass("java", checks))) process.exitCode = 1;
   place.dynamodb.destroy();

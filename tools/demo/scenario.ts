@@ -4,30 +4,6 @@ export const systems = ["orders", "imports", "stock", "tasks", "tickets"] as con
 /** A system of the app. */
 export type System = (typeof systems)[number];
 
-/** What a scenario came to. */
-export interface Outcome {
-  readonly checks: readonly Check[];
-  /** Some counts, for the last line; of use only if all checks hold. */
-  readonly inShort: string;
-  /** What came too late for the plan, in words. Nothing but a promise can be judged then. */
-  readonly late: readonly string[];
-}
-
-/** One system of the app at work, with its planned incidents. */
-export interface Scenario {
-  readonly system: System;
-  /** What the system does, and what happens to it, in a line for newcomers. */
-  readonly about: string;
-  /** Starts slow parts early, so that they do not disturb the rest later. */
-  prepare?(): Promise<void>;
-  /**
-   * Plays it to the end, beside the others, and judges by its own evidence what came of it.
-   *
-   * Rejects with NotStaged where the plan cannot go on, since something of it did not come in its time.
-   */
-  play(): Promise<Outcome>;
-}
-
 /** One line of the audit. */
 export interface Check {
   readonly label: string;
@@ -57,4 +33,28 @@ function line(label: string, expected: string | number, actual: string | number,
   const wanted = String(expected);
   const found = String(actual);
   return { label, expected: wanted, actual: found, ok: wanted === found, atAnyPace };
+}
+
+/** What a scenario came to. */
+export interface Outcome {
+  readonly checks: readonly Check[];
+  /** Some counts, for the last line; of use only if all checks hold. */
+  readonly inShort: string;
+  /** What came too late for the plan, in words. Nothing but a promise can be judged then. */
+  readonly late: readonly string[];
+}
+
+/** One system of the app at work, with its planned incidents. */
+export interface Scenario {
+  readonly system: System;
+  /** What the system does, and what happens to it, in a line for newcomers. */
+  readonly about: string;
+  /** Starts slow parts early, so that they do not disturb the rest later. */
+  prepare?(): Promise<void>;
+  /**
+   * Plays it to the end, beside the others, and judges by its own evidence what came of it.
+   *
+   * Rejects with NotStaged where the plan cannot go on, since something of it did not come in its time.
+   */
+  play(): Promise<Outcome>;
 }

@@ -68,12 +68,12 @@ export interface Contender {
   open(place: Place, holding: Holding): LockClient;
 }
 
-/** Names of tables. */
-export type Tables = Pick<Place, "leaseTable" | "plainTable">;
+/** The engine, or a proxy in front of it, with the tables that all contenders share. */
+export interface Site extends Target, Pick<Place, "leaseTable" | "plainTable"> {}
 
 /** Creates a lease table, and one with the key `id` alone. */
-export async function createTables(engine: Target): Promise<Tables> {
-  const { tableName: leaseTable, dynamodb, close } = await makeTable(engine);
+export async function createTables({ clientConfig }: Target): Promise<Site> {
+  const { tableName: leaseTable, dynamodb, close } = await makeTable({ clientConfig });
   const plainTable = `plain-${crypto.randomUUID()}`;
   await dynamodb.send(
     new CreateTableCommand({
@@ -85,16 +85,13 @@ export async function createTables(engine: Target): Promise<Tables> {
   );
   await waitUntilTableExists({ client: dynamodb, minDelay: 1, maxWaitTime: 30 }, { TableName: plainTable });
   close();
-  return { leaseTable, plainTable };
+  return { clientConfig, leaseTable, plainTable };
 }
 
 /** A place with connections of its own. */
-export function placeAt(target: Target, tables: Tables): Place {
-  return {
-    ...tables,
-    dynamodb: sdkClient(target),
-    clientConfig: target.clientConfig as DynamoDBClientConfig,
-  };
+export function placeAt(site: Site): Place {
+  const { clientConfig, leaseTable, plainTable } = site;
+  return { dynamodb: sdkClient(site), clientConfig, leaseTable, plainTable };
 }
 
 /** A place whose requests go through a proxy of its own. */
@@ -104,12 +101,11 @@ export interface ProxiedPlace extends Place {
 
 /** Uses a place behind a proxy, and takes both away. */
 export async function behindProxy<Result>(
-  target: Target,
-  tables: Tables,
+  site: Site,
   use: (place: ProxiedPlace) => Promise<Result>,
 ): Promise<Result> {
-  const proxy = await startProxy(target);
-  const place = placeAt(proxy, tables);
+  const proxy = await startProxy(site);
+  const place = placeAt({ ...site, clientConfig: proxy.clientConfig });
   const result = await use({ ...place, proxy });
   place.dynamodb.destroy();
   await proxy.close();
@@ -122,9 +118,9 @@ export class Cycles {
   readonly #client: LockClient;
   #taken = 0;
 
-  constructor(contender: Contender, place: Place, holding: Holding) {
+  constructor(contender: Contender, place: Place) {
     this.#contender = contender;
-    this.#client = contender.open(place, holding);
+    this.#client = contender.open(place, { leaseDurationMs: 30_000 });
   }
 
   /** What its client's process has used of the processor since its start, in microseconds. */

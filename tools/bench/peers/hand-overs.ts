@@ -3,9 +3,8 @@
  * comes later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Target } from "../../../test/support/proxy.ts";
 import { median, quantile } from "../turns.ts";
-import { behindProxy, type Contender, type LockClient, type ProxiedPlace, type Tables } from "./contender.ts";
+import { behindProxy, type Contender, type LockClient, type ProxiedPlace, type Site } from "./contender.ts";
 import type { HandOverTimes, TakeOverTimes } from "./results.ts";
 
 /** How long each holder keeps the lock, and what its lease is. */
@@ -23,15 +22,14 @@ interface HandOverPlan {
 /** Hands a lock on, for each contender and each number of waiters: one contender after the other, for looks take time, too. */
 export async function measureHandOvers(
   handingOver: readonly Contender[],
-  engine: Target,
-  tables: Tables,
+  site: Site,
   { waiters, measureMs }: HandOverPlan,
 ): Promise<HandOverTimes[]> {
   const times: HandOverTimes[] = [];
   for (const contender of handingOver) {
     if (contender.cannot.handOver !== undefined) continue;
     const all = waiters.map((count) =>
-      behindProxy(engine, tables, (place) => handOver(contender, place, { waiters: count, measureMs })),
+      behindProxy(site, (place) => handOver(contender, place, { waiters: count, measureMs })),
     );
     times.push(...(await Promise.all(all)));
   }
@@ -99,12 +97,11 @@ export const takeOverLeaseMs = 5_000;
 /** Has a holder of each contender die, so many times; all side by side, for what they do is to wait. */
 export async function measureTakeOvers(
   takingOver: readonly Contender[],
-  engine: Target,
-  tables: Tables,
+  site: Site,
   deaths: number,
 ): Promise<TakeOverTimes[]> {
   const die = (contender: Contender, delayMs: number) =>
-    behindProxy(engine, tables, (place) => takeOver(contender, place, { deaths, delayMs }));
+    behindProxy(site, (place) => takeOver(contender, place, { deaths, delayMs }));
   const able = takingOver.filter(({ cannot }) => cannot.takeOver === undefined);
   return await Promise.all(
     able.map(async (contender) => {

@@ -4,9 +4,8 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { ownCpuUs } from "../turns.ts";
-import { type HeldLock, inParallel, type Tables } from "./contender.ts";
+import { type HeldLock, inParallel, placeAt, type Site } from "./contender.ts";
 import { contenders } from "./contenders/index.ts";
 import { fewestForMemory } from "./results.ts";
 
@@ -15,8 +14,7 @@ export interface HolderConfig {
   readonly id: string;
   readonly locks: number;
   readonly heartbeatMs: number;
-  readonly clientConfig: DynamoDBClientConfig;
-  readonly tables: Tables;
+  readonly site: Site;
 }
 
 /** What it tells at the end. */
@@ -27,7 +25,7 @@ export interface HolderReport {
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as HolderConfig;
-const { id, locks, heartbeatMs, clientConfig, tables } = config;
+const { id, locks, heartbeatMs, site } = config;
 const contender = contenders.find((one) => one.id === id);
 if (contender === undefined) throw new Error(`there is no contender ${id}`);
 
@@ -39,9 +37,7 @@ subscribe("http.client.request.start", () => {
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-const dynamodb = new DynamoDBClient(clientConfig);
-const place = { ...tables, clientConfig, dynamodb };
-const client = contender.open(place, { leaseDurationMs: 3 * heartbeatMs, heartbeatMs });
+const client = contender.open(placeAt(site), { leaseDurationMs: 3 * heartbeatMs, heartbeatMs });
 const held: HeldLock[] = [];
 const acquire = async (): Promise<void> => {
   held.push(await client.acquire(`held-${crypto.randomUUID()}`));

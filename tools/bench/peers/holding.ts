@@ -1,8 +1,6 @@
 /** What it takes to hold one to ten thousand locks in one process: one contender after the other, each in processes of its own. */
-import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { messageFrom, startScript } from "../../../test/support/processes.ts";
-import type { Target } from "../../../test/support/proxy.ts";
-import type { Contender, Tables } from "./contender.ts";
+import type { Contender, Site } from "./contender.ts";
 import type { HolderConfig, HolderReport } from "./holder.ts";
 import type { HoldingCost } from "./results.ts";
 
@@ -20,16 +18,14 @@ const script = new URL("./holder.ts", import.meta.url);
  */
 export async function measureHolding(
   contenders: readonly Contender[],
-  engine: Target,
-  tables: Tables,
+  site: Site,
   { locks: counts, heartbeatMs }: HoldingPlan,
 ): Promise<HoldingCost[]> {
-  const clientConfig = engine.clientConfig as DynamoDBClientConfig;
   const costs: HoldingCost[] = [];
   for (const { id, cannot } of contenders) {
     if (id === "floor-again" || cannot.hold !== undefined) continue;
     const holders = counts.map((locks) => {
-      const config: HolderConfig = { id, locks, heartbeatMs, clientConfig, tables };
+      const config: HolderConfig = { id, locks, heartbeatMs, site };
       return { locks, child: startScript(script, config, { ipc: true }) };
     });
     try {

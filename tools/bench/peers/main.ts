@@ -15,7 +15,7 @@ import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
 import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
-import { type Contender, Cycles, createTables, type Place, placeAt, type Tables } from "./contender.ts";
+import { type Contender, Cycles, createTables, type Place, placeAt, type Site } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
 import { javaClient, missingForJava } from "./contenders/java-client.ts";
 import {
@@ -78,20 +78,20 @@ async function compare(
   const missing = await missingForJava();
   const running = (listed: readonly Contender[]): readonly Contender[] =>
     listed.filter((contender) => contender !== javaClient || missing === undefined);
-  const tables = await createTables(engine);
+  const site = await createTables(engine);
   progress("requests and capacity");
-  const wire = await countWire(running(contenders), engine, tables);
+  const wire = await countWire(running(contenders), site);
   progress("bundles and starts");
   const bundles = await measureBundles(plan.starts);
   progress("cycles");
-  const cycles = await measureCycles(running(contenders), engine, tables, plan.turns);
+  const cycles = await measureCycles(running(contenders), site, plan.turns);
   progress("takeovers");
-  const takeOvers = await measureTakeOvers(running(takingOver), engine, tables, plan.deaths);
+  const takeOvers = await measureTakeOvers(running(takingOver), site, plan.deaths);
   progress("hand-overs");
-  const handOvers = await measureHandOvers(running(handingOver), engine, tables, plan.handOvers);
+  const handOvers = await measureHandOvers(running(handingOver), site, plan.handOvers);
   await sleep(1_000);
   progress("many locks in one process");
-  const holding = await measureHolding(running(contenders), engine, tables, plan.holding);
+  const holding = await measureHolding(running(contenders), site, plan.holding);
   progress("done");
 
   const results: PeerResults = {
@@ -129,15 +129,14 @@ async function compare(
 
 async function measureCycles(
   contenders: readonly Contender[],
-  engine: Engine,
-  tables: Tables,
+  site: Site,
   turns: (typeof plans)[keyof typeof plans]["turns"],
 ): Promise<PeerResults["cycles"]> {
   const places: Place[] = [];
   const contestants = contenders.map((contender): Contestant => {
-    const place = placeAt(engine, tables);
+    const place = placeAt(site);
     places.push(place);
-    const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
+    const cycles = new Cycles(contender, place);
     return {
       name: contender.name,
       cycle: () => cycles.run(`cycle-${contender.id}`),

@@ -1,26 +1,22 @@
 /** Counts what one cycle sends, and asks the engine what that consumed: by a proxy between the two. */
-import { anyRequest, type Behaviour, type Target } from "../../../test/support/proxy.ts";
+import { anyRequest, type Behaviour } from "../../../test/support/proxy.ts";
 import { listedRequests } from "../operations/metered.ts";
-import { behindProxy, type Contender, Cycles, type ProxiedPlace, type Tables } from "./contender.ts";
+import { behindProxy, type Contender, Cycles, type ProxiedPlace, type Site } from "./contender.ts";
 import type { WireCost } from "./results.ts";
 
 /** Cycles before the one that counts: the first one of a key may be another one than the rest. */
 const warmUpCycles = 2;
 
 /** Counts one cycle of each contender. */
-export async function countWire(
-  contenders: readonly Contender[],
-  engine: Target,
-  tables: Tables,
-): Promise<WireCost[]> {
+export async function countWire(contenders: readonly Contender[], site: Site): Promise<WireCost[]> {
   const costs: WireCost[] = [];
   for (const contender of contenders)
-    costs.push(await behindProxy(engine, tables, (place) => countCycle(contender, place)));
+    costs.push(await behindProxy(site, (place) => countCycle(contender, place)));
   return costs;
 }
 
 async function countCycle(contender: Contender, place: ProxiedPlace): Promise<WireCost> {
-  const cycles = new Cycles(contender, place, { leaseDurationMs: 30_000 });
+  const cycles = new Cycles(contender, place);
   for (let cycle = 0; cycle < warmUpCycles; cycle += 1) await cycles.run("wire");
   place.proxy.reset();
   const units = { read: 0, write: 0 };
