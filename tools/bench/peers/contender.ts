@@ -10,7 +10,6 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { startProxy, type Target } from "../../../test/support/proxy.ts";
 import { makeTable, sdkClient } from "../../../test/support/table.ts";
-import { ownCpuUs } from "../turns.ts";
 
 /** Where contenders work: on the engine, or on a proxy in front of it. */
 export interface Place {
@@ -110,32 +109,6 @@ export async function behindProxy<Result>(
   place.dynamodb.destroy();
   await proxy.close();
   return result;
-}
-
-/** Takes locks that are free, and gives them back. */
-export class Cycles {
-  readonly #contender: Contender;
-  readonly #client: LockClient;
-  #taken = 0;
-
-  constructor(contender: Contender, place: Place) {
-    this.#contender = contender;
-    this.#client = contender.open(place, { leaseDurationMs: 30_000 });
-  }
-
-  /** What its client's process has used of the processor since its start, in microseconds. */
-  async cpuUs(): Promise<number> {
-    const { runsIn } = this.#client;
-    return runsIn === undefined ? await ownCpuUs() : (await runsIn.used()).cpuUs;
-  }
-
-  /** Takes the lock of this key, and gives it back. What one contender leaves in the table would stop another one. */
-  async run(key: string): Promise<void> {
-    this.#taken += 1;
-    const { id, usesKeysOnce } = this.#contender;
-    const lock = await this.#client.acquire(`${id}/${key}${usesKeysOnce ? `#${this.#taken}` : ""}`);
-    await lock.release();
-  }
 }
 
 /** Runs `count` cycles, so many at a time. */

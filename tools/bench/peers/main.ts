@@ -13,11 +13,11 @@ import { parseArgs } from "node:util";
 import { type Engine, type LocalEngineName, startEngine } from "@leasehold/engine";
 import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
-import { type Contestant, measureInTurns } from "../turns.ts";
 import { measureBundles } from "./bundles.ts";
-import { type Contender, Cycles, createTables, type Place, placeAt, type Site } from "./contender.ts";
+import { type Contender, createTables } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
 import { javaClient, missingForJava } from "./contenders/java-client.ts";
+import { countWire, measureCycles } from "./cycle.ts";
 import {
   handOverLeaseMs,
   holdMs,
@@ -29,7 +29,6 @@ import { measureHolding } from "./holding.ts";
 import { writePage } from "./page.ts";
 import { keepResults, type PeerResults } from "./results.ts";
 import { tablesOf } from "./tables.ts";
-import { countWire } from "./wire.ts";
 
 /** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */
 const plans = {
@@ -125,25 +124,4 @@ async function compare(
   if (!write) return;
   await keepResults(results);
   await writePage();
-}
-
-async function measureCycles(
-  contenders: readonly Contender[],
-  site: Site,
-  turns: (typeof plans)[keyof typeof plans]["turns"],
-): Promise<PeerResults["cycles"]> {
-  const places: Place[] = [];
-  const contestants = contenders.map((contender): Contestant => {
-    const place = placeAt(site);
-    places.push(place);
-    const cycles = new Cycles(contender, place);
-    return {
-      name: contender.name,
-      cycle: () => cycles.run(`cycle-${contender.id}`),
-      cpuUs: () => cycles.cpuUs(),
-    };
-  });
-  const measured = await measureInTurns(contestants, turns);
-  for (const { dynamodb } of places) dynamodb.destroy();
-  return measured.map((times, index) => ({ id: contenders[index]?.id ?? "", ...times }));
 }

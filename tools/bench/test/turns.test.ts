@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { costOf, prices } from "../costs/prices.ts";
 import { inParallel } from "../peers/contender.ts";
+import { billedUnits } from "../peers/cycle.ts";
 import { dollarsOfAMillion } from "../peers/tables.ts";
-import { billedUnits } from "../peers/wire.ts";
 import { median, quantile, summaries } from "../turns.ts";
 
 describe("statistics", () => {
