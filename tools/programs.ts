@@ -18,7 +18,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
     },
     costs: {
       what: "writes docs/costs.md and docs/requests.md: after a change of a state machine, an alarm, a schedule or a request",
-      run: () => import("./bench/costs/main.ts"),
+      run: async () => (await import("./bench/costs/report.ts")).writeCosts(),
     },
     scale: {
       what: "simulates how far one key goes, and writes docs/scale.md and a table of fair-lock.md: 1 minute",

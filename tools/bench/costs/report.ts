@@ -1,8 +1,16 @@
+/** The tables of docs/costs.md, and the writing of that page and of docs/requests.md. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { JobOverlap } from "@leasehold/cdk";
+import { startEngine } from "@leasehold/engine";
 import { Duration } from "aws-cdk-lib";
-import type { RestingPart } from "./app-at-rest.ts";
+import { leaseholdTemplate } from "../../../test/support/cloudformation-app.ts";
+import { synthesize } from "../../demo/synthesis.ts";
+import { requestsReport } from "../operations/index.ts";
+import { appAtRest, countFirings, type RestingPart } from "./app-at-rest.ts";
 import { functionRun, heartbeatHour, wakeUp } from "./functions.ts";
-import { dollars, table } from "./markdown.ts";
+import { dollars, table, writeGenerated } from "./markdown.ts";
 import {
   costOf,
   hoursOfMonth,
@@ -18,7 +26,22 @@ import { alarmsOfJob, heldRun, keeperHour, queuedRun, workflowRun } from "./work
 
 const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), Duration.hours(1)];
 
-/** Writes the tables of docs/costs.md. */
+/** Writes the generated parts of docs/costs.md and docs/requests.md anew. */
+export async function writeCosts(): Promise<void> {
+  await writeGenerated("requests.md", requestsReport());
+  await using resources = new AsyncDisposableStack();
+  const folder = resources.adopt(await mkdtemp(join(tmpdir(), "leasehold-costs-")), (made) =>
+    rm(made, { recursive: true, force: true }),
+  );
+  const engine = resources.use(await startEngine());
+  await synthesize(folder, AbortSignal.timeout(300_000));
+  const resting = await appAtRest(leaseholdTemplate().json, (functions) =>
+    countFirings(folder, engine, functions),
+  );
+  await writeGenerated("costs.md", await costReport(resting));
+}
+
+/** Gives the tables of docs/costs.md. */
 export async function costReport(resting: readonly RestingPart[]): Promise<string> {
   const sections = [
     section(
