@@ -36,8 +36,11 @@ interface Passage {
   lose(): void;
 }
 
+/** What can be done with a request that was stopped. */
+type Stopped = Pick<HeldRequest<unknown>, "letThrough" | "lose">;
+
 /** Whether a request is the one to hold. Then it is stopped. */
-type Hold = (request: GateRequest, stop: () => Pick<HeldRequest<unknown>, "letThrough" | "lose">) => boolean;
+type Hold = (request: GateRequest, stop: () => Stopped) => boolean;
 
 /**
  * A gate between the functions and DynamoDB, where requests can be held up between their sending and their arrival.
@@ -131,7 +134,7 @@ export class Gate implements AsyncDisposable {
   }
 
   /** Keeps a request here, and what its sender sends again. */
-  #stop(id: string, first: Passage): ReturnType<Parameters<Hold>[1]> {
+  #stop(id: string, first: Passage): Stopped {
     const repetitions: Passage[] = [];
     this.#repetitions.set(id, repetitions);
     return {
