@@ -18,22 +18,9 @@ const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
 /** For the mutation run alone. */
 const apart = "test/mutation/worlds.test.ts";
 const demonstration = "test/e2e/main-job.test.ts";
-const onTheLightStore = [
-  "fault/bad-service",
-  "fault/closing-processes",
-  "fault/contenders",
-  "fault/fencing",
-  "fault/hanging",
-  "fault/lost-answers",
-  "fault/processes",
-  "fault/requests",
-  "fault/single-flight",
-  "fault/throttling",
-  "integration/fair-lock",
-  "integration/group",
-  "integration/operator",
-  "integration/tasks",
-].map((name) => `test/${name}.test.ts`);
+/** What goes by a store's own requests, repetitions and connections. Contracts and the torture play the rest on it. */
+const onTheLightStore =
+  "test/fault/{bad-service,closing-processes,hanging,lost-answers,processes,requests,throttling}.test.ts";
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 
@@ -108,7 +95,7 @@ export default defineConfig({
         test: {
           // What those tests of the engine show, once more on the light store.
           name: "light",
-          include: onTheLightStore,
+          include: [onTheLightStore],
           env: { LEASEHOLD_TEST_STORE: "light" },
           globalSetup: "test/support/engine-setup.ts",
           ...patience,
