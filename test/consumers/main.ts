@@ -6,10 +6,9 @@
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { archivesIn, packAll } from "../../tools/packaging/pack.ts";
+import { join } from "node:path";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
-import { installOldest } from "../support/packed.ts";
+import { installOldest, packedArchives } from "../support/packed.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
 import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";
@@ -34,9 +33,8 @@ const { devDependencies } = JSON.parse(await readFile(join(repositoryFolder, "pa
   readonly devDependencies: Readonly<Record<string, string>>;
 };
 const destination = await mkdtemp(join(tmpdir(), "leasehold-archives-"));
-const { TARBALLS: packed } = process.env;
 const supplies: Supplies = {
-  archives: packed ? await archivesIn(resolve(packed)) : await packAll(destination),
+  archives: await packedArchives(destination),
   versioned: (name) => `${name}@${devDependencies[name] ?? "latest"}`,
   cdk: join(repositoryFolder, "node_modules/.bin/cdk"),
 };

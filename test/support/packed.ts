@@ -25,14 +25,21 @@ export interface PackedProject {
 }
 
 /**
+ * The archives' paths by the packages' names: those in the folder that TARBALLS names, for long tests share them, and a release
+ * tests the very archives that it publishes. Without one it packs them into `destination`.
+ */
+export async function packedArchives(destination: string): Promise<ReadonlyMap<string, string>> {
+  const { TARBALLS: packed } = process.env;
+  return packed ? await archivesIn(resolve(packed)) : await packAll(destination);
+}
+
+/**
  * Packs the packages and unpacks them into the `node_modules` of a new folder. What they depend on, and what is named
  * here beside it, is linked from the repository, so that nothing is downloaded.
  */
 export async function installPacked(beside: readonly string[] = []): Promise<PackedProject> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-packed-"));
-  // A release tests the very archives that it publishes.
-  const { TARBALLS: packed } = process.env;
-  const archives = packed ? await archivesIn(resolve(packed)) : await packAll(join(folder, "archives"));
+  const archives = await packedArchives(join(folder, "archives"));
   const folderOf = (name: string): string => join(folder, "node_modules", name);
   const manifests: Manifest[] = [];
   for (const [name, archive] of archives) {
