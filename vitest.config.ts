@@ -69,6 +69,7 @@ export default defineConfig({
           include: ["{test,tools}/**/*.test.ts"],
           exclude: [...isolated, ...onAnEngine, apart],
           globalSetup: "test/support/temporary-folder-setup.ts",
+          setupFiles: process.env.LEASEHOLD_KEPT_TEMPLATES ? ["test/support/template-folder.ts"] : [],
           pool: "threads",
           unstubEnvs: true,
           unstubGlobals: true,

@@ -2,20 +2,29 @@ import { createHash } from "node:crypto";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The folder of all that the run's tests leave; it is gone at the end. */
+    temporaryFolder: string;
+  }
+}
 
 /**
  * All temporary files of a run lie in one folder, which is removed after it: the CDK makes a folder for every app.
- * LEASEHOLD_KEPT_TEMPLATES names a folder that gets the templates in it.
+ * LEASEHOLD_KEPT_TEMPLATES names a folder that gets the templates of test/cdk and test/infra; see template-folder.ts.
  */
-export default function setup(): () => void {
+export default function setup(project: TestProject): () => void {
   const usual = process.env.TMPDIR;
   const own = mkdtempSync(join(tmpdir(), "leasehold-unit-"));
   process.env.TMPDIR = own;
+  project.provide("temporaryFolder", own);
   return () => {
     if (usual === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = usual;
     const kept = process.env.LEASEHOLD_KEPT_TEMPLATES;
-    if (kept !== undefined) keepTemplates(own, kept);
+    if (kept !== undefined) keepTemplates(join(own, "kept"), kept);
     rmSync(own, { recursive: true, force: true });
   };
 }
