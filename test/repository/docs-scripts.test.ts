@@ -81,10 +81,10 @@ describe("a script that has several programs", () => {
   });
 
   it("gives a program its arguments, and ends as the program does", () => {
-    expect(run("evidence", "worlds", "--help").stdout).toMatch(
-      /^npm run evidence -- worlds \[--primitive NAME\]/,
+    expect(run("evidence", "torture", "--help").stdout).toMatch(
+      /^npm run evidence -- torture \[--minutes N\]/,
     );
-    const { stderr, status } = run("evidence", "worlds", "--primitive", "a b");
+    const { stderr, status } = run("evidence", "torture", "--primitive", "a b");
     expect(stderr).toContain("--primitive is a b; allowed: all, ");
     expect(status).toBe(2);
   });
