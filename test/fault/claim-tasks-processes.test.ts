@@ -1,9 +1,14 @@
 // @module-tag long
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { afterAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, expect, inject, type TestContext, test } from "vitest";
 import type { WorkReport } from "../../functions/claim-tasks/worker.ts";
-import { type TaskInput, type TaskRecord, TaskSet } from "../../packages/jobs/src/index.ts";
+import {
+  type TaskInput,
+  type TaskRecord,
+  TaskSet,
+  type TaskSetOptions,
+} from "../../packages/jobs/src/index.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { type Matcher, op, startProxy } from "../support/proxy.ts";
 import { errorIn, type HeldRequest, hold } from "../support/proxy-behaviours.ts";
@@ -11,15 +16,10 @@ import { makeTable } from "../support/table.ts";
 import type { ClaimWorkerConfig } from "./fixtures/claim-worker.ts";
 
 const engine = inject("engine");
-const proxy = await startProxy(engine);
 const table = await makeTable(engine);
 const leaseDurationMs = 3_000;
 
-afterAll(async () => {
-  table.close();
-  await proxy.close();
-});
-beforeEach(() => proxy.reset());
+afterAll(() => table.close());
 
 interface Worker {
   readonly child: ChildProcess;
@@ -27,23 +27,30 @@ interface Worker {
   readonly reports: Promise<readonly WorkReport[] | undefined>;
 }
 
-function startWorker(set: string, owner: string, diesOver?: string): Worker {
-  const config: ClaimWorkerConfig = {
-    clientConfig: proxy.clientConfig,
-    tableName: table.tableName,
-    set,
-    owner,
-    leaseDurationMs,
-    ...(diesOver === undefined ? {} : { diesOver }),
+/** A set of tasks, and a way to it, that no other test uses: these tests mostly wait, and do so side by side. */
+async function makeSet({ onTestFinished }: TestContext, options?: TaskSetOptions) {
+  const proxy = await startProxy(engine);
+  onTestFinished(() => proxy.close());
+  const set = table.newKey();
+  const startWorker = (owner: string, diesOver?: string): Worker => {
+    const config: ClaimWorkerConfig = {
+      clientConfig: proxy.clientConfig,
+      tableName: table.tableName,
+      set,
+      owner,
+      leaseDurationMs,
+      ...(diesOver === undefined ? {} : { diesOver }),
+    };
+    const child = startScript(new URL("./fixtures/claim-worker.ts", import.meta.url), config, { ipc: true });
+    onTestFinished(() => {
+      child.kill("SIGKILL");
+    });
+    return { child, reports: messageFrom<readonly WorkReport[]>(child).catch(() => undefined) };
   };
-  const child = startScript(new URL("./fixtures/claim-worker.ts", import.meta.url), config, { ipc: true });
-  onTestFinished(() => {
-    child.kill("SIGKILL");
-  });
-  return { child, reports: messageFrom<readonly WorkReport[]>(child).catch(() => undefined) };
+  return { proxy, tasks: new TaskSet(table.client(), set, options), startWorker };
 }
 
-function sum(reports: readonly WorkReport[] | undefined, count: "succeeded" | "lost"): number {
+function sum(reports: readonly WorkReport[] | undefined, count: "succeeded" | "lost" | "parked"): number {
   return (reports ?? []).reduce((total, report) => total + report[count], 0);
 }
 
@@ -82,21 +89,20 @@ const strokes = moments.flatMap((moment) =>
   ),
 );
 
-test.each(strokes)(
+test.concurrent.for(strokes)(
   "a worker is $mishap at $at, and the request lands $lands that: the task ends once, after $count of its attempts",
-  async ({ request, mishap, lands, count }) => {
-    const set = table.newKey();
-    const tasks = new TaskSet(table.client(), set);
+  async ({ request, mishap, lands, count }, context) => {
+    const { proxy, tasks, startWorker } = await makeSet(context);
     await tasks.add([document("a")]);
     const held: HeldRequest = hold();
     proxy.next(request, held);
-    const first = startWorker(set, "first");
+    const first = startWorker("first");
     await proxy.arrival(request);
     first.child.kill("SIGSTOP");
     if (lands === "before") await held.letGo();
     if (mishap === "killed") first.child.kill("SIGKILL");
 
-    const second = await startWorker(set, "second").reports;
+    const second = await startWorker("second").reports;
     const ended = await listed(tasks);
     expect(ended).toMatchObject([{ id: "a", state: "succeeded", attempts: count }]);
     expect(ended[0]?.remark).toContain("the SHA-256 is ");
@@ -115,18 +121,19 @@ test.each(strokes)(
   },
 );
 
-test("a task that kills its workers is parked after its last attempt, with a remark; what else the dead had is done by others", async () => {
-  const set = table.newKey();
-  const tasks = new TaskSet(table.client(), set, { maxAttempts: 2 });
+test.concurrent("a task that kills its workers is parked after its last attempt, with a remark; what else the dead had is done by others", async (context) => {
+  const { tasks, startWorker } = await makeSet(context, { maxAttempts: 2 });
   await tasks.add([
     document("poison"),
     document("damaged", true),
     ...["a", "b", "c", "d"].map((id) => document(id)),
   ]);
-  const workers = ["first", "second", "third"].map((owner) => startWorker(set, owner, "poison"));
+  const workers = ["first", "second", "third"].map((owner) => startWorker(owner, "poison"));
   // Whoever is left dies over it too, or finds it with its attempts used up.
   const reports = await Promise.all(workers.map((worker) => worker.reports));
   expect(reports.filter((report) => report === undefined)).toHaveLength(2);
+  // One more for the damaged document.
+  expect(reports.reduce((total, report) => total + sum(report, "parked"), 0)).toBe(1);
   const ended = Object.fromEntries((await listed(tasks)).map((task) => [task.id, task]));
   expect(ended.poison).toMatchObject({ state: "parked", attempts: 2 });
   expect(ended.poison?.remark).toMatch(/worker/);
@@ -135,9 +142,8 @@ test("a task that kills its workers is parked after its last attempt, with a rem
   for (const id of ["a", "b", "c", "d"]) expect(ended[id]).toMatchObject({ state: "succeeded", attempts: 1 });
 });
 
-test("of workers that are killed and frozen with their endings under way, none ends a task that another has ended", async () => {
-  const set = table.newKey();
-  const tasks = new TaskSet(table.client(), set);
+test.concurrent("of workers that are killed and frozen with their endings under way, none ends a task that another has ended", async (context) => {
+  const { proxy, tasks, startWorker } = await makeSet(context);
   const ids = Array.from({ length: 40 }, (_, index) => `${index}`);
   await tasks.add(ids.map((id) => document(id)));
   const names = ["killed", "frozen"] as const;
@@ -147,13 +153,13 @@ test("of workers that are killed and frozen with their endings under way, none e
         operation === "TransactWriteItems" && JSON.stringify(body).includes(`{"S":"${owner}"}`);
       const held = hold();
       proxy.next(ending, held);
-      const worker = startWorker(set, owner);
+      const worker = startWorker(owner);
       await proxy.arrival(ending);
       worker.child.kill(owner === "killed" ? "SIGKILL" : "SIGSTOP");
       return { worker, held };
     }),
   );
-  const others = ["c", "d"].map((owner) => startWorker(set, owner));
+  const others = ["c", "d"].map((owner) => startWorker(owner));
   const reports = await Promise.all(others.map((worker) => worker.reports));
   const ended = await listed(tasks);
   expect(ended.map(({ state }) => state)).toEqual(Array(40).fill("succeeded"));

@@ -6,8 +6,6 @@ import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import { fairLockContract } from "../contract/fair-lock-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";
-import { messageFrom, startScript } from "../support/processes.ts";
-import type { FairWaiterConfig } from "./fixtures/fair-waiter.ts";
 
 describe(`fair locks on ${inject("engine").name}`, () => {
   let engine: EnginePlace;
@@ -61,37 +59,5 @@ describe(`fair locks on ${inject("engine").name}`, () => {
     await first.release();
     await Promise.all(contenders);
     expect(served).toEqual(order);
-  });
-
-  it("passes over a process that was killed while it waited, and takes over from one that was killed while it held", {
-    tags: ["long"],
-  }, async () => {
-    const key = `killed/${randomUUID()}`;
-    const { clientConfig } = inject("engine");
-    const first = await lockOf("first", key).acquire({ heartbeat: true });
-    const start = (owner: string): ReturnType<typeof startScript> => {
-      const config: FairWaiterConfig = { clientConfig, tableName, key, owner, holdMs: 600_000 };
-      return startScript(new URL("fixtures/fair-waiter.ts", import.meta.url), config, { ipc: true });
-    };
-    const holder = start("holder");
-    try {
-      expect(await messageFrom<string>(holder)).toBe("waiting");
-      const waiter = start("waiter");
-      try {
-        expect(await messageFrom<string>(waiter)).toBe("waiting");
-        const last = lockOf("last", key).acquire({ waitMs: patienceMs });
-        waiter.kill("SIGKILL");
-        await first.release();
-        expect(await messageFrom<string>(holder)).toBe("holding");
-        holder.kill("SIGKILL");
-        const lease = await last;
-        expect(lease.held).toBe(true);
-        expect((await lockOf("observer", key).inspect()).waiting).toEqual([]);
-      } finally {
-        waiter.kill("SIGKILL");
-      }
-    } finally {
-      holder.kill("SIGKILL");
-    }
   });
 });

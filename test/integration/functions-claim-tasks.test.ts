@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Clock, InvalidOptionsError, type LeaseClientOptions, systemClock } from "@leasehold/client";
+import { InvalidOptionsError } from "@leasehold/client";
 import { type Task, type TaskRecord, TaskSet, type TaskSetOptions } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { compareChecksum } from "../../functions/claim-tasks/checksum.ts";
@@ -19,25 +19,13 @@ beforeEach(() => {
 });
 afterAll(() => system?.close());
 
-function tasksOf(
-  owner: string,
-  options: TaskSetOptions = {},
-  clientOptions: LeaseClientOptions = {},
-): TaskSet {
-  const leases = system.leases.client({ owner, clockSkewMs: 0, ...clientOptions });
+function tasksOf(owner: string, options: TaskSetOptions = {}): TaskSet {
+  const leases = system.leases.client({ owner, clockSkewMs: 0 });
   // Attempts follow each other at once: the wait between them is not what is tested here.
   return new TaskSet(leases, set, { leaseDurationMs: 10_000, backoff: { delayMs: 0 }, ...options });
 }
 
 const plenty = 60_000;
-/** The service tells its time in whole seconds: one for the expiry that is written, and one for who judges it. */
-const dateResolutionMs = 2_000;
-/**
- * How long a claim stands whose worker dies. An answer that takes longer than the claim is none, and a worker without timers
- * would wait for ever: a busy machine has to answer within it.
- */
-const shortClaimMs = 4_000;
-
 function workAs(owner: string, work: (task: Task) => unknown = () => undefined): Promise<WorkReport> {
   return workOn(tasksOf(owner), work, plenty);
 }
@@ -46,19 +34,6 @@ async function states(): Promise<Record<string, Partial<TaskRecord>>> {
   const found: Record<string, Partial<TaskRecord>> = {};
   for await (const task of tasksOf("reader").list()) found[task.id] = task;
   return found;
-}
-
-/** A worker that takes up its first task and stands still from there on; its claim has ended when this resolves. */
-async function dies(owner: string): Promise<void> {
-  const clock: Clock = { ...systemClock, schedule: () => () => undefined };
-  await new Promise<void>((begun) => {
-    const work = (): Promise<never> => {
-      begun();
-      return new Promise(() => undefined);
-    };
-    void workOn(tasksOf(owner, { leaseDurationMs: shortClaimMs }, { clock }), work, plenty);
-  });
-  await delay(shortClaimMs + dateResolutionMs + 50);
 }
 
 describe("the claiming of tasks", () => {
@@ -104,59 +79,12 @@ describe("the claiming of tasks", () => {
     });
   });
 
-  test("a dead worker's task becomes claimable again, and the attempt counts", {
-    tags: ["long"],
-  }, async () => {
-    await tasksOf("adder").add([{ id: "t" }]);
-    await dies("the dead");
-    expect(await states()).toMatchObject({ t: { state: "running", owner: "the dead", attempts: 1 } });
-    expect(await workAs("B")).toMatchObject({ succeeded: 1 });
-    expect(await states()).toMatchObject({ t: { state: "succeeded", owner: "B", attempts: 2 } });
-  });
-
-  test("a task over which worker after worker dies is parked, and nobody's work is called for it", {
-    tags: ["long"],
-  }, async () => {
-    await tasksOf("adder").add([{ id: "t" }]);
-    for (const owner of ["first", "second", "third"]) await dies(owner);
-    const called: string[] = [];
-    expect(await workAs("B", ({ id }) => called.push(id))).toMatchObject({
-      succeeded: 0,
-      failed: 0,
-      parked: 1,
-    });
-    expect(called).toEqual([]);
-    expect(await states()).toMatchObject({ t: { state: "parked", attempts: 3, owner: "third" } });
-  });
-
   test("a task that somebody else is doing is neither touched nor waited for", async () => {
     await tasksOf("adder").add([{ id: "t" }]);
     const claimed = await tasksOf("A").claim();
     expect(await workAs("B")).toMatchObject({ succeeded: 0, isUnfinished: false });
     expect(await states()).toMatchObject({ t: { state: "running", owner: "A", attempts: 1 } });
     await claimed?.succeed();
-  });
-
-  test("a worker that was overtaken ends nothing, however late it comes", { tags: ["long"] }, async () => {
-    await tasksOf("adder").add([{ id: "t" }]);
-    // Its heart does not beat: it is frozen.
-    const clock: Clock = { ...systemClock, schedule: () => () => undefined };
-    const goOn = Promise.withResolvers<string>();
-    const begun = Promise.withResolvers<void>();
-    const late = workOn(
-      tasksOf("late", { leaseDurationMs: shortClaimMs }, { clock }),
-      () => {
-        begun.resolve();
-        return goOn.promise;
-      },
-      plenty,
-    );
-    await begun.promise;
-    await delay(shortClaimMs + dateResolutionMs + 50);
-    expect(await workAs("B", () => "in time")).toMatchObject({ succeeded: 1 });
-    goOn.resolve("too late");
-    expect(await late).toMatchObject({ lost: 1, succeeded: 0 });
-    expect(await states()).toMatchObject({ t: { state: "succeeded", owner: "B", remark: "in time" } });
   });
 
   test("a worker whose time is nearly over begins nothing more", async () => {

@@ -6,8 +6,6 @@ import { ReadWriteLock } from "../../packages/client/src/entries/read-write.ts";
 import { readWriteContract } from "../contract/read-write-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";
-import { messageFrom, startScript } from "../support/processes.ts";
-import type { ReaderConfig } from "./fixtures/reader.ts";
 
 describe(`read-write locks on ${inject("engine").name}`, () => {
   let engine: EnginePlace;
@@ -85,28 +83,5 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
     isOver = true;
     await Promise.all(stream);
     expect(reads).toBeGreaterThan(5);
-  });
-
-  it("a writer passes the readers of a process that was killed, when their time is over", {
-    tags: ["long"],
-  }, async () => {
-    const key = `killed/${randomUUID()}`;
-    const { clientConfig } = inject("engine");
-    const config = { clientConfig, tableName, key } satisfies ReaderConfig;
-    const reader = startScript(new URL("fixtures/reader.ts", import.meta.url), config, { ipc: true });
-    try {
-      expect(await messageFrom<number>(reader)).toBe(2);
-      const lock = new ReadWriteLock(new LeaseClient({ tableName, dynamodb, clockSkewMs: 100 }), key);
-      // Its heartbeats keep both for longer than a lease.
-      await new Promise((resolve) => setTimeout(resolve, 6_000));
-      expect(await lock.tryWrite()).toBeUndefined();
-      reader.kill("SIGKILL");
-      expect(await lock.tryWrite()).toBeUndefined();
-      const writer = await lock.write({ waitMs: patienceMs });
-      expect(writer.held).toBe(true);
-      expect((await lock.inspect()).readers).toEqual([]);
-    } finally {
-      reader.kill("SIGKILL");
-    }
   });
 });

@@ -6,8 +6,6 @@ import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { semaphoreContract } from "../contract/semaphore-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";
-import { messageFrom, startScript } from "../support/processes.ts";
-import type { PermitHolderConfig } from "./fixtures/permit-holder.ts";
 
 describe(`semaphores on ${inject("engine").name}`, () => {
   let engine: EnginePlace;
@@ -83,39 +81,6 @@ describe(`semaphores on ${inject("engine").name}`, () => {
     await Promise.all(Array.from({ length: 250 }, () => semaphore.acquire({ leaseDurationMs: 4_000 })));
     const whole = await semaphore.acquire({ permits: 250, waitMs: patienceMs });
     expect(await semaphore.inspect()).toMatchObject({ free: 0, held: [{ token: whole.token }] });
-  });
-
-  it("gives the permits of a process that was killed to others, and leaves the rest alone", {
-    tags: ["long"],
-  }, async () => {
-    const key = `killed/${randomUUID()}`;
-    const config = {
-      clientConfig: inject("engine").clientConfig,
-      tableName,
-      key,
-    } satisfies PermitHolderConfig;
-    const holder = startScript(new URL("fixtures/permit-holder.ts", import.meta.url), config, { ipc: true });
-    try {
-      const fences = await messageFrom<number[]>(holder);
-      expect(fences).toHaveLength(2);
-      const client = new LeaseClient({ tableName, dynamodb, clockSkewMs: 100 });
-      const semaphore = new Semaphore(client, key, { permits: 3 });
-      const own = await semaphore.acquire();
-      expect(await semaphore.tryAcquire()).toBeUndefined();
-      // Its heartbeats keep both for longer than a lease, and then it dies between two of them.
-      await new Promise((resolve) => setTimeout(resolve, 6_000));
-      expect(await semaphore.tryAcquire()).toBeUndefined();
-      holder.kill("SIGKILL");
-      const healed = [
-        await semaphore.acquire({ waitMs: patienceMs }),
-        await semaphore.acquire({ waitMs: patienceMs }),
-      ];
-      for (const lease of healed) expect(lease.fencingToken).toBeGreaterThan(Math.max(...fences));
-      expect(own.held).toBe(true);
-      expect(await semaphore.tryAcquire()).toBeUndefined();
-    } finally {
-      holder.kill("SIGKILL");
-    }
   });
 
   it("lets 32 calls of one process in at once through one object, and the 33rd not", async () => {
