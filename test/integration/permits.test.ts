@@ -10,7 +10,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { type LocalApp, startApp } from "@leasehold/local";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { runEngine, until } from "./local-app-fixture.ts";
 
@@ -67,7 +67,10 @@ const working = (execution: string): Promise<void> =>
     app.history(execution).entered.some(({ stateName }) => stateName.startsWith("WorkOf")),
   );
 
-test("as many work at once as there are permits, beside a client's, and keepers renew them", async () => {
+// Side by side, each with a key of its own: they mostly wait.
+test.concurrent("as many work at once as there are permits, beside a client's, and keepers renew them", async ({
+  expect,
+}) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 2 });
   const lease = await semaphore.acquire({ heartbeat: true });
@@ -92,7 +95,9 @@ test("as many work at once as there are permits, beside a client's, and keepers 
   expect(await semaphore.inspect()).toMatchObject({ held: [], free: 2 });
 });
 
-test("expired leases make room, of a reentrant owner and of several permits too, one after the other", async () => {
+test.concurrent("expired leases make room, of a reentrant owner and of several permits too, one after the other", async ({
+  expect,
+}) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 5 });
   const dead = { leaseDurationMs: 500, heartbeat: false } as const;
@@ -108,7 +113,7 @@ test("expired leases make room, of a reentrant owner and of several permits too,
   expect(await app.finished(execution)).toMatchObject({ status: "SUCCEEDED" });
 });
 
-test("a permit stays taken in its cooldown, and is taken over after it", async () => {
+test.concurrent("a permit stays taken in its cooldown, and is taken over after it", async ({ expect }) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 1 });
   expect(await app.finished(start("One", key, 0))).toMatchObject({ status: "SUCCEEDED" });
@@ -118,7 +123,9 @@ test("a permit stays taken in its cooldown, and is taken over after it", async (
   expect(await app.finished(start("One", key, 0))).toMatchObject({ status: "SUCCEEDED" });
 });
 
-test("a stopped execution lets its permit go at once, by the key of its input", async () => {
+test.concurrent("a stopped execution lets its permit go at once, by the key of its input", async ({
+  expect,
+}) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 2 });
   const [one, two] = [start("Two", key, 60), start("Two", key, 5)];
@@ -130,7 +137,9 @@ test("a stopped execution lets its permit go at once, by the key of its input", 
   expect(await app.finished(two)).toMatchObject({ status: "SUCCEEDED" });
 });
 
-test("an execution whose permit is broken is stopped, and one that is asked to stop lets go", async () => {
+test.concurrent("an execution whose permit is broken is stopped, and one that is asked to stop lets go", async ({
+  expect,
+}) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 2 });
   const [one, two] = [start("Two", key, 60), start("Two", key, 60)];
@@ -146,7 +155,9 @@ test("an execution whose permit is broken is stopped, and one that is asked to s
   await expect.poll(async () => (await semaphore.inspect()).free, polling).toBe(2);
 });
 
-test("a keeper keeps a client's permits until a time, with their payload, and lets all of them go", async () => {
+test.concurrent("a keeper keeps a client's permits until a time, with their payload, and lets all of them go", async ({
+  expect,
+}) => {
   const key = newKey();
   const semaphore = new Semaphore(client, key, { permits: 3 });
   const data = { text: 'a "b", [1]', list: [0.1, [2]] };
