@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import type { LeaseEvent } from "@leasehold/client";
-import { afterAll, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, expect, inject, type TestContext, test } from "vitest";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";
 import type { HolderConfig, HolderReady, HolderReport } from "./fixtures/holder.ts";
@@ -22,6 +22,7 @@ afterAll(() => {
 });
 
 async function startHolder(
+  { onTestFinished }: TestContext,
   config: Pick<HolderConfig, "key" | "leaseDurationMs" | "heartbeat">,
 ): Promise<{ readonly holder: ChildProcess; readonly ready: HolderReady }> {
   const { clientConfig } = engine;
@@ -42,9 +43,10 @@ async function sleepUntil(epochMs: number): Promise<void> {
   while (Date.now() <= epochMs) await sleep(epochMs - Date.now() + 1);
 }
 
-test("the lock of a killed holder is taken over once its lease has ended, at the first call", async () => {
+// Side by side, each with a key of its own: they mostly wait.
+test.concurrent("the lock of a killed holder is taken over once its lease has ended, at the first call", async (context) => {
   const key = table.newKey();
-  const { holder, ready } = await startHolder({ key, leaseDurationMs: 6_000, heartbeat: true });
+  const { holder, ready } = await startHolder(context, { key, leaseDurationMs: 6_000, heartbeat: true });
   holder.kill("SIGKILL");
   await once(holder, "exit");
   const record = await table.client().inspect(key);
@@ -59,14 +61,14 @@ test("the lock of a killed holder is taken over once its lease has ended, at the
   expect(events[0]).toMatchObject({ type: "takeover", reason: "serviceClock" });
 });
 
-test.for([
+test.concurrent.for([
   ["without a heartbeat", false],
   ["with a heartbeat", true],
 ] as const)(
   "a holder that was frozen beyond its lease, %s, knows on waking that it holds nothing, and changes nothing",
-  async ([, heartbeat]) => {
+  async ([, heartbeat], context) => {
     const key = table.newKey();
-    const { holder } = await startHolder({ key, leaseDurationMs: 1_500, heartbeat });
+    const { holder } = await startHolder(context, { key, leaseDurationMs: 1_500, heartbeat });
     holder.kill("SIGSTOP");
     const { expiresAt = Number.NaN } = (await table.client().inspect(key)) ?? {};
     await sleepUntil(expiresAt + toldAfterMs);
@@ -104,7 +106,9 @@ test.for([
   },
 );
 
-test("a process that holds a lease with a heartbeat and has nothing else to do ends by itself", async () => {
+test.concurrent("a process that holds a lease with a heartbeat and has nothing else to do ends by itself", async ({
+  onTestFinished,
+}) => {
   const key = table.newKey();
   const { clientConfig } = engine;
   const holder = startScript(

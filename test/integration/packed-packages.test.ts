@@ -346,70 +346,62 @@ describe("a CDK app of the packages' users", () => {
 });
 
 describe("a program of the packages' users", () => {
+  const sdk = "@aws-sdk/client-dynamodb";
+  const files = ["program.cts", "program.mts"];
+  /** Another project, with the same packages and programs. */
+  const withOldestSdk = (): string => join(project.folder, "oldest-sdk");
+
   beforeAll(async () => {
-    const files = ["program.cts", "program.mts"];
     for (const file of files) await copyFile(join(fixtures, "program.ts"), join(project.folder, file));
     expect(await compile(newestTypeScript, { module: "nodenext" }, files)).toEqual([]);
+    const modules = join(withOldestSdk(), "node_modules");
+    await cp(join(project.folder, "node_modules"), modules, { recursive: true, verbatimSymlinks: true });
+    await rm(join(modules, sdk), { recursive: true });
+    await symlink(oldestSdk, join(modules, sdk));
+    await copyFile(join(project.folder, "program.mjs"), join(withOldestSdk(), "program.mjs"));
   });
 
   it.concurrent.each([
-    ["an ES module on the oldest Node", "program.mjs", oldestNode],
-    ["CommonJS on the newest Node", "program.cjs", process.execPath],
-  ])("finds what is promised, as %s", async (_name, file, node) => {
+    ["an ES module on the oldest Node", "program.mjs", oldestNode, () => project.folder],
+    ["CommonJS on the newest Node", "program.cjs", process.execPath, () => project.folder],
+    [
+      "an ES module with the oldest AWS SDK of the peer range",
+      "program.mjs",
+      process.execPath,
+      withOldestSdk,
+    ],
+  ])("finds what is promised, as %s", async (_name, file, node, folderOf) => {
     const { clientConfig } = inject("engine");
     const tableName = `leases-${crypto.randomUUID()}`;
-    const path = join(project.folder, file);
+    const path = join(folderOf(), file);
     expect(await readFile(path, "utf8")).toMatch(
       file.endsWith(".cjs") ? /require\("@leasehold/ : /from "@leasehold/,
     );
     const { entryPoints } = project;
-    const { shown } = await outcomeOf(node, path, { tableName, clientConfig, entryPoints });
+    const { shown } = await outcomeOf(node, path, { tableName, clientConfig, entryPoints }, folderOf());
     expect(shown).toContain("heartbeats keep leases over more than two of their lengths");
     expect(shown).toHaveLength(19);
   });
 
   describe("with the oldest AWS SDK of the peer range", () => {
-    const sdk = "@aws-sdk/client-dynamodb";
-    let folder: string;
-
-    beforeAll(async () => {
-      // Another project, with the same packages and programs.
-      folder = join(project.folder, "oldest-sdk");
-      await cp(join(project.folder, "node_modules"), join(folder, "node_modules"), {
-        recursive: true,
-        verbatimSymlinks: true,
-      });
-      await rm(join(folder, "node_modules", sdk), { recursive: true });
-      await symlink(oldestSdk, join(folder, "node_modules", sdk));
-      await copyFile(join(project.folder, "program.mjs"), join(folder, "program.mjs"));
-    });
-
     it("is the one that the packages say they need", async () => {
       const { version } = JSON.parse(await readFile(join(oldestSdk, "package.json"), "utf8"));
       const client = project.manifests.find(({ name }) => name === "@leasehold/client");
       expect(client?.peerDependencies).toMatchObject({ [sdk]: `^${version}` });
     });
 
-    it("finds what is promised", async () => {
-      const { clientConfig } = inject("engine");
-      const tableName = `leases-${crypto.randomUUID()}`;
-      const argument = { tableName, clientConfig, entryPoints: project.entryPoints };
-      const { shown } = await outcomeOf(process.execPath, join(folder, "program.mjs"), argument, folder);
-      expect(shown).toHaveLength(19);
-    });
-
     it("makes the packages' own client, and hears that there is no answer", async () => {
       const { endpoint = "", region = "" } = inject("engine").clientConfig as Record<string, string>;
-      const file = join(folder, "default-client.mjs");
+      const file = join(withOldestSdk(), "default-client.mjs");
       await copyFile(join(fixtures, "default-client.mjs"), file);
-      const { shown } = await outcomeOf(process.execPath, file, { endpoint, region }, folder);
+      const { shown } = await outcomeOf(process.execPath, file, { endpoint, region }, withOldestSdk());
       expect(shown).toEqual(["a lock of the engine", "LEASE_NO_ANSWER"]);
     });
 
     it("has types that the packages' fit to", async () => {
-      await writeFile(join(folder, "types.mts"), 'export type * from "@leasehold/client";\n');
+      await writeFile(join(withOldestSdk(), "types.mts"), 'export type * from "@leasehold/client";\n');
       const options = { module: "nodenext", noEmit: true, skipLibCheck: false };
-      expect(await compile(oldestTypeScript(), options, [join(folder, "types.mts")])).toEqual([]);
+      expect(await compile(oldestTypeScript(), options, [join(withOldestSdk(), "types.mts")])).toEqual([]);
     });
   });
 });
