@@ -1,13 +1,19 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { type AddressInfo, connect } from "node:net";
+import { pipeline } from "node:stream";
+import { createServer } from "node:tls";
 import { LeaseClient } from "@leasehold/client";
 import { LeaseClient as LightClient, type LightStore, lightStore } from "@leasehold/client/light";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { leaseContract } from "../contract/lease-contract.ts";
 import { storeContract } from "../contract/store-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
-import { lightConfig, lightStoreOn } from "../support/light.ts";
-import { startTlsProxy, type TlsProxy } from "../support/tls-proxy.ts";
+import type { Target } from "../support/proxy.ts";
+import { lightConfig, lightStoreOn } from "../support/table.ts";
 
 const engine = inject("engine");
+const certificates = new URL("../support/tls/", import.meta.url);
 let tls: TlsProxy;
 
 beforeAll(async () => {
@@ -74,3 +80,36 @@ describe("the light entry's client", () => {
     expect(new LeaseClient({ tableName, dynamodb })).toBeInstanceOf(LightClient);
   });
 });
+
+/** HTTPS in front of an engine that speaks HTTP. */
+interface TlsProxy extends Target {
+  /** What has to be trusted: a certificate of the tests' own, for localhost, valid until 2126. */
+  readonly ca: string;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy that ends TLS on a free port. */
+async function startTlsProxy(engine: Target): Promise<TlsProxy> {
+  const { endpoint } = engine.clientConfig as { readonly endpoint: string };
+  const { hostname, port } = new URL(endpoint);
+  const [key, ca] = await Promise.all(
+    ["localhost.key.pem", "localhost.cert.pem"].map((name) => readFile(new URL(name, certificates), "utf8")),
+  );
+  const server = createServer({ key: key ?? "", cert: ca ?? "" }, (socket) => {
+    const upstream = connect(Number(port), hostname);
+    // Ignored: either end may break a connection, and the other end sees it.
+    pipeline(socket, upstream, socket, () => undefined);
+  });
+  server.on("tlsClientError", () => undefined);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port: own } = server.address() as AddressInfo;
+  return {
+    ca: ca ?? "",
+    clientConfig: { ...engine.clientConfig, endpoint: `https://localhost:${own}` },
+    close: async () => {
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -7,8 +7,13 @@ import {
   type LeaseClientOptions,
   type LeaseStore,
 } from "@leasehold/client";
-import { LeaseClient as LightClient, type LightCredentials } from "@leasehold/client/light";
-import { lightConfig, lightStoreOn } from "./light.ts";
+import {
+  LeaseClient as LightClient,
+  type LightCredentials,
+  type LightStore,
+  type LightStoreOptions,
+  lightStore,
+} from "@leasehold/client/light";
 import type { Target } from "./proxy.ts";
 
 /** A lease table that nobody else uses, and clients for it. */
@@ -73,6 +78,19 @@ export function sdkClient(target: Target, config: DynamoDBClientConfig = {}): Dy
   const client = new DynamoDBClient({ ...target.clientConfig, ...config });
   origins.set(client, { target, config });
   return client;
+}
+
+/** The settings of an engine or a proxy, as the light store takes them. */
+export function lightConfig({
+  clientConfig,
+}: Target): Pick<LightStoreOptions, "endpoint" | "region" | "credentials"> {
+  const { endpoint, region, credentials } = clientConfig as Required<LightStoreOptions>;
+  return { endpoint, region, credentials };
+}
+
+/** A light store on an engine or a proxy. */
+export function lightStoreOn(target: Target, options: LightStoreOptions): LightStore {
+  return lightStore({ ...lightConfig(target), ...options });
 }
 
 /** The environment's variables for clients of an engine or a proxy that nobody gives settings. */
