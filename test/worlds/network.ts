@@ -87,6 +87,8 @@ export const longestDelayMs = 6_000;
 const dateResolutionMs = 1_000;
 /** How far a proxy's Date is off at most. */
 const longestDateErrorMs = 3_600_000;
+/** Wrong Dates that differ by more than this agree in no answer, however late. */
+const unlikeMs = 60_000;
 
 /**
  * One host's connection to the table: delays, losses, and the SDK's retries, whose earlier copies may still arrive after
@@ -96,6 +98,8 @@ export class Network implements LeaseStore {
   readonly tableName = "simulated";
   /** Whether an answer has told this host's client the time. */
   #hasToldTime = false;
+  /** By how much the wrong Dates were off that this host has been sent. */
+  readonly #wrongDates: number[] = [];
   protected readonly host: Host;
   protected readonly around: Surroundings;
 
@@ -262,8 +266,8 @@ export class Network implements LeaseStore {
   }
 
   /**
-   * The answer's Date header, as the host can read it. The first one is the service's: against a proxy that always lies
-   * nothing helps.
+   * The answer's Date header, as the host can read it. The first one is the service's, and no two wrong ones agree: against
+   * a proxy that always lies nothing helps.
    */
   protected time(): ServiceTime | undefined {
     const { world, weather, serviceOffsetsMs } = this.around;
@@ -271,8 +275,13 @@ export class Network implements LeaseStore {
     const { dates } = this.host;
     if (dates === "stripped") return undefined;
     if (dates === "sometimes replaced" && this.#hasToldTime && random.chance(weather().dateReplaced)) {
-      world.count("Date replaced");
-      return this.replacedTime(random.between(-longestDateErrorMs, longestDateErrorMs));
+      const errorMs = random.between(-longestDateErrorMs, longestDateErrorMs);
+      const agrees = this.#wrongDates.some((other) => Math.abs(errorMs - other) < unlikeMs);
+      if (!agrees) {
+        this.#wrongDates.push(errorMs);
+        world.count("Date replaced");
+        return this.replacedTime(errorMs);
+      }
     }
     return timeAt(epoch + world.now + random.pick(serviceOffsetsMs));
   }
