@@ -14,8 +14,6 @@ export interface HandlerProps {
   readonly description: string;
   readonly timeout: Duration;
   readonly environment?: Record<string, string>;
-  /** @default - as many at once as the account allows */
-  readonly reservedConcurrentExecutions?: number;
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));

@@ -3,7 +3,7 @@ import { type Lease, SlotDoneError } from "@leasehold/client";
 import { type LeasedHandler, leased, type SkipReason } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { type Answering, answering } from "../support/answers.ts";
-import { once } from "../support/once.ts";
+import { once } from "../support/environment.ts";
 
 /** What the job's schedule sends, and what acceptance sends in its place. */
 export interface AcceptanceEvent {

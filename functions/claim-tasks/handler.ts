@@ -1,13 +1,11 @@
+import { type DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { TaskInput } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";
 import { fieldsOf, nameIn } from "../support/input.ts";
-import { compareChecksum } from "./checksum.ts";
-import { register } from "./register.ts";
-import { tableVariable } from "./schema.ts";
-import { taskSet } from "./task-sets.ts";
-import { type WorkReport, workOn } from "./worker.ts";
+import { registerKey, tableVariable } from "./schema.ts";
+import { compareChecksum, taskSet, type WorkReport, workOn } from "./worker.ts";
 
 /** The result of adding tasks. Tasks that the set knew already stay as they are. */
 export interface AddReport {
@@ -46,3 +44,14 @@ export const handler: Answering<WorkReport | AddReport> = answering(async (event
   await register(documents(), required(tableVariable), set);
   return report;
 });
+
+/** Enters a set into the register, or renews its time: workers are started for it until it is drained. */
+export async function register(
+  documents: DynamoDBDocumentClient,
+  tableName: string,
+  set: string,
+  now: number = Date.now(),
+): Promise<void> {
+  const Item = { ...registerKey(set), addedAt: now };
+  await documents.send(new PutCommand({ TableName: tableName, Item }));
+}

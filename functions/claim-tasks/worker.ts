@@ -1,5 +1,38 @@
-import type { Task, TaskSet } from "@leasehold/jobs";
+import { createHash } from "node:crypto";
+import { FinalFailureError, type Task, TaskSet } from "@leasehold/jobs";
+import { dynamodb } from "../support/dynamodb.ts";
+import { once, wholeNumber } from "../support/environment.ts";
+import { leaseClient } from "../support/leases.ts";
 import { untilTimeIsUp } from "../support/working-time.ts";
+import { backoffVariable, claimVariable, mostAttemptsVariable, taskSetKey } from "./schema.ts";
+
+/**
+ * Does one task: compares a document's SHA-256 with the announced one, and gives the remark of its success. Throws an
+ * error that says what is wrong with the document; a FinalFailureError when the task itself is wrong.
+ */
+export function compareChecksum(payload: unknown): string {
+  const { text, sha256 } = (payload ?? {}) as { readonly text?: unknown; readonly sha256?: unknown };
+  if (typeof text !== "string" || typeof sha256 !== "string") {
+    throw new FinalFailureError("the task lacks its text or its sha256");
+  }
+  const actual = createHash("sha256").update(text, "utf8").digest("hex");
+  if (actual === sha256.toLowerCase()) return `the SHA-256 is ${actual}`;
+  throw new Error(`the document's SHA-256 is ${actual}`);
+}
+
+const parts = once(() => ({
+  leases: leaseClient(dynamodb()),
+  maxAttempts: wholeNumber(mostAttemptsVariable, 3),
+  /** How long the tasks of a dead worker are claimed. */
+  leaseDurationMs: wholeNumber(claimVariable, 30_000),
+  backoff: { delayMs: wholeNumber(backoffVariable, 10_000) },
+}));
+
+/** Opens a set with the settings of the environment. */
+export function taskSet(set: string): TaskSet {
+  const { leases, ...options } = parts();
+  return new TaskSet(leases, taskSetKey(set), options);
+}
 
 /** The result of a worker. */
 export interface WorkReport {

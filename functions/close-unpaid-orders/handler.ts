@@ -4,12 +4,17 @@ import { type LeasedHandler, leased, type SkipReason } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { optional, required, wholeNumber } from "../support/environment.ts";
+import { once, optional, required, wholeNumber } from "../support/environment.ts";
 import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
-import { type CloseUnpaidOrders, closeUnpaidOrdersKey, type JobOutcome } from "./job.ts";
+import {
+  type CloseUnpaidOrders,
+  closeUnpaidOrdersKey,
+  openRuns,
+  runSlot,
+  type SlotOutcome,
+  usualLeaseMs,
+} from "./job.ts";
 import { OrderBook } from "./orders.ts";
-import { openRuns, runSlot, type SlotOutcome, usualLeaseMs } from "./runs.ts";
 import { closeAfterMs, closeAfterVariable, tableVariable } from "./schema.ts";
 
 /** What a schedule sends; an EventBridge rule sends `time` in place of `scheduledTime`. */
@@ -19,7 +24,16 @@ export interface ScheduleEvent {
 }
 
 /** The result of a trigger. */
-export type TriggerOutcome = SlotOutcome | Extract<JobOutcome, { readonly result: "skipped" }>;
+export type TriggerOutcome =
+  | SlotOutcome
+  /** Another instance runs, or the lock is in its cooldown after a run. Nothing was done. */
+  | {
+      readonly result: "skipped";
+      /** Undefined when the lock was released at that moment. */
+      readonly holder: string | undefined;
+      /** Epoch milliseconds. */
+      readonly expiresAt: number | undefined;
+    };
 
 /** What the handler works with. */
 export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "beforeClose"> {

@@ -1,27 +1,25 @@
-import { InvalidOptionsError } from "@leasehold/client";
+import { type DynamoDBDocumentClient, GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { InvalidOptionsError, type LeaseClient } from "@leasehold/client";
+import { LeaseAdmin } from "@leasehold/client/admin";
 import { environmentNames } from "@leasehold/client/environment";
+import type { JobRun, JobRuns, MissedSlot } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { optional, required, wholeNumber } from "../support/environment.ts";
+import { once, optional, required, wholeNumber } from "../support/environment.ts";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
+import { transact } from "../support/transactions.ts";
 import { untilTimeIsUp, waitWithin } from "../support/working-time.ts";
-import { OrderBook } from "./orders.ts";
-import { ParkedOrders } from "./parked-orders.ts";
-import { doneSlot, parkedOrders, type RepairAnswer, takeBackSlot } from "./repairs.ts";
+import { attemptsOfTrigger, closeInRun, closeUnpaidOrdersKey, openRuns, usualLeaseMs } from "./job.ts";
+import { OrderBook, type ParkedItem, type ParkedOrder } from "./orders.ts";
 import {
-  type BackfillAnswer,
-  backfillSince,
-  type MissedAnswer,
-  missedSince,
-  type ReportSources,
-  type RunsAnswer,
-  runsSince,
-  standings,
-} from "./run-report.ts";
-import { attemptsOfTrigger, usualLeaseMs } from "./runs.ts";
-import { closeAfterMs, closeAfterVariable, scheduleVariable, tableVariable } from "./schema.ts";
+  closeAfterMs,
+  closeAfterVariable,
+  parkedOrderKey,
+  partitions,
+  scheduleVariable,
+  tableVariable,
+} from "./schema.ts";
 
 const dayMs = 86_400_000;
 const mostAttempts = 1000;
@@ -69,7 +67,18 @@ const fieldsOfAction: Readonly<Record<Action, readonly string[]>> = {
 };
 
 /** What the report answers. */
-export type Answer = RunsAnswer | MissedAnswer | BackfillAnswer | RepairAnswer;
+type Answer =
+  | RunsAnswer
+  | MissedAnswer
+  | BackfillAnswer
+  /** The orders that could not be closed, the earliest due first: 100 at most. */
+  | { readonly parked: readonly ParkedOrder[] }
+  /** Whether the order was parked, and is open again. */
+  | { readonly isPutBack: boolean }
+  /** The latest slot that is done: it keeps earlier ones out. */
+  | { readonly doneSlot: string | undefined }
+  /** Whether the slot was the one that was done, and is not any more. */
+  | { readonly doneSlot: string | undefined; readonly isTakenBack: boolean };
 
 /** What the handler does, with what it works with. */
 export async function report(
@@ -97,11 +106,11 @@ export async function report(
       return await backfillSince(from, since, { maxAttempts, waitMs, remainingMs, signal });
     }
     case "parked":
-      return await parkedOrders(from);
+      return { parked: await from.parked.list(mostShown) };
     case "putBack":
       return { isPutBack: await from.parked.putBack(nameIn(fields, "order"), remainingMs) };
     case "slot":
-      return await doneSlot(from);
+      return { doneSlot: await from.leases.doneSlot(closeUnpaidOrdersKey) };
     case "takeBack":
       return await takeBackSlot(
         from,
@@ -136,4 +145,213 @@ function attemptsIn({ maxAttempts: value }: Fields): number {
     return value;
   const allowed = `a whole number from ${attemptsOfTrigger + 1} to ${mostAttempts}: a slot has ${attemptsOfTrigger} anyway`;
   throw new InvalidOptionsError("event.maxAttempts", value, allowed);
+}
+
+/** The state of a run for an operator: a failed or lost run without attempts left is `exhausted`. */
+type Standing = JobRun["state"] | "exhausted";
+
+/** All of them. */
+const standings: readonly Standing[] = ["running", "succeeded", "failed", "lost", "exhausted", "skipped"];
+
+/** What an operator is shown of a run. */
+interface ShownRun
+  extends Pick<
+    JobRun,
+    "slot" | "attempt" | "owner" | "fencingToken" | "startedAt" | "endedAt" | "remark" | "progress"
+  > {
+  readonly state: Standing;
+}
+
+/** A range's runs. */
+export interface RunsAnswer {
+  readonly since: string;
+  readonly counts: Readonly<Record<Standing, number>>;
+  /** The runs of the wanted state, latest first: 100 at most. */
+  readonly runs: readonly ShownRun[];
+}
+
+/** The slots that were due and have no success. */
+export interface MissedAnswer {
+  readonly since: string;
+  readonly until: string;
+  /** Oldest first: 100 at most. */
+  readonly missed: readonly { readonly slot: string; readonly run: ShownRun | undefined }[];
+  /** Whether these are all. */
+  readonly complete: boolean;
+}
+
+/** The result of a back-fill; another call goes on where it stopped. */
+export interface BackfillAnswer {
+  readonly succeeded: readonly string[];
+  readonly failed: readonly { readonly slot: string; readonly problem: string }[];
+  /** All attempts are used up, or another caller ran them meanwhile. */
+  readonly left: readonly string[];
+  readonly complete: boolean;
+}
+
+/** The parts of the report. */
+interface ReportSources {
+  readonly leases: LeaseClient;
+  readonly orders: OrderBook;
+  /** An expression of EventBridge Scheduler, in UTC. */
+  readonly schedule: string;
+  readonly leaseDurationMs: number;
+  readonly now: () => number;
+}
+
+/** An answer stays far below the 6 MB that Lambda takes. */
+const mostShown = 100;
+
+/** The scheduler invokes within the minute after a slot. A run that fails at once is left to its own retry first. */
+const graceMs = 60_000;
+
+/** Lists the runs of a range: those of one state, or else those that did not succeed. 1 query for 250 runs. */
+async function runsSince(
+  { leases }: ReportSources,
+  since: string,
+  standing: Standing | undefined,
+): Promise<RunsAnswer> {
+  const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, exhausted: 0, skipped: 0 };
+  const shown: ShownRun[] = [];
+  for await (const run of jobRuns(leases).runs({ since, descending: true })) {
+    const its = standingOf(run);
+    counts[its] += 1;
+    const isWanted = standing === undefined ? its !== "succeeded" : its === standing;
+    if (isWanted && shown.length < mostShown) shown.push(shownRun(run));
+  }
+  return { since, counts, runs: shown };
+}
+
+/** Lists the slots that were due and have neither succeeded nor been skipped. 1 consistent query for 250 runs. */
+async function missedSince({ leases, schedule, now }: ReportSources, since: string): Promise<MissedAnswer> {
+  const until = new Date(now() - graceMs).toISOString();
+  const missed: MissedSlot[] = [];
+  let complete = true;
+  for await (const one of jobRuns(leases).missed({ schedule, since, until })) {
+    complete = missed.length < mostShown;
+    if (!complete) break;
+    missed.push(one);
+  }
+  return {
+    since,
+    until,
+    missed: missed.map(({ slot, run }) => ({ slot, run: run && shownRun(run) })),
+    complete,
+  };
+}
+
+/** How a back-fill is done. */
+interface BackfillTerms {
+  /** More than the trigger has, so that exhausted slots run again. */
+  readonly maxAttempts: number | undefined;
+  /** How long to wait for the lock. */
+  readonly waitMs: number;
+  /** Milliseconds that its invocation has left. It begins no slot, and no order, when they are nearly over. */
+  readonly remainingMs: () => number;
+  /** Aborts then. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs the missed slots of a range, oldest first, under the lock of the schedule's runs.
+ *
+ * It holds the lock from the first slot to the last, so ticks that come meanwhile are skipped: these slots close
+ * their orders. It takes the lock before it begins a slot, as the trigger does, so the two cannot deadlock. It
+ * acquires the lock without a slot, so earlier slots are not refused. The run history refuses slots that are done.
+ *
+ * Rejects with LeaseUnavailableError when the lock stays held, and with LeaseLostError when it is lost.
+ */
+async function backfillSince(
+  { leases, orders, schedule, leaseDurationMs, now }: ReportSources,
+  since: string,
+  { maxAttempts, waitMs, remainingMs, signal }: BackfillTerms,
+): Promise<BackfillAnswer> {
+  const options = maxAttempts === undefined ? {} : { maxAttempts };
+  const runs = openRuns(leases, { key: closeUnpaidOrdersKey, leaseDurationMs, ...options });
+  const until = new Date(now() - graceMs);
+  // Refuses a wrong range before the lock is taken.
+  runs.missed({ schedule, since, until });
+  const terms = { leaseDurationMs, heartbeat: true, waitMs, signal };
+  return await leases.withLease(closeUnpaidOrdersKey, terms, async (lease) => {
+    const lock = { lease, signal: AbortSignal.any([lease.signal, signal]) };
+    const range = { schedule, since, until, signal: lock.signal };
+    const work = { orders, now, remainingMs };
+    const report = await runs.backfill(range, (run) => closeInRun(run, { work, lock }));
+    return { ...report, failed: report.failed.map(({ slot, error }) => ({ slot, problem: String(error) })) };
+  });
+}
+
+function jobRuns(leases: LeaseClient): JobRuns {
+  return openRuns(leases, { key: closeUnpaidOrdersKey });
+}
+
+function standingOf({ exhausted, state }: JobRun): Standing {
+  return exhausted ? "exhausted" : state;
+}
+
+function shownRun(run: JobRun): ShownRun {
+  const { slot, attempt, owner, fencingToken, startedAt, endedAt, remark, progress } = run;
+  return { slot, state: standingOf(run), attempt, owner, fencingToken, startedAt, endedAt, remark, progress };
+}
+
+/**
+ * Takes back a slot that is done by mistake, at the lock and then in the run history: back to `to`, or to none.
+ *
+ * A slot that lies ahead would keep out every tick until then. Where the second step fails, the call can be repeated.
+ */
+async function takeBackSlot(
+  { leases }: ReportSources,
+  slot: string,
+  to: string | undefined,
+): Promise<Answer> {
+  const earlier = to === undefined ? {} : { to };
+  const isTakenBack = await new LeaseAdmin(leases).takeBackSlot(closeUnpaidOrdersKey, {
+    doneSlot: slot,
+    ...earlier,
+  });
+  const runs = jobRuns(leases);
+  const run = isTakenBack ? await runs.get(slot) : undefined;
+  if (run?.state === "succeeded") await runs.takeBack(run);
+  return { isTakenBack, doneSlot: await leases.doneSlot(closeUnpaidOrdersKey) };
+}
+
+/** The orders that could not be closed, for the people who correct them. */
+export class ParkedOrders {
+  readonly #documents: DynamoDBDocumentClient;
+  readonly #tableName: string;
+
+  constructor(documents: DynamoDBDocumentClient, tableName: string) {
+    this.#documents = documents;
+    this.#tableName = tableName;
+  }
+
+  /** Lists them, the earliest due first. 1 consistent query. */
+  async list(limit: number): Promise<readonly ParkedOrder[]> {
+    const { Items = [] } = await this.#documents.send(
+      new QueryCommand({
+        TableName: this.#tableName,
+        KeyConditionExpression: "pk = :parked",
+        ExpressionAttributeValues: { ":parked": partitions.parked },
+        ConsistentRead: true,
+        Limit: limit,
+      }),
+    );
+    return (Items as ParkedItem[]).map(({ sk, orderId, problem, parkedBy, fencingToken }) => {
+      return { id: sk, orderId, problem, parkedBy, fencingToken };
+    });
+  }
+
+  /** Puts one back among the open ones, as it was: 2 requests. Tells whether it was there. */
+  async putBack(id: string, remainingMs: () => number): Promise<boolean> {
+    const TableName = this.#tableName;
+    const Key = parkedOrderKey(id);
+    const { Item } = await this.#documents.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+    if (Item === undefined) return false;
+    const { item } = Item as ParkedItem;
+    const entries = [
+      { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
+      { Put: { TableName, Item: item, ConditionExpression: "attribute_not_exists(pk)" } },
+    ];
+    return (await transact(this.#documents, entries, { remainingMs })).length === 0;
+  }
 }

@@ -1,6 +1,6 @@
 import { CreateTableCommand, type DynamoDBClient, waitUntilTableExists } from "@aws-sdk/client-dynamodb";
 import { BatchWriteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
-import type { Order } from "./order.ts";
+import type { Order } from "./orders.ts";
 import { openOrderKey, paidOrderKey, partitions, stockKey } from "./schema.ts";
 
 /** What each product has left on the shelf. */

@@ -1,10 +1,8 @@
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { required } from "../support/environment.ts";
+import { once, required } from "../support/environment.ts";
 import { handingOnClient, leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
-import { type PutBack, type StepOutcome, transferOrders } from "./job.ts";
-import type { TransferOutcome } from "./run-history.ts";
+import { type PutBack, type StepOutcome, type TransferOutcome, transferOrders } from "./job.ts";
 import { tableVariable } from "./schema.ts";
 import { OrderTransfer } from "./transfer.ts";
 

@@ -6,7 +6,7 @@ import {
   QueryCommand,
 } from "@aws-sdk/lib-dynamodb";
 import type { Lease } from "@leasehold/client";
-import { warn } from "../support/log.ts";
+import { warn } from "../support/leases.ts";
 import { type TransactItems, transact } from "../support/transactions.ts";
 import {
   chunkParkedMessage,

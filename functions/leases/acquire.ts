@@ -1,7 +1,6 @@
 import type { LeaseHandle } from "@leasehold/client";
 import { type Answering, answering } from "../support/answers.ts";
-import { leaseService } from "./environment.ts";
-import { acquireLease } from "./lease-service.ts";
+import { acquireLease, leaseService } from "./lease-service.ts";
 
 /**
  * Acquires a lease for a caller that is no JavaScript process: a state machine, a container, another language.

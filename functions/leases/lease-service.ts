@@ -6,8 +6,11 @@ import {
   type LeaseHandle,
   LeaseServiceError,
 } from "@leasehold/client";
-import { fieldsOf, flagIn } from "../support/input.ts";
-import { checkKeyPrefix } from "../support/key-policy.ts";
+import { environmentNames } from "@leasehold/client/environment";
+import { dynamodb } from "../support/dynamodb.ts";
+import { once, optional } from "../support/environment.ts";
+import { checkKeyPrefix, fieldsOf, flagIn } from "../support/input.ts";
+import { handingOnClient } from "../support/leases.ts";
 
 /** What the three lease functions work with. */
 export interface LeaseService {
@@ -26,7 +29,7 @@ export interface LeaseService {
  * The input of {@link acquireLease}: the key, and those options of the client that are JSON and apply to a lease that
  * is handed on. There is no heartbeat, because nothing runs here after the answer.
  */
-export interface AcquireInput
+interface AcquireInput
   extends Pick<
     AcquireOptions,
     "owner" | "leaseDurationMs" | "waitMs" | "data" | "slot" | "lockAtLeastForMs" | "reentrant"
@@ -135,3 +138,9 @@ function adoptFrom({ leases, keyPrefix }: LeaseService, handle: unknown): Lease 
   checkKeyPrefix(lease.key, keyPrefix);
   return lease;
 }
+
+/** The lease functions' service on the table and for the keys that the environment names. */
+export const leaseService: () => LeaseService = once(() => {
+  const forgetful = () => handingOnClient(dynamodb());
+  return { leases: forgetful(), forgetful, keyPrefix: optional(environmentNames.keyPrefix) };
+});

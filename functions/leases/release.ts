@@ -1,6 +1,5 @@
 import { type Answering, answering } from "../support/answers.ts";
-import { leaseService } from "./environment.ts";
-import { releaseLease } from "./lease-service.ts";
+import { leaseService, releaseLease } from "./lease-service.ts";
 
 /**
  * Lets a lock go: `{ "lease": handle, "completed": false }` → `{ "released": true }`.

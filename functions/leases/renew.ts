@@ -1,7 +1,6 @@
 import type { LeaseHandle } from "@leasehold/client";
 import { type Answering, answering } from "../support/answers.ts";
-import { leaseService } from "./environment.ts";
-import { renewLease } from "./lease-service.ts";
+import { leaseService, renewLease } from "./lease-service.ts";
 
 /**
  * Prolongs a lease by its duration: `{ "lease": handle }` → the handle anew.

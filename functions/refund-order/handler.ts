@@ -1,8 +1,7 @@
 import { type DurableLambdaHandler, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { dynamodb } from "../support/dynamodb.ts";
-import { required } from "../support/environment.ts";
+import { once, required } from "../support/environment.ts";
 import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
 import { type RefundDesk, refund } from "./refund.ts";
 
 const desk = once((): RefundDesk => {

@@ -1,12 +1,10 @@
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { required, wholeNumber } from "../support/environment.ts";
+import { once, required, wholeNumber } from "../support/environment.ts";
 import { durationIn, fieldsOf, flagIn, nameIn } from "../support/input.ts";
-import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
+import { leaseClient, warn } from "../support/leases.ts";
 import { waitWithin, workWithin } from "../support/working-time.ts";
-import { type CacheAnswer, type CacheTrouble, cached, resourceFlights } from "./cache.ts";
-import { rhythmOf, rhythms } from "./rhythms.ts";
+import { type CacheAnswer, type CacheTrouble, cached, resourceFlights, rhythmOf, rhythms } from "./cache.ts";
 import {
   cacheKeyPrefix,
   freshForVariable,
@@ -67,11 +65,12 @@ export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, co
 /** The caller has a value all the same, new or old: only the log tells. */
 function onTrouble(event: CacheTrouble): void {
   const { key, error } = event;
-  const time = new Date().toISOString();
   const why = error instanceof Error ? { error: `${error.name}: ${error.message}` } : {};
-  const what =
-    event.type === "cacheFailed"
-      ? { message: `cache ${event.operation} failed`, reason: event.reason }
-      : { message: event.type === "served" ? "an old value in place of an error" : "refresh ahead failed" };
-  console.log(JSON.stringify({ time, level: "WARN", ...what, key, ...why }));
+  if (event.type === "cacheFailed")
+    warn(`cache ${event.operation} failed`, { reason: event.reason, key, ...why });
+  else
+    warn(event.type === "served" ? "an old value in place of an error" : "refresh ahead failed", {
+      key,
+      ...why,
+    });
 }

@@ -1,6 +1,6 @@
 import { LeaseError } from "@leasehold/client";
 import type { Context } from "aws-lambda";
-import { KeyNotAllowedError } from "./key-policy.ts";
+import { KeyNotAllowedError } from "./input.ts";
 
 /** What a handler needs to know of its invocation. */
 export type Invocation = Pick<Context, "getRemainingTimeInMillis">;

@@ -1,5 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { once } from "./once.ts";
+import { once } from "./environment.ts";
 
 /**
  * The connection of this execution environment to DynamoDB.

@@ -47,3 +47,8 @@ const alarming: readonly LeaseEvent["type"][] = ["takeover", "lost", "skew", "co
 function readable(_key: string, value: unknown): unknown {
   return value instanceof Error ? (value.stack ?? String(value)) : value;
 }
+
+/** Writes a line for people, queries and alarms. */
+export function warn(message: string, fields: Readonly<Record<string, unknown>>): void {
+  console.log(JSON.stringify({ time: new Date().toISOString(), level: "WARN", message, ...fields }));
+}

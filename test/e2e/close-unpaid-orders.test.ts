@@ -1,15 +1,15 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import { createLeaseTable, type Lease, LeaseClient } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, it } from "vitest";
 import {
   type CloseUnpaidOrders,
-  closeUnpaidOrders,
+  closeOrdersUnder,
   closeUnpaidOrdersKey,
+  type JobOutcome,
 } from "../../functions/close-unpaid-orders/job.ts";
-import type { Order } from "../../functions/close-unpaid-orders/order.ts";
-import { OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
-import { ParkedOrders } from "../../functions/close-unpaid-orders/parked-orders.ts";
+import { type FoundOrder, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import { ParkedOrders } from "../../functions/close-unpaid-orders/report.ts";
 import { createShopTable, readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 import { adminOf } from "../support/admin.ts";
 
@@ -26,16 +26,14 @@ let shopTable: string;
 let orders: OrderBook;
 let parkedOrders: ParkedOrders;
 
-function instance(owner: string, options: Partial<CloseUnpaidOrders> = {}): CloseUnpaidOrders {
-  const leases = new LeaseClient({ tableName: leaseTable, dynamodb: documents, owner });
-  return {
-    leases,
-    orders,
-    leaseDurationMs: 10_000,
-    lockAtLeastForMs: 0,
-    remainingMs: () => 60_000,
-    ...options,
-  };
+function leasesOf(owner: string): LeaseClient {
+  return new LeaseClient({ tableName: leaseTable, dynamodb: documents, owner });
+}
+
+/** A run of the job by an instance that gets the lock. */
+async function runAs(owner: string, options: Partial<CloseUnpaidOrders> = {}): Promise<JobOutcome> {
+  await using lease = await leasesOf(owner).acquire(closeUnpaidOrdersKey, { leaseDurationMs: 10_000 });
+  return await closeOrdersUnder(lease, { orders, remainingMs: () => 60_000, ...options }, now);
 }
 
 async function parkedProblems(): Promise<Record<string, string>> {
@@ -63,12 +61,8 @@ describe("the job that closes unpaid orders", () => {
 
   it("closes what is overdue, the longest overdue first, and gives the stock back", async () => {
     const order: string[] = [];
-    const a = instance("A", {
-      beforeClose: async ({ orderId }) => {
-        order.push(orderId);
-      },
-    });
-    expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "ran", closed: 2 });
+    const beforeClose = async ({ orderId }: FoundOrder): Promise<void> => void order.push(orderId);
+    expect(await runAs("A", { beforeClose })).toMatchObject({ result: "ran", closed: 2 });
     expect(order).toEqual(["late", "later"]);
     expect(await closedBy()).toEqual({ late: "A", later: "A" });
     const { open, stock } = await readShop(documents, shopTable);
@@ -76,35 +70,24 @@ describe("the job that closes unpaid orders", () => {
     expect(stock).toEqual({ mug: 15 });
   });
 
-  it("skips while another instance runs, and names it", async () => {
-    await instance("A").leases.acquire(closeUnpaidOrdersKey);
-    expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({ result: "skipped", holder: "A" });
-    expect(await closedBy()).toEqual({});
-  });
-
-  it("skips when the trigger comes again after a run that was short", async () => {
-    const a = instance("A", { lockAtLeastForMs: 10_000 });
-    expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "ran" });
-    expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "skipped", holder: "A" });
-    expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({ result: "skipped", holder: "A" });
-  });
-
   it("writes nothing when its lease goes between its check and the write, and leaves the rest to the next run", async () => {
-    const a = instance("A", {
-      beforeClose: async ({ orderId }, { key, token }) => {
-        if (orderId === "later") await adminOf(instance("operator").leases).forceRelease(key, { token });
-      },
+    const beforeClose = async ({ orderId }: FoundOrder, { key, token }: Lease): Promise<void> => {
+      if (orderId === "later") await adminOf(leasesOf("operator")).forceRelease(key, { token });
+    };
+    expect(await runAs("A", { beforeClose })).toMatchObject({
+      result: "lost",
+      closed: 1,
+      fencedOff: "later",
     });
-    expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "lost", closed: 1, fencedOff: "later" });
     expect(await closedBy()).toEqual({ late: "A" });
 
-    expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({ result: "ran", closed: 1 });
+    expect(await runAs("B")).toMatchObject({ result: "ran", closed: 1 });
     expect(await closedBy()).toEqual({ late: "A", later: "B" });
     expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 15 });
   });
 
   it("leaves an order alone that was closed in the meantime", async () => {
-    await using lease = await instance("A").leases.acquire(closeUnpaidOrdersKey);
+    await using lease = await leasesOf("A").acquire(closeUnpaidOrdersKey);
     const remainingMs = (): number => 60_000;
     for await (const first of orders.unpaid(now)) {
       expect(await orders.close(first, lease, remainingMs)).toBe("closed");
@@ -127,7 +110,7 @@ describe("the job that closes unpaid orders", () => {
       paid: [],
       stock: { lamp: 1 },
     });
-    expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+    expect(await runAs("A")).toMatchObject({
       result: "ran",
       closed: 3,
       parked: 0,
@@ -149,7 +132,7 @@ describe("the job that closes unpaid orders", () => {
       paid: [],
       stock,
     });
-    expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+    expect(await runAs("A")).toMatchObject({
       result: "ran",
       closed: 3,
       parked: 1,
@@ -167,7 +150,7 @@ describe("the job that closes unpaid orders", () => {
     ];
     await seedShop(documents, shopTable, { open, paid: [], stock: {} });
     const patient = new OrderBook(documents, shopTable, 2 * hour);
-    expect(await closeUnpaidOrders(instance("A", { orders: patient }), now)).toMatchObject({ closed: 1 });
+    expect(await runAs("A", { orders: patient })).toMatchObject({ closed: 1 });
     expect(Object.keys(await closedBy())).toEqual(["three-hours"]);
   });
 
@@ -191,7 +174,7 @@ describe("the job that closes unpaid orders", () => {
       ["an empty list", { lines: [] }, /lines/],
     ])("for %s is parked with its reason, and the others are closed", async (_what, attributes, reason) => {
       await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, ...attributes });
-      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+      expect(await runAs("A")).toMatchObject({
         result: "ran",
         closed: 2,
         parked: 1,
@@ -202,7 +185,7 @@ describe("the job that closes unpaid orders", () => {
       expect(stock).toEqual({ mug: 15 });
       expect(await parkedProblems()).toEqual({ odd: expect.stringMatching(reason) });
       // It is out of the way: the next run does not come to it.
-      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 0, parked: 0 });
+      expect(await runAs("A")).toMatchObject({ closed: 0, parked: 0 });
     });
 
     it("for one product without stock gives the others back at once, and its own line later", async () => {
@@ -212,7 +195,7 @@ describe("the job that closes unpaid orders", () => {
         { product: "mug", quantity: 1 },
       ];
       await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines, customer: "c-1" });
-      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 2, parked: 1 });
+      expect(await runAs("A")).toMatchObject({ closed: 2, parked: 1 });
       expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20 });
       const [parked] = await parkedOrders.list(10);
       expect(parked?.problem).toMatch(/"lamp" has no stock item/);
@@ -227,15 +210,14 @@ describe("the job that closes unpaid orders", () => {
           returnedLines: [lines[0], lines[2]],
         }),
       );
-      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 1, parked: 0 });
+      expect(await runAs("A")).toMatchObject({ closed: 1, parked: 0 });
       expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20, lamp: 9 });
     });
 
     it("for one product without stock gives nothing back where the lease is gone", async () => {
       const lines = [...mugs(4), { product: "lamp", quantity: 2 }];
       await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines });
-      const a = instance("A");
-      const lease = await a.leases.acquire(closeUnpaidOrdersKey, { leaseDurationMs: 10_000 });
+      const lease = await leasesOf("A").acquire(closeUnpaidOrdersKey, { leaseDurationMs: 10_000 });
       await lease.release();
       for await (const found of orders.unpaid(now)) {
         expect(await orders.close(found, lease, () => 60_000)).toBe("fencedOff");
@@ -254,7 +236,7 @@ describe("the job that closes unpaid orders", () => {
         lines: [{ product: "cup", quantity: 1 }],
       });
       await write(`${first}#2`, { anything: "else" });
-      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 2, parked: 2 });
+      expect(await runAs("A")).toMatchObject({ closed: 2, parked: 2 });
       expect(Object.keys(await parkedProblems()).sort()).toEqual([`${first}#2`, "cups"]);
     });
 
@@ -264,25 +246,23 @@ describe("the job that closes unpaid orders", () => {
         paid: [],
         stock: {},
       });
-      await closeUnpaidOrders(instance("A"), now);
+      await runAs("A");
       const [parked] = await parkedOrders.list(10);
       if (parked === undefined) throw new Error("nothing is parked");
       await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 0 } });
       expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(true);
       expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(false);
-      expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({ closed: 1, parked: 0 });
+      expect(await runAs("B")).toMatchObject({ closed: 1, parked: 0 });
       expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 15, lamp: 2 });
       expect(await parkedOrders.list(10)).toEqual([]);
     });
 
     it("is not parked by one that has lost the lease", async () => {
       await write(`${first}#odd`, { orderId: "odd" });
-      const a = instance("A", {
-        beforeClose: async (_order, { key, token }) => {
-          await adminOf(instance("operator").leases).forceRelease(key, { token });
-        },
-      });
-      expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "lost", fencedOff: "odd" });
+      const beforeClose = async (_order: FoundOrder, { key, token }: Lease): Promise<void> => {
+        await adminOf(leasesOf("operator")).forceRelease(key, { token });
+      };
+      expect(await runAs("A", { beforeClose })).toMatchObject({ result: "lost", fencedOff: "odd" });
       expect(await parkedProblems()).toEqual({});
       expect(await closedBy()).toEqual({});
     });
@@ -290,13 +270,12 @@ describe("the job that closes unpaid orders", () => {
 
   it("a backlog that is longer than the time stays for the next run, which goes on: it is unfinished, and not failed", async () => {
     let left = 5_000;
-    const short = instance("A", { remainingMs: () => (left -= 1_500) });
-    expect(await closeUnpaidOrders(short, now)).toMatchObject({
+    expect(await runAs("A", { remainingMs: () => (left -= 1_500) })).toMatchObject({
       result: "ran",
       closed: 1,
       isUnfinished: true,
     });
-    expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({
+    expect(await runAs("B")).toMatchObject({
       result: "ran",
       closed: 1,
       isUnfinished: false,

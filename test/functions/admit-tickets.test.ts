@@ -2,9 +2,9 @@ import { InvalidOptionsError, LeaseClient, LeaseServiceError } from "@leasehold/
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { admit } from "../../functions/admit-tickets/admission.ts";
 import { type CleaningReport, cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
 import type { AdmissionRules } from "../../functions/admit-tickets/department.ts";
+import { admit } from "../../functions/admit-tickets/handler.ts";
 import { departmentAgents, departmentLimits } from "../../functions/admit-tickets/schema.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 

@@ -5,10 +5,8 @@ import { type JobRun, JobRuns } from "@leasehold/jobs";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
-import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
-import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
-import { attemptsOfTrigger } from "../../functions/close-unpaid-orders/runs.ts";
+import { attemptsOfTrigger, closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import { type CloseResult, type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
 

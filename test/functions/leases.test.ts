@@ -8,7 +8,7 @@ import {
   renewLease,
 } from "../../functions/leases/lease-service.ts";
 import { answering } from "../../functions/support/answers.ts";
-import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
+import { KeyNotAllowedError } from "../../functions/support/input.ts";
 import { unlessHandedOn } from "../../functions/support/leases.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -3,8 +3,11 @@ import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
-import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import {
+  type CloseResult,
+  type FoundOrder,
+  OrderBook,
+} from "../../functions/close-unpaid-orders/orders.ts";
 
 const order: FoundOrder = {
   orderId: "o-1",

@@ -8,8 +8,9 @@ import {
   type CacheTrouble,
   cached,
   resourceFlights,
+  rhythmOf,
+  rhythms,
 } from "../../functions/resource-cache/cache.ts";
-import { rhythmOf, rhythms } from "../../functions/resource-cache/rhythms.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;

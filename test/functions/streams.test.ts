@@ -11,8 +11,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { type ExpiryReport, reportExpired } from "../../functions/leases/expiry.ts";
-import { leaseIn } from "../../functions/support/stream.ts";
+import { type ExpiryReport, leaseIn, reportExpired } from "../../functions/leases/expired.ts";
 import { completeCallback, sendWakeUp } from "../../packages/cdk/wake/handler.ts";
 import { type Waking, wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 

@@ -2,8 +2,7 @@ import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { optional, required, wholeNumber } from "../../functions/support/environment.ts";
-import { once } from "../../functions/support/once.ts";
+import { once, optional, required, wholeNumber } from "../../functions/support/environment.ts";
 import { runAt } from "../../functions/support/unscheduled-runs.ts";
 import {
   hasTimeLeft,

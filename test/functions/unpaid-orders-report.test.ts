@@ -2,17 +2,15 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import type { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { closeUnpaidOrdersKey as key } from "../../functions/close-unpaid-orders/job.ts";
-import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
-import { OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
-import { ParkedOrders } from "../../functions/close-unpaid-orders/parked-orders.ts";
-import { report } from "../../functions/close-unpaid-orders/report.ts";
-import type {
-  BackfillAnswer,
-  MissedAnswer,
-  RunsAnswer,
-} from "../../functions/close-unpaid-orders/run-report.ts";
-import { openRuns } from "../../functions/close-unpaid-orders/runs.ts";
+import { closeUnpaidOrdersKey as key, openRuns } from "../../functions/close-unpaid-orders/job.ts";
+import { type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import {
+  type BackfillAnswer,
+  type MissedAnswer,
+  ParkedOrders,
+  type RunsAnswer,
+  report,
+} from "../../functions/close-unpaid-orders/report.ts";
 import { adminOf } from "../support/admin.ts";
 
 const minuteMs = 60_000;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { admit } from "../../functions/admit-tickets/admission.ts";
 import { cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
+import { admit } from "../../functions/admit-tickets/handler.ts";
 import { agentKey } from "../../functions/admit-tickets/schema.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 

@@ -2,9 +2,13 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { FinalFailureError, type Task, TaskSet } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
-import { register } from "../../functions/claim-tasks/register.ts";
-import { RegisteredSets } from "../../functions/claim-tasks/registered-sets.ts";
-import { type RestartParts, type RestartReport, restart } from "../../functions/claim-tasks/restart.ts";
+import { register } from "../../functions/claim-tasks/handler.ts";
+import {
+  RegisteredSets,
+  type RestartParts,
+  type RestartReport,
+  restart,
+} from "../../functions/claim-tasks/restart.ts";
 import { taskSetKey } from "../../functions/claim-tasks/schema.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";

@@ -2,9 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { InvalidOptionsError } from "@leasehold/client";
 import { type Task, type TaskRecord, TaskSet, type TaskSetOptions } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { compareChecksum } from "../../functions/claim-tasks/checksum.ts";
 import { taskSetKey } from "../../functions/claim-tasks/schema.ts";
-import { type WorkReport, workOn } from "../../functions/claim-tasks/worker.ts";
+import { compareChecksum, type WorkReport, workOn } from "../../functions/claim-tasks/worker.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 let system: SystemTables;

@@ -13,7 +13,7 @@ import { park } from "@leasehold/client/internal";
 import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
-import type { MissedAnswer } from "../../functions/close-unpaid-orders/run-report.ts";
+import type { MissedAnswer } from "../../functions/close-unpaid-orders/report.ts";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 

@@ -2,11 +2,15 @@ import { InvalidOptionsError, LeaseClient, LeaseLostError } from "@leasehold/cli
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import type { JobRun } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
-import { openTransferRuns } from "../../functions/import-orders/run-history.ts";
+import {
+  openTransferRuns,
+  runTransfer,
+  type TransferJob,
+  transferOrders,
+} from "../../functions/import-orders/job.ts";
 import { pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
 import { OrderTransfer } from "../../functions/import-orders/transfer.ts";
-import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
+import { KeyNotAllowedError } from "../../functions/support/input.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 const minute = 60_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { InvokeResult } from "@leasehold/local";
-import type { Order } from "../../functions/close-unpaid-orders/order.ts";
+import type { Order } from "../../functions/close-unpaid-orders/orders.ts";
 import { readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 import type { TestApp } from "./app.ts";
 import type { Matcher } from "./proxy.ts";

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import type { InvokeResult } from "@leasehold/local";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { admit } from "../../../functions/admit-tickets/admission.ts";
 import type { Queue } from "../../../functions/admit-tickets/department.ts";
+import { admit } from "../../../functions/admit-tickets/handler.ts";
 import { agentKey, silenceVariable } from "../../../functions/admit-tickets/schema.ts";
 import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
 import { kindOf } from "../../support/lease-writes.ts";

@@ -7,7 +7,7 @@ import type {
   BackfillAnswer,
   MissedAnswer,
   RunsAnswer,
-} from "../../../functions/close-unpaid-orders/run-report.ts";
+} from "../../../functions/close-unpaid-orders/report.ts";
 import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import { kindOf } from "../../support/lease-writes.ts";

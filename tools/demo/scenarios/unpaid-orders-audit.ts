@@ -2,7 +2,7 @@ import type { LeaseEvent } from "@leasehold/client";
 import { leaseSortKey } from "@leasehold/client/schema";
 import type { TriggerOutcome } from "../../../functions/close-unpaid-orders/handler.ts";
 import type { JobOutcome } from "../../../functions/close-unpaid-orders/job.ts";
-import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
 import type { ClosedOrder, ShopState, Stock } from "../../../functions/close-unpaid-orders/shop-table.ts";
 import {
   type Grant,

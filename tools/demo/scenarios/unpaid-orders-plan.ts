@@ -1,4 +1,4 @@
-import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
 import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
 import type { Mishap, Step } from "./unpaid-orders-audit.ts";
 

@@ -1,6 +1,6 @@
 import { leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, it } from "vitest";
-import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
 import type { ClosedOrder } from "../../../functions/close-unpaid-orders/shop-table.ts";
 import type { Grant } from "../leases.ts";
 import {
