@@ -1,6 +1,6 @@
 /** What takes the place of a keeper that was ended. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { adminOf } from "../support/admin.ts";
 import { KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
 import { startedBy } from "../support/step-functions.ts";

@@ -11,8 +11,7 @@ import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seat
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { type SeatRecord, seatText } from "../../packages/client/src/primitives/seats/seat.ts";
-import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
-import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { type StateMachineEvent, statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { adminOf } from "../support/admin.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 

@@ -9,8 +9,7 @@ import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definitio
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import { seatsIn, takenBy } from "../../packages/client/src/primitives/seats/seat.ts";
-import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
-import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import { type StateMachineEvent, statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const permits = 2;

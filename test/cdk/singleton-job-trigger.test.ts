@@ -17,7 +17,7 @@ import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { eventRules } from "../../tools/local/src/services/event-rules.ts";
+import { eventRules } from "../../tools/local/src/services/event-bus.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import { functionIn, newStack, only, permitted } from "../support/constructs.ts";
 import { StepFunctions } from "../support/step-functions.ts";
@@ -166,16 +166,13 @@ describe("a job that a rule triggers", () => {
     if (rule === undefined) throw new Error("no rule");
     const [{ InputTransformer }] = rule.Properties.Targets;
     const sent: string[] = [];
-    const target = { arn: "t", input: undefined, inputPath: undefined };
     const spec = {
       name: "r",
       logicalId: "r",
       arn: "arn:aws:events:eu-west-1:111122223333:rule/r",
       pattern: rule.Properties.EventPattern,
-      busName: "default",
-      enabled: true,
       targets: [
-        { ...target, template: InputTransformer.InputTemplate, paths: InputTransformer.InputPathsMap },
+        { arn: "t", template: InputTransformer.InputTemplate, paths: InputTransformer.InputPathsMap },
       ],
     };
     eventRules([spec as never], { send: (_, input) => sent.push(input), onError: () => {} })(event as never);

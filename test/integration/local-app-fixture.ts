@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Engine } from "@leasehold/engine";
-import { App, CfnOutput, CfnParameter, Duration, Stack } from "aws-cdk-lib";
-import { AttributeType, type ITable, StreamViewType, Table, TableV2 } from "aws-cdk-lib/aws-dynamodb";
+import { App, CfnOutput, Duration, Stack } from "aws-cdk-lib";
+import { AttributeType, type ITable, StreamViewType, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import {
   Code,
   FilterCriteria,
@@ -131,14 +131,6 @@ class SampleStack extends Stack {
       timeToLiveAttribute: "ttl",
       dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES,
     });
-    new Table(this, "Plain", {
-      partitionKey: { name: "pk", type: AttributeType.STRING },
-      sortKey: { name: "sk", type: AttributeType.NUMBER },
-    }).addGlobalSecondaryIndex({
-      indexName: "byOwner",
-      partitionKey: { name: "owner", type: AttributeType.STRING },
-    });
-
     const code = Code.fromAsset(codeDir);
     const make = (name: string): LambdaFunction =>
       new LambdaFunction(this, name, {
@@ -197,7 +189,7 @@ class SampleStack extends Stack {
       enabled: false,
       target: new StepFunctionsStartExecution(child, { input: ScheduleTargetInput.fromObject({ n: 21 }) }),
     });
-    echo.addEnvironment("GREETING", new CfnParameter(this, "Greeting", { default: "world" }).valueAsString);
+    echo.addEnvironment("GREETING", "world");
     new CfnOutput(this, "ItemsName", { value: items.tableName });
     new CfnOutput(this, "ParentArn", { value: parent.stateMachineArn });
   }

@@ -43,12 +43,6 @@ describe("tables", () => {
     const { TimeToLiveDescription } = await dynamodb.send(new DescribeTimeToLiveCommand({ TableName }));
     expect(TimeToLiveDescription).toMatchObject({ AttributeName: "ttl", TimeToLiveStatus: "ENABLED" });
   });
-
-  test("a table has the template's indexes", async () => {
-    const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: app.tableName("Plain") }));
-    expect(Table?.GlobalSecondaryIndexes?.map(({ IndexName }) => IndexName)).toEqual(["byOwner"]);
-    expect(Table?.KeySchema?.map(({ AttributeName }) => AttributeName)).toEqual(["pk", "sk"]);
-  });
 });
 
 describe("functions", () => {

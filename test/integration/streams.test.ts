@@ -153,13 +153,6 @@ describe.for(await availableEngines())("the stream of a table on %s", (name) => 
     expect(batches.map(({ length }) => length)).toEqual([2, 2, 1]);
   });
 
-  test("a batching window gathers what comes one by one", async () => {
-    const { batches, records } = await poll({ batchingWindowMs: 400 });
-    for (const id of ["1", "2", "3"]) await put(id);
-    await until("all", () => records().length === 3);
-    expect(batches).toHaveLength(1);
-  });
-
   test("records that cannot be taken are given up, and hold nobody up", async () => {
     for (const id of ["1", "bad", "3"]) await put(id);
     const taken: unknown[] = [];
@@ -184,6 +177,7 @@ describe.for(await availableEngines())("the stream of a table on %s", (name) => 
       engineStreamArn,
       region: "us-east-1",
       pollMs: 20,
+      retryDelayMs: 20,
       onFailure: () => {},
       invoke: (_event, signal) =>
         new Promise((_resolve, reject) => {
@@ -211,6 +205,7 @@ describe.runIf((await availableEngines()).includes("dynamodb-local"))("ttl", () 
       client,
       engineStreamArn: String(engineStreamArn),
       region: "us-east-1",
+      retryDelayMs: 20,
       onFailure: () => {},
       invoke: async ({ Records }) => {
         records.push(...Records);
@@ -243,7 +238,6 @@ const mapping: StreamMappingSpec = {
   functionName: "fn",
   enabled: true,
   batchSize: 100,
-  batchingWindowMs: 0,
   startingPosition: "TRIM_HORIZON",
   filters: [],
   retries: 3,
@@ -260,8 +254,6 @@ function tableSpec(name: string): TableSpec {
     arn: "arn",
     attributes: [{ name: "pk", type: "S" }],
     key: [{ name: "pk", type: "HASH" }],
-    globalIndexes: [],
-    localIndexes: [],
     streamViewType: "NEW_AND_OLD_IMAGES",
     streamArn,
     timeToLiveAttribute: "ttl",

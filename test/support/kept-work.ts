@@ -2,9 +2,8 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
-import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
-import type { ExecutionDescription } from "../../tools/local/src/state-machines/execution.ts";
-import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
+import type { ExecutionDescription } from "../../tools/local/src/state-machines/events.ts";
+import { type StateMachineEvent, statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { machineArn, StepFunctions } from "./step-functions.ts";
 
 export const leaseDurationMs = 9_000;

@@ -4,7 +4,6 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Template } from "aws-cdk-lib/assertions";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { IntegrationError } from "../../tools/local/src/services/errors.ts";
 import { createIntegrations, type IntegrationPorts } from "../../tools/local/src/services/integrations.ts";
 import { stepFunctionsOperations } from "../../tools/local/src/services/operations.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
@@ -269,11 +268,7 @@ export class StepFunctions {
   async #runChild(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
     const { machines } = this;
     const ports = { machines, stepFunctions: stepFunctionsOperations(machines) };
-    try {
-      return await createIntegrations(ports as IntegrationPorts)(resource, args, signal);
-    } catch (error) {
-      throw error instanceof IntegrationError ? new StatesError(error.error, error.cause) : error;
-    }
+    return await createIntegrations(ports as IntegrationPorts)(resource, args, signal);
   }
 
   #update(write: Write): unknown {

@@ -13,9 +13,8 @@ import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusa
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
 import { breakLease } from "../../../packages/client/src/admin/statements.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
-import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
+import { type StateMachineEvent, statusEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
-import { statusEvent } from "../../../tools/local/src/state-machines/status-event.ts";
 import { adminOf } from "../../support/admin.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import { StepFunctions, type StepsWorld, workflowTerms } from "../../support/step-functions.ts";

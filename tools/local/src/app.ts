@@ -1,12 +1,10 @@
 import { type AppParts, assemble } from "./app/assemble.ts";
-import { findResource } from "./app/names.ts";
-import type { LocalAppOptions } from "./app/options.ts";
-import type { AppSpec, Json, TableSpec } from "./assembly/types.ts";
+import type { LocalAppOptions, QueueMessage } from "./app/options.ts";
+import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts";
 import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
 import type { Fired } from "./schedules/scheduler.ts";
 import type { BusEvent } from "./services/event-bus.ts";
-import type { QueueMessage } from "./services/queues.ts";
-import type { ExecutionDescription } from "./state-machines/execution.ts";
+import type { ExecutionDescription } from "./state-machines/events.ts";
 import type { ExecutionHistory } from "./state-machines/history.ts";
 
 /**
@@ -53,7 +51,7 @@ export class LocalApp implements AsyncDisposable {
     this.#cleanups = cleanups;
   }
 
-  /** What the assembly amounts to: every resource with its names, and what was ignored. */
+  /** What the assembly amounts to: every resource with its names. */
   get spec(): AppSpec {
     return this.#parts.spec;
   }
@@ -166,7 +164,7 @@ export class LocalApp implements AsyncDisposable {
 
   /** The messages of a queue, the oldest first. Nothing takes them out. */
   messages(id: string): readonly QueueMessage[] {
-    return this.#parts.queues.messages(findResource("queue", this.spec.queues, id));
+    return this.#parts.queues.get(findResource("queue", this.spec.queues, id).arn) ?? [];
   }
 
   /** Ends everything that the app began, and deletes its tables if they have a suffix. The engine goes on. */
@@ -182,4 +180,33 @@ export class LocalApp implements AsyncDisposable {
   #functionName(id: string): string {
     return findResource("function", this.spec.functions, id).name;
   }
+}
+
+/** Nothing in the app, or more than one thing, is called like this; the message lists what there is. */
+export class UnknownResourceError extends Error {
+  constructor(kind: string, id: string, known: readonly ResourceName[], isAmbiguous: boolean) {
+    const names = known.map(({ path, logicalId }) => path ?? logicalId).join(", ");
+    const problem = isAmbiguous ? `more than one ${kind} is` : `no ${kind} is`;
+    super(`${problem} called ${JSON.stringify(id)}; there are: ${names === "" ? "none" : names}`);
+    this.name = "UnknownResourceError";
+  }
+}
+
+/**
+ * Finds a resource by its logical id, physical name, ARN, or the end of its construct path (`Orders/Close`).
+ *
+ * @throws UnknownResourceError
+ */
+function findResource<Resource extends ResourceName>(
+  kind: string,
+  resources: readonly Resource[],
+  id: string,
+): Resource {
+  const exact = resources.filter(({ logicalId, name, arn, path }) =>
+    [logicalId, name, arn, path].includes(id),
+  );
+  const matches = exact.length > 0 ? exact : resources.filter(({ path }) => path?.endsWith(`/${id}`));
+  const [match, ...others] = matches;
+  if (match !== undefined && others.length === 0) return match;
+  throw new UnknownResourceError(kind, id, resources, others.length > 0);
 }

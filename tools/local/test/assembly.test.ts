@@ -1,8 +1,8 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: Fn::Sub is written that way.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AppSpec, AssemblyError, readAssembly, resolveApp } from "@leasehold/local";
-import { App, CfnOutput, Duration, Stack } from "aws-cdk-lib";
+import { App, CfnOutput, Stack } from "aws-cdk-lib";
 import { AttributeType, type ITable, StreamViewType, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Code, Function as LambdaFunction, Runtime, StartingPosition } from "aws-cdk-lib/aws-lambda";
 import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
@@ -11,6 +11,14 @@ import { Schedule, ScheduleExpression, ScheduleTargetInput } from "aws-cdk-lib/a
 import { LambdaInvoke } from "aws-cdk-lib/aws-scheduler-targets";
 import { Queue } from "aws-cdk-lib/aws-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  AssemblyError,
+  UnsupportedIntrinsicError,
+  UnsupportedResourceError,
+} from "../src/assembly/errors.ts";
+import { readAssembly } from "../src/assembly/read.ts";
+import { resolveApp } from "../src/assembly/resolve.ts";
+import type { AppSpec, Json, JsonObject, RawStack } from "../src/assembly/types.ts";
 
 let directory: string;
 let spec: AppSpec;
@@ -41,7 +49,6 @@ beforeAll(async () => {
     new DynamoEventSource(table as unknown as ITable, {
       startingPosition: StartingPosition.LATEST,
       batchSize: 7,
-      maxBatchingWindow: Duration.seconds(2),
       reportBatchItemFailures: true,
       filters: [{ pattern: '{"eventName":["REMOVE"]}' }],
     }),
@@ -89,7 +96,6 @@ describe("a synthesized assembly", () => {
         functionName: spec.functions[0]?.name,
         streamArn: spec.tables[0]?.streamArn,
         batchSize: 7,
-        batchingWindowMs: 2000,
         startingPosition: "LATEST",
         reportsItemFailures: true,
         filters: [{ eventName: ["REMOVE"] }],
@@ -114,10 +120,6 @@ describe("a synthesized assembly", () => {
     expect(spec.outputs["Main.Table"]).toBe(spec.tables[0]?.name);
   });
 
-  test("nothing in it is unknown", () => {
-    expect(spec.ignored).toEqual([]);
-  });
-
   test("the same assembly gives the same names every time", async () => {
     const again = resolveApp(await readAssembly(join(directory, "out")), { tableSuffix: "-x" });
     expect(again).toEqual(spec);
@@ -131,11 +133,121 @@ describe("a damaged assembly", () => {
     writeFileSync(join(broken, "manifest.json"), JSON.stringify({ artifacts: { S: artifact } }));
     const read = readAssembly(broken);
     await expect(read).rejects.toThrow(AssemblyError);
-    await expect(read).rejects.toMatchObject({ code: "ASSEMBLY_INVALID" });
     await expect(read).rejects.toThrow(/S\.template\.json/);
   });
 
   test("that is not there is refused with the way out", async () => {
     await expect(readAssembly(join(directory, "nowhere"))).rejects.toThrow(/synthesize the app first/);
+  });
+});
+
+/** A stack with these resources. */
+function stack(
+  resources: Record<string, { Type: string; Properties?: JsonObject }>,
+  out: Json = null,
+): RawStack {
+  const template = { Resources: resources, Outputs: { Out: { Value: out } } };
+  return { name: "S", template, assets: new Map([["abc.zip", "/code"]]), paths: new Map() };
+}
+
+function resolved(...stacks: RawStack[]): AppSpec {
+  return resolveApp({ directory: "/nowhere", stacks });
+}
+
+describe("intrinsic functions", () => {
+  /** What a value comes out as in a template with a few of everything. */
+  const outcomeOf = (value: Json): Json | undefined => {
+    const resources = {
+      Leases: {
+        Type: "AWS::DynamoDB::Table",
+        Properties: {
+          AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "S" }],
+          KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
+        },
+      },
+      Jobs: { Type: "AWS::SQS::Queue", Properties: { QueueName: { "Fn::Sub": "${AWS::Region}-jobs" } } },
+      Version: { Type: "AWS::Lambda::Version", Properties: { FunctionName: "fn" } },
+      Alias: { Type: "AWS::Lambda::Alias", Properties: { FunctionName: "fn", Name: "live" } },
+      Role: { Type: "AWS::IAM::Role" },
+    };
+    return resolved(stack(resources, value)).outputs["S.Out"];
+  };
+  const tableArn = "arn:aws:dynamodb:us-east-1:123456789012:table/S-Leases";
+  const functionArn = "arn:aws:lambda:us-east-1:123456789012:function:fn";
+
+  test.each<[string, Json, Json]>([
+    ["a pseudo parameter", { Ref: "AWS::Region" }, "us-east-1"],
+    ["the account", { Ref: "AWS::AccountId" }, "123456789012"],
+    ["a table", { Ref: "Leases" }, "S-Leases"],
+    ["a table's ARN", { "Fn::GetAtt": ["Leases", "Arn"] }, tableArn],
+    [
+      "a queue, which is its URL",
+      { Ref: "Jobs" },
+      "https://sqs.us-east-1.amazonaws.com/123456789012/us-east-1-jobs",
+    ],
+    ["a version", { Ref: "Version" }, `${functionArn}:1`],
+    ["an alias", { Ref: "Alias" }, `${functionArn}:live`],
+    ["join", { "Fn::Join": ["-", ["a", { Ref: "AWS::Region" }, 3]] }, "a-us-east-1-3"],
+    ["sub", { "Fn::Sub": "${AWS::Partition}:${Leases}:${Leases.Arn}" }, `aws:S-Leases:${tableArn}`],
+    ["a Condition, which is no function", { Condition: { Equals: 1 } }, { Condition: { Equals: 1 } }],
+    ["an object that only begins like a function", { Ref: "Leases", Other: 1 }, { Ref: "Leases", Other: 1 }],
+  ])("%s", (_what, value, expected) => {
+    expect(outcomeOf(value)).toEqual(expected);
+  });
+
+  test.each<[string, Json]>([
+    ["a name that nothing has", { Ref: "Nothing" }],
+    ["an attribute that is not known", { "Fn::GetAtt": ["Role", "RoleId"] }],
+    ["a function that is not known", { "Fn::GetAZs": "" }],
+    ["join of objects", { "Fn::Join": ["", [{ a: 1 }]] }],
+  ])("%s has no value, and is refused with its place", (_what, value) => {
+    expect(() => outcomeOf(value)).toThrow(UnsupportedIntrinsicError);
+    expect(() => outcomeOf({ inner: [value] })).toThrow(/^S\.Outputs\.Out\.inner\[0\]: /);
+  });
+});
+
+describe("resources", () => {
+  const specOf = (Type: string, Properties: JsonObject): AppSpec =>
+    resolved(stack({ Sample: { Type, Properties } }));
+  const code = { Runtime: "nodejs24.x", Handler: "index.handler", Code: { S3Key: "abc.zip" } };
+  const tableStream = { EventSourceArn: "arn:aws:sqs:us-east-1:1:jobs", FunctionName: "fn" };
+
+  test("a function has its asset's directory and Lambda's defaults", () => {
+    const [fn] = specOf("AWS::Lambda::Function", code).functions;
+    expect(fn).toMatchObject({ codeDir: "/code", timeoutMs: 3000, memoryMb: 128, retries: 2 });
+    expect(fn?.reservedConcurrency).toBeUndefined();
+  });
+
+  test("a definition has its substitutions filled in", () => {
+    const [machine] = specOf("AWS::StepFunctions::StateMachine", {
+      DefinitionString: '{"Resource":"${Resource}"}',
+      DefinitionSubstitutions: { Resource: { "Fn::Sub": "arn:${AWS::Partition}:states:::lambda:invoke" } },
+    }).stateMachines;
+    expect(machine?.definition).toBe('{"Resource":"arn:aws:states:::lambda:invoke"}');
+    expect(machine?.arn).toBe("arn:aws:states:us-east-1:123456789012:stateMachine:S-Sample");
+  });
+
+  test("one that does nothing on one machine is left out", () => {
+    expect(specOf("AWS::CloudWatch::Alarm", {}).functions).toEqual([]);
+  });
+
+  test.each<[string, string, JsonObject, RegExp]>([
+    ["of an unknown type", "AWS::Pipes::Pipe", {}, /AWS::Pipes::Pipe cannot be run here/],
+    ["in another runtime", "AWS::Lambda::Function", { ...code, Runtime: "python3.13" }, /not on python3\.13/],
+    ["with a layer", "AWS::Lambda::Function", { ...code, Layers: ["arn"] }, /Layers is not done here/],
+    [
+      "whose code is no asset",
+      "AWS::Lambda::Function",
+      { ...code, Code: { S3Key: "other.zip" } },
+      /other\.zip is not among the assets/,
+    ],
+    ["that reads no table's stream", "AWS::Lambda::EventSourceMapping", tableStream, /not arn:aws:sqs/],
+    ["with an index", "AWS::DynamoDB::Table", { GlobalSecondaryIndexes: [] }, /GlobalSecondaryIndexes/],
+    ["that is a rule with a schedule", "AWS::Events::Rule", { ScheduleExpression: "" }, /ScheduleExpression/],
+    ["that is a schedule with an end", "AWS::Scheduler::Schedule", { EndDate: "2026" }, /EndDate/],
+  ])("one %s is refused, and named", (_what, type, properties, problem) => {
+    expect(() => specOf(type, properties)).toThrow(UnsupportedResourceError);
+    expect(() => specOf(type, properties)).toThrow(problem);
+    expect(() => specOf(type, properties)).toThrow(/^S\/Sample: /);
   });
 });

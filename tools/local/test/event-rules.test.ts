@@ -1,13 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { RuleSpec, RuleTargetSpec } from "../src/assembly/types.ts";
-import { EventBus } from "../src/services/event-bus.ts";
-import { eventRules } from "../src/services/event-rules.ts";
-import { statusEvent } from "../src/state-machines/status-event.ts";
+import { EventBus, eventRules } from "../src/services/event-bus.ts";
+import { statusEvent } from "../src/state-machines/events.ts";
 
 const target: RuleTargetSpec = {
   arn: "target",
-  input: undefined,
-  inputPath: undefined,
   template: undefined,
   paths: {},
 };
@@ -20,8 +17,6 @@ function ruleOf(more: Partial<RuleSpec>): RuleSpec {
     name: "rule",
     arn: "arn:aws:events:eu-central-1:123456789012:rule/rule",
     pattern: { source: ["shop"] },
-    busName: "default",
-    enabled: true,
     targets: [target],
     ...more,
   };
@@ -81,27 +76,17 @@ describe("a rule of the local run", () => {
     expect(sent).toEqual([]);
   });
 
-  it("that is disabled hands nothing on", () => {
-    const { bus, sent } = busWith({ enabled: false });
+  it("gives its target a template that is filled in", () => {
+    const template = '{"key":"k","id":<id>,"note":<note>,"text":"order <id> of <source>","none":<none>}';
+    const paths = {
+      id: "$.detail.id",
+      note: "$.detail.note",
+      source: "$.source",
+      none: "$.detail.none.at.all",
+    };
+    const { bus, sent } = busWith({ targets: [{ ...target, template, paths }] });
     bus.put([entry]);
-    expect(sent).toEqual([]);
-  });
-
-  it.each<[string, Partial<RuleTargetSpec>, unknown]>([
-    ["an input", { input: '{"fixed":true}' }, { fixed: true }],
-    ["a path", { inputPath: "$.detail" }, { id: 7, note: 'a "b"' }],
-    [
-      "a template",
-      {
-        template: '{"key":"k","id":<id>,"note":<note>,"text":"order <id> of <source>","none":<none>}',
-        paths: { id: "$.detail.id", note: "$.detail.note", source: "$.source", none: "$.detail.none.at.all" },
-      },
-      { key: "k", id: 7, note: 'a "b"', text: "order 7 of shop", none: "" },
-    ],
-  ])("gives its target %s", (_, more, input) => {
-    const { bus, sent } = busWith({ targets: [{ ...target, ...more }] });
-    bus.put([entry]);
-    expect(sent).toEqual([["target", input]]);
+    expect(sent).toEqual([["target", { key: "k", id: 7, note: 'a "b"', text: "order 7 of shop", none: "" }]]);
   });
 
   it("that has ended hands nothing on", () => {

@@ -15,8 +15,6 @@ const spec: ScheduleSpec = {
   expression: "cron(0/5 * * * ? *)",
   timeZone: "UTC",
   enabled: true,
-  startDate: undefined,
-  endDate: undefined,
   targetArn: "arn:aws:lambda:us-east-1:123456789012:function:job",
   input:
     '{"at":"<aws.scheduler.scheduled-time>","id":"<aws.scheduler.execution-id>","n":<aws.scheduler.attempt-number>,"arn":"<aws.scheduler.schedule-arn>"}',
@@ -82,19 +80,6 @@ describe("a schedule", () => {
     ]);
   });
 
-  test("a rate with a start date counts from there", async () => {
-    const startDate = new Date(start + 7 * minute);
-    scheduler({ expression: "rate(5 minutes)", startDate }).start();
-    await clock.advance(13 * minute);
-    expect(times()).toEqual(["10:07", "10:12"]);
-  });
-
-  test("fires neither before its start nor after its end", async () => {
-    scheduler({ startDate: new Date(start + 10 * minute), endDate: new Date(start + 15 * minute) }).start();
-    await clock.advance(60 * minute);
-    expect(times()).toEqual(["10:10", "10:15"]);
-  });
-
   test("one for a single time fires once", async () => {
     scheduler({ expression: "at(2026-11-21T10:20:00)" }).start();
     await clock.advance(120 * minute);
@@ -136,17 +121,6 @@ describe("a schedule", () => {
     clock.jump(2 * 60 * minute);
     await clock.advance(minute);
     expect(times()).toEqual(["12:00"]);
-  });
-
-  test("while paused nothing fires, and nothing is made up for", async () => {
-    const made = scheduler({});
-    made.start();
-    made.pause();
-    await clock.advance(22 * minute);
-    expect(sent).toEqual([]);
-    made.start();
-    await clock.advance(5 * minute);
-    expect(times()).toEqual(["10:25"]);
   });
 });
 

@@ -4,7 +4,6 @@ import { StatesError } from "../src/state-machines/errors.ts";
 import { StateMachines } from "../src/state-machines/state-machines.ts";
 
 const arn = "arn:aws:states:us-east-1:123456789012:stateMachine:m";
-const day = 24 * 60 * 60 * 1000;
 
 let clock: ManualClock;
 let machines: StateMachines;
@@ -265,8 +264,6 @@ describe("an execution that is redriven", () => {
 });
 
 describe("an execution cannot be redriven", () => {
-  const failing = { StartAt: "F", States: { F: { Type: "Fail" } } };
-
   it("that does not exist", () => {
     expect(() => machines.redrive(`${arn}:nobody`)).toThrow(/^ExecutionDoesNotExist/);
   });
@@ -284,24 +281,5 @@ describe("an execution cannot be redriven", () => {
   it("that succeeded", async () => {
     const execution = await started({ StartAt: "S", States: { S: { Type: "Succeed" } } });
     expect(() => machines.redrive(execution)).toThrow(/SUCCEEDED and cannot be redriven/);
-  });
-
-  it("14 days after its end", async () => {
-    const execution = await started(failing);
-    await clock.advance(14 * day);
-    await redriven(execution);
-    await clock.advance(14 * day + 1);
-    expect(() => machines.redrive(execution)).toThrow(/redrivable period exceeded/);
-  });
-
-  it("whose history has no room for it", async () => {
-    const loop = {
-      A: { Type: "Pass", Next: "B" },
-      B: { Type: "Pass", Next: "A" },
-      C: { Type: "Succeed" },
-    };
-    const execution = await started({ StartAt: "A", States: loop });
-    expect(machines.describe(execution)).toMatchObject({ error: "States.Runtime" });
-    expect(() => machines.redrive(execution)).toThrow(/history event limit exceeded/);
   });
 });

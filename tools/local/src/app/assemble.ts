@@ -1,26 +1,25 @@
 // Starts the parts of an app in order. Each part says how it ends before the next one starts.
 
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { systemClock } from "@leasehold/client";
+import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
+import { type Clock, systemClock } from "@leasehold/client";
 import { readAssembly } from "../assembly/read.ts";
-import { resolveApp } from "../assembly/resolve.ts";
-import type { AppSpec, RuleSpec } from "../assembly/types.ts";
+import { functionNameOf, resolveApp } from "../assembly/resolve.ts";
+import type { AppSpec, StreamMappingSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { callListener } from "../program-errors.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
-import { EventBus } from "../services/event-bus.ts";
-import { eventRules } from "../services/event-rules.ts";
-import { Queues } from "../services/queues.ts";
+import { EventBus, eventRules } from "../services/event-bus.ts";
+import { createIntegrations, type Integration } from "../services/integrations.ts";
+import { eventBridgeOperations, stepFunctionsOperations } from "../services/operations.ts";
 import { ServicesServer } from "../services/server.ts";
-import type { StateMachines } from "../state-machines/state-machines.ts";
-import { serviceEnvironment } from "./environment.ts";
-import type { LocalAppListener } from "./events.ts";
-import { startFunctions } from "./functions.ts";
-import { startMachines } from "./machines.ts";
-import type { LocalAppOptions } from "./options.ts";
-import { startPollers } from "./pollers.ts";
+import { statusEvent } from "../state-machines/events.ts";
+import { StateMachines } from "../state-machines/state-machines.ts";
+import { failureMessage } from "../streams/delivery.ts";
+import { StreamPoller } from "../streams/poller.ts";
+import { type Queues, serviceEnvironment, startFunctions } from "./functions.ts";
+import type { LocalAppListener, LocalAppOptions } from "./options.ts";
 import { createTables } from "./tables.ts";
-import { targetSender } from "./targets.ts";
 
 /** The parts of a running app. */
 export interface AppParts {
@@ -36,60 +35,47 @@ export interface AppParts {
 
 /** Starts every part of the app, and notes one by one how it is ended. */
 export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposableStack): Promise<AppParts> {
-  const { engine, clock = systemClock } = options;
+  const { engine, clock = systemClock, asyncRetryDelayMs = 60_000 } = options;
   const { clientConfig } = engine;
   const region = clientConfig.region ?? "us-east-1";
   const tableSuffix = suffixOf(options);
-  const now = (): number => clock.now();
   const publish: LocalAppListener = (event) => callListener(() => options.onEvent?.(event));
 
-  const assembly = await readAssembly(options.assemblyDir);
+  const spec = resolveApp(await readAssembly(options.assemblyDir), { region, tableSuffix });
   const services = await ServicesServer.start();
   cleanups.defer(() => services.close());
-  const spec = resolveApp(assembly, { region, tableSuffix, queueBaseUrl: services.endpoint });
+  const servicesEndpoint = services.endpoint;
 
   const dynamodb = new DynamoDBClient({ ...clientConfig });
   cleanups.defer(() => dynamodb.destroy());
   const engineStreams = await createTables(spec.tables, dynamodb, tableSuffix !== "", cleanups);
 
-  const queues = new Queues(spec.queues, now);
-  const bus = new EventBus(now, (event) => publish({ type: "event", event }));
-  const baseEnvironment = serviceEnvironment(engine, region, services.endpoint);
-  const overrides = options.environment ?? {};
-  const { asyncRetryDelayMs: retryDelayMs, streamRetryDelayMs } = options;
-  const lambda = await startFunctions(
-    { spec, queues, baseEnvironment, overrides, retryDelayMs, publish },
-    cleanups,
+  const queues: Queues = new Map(spec.queues.map(({ arn }) => [arn, []]));
+  const bus = new EventBus(
+    () => clock.now(),
+    (event) => publish({ type: "event", event }),
   );
-
-  const setup = { spec, clock, dynamodb, lambda, bus, publish };
-  const { machines, operations } = startMachines(setup, cleanups);
-  const { stepFunctions: AWSStepFunctions, eventBridge: AWSEvents } = operations;
-  const targets = { AWSStepFunctions, AWSEvents };
-  services.serve({ targets, lambda });
-
-  await startPollers(
+  const lambda = await startFunctions(
     {
-      spec,
-      clientConfig,
-      region,
-      engineStreams,
-      lambda,
+      functions: spec.functions,
       queues,
-      retryDelayMs: streamRetryDelayMs,
+      baseEnvironment: serviceEnvironment(engine, region, servicesEndpoint),
+      overrides: options.environment ?? {},
+      retryDelayMs: asyncRetryDelayMs,
       publish,
     },
     cleanups,
   );
+  const machines = startMachines({ spec, clock, dynamodb, lambda, bus, services, publish }, cleanups);
+  await startPollers({ spec, options, region, engineStreams, lambda, queues, publish }, cleanups);
 
-  const send = targetSender({ spec, lambda, machines, queues });
-  const ports = {
+  const send = targetSender(spec, lambda, machines);
+  const passOn = eventRules(spec.rules, {
     send,
-    onError: ({ path, logicalId }: RuleSpec, error: unknown) =>
-      publish({ type: "error", where: path ?? logicalId, error }),
-  };
+    onError: ({ path, logicalId }, error) => publish({ type: "error", where: path ?? logicalId, error }),
+  });
   // Ended before the state machines: the events of their own end start nothing.
-  cleanups.defer(bus.subscribe(eventRules(spec.rules, ports)));
+  cleanups.defer(bus.subscribe(passOn));
   const scheduler = new Scheduler({
     clock,
     send: async (arn, input) => send(arn, input),
@@ -98,11 +84,120 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   cleanups.defer(() => scheduler.stop());
   for (const schedule of spec.schedules) scheduler.add(schedule);
   if (options.schedules !== false) scheduler.start();
-  return { spec, servicesEndpoint: services.endpoint, lambda, machines, scheduler, bus, queues };
+  return { spec, servicesEndpoint, lambda, machines, scheduler, bus, queues };
 }
 
 /** An endpoint that this process did not start may have tables of the same names already, and keeps what is left there. */
 function suffixOf({ tableSuffix, engine }: LocalAppOptions): string {
   if (tableSuffix !== undefined) return tableSuffix;
   return engine.name === "endpoint" ? `-local-${crypto.randomUUID().slice(0, 8)}` : "";
+}
+
+/** What the state machines call, and where they report. */
+interface MachinesSetup {
+  readonly spec: AppSpec;
+  readonly clock: Clock;
+  readonly dynamodb: DynamoDBClient;
+  readonly lambda: LambdaRuntime;
+  readonly bus: EventBus;
+  readonly services: ServicesServer;
+  readonly publish: LocalAppListener;
+}
+
+/**
+ * Defines every state machine of the template, and connects them with the services that their tasks call, and with the
+ * event bus. Rejects with InvalidDefinitionError for what cannot be run here.
+ */
+function startMachines(setup: MachinesSetup, cleanups: AsyncDisposableStack): StateMachines {
+  const { spec, clock, dynamodb, lambda, bus, services, publish } = setup;
+  const machines: StateMachines = new StateMachines({
+    clock,
+    onEvent(execution) {
+      publish({ type: "execution", execution });
+      if (execution.type !== "started" && execution.type !== "finished") return;
+      bus.publish(statusEvent(machines.describe(execution.executionArn)));
+    },
+    call: (resource, args, { signal }) => perform(resource, args, signal),
+  });
+  cleanups.defer(() => machines.close());
+  const stepFunctions = stepFunctionsOperations(machines);
+  const eventBridge = eventBridgeOperations(bus);
+  // Tasks start executions themselves, so each needs the other.
+  const perform: Integration = createIntegrations({ dynamodb, lambda, machines, stepFunctions, eventBridge });
+  for (const { arn, name, definition } of spec.stateMachines) machines.define({ arn, name, definition });
+  services.serve({ targets: { AWSStepFunctions: stepFunctions, AWSEvents: eventBridge }, lambda });
+  return machines;
+}
+
+/** What the streams are read with. */
+interface PollersSetup {
+  readonly spec: AppSpec;
+  readonly options: LocalAppOptions;
+  readonly region: string;
+  /** The engine's stream ARNs by table name. */
+  readonly engineStreams: ReadonlyMap<string, string>;
+  readonly lambda: LambdaRuntime;
+  readonly queues: Queues;
+  readonly publish: LocalAppListener;
+}
+
+/** Begins to feed functions from the tables' streams; resolves when no write can be missed any more. */
+async function startPollers(setup: PollersSetup, cleanups: AsyncDisposableStack): Promise<void> {
+  const mappings = setup.spec.streamMappings.filter(({ enabled }) => enabled);
+  if (mappings.length === 0) return;
+  const client = new DynamoDBStreamsClient({ ...setup.options.engine.clientConfig });
+  cleanups.defer(() => client.destroy());
+  for (const mapping of mappings) {
+    const poller = pollerFor(mapping, client, setup);
+    cleanups.defer(() => poller.stop());
+    await poller.start();
+  }
+}
+
+function pollerFor(
+  mapping: StreamMappingSpec,
+  client: DynamoDBStreamsClient,
+  { spec, options, region, engineStreams, lambda, queues, publish }: PollersSetup,
+): StreamPoller {
+  const { tableName, functionName, streamArn, onFailureArn = "" } = mapping;
+  const engineStreamArn = engineStreams.get(tableName);
+  if (engineStreamArn === undefined) throw new Error(`the engine gave the table ${tableName} no stream`);
+  return new StreamPoller({
+    mapping,
+    client,
+    engineStreamArn,
+    region,
+    async invoke(event, signal) {
+      const answer = await lambda.invoke(functionName, event, { signal });
+      const failed = answer.functionError !== undefined;
+      publish({ type: "stream", tableName, functionName, records: event.Records.length, failed });
+      return answer;
+    },
+    onFailure(batch) {
+      publish({ type: "streamFailure", tableName, functionName, batch });
+      const functionArn = spec.functions.find(({ name }) => name === functionName)?.arn ?? functionName;
+      const origin = { functionArn, streamArn, shardId: batch.shardId };
+      queues.get(onFailureArn)?.push({ body: JSON.stringify(failureMessage(batch, origin, Date.now())) });
+    },
+    onError: (error) => publish({ type: "error", where: `the stream of ${tableName}`, error }),
+    retryDelayMs: options.streamRetryDelayMs ?? 1000,
+  });
+}
+
+/** Gives the function that hands the input of a schedule or a rule to its target; it throws what refuses it. */
+function targetSender(
+  { functions, stateMachines }: AppSpec,
+  lambda: LambdaRuntime,
+  machines: StateMachines,
+): (arn: string, input: string) => void {
+  return (arn, text) => {
+    const input: unknown = JSON.parse(text);
+    if (stateMachines.some((machine) => machine.arn === arn)) {
+      machines.start({ stateMachineArn: arn, input });
+    } else if (functions.some(({ name }) => arn.includes(":lambda:") && name === functionNameOf(arn))) {
+      lambda.invokeAsync(functionNameOf(arn), input);
+    } else {
+      throw new Error(`${arn} is no function and no state machine of this app`);
+    }
+  };
 }

@@ -3,27 +3,29 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AppSpec } from "../assembly/types.ts";
+import type { Engine } from "@leasehold/engine";
+import type { FunctionSpec } from "../assembly/types.ts";
 import { LambdaRuntime } from "../lambda/runtime.ts";
-import type { Queues } from "../services/queues.ts";
-import { parseEmbeddedMetrics } from "./embedded-metrics.ts";
-import type { LocalAppListener } from "./events.ts";
+import type { LocalAppListener, Metric, QueueMessage } from "./options.ts";
+
+/** The messages of each queue, by its ARN, the oldest first. Nothing takes them out. */
+export type Queues = ReadonlyMap<string, QueueMessage[]>;
 
 /** What the functions are started with. */
-export interface FunctionsSetup {
-  readonly spec: AppSpec;
+interface FunctionsSetup {
+  readonly functions: readonly FunctionSpec[];
   readonly queues: Queues;
   /** Variables for every function; a function's own win. */
   readonly baseEnvironment: Readonly<Record<string, string>>;
   /** Variables that win over the functions' own. */
   readonly overrides: Readonly<Record<string, string>>;
-  readonly retryDelayMs: number | undefined;
+  readonly retryDelayMs: number;
   readonly publish: LocalAppListener;
 }
 
 /** Starts the runtime and defines every function of the template. No process runs until a function is invoked. */
 export async function startFunctions(
-  { spec, queues, baseEnvironment, overrides, retryDelayMs, publish }: FunctionsSetup,
+  { functions, queues, baseEnvironment, overrides, retryDelayMs, publish }: FunctionsSetup,
   cleanups: AsyncDisposableStack,
 ): Promise<LambdaRuntime> {
   const lambda = await LambdaRuntime.start({
@@ -36,7 +38,7 @@ export async function startFunctions(
     baseEnvironment,
   });
   cleanups.defer(() => lambda.close());
-  for (const { inlineCode, reservedConcurrency, onFailureArn, ...fn } of spec.functions) {
+  for (const { inlineCode, reservedConcurrency, onFailureArn = "", ...fn } of functions) {
     const { name, arn, handler, timeoutMs, memoryMb, retries } = fn;
     lambda.define({
       name,
@@ -47,9 +49,9 @@ export async function startFunctions(
       timeoutMs,
       memoryMb,
       retries,
+      retryDelayMs,
       ...(reservedConcurrency === undefined ? {} : { reservedConcurrency }),
-      ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
-      ...(onFailureArn && { onAsyncFailure: (record) => queues.send(onFailureArn, JSON.stringify(record)) }),
+      onAsyncFailure: (record) => queues.get(onFailureArn)?.push({ body: JSON.stringify(record) }),
     });
   }
   return lambda;
@@ -61,4 +63,97 @@ async function inlineDirectory(code: string, cleanups: AsyncDisposableStack): Pr
   cleanups.defer(() => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, "index.js"), code);
   return directory;
+}
+
+/** Of an endpoint's own credentials, a function gets what this process has. */
+const credentialVariables = [
+  "AWS_ACCESS_KEY_ID",
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "AWS_PROFILE",
+  "AWS_CONFIG_FILE",
+  "AWS_SHARED_CREDENTIALS_FILE",
+  "AWS_ROLE_ARN",
+  "AWS_WEB_IDENTITY_TOKEN_FILE",
+  "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+] as const;
+
+/**
+ * The variables that lead a function's SDK clients to the engine and to this app's services.
+ *
+ * Next to a local engine every other service's requests come here as well, where they are refused by name: an app
+ * that runs here touches nothing outside.
+ */
+export function serviceEnvironment(
+  engine: Engine,
+  region: string,
+  servicesEndpoint: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Record<string, string> {
+  const { endpoint } = engine;
+  return {
+    ...credentials(engine, env),
+    AWS_REGION: region,
+    AWS_ENDPOINT_URL_SFN: servicesEndpoint,
+    AWS_ENDPOINT_URL_EVENTBRIDGE: servicesEndpoint,
+    AWS_ENDPOINT_URL_LAMBDA: servicesEndpoint,
+    ...(endpoint === undefined
+      ? {}
+      : {
+          AWS_ENDPOINT_URL: servicesEndpoint,
+          AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+          AWS_ENDPOINT_URL_DYNAMODB_STREAMS: endpoint,
+        }),
+  };
+}
+
+function credentials({ clientConfig }: Engine, env: NodeJS.ProcessEnv): Record<string, string> {
+  const { credentials: own } = clientConfig;
+  if (own !== undefined) {
+    return { AWS_ACCESS_KEY_ID: own.accessKeyId, AWS_SECRET_ACCESS_KEY: own.secretAccessKey };
+  }
+  const set = credentialVariables.map((name) => [name, env[name]] as const);
+  return Object.fromEntries(
+    set.filter((entry): entry is [(typeof entry)[0], string] => entry[1] !== undefined),
+  );
+}
+
+interface Directive {
+  readonly Namespace?: unknown;
+  readonly Dimensions?: unknown;
+  readonly Metrics?: unknown;
+}
+
+/** Reads a log line of embedded metrics; undefined for any other line. */
+function parseEmbeddedMetrics(line: string): Metric[] | undefined {
+  if (!line.includes('"_aws"')) return undefined;
+  let members: Record<string, unknown>;
+  try {
+    members = JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
+    return undefined;
+  }
+  const { Timestamp, CloudWatchMetrics } = (members._aws ?? {}) as Record<string, unknown>;
+  if (!Array.isArray(CloudWatchMetrics)) return undefined;
+  const timestamp = typeof Timestamp === "number" ? Timestamp : 0;
+  return CloudWatchMetrics.flatMap((directive: Directive) => metricsOf(directive, members, timestamp));
+}
+
+function metricsOf(directive: Directive, members: Record<string, unknown>, timestamp: number): Metric[] {
+  const names = Array.isArray(directive.Dimensions) ? directive.Dimensions.flat().map(String) : [];
+  const dimensions = Object.fromEntries(names.map((name) => [name, String(members[name])]));
+  const metrics = Array.isArray(directive.Metrics) ? directive.Metrics : [];
+  return metrics.flatMap(({ Name, Unit }: { Name?: unknown; Unit?: unknown }) => {
+    const values = [members[String(Name)]].flat().filter((value) => typeof value === "number");
+    return values.map((value) => ({
+      namespace: String(directive.Namespace),
+      name: String(Name),
+      value,
+      unit: typeof Unit === "string" ? Unit : "None",
+      dimensions,
+      timestamp,
+    }));
+  });
 }

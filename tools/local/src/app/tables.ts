@@ -6,14 +6,12 @@ import {
   DeleteTableCommand,
   DescribeTableCommand,
   type DynamoDBClient,
-  type TableDescription,
   UpdateTimeToLiveCommand,
+  waitUntilTableExists,
 } from "@aws-sdk/client-dynamodb";
-import { systemClock } from "@leasehold/client";
-import type { IndexSpec, KeyPart, TableSpec } from "../assembly/types.ts";
+import type { TableSpec } from "../assembly/types.ts";
 
-const pollMs = 200;
-const waitMs = 120_000;
+const longestCreationSeconds = 120;
 
 /** Creates every table of the template, and gives the engine's stream ARNs by table name. */
 export async function createTables(
@@ -36,21 +34,23 @@ export async function createTables(
 }
 
 /**
- * Creates a table as the template describes it, with indexes, stream and ttl, and waits until it is active.
+ * Creates a table as the template describes it, with stream and ttl, and waits until it is active.
  *
  * Always on demand: what the template provisions is a matter of the bill. Rejects with the SDK's error, such as
- * ResourceInUseException where the name is taken, and with an Error if the table is not active after two minutes.
+ * ResourceInUseException where the name is taken, and with the waiter's error if the table is not active after two minutes.
  *
  * @returns the engine's own ARN of the table's stream: what its stream API takes
  */
 export async function createTable(dynamodb: DynamoDBClient, spec: TableSpec): Promise<string | undefined> {
   await dynamodb.send(new CreateTableCommand(createTableInput(spec)));
-  const table = await untilActive(dynamodb, spec.name);
+  const TableName = spec.name;
+  const wait = { client: dynamodb, maxWaitTime: longestCreationSeconds, minDelay: 1, maxDelay: 1 };
+  await waitUntilTableExists(wait, { TableName });
   if (spec.timeToLiveAttribute !== undefined) {
     const TimeToLiveSpecification = { AttributeName: spec.timeToLiveAttribute, Enabled: true };
-    await dynamodb.send(new UpdateTimeToLiveCommand({ TableName: spec.name, TimeToLiveSpecification }));
+    await dynamodb.send(new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
   }
-  return table.LatestStreamArn;
+  return (await dynamodb.send(new DescribeTableCommand({ TableName }))).Table?.LatestStreamArn;
 }
 
 /** Deletes a table; one that is gone already is no error. */
@@ -71,9 +71,7 @@ function createTableInput(spec: TableSpec): CreateTableCommandInput {
       AttributeName: name,
       AttributeType: type,
     })),
-    KeySchema: keySchema(spec.key),
-    ...(spec.globalIndexes.length > 0 ? { GlobalSecondaryIndexes: spec.globalIndexes.map(index) } : {}),
-    ...(spec.localIndexes.length > 0 ? { LocalSecondaryIndexes: spec.localIndexes.map(index) } : {}),
+    KeySchema: spec.key.map(({ name, type }) => ({ AttributeName: name, KeyType: type })),
     ...(streamViewType === undefined
       ? {}
       : {
@@ -83,35 +81,4 @@ function createTableInput(spec: TableSpec): CreateTableCommandInput {
           },
         }),
   };
-}
-
-function keySchema(key: readonly KeyPart[]): { AttributeName: string; KeyType: "HASH" | "RANGE" }[] {
-  return key.map(({ name, type }) => ({ AttributeName: name, KeyType: type }));
-}
-
-function index({ name, key, projection, nonKeyAttributes }: IndexSpec): {
-  IndexName: string;
-  KeySchema: ReturnType<typeof keySchema>;
-  Projection: { ProjectionType: IndexSpec["projection"]; NonKeyAttributes?: string[] };
-} {
-  const included = nonKeyAttributes.length > 0 ? { NonKeyAttributes: [...nonKeyAttributes] } : {};
-  return {
-    IndexName: name,
-    KeySchema: keySchema(key),
-    Projection: { ProjectionType: projection, ...included },
-  };
-}
-
-async function untilActive(dynamodb: DynamoDBClient, name: string): Promise<TableDescription> {
-  const deadline = systemClock.monotonic() + waitMs;
-  for (;;) {
-    const { Table: table } = await dynamodb.send(new DescribeTableCommand({ TableName: name }));
-    if (table?.TableStatus === "ACTIVE") return table;
-    if (systemClock.monotonic() > deadline) {
-      throw new Error(
-        `the table ${name} is not active after ${waitMs / 1000} s: it is ${table?.TableStatus}`,
-      );
-    }
-    await new Promise<void>((resolve) => systemClock.schedule(resolve, pollMs));
-  }
 }

@@ -13,7 +13,6 @@ interface Artifact {
     readonly stackName?: string;
     readonly file?: string;
   };
-  readonly dependencies?: readonly string[];
   readonly metadata?: Metadata;
   readonly additionalMetadataFile?: string;
 }
@@ -35,8 +34,7 @@ interface AssetManifest {
 /**
  * Reads a cloud assembly (`cdk.out`), without its stages. Nothing is resolved yet.
  *
- * Rejects with AssemblyError: ASSEMBLY_NOT_FOUND if there is no manifest, ASSEMBLY_INVALID if a file of it is missing
- * or is not JSON.
+ * Rejects with AssemblyError if there is no manifest, or if a file of it is missing or is not JSON.
  *
  * ```ts
  * const app = resolveApp(await readAssembly("cdk.out"));
@@ -60,7 +58,7 @@ async function readStacks(directory: string): Promise<RawStack[]> {
     if (artifact.type !== "aws:cloudformation:stack" || !templateFile) continue;
     const template = (await readJson(join(directory, templateFile))) as RawTemplate;
     const name = artifact.properties?.stackName ?? id;
-    stacks.push({ name, template, assets, paths: await pathsOf(directory, artifact, template) });
+    stacks.push({ name, template, assets, paths: await pathsOf(directory, artifact) });
   }
   return stacks;
 }
@@ -73,7 +71,7 @@ async function readManifest(
     return JSON.parse(await readFile(file, "utf8")) as { artifacts?: Record<string, Artifact> };
   } catch (cause) {
     const text = `there is no cloud assembly in ${directory}: synthesize the app first, with cdk synth`;
-    throw new AssemblyError("ASSEMBLY_NOT_FOUND", text, { cause });
+    throw new AssemblyError(text, { cause });
   }
 }
 
@@ -82,7 +80,7 @@ async function readJson(file: string): Promise<unknown> {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (cause) {
     const text = `the cloud assembly is damaged: ${file} cannot be read as JSON`;
-    throw new AssemblyError("ASSEMBLY_INVALID", text, { cause });
+    throw new AssemblyError(text, { cause });
   }
 }
 
@@ -98,11 +96,7 @@ async function addAssets(directory: string, artifact: Artifact, assets: Map<stri
 }
 
 /** Where the CDK has put the construct paths depends on its version and on how the app was synthesized. */
-async function pathsOf(
-  directory: string,
-  artifact: Artifact,
-  template: RawTemplate,
-): Promise<ReadonlyMap<string, string>> {
+async function pathsOf(directory: string, artifact: Artifact): Promise<ReadonlyMap<string, string>> {
   const file = artifact.additionalMetadataFile;
   const more = file ? ((await readJson(join(directory, file))) as Metadata) : {};
   const paths = new Map<string, string>();
@@ -110,10 +104,6 @@ async function pathsOf(
     for (const { type, data } of entries) {
       if (type === "aws:cdk:logicalId" && typeof data === "string") paths.set(data, shortened(path.slice(1)));
     }
-  }
-  for (const [id, resource] of Object.entries(template.Resources ?? {})) {
-    const path = resource.Metadata?.["aws:cdk:path"];
-    if (typeof path === "string") paths.set(id, shortened(path));
   }
   return paths;
 }

@@ -1,9 +1,41 @@
-// What the names in one stack's template stand for, in this and in the other stacks.
+// What the names in one stack's template stand for. Physical names and ARNs have AWS's form, and are the same in every run.
 
 import { UnsupportedIntrinsicError } from "./errors.ts";
-import { type Identity, namingOf, type StackEnv } from "./identity.ts";
 import { resolveIntrinsics, type Scope } from "./intrinsics.ts";
 import type { Json, JsonObject, RawResource, RawStack, ResourceName } from "./types.ts";
+
+/** Where the resources pretend to be. */
+export interface StackEnv {
+  readonly region: string;
+  readonly accountId: string;
+}
+
+/** How the resources of one type are named. */
+interface Naming {
+  /** What the ARN has as its service, and what is before the name in its last part. */
+  readonly arn: readonly [service: string, prefix: string];
+  /** The property that sets the physical name. */
+  readonly property?: string;
+}
+
+const table: Naming = { arn: ["dynamodb", "table/"], property: "TableName" };
+
+const namings: Readonly<Record<string, Naming>> = {
+  "AWS::DynamoDB::Table": table,
+  "AWS::DynamoDB::GlobalTable": table,
+  "AWS::Lambda::Function": { arn: ["lambda", "function:"], property: "FunctionName" },
+  "AWS::StepFunctions::StateMachine": { arn: ["states", "stateMachine:"], property: "StateMachineName" },
+  "AWS::SQS::Queue": { arn: ["sqs", ""], property: "QueueName" },
+  "AWS::Scheduler::Schedule": { arn: ["scheduler", "schedule/default/"], property: "Name" },
+  "AWS::Events::Rule": { arn: ["events", "rule/"], property: "Name" },
+};
+
+/** Every table's stream has the same label: the engine's own would differ from run to run. */
+const streamLabel = "2026-01-01T00:00:00.000";
+
+const versions: readonly string[] = ["AWS::Lambda::Version", "AWS::Lambda::Alias"];
+/** Their Ref is their ARN. */
+const knownByArn: readonly string[] = ["AWS::StepFunctions::StateMachine", ...versions];
 
 /** The names of one stack and what they stand for. */
 export class StackScope implements Scope {
@@ -21,26 +53,20 @@ export class StackScope implements Scope {
     return Object.entries(this.stack.template.Resources ?? {});
   }
 
-  /** Whether a resource is there under a condition only. */
-  isConditional(logicalId: string): boolean {
-    return this.stack.template.Resources?.[logicalId]?.Condition !== undefined;
-  }
-
   /** A resource's properties, resolved. */
   properties(logicalId: string): JsonObject {
     const properties = this.#resource(logicalId, logicalId).Properties ?? {};
-    return (resolveIntrinsics(properties, this, this.label(logicalId)) ?? {}) as JsonObject;
+    return resolveIntrinsics(properties, this, this.label(logicalId)) as JsonObject;
   }
 
   /** All names of a resource. */
   nameOf(logicalId: string): ResourceName {
-    const { arn } = this.identity(logicalId, logicalId);
     return {
       stack: this.stack.name,
       logicalId,
       path: this.stack.paths.get(logicalId),
-      name: this.#physicalName(logicalId, this.#resource(logicalId, logicalId)),
-      arn,
+      name: this.#nameOf(logicalId, logicalId),
+      arn: this.attribute(logicalId, "Arn", logicalId),
     };
   }
 
@@ -48,99 +74,72 @@ export class StackScope implements Scope {
     return `${this.stack.name}/${logicalId}`;
   }
 
-  /** An output's value. */
-  output(name: string): Json | undefined {
-    const output = this.stack.template.Outputs?.[name];
-    if (output?.Value === undefined) return undefined;
-    return resolveIntrinsics(output.Value, this, `${this.stack.name}.Outputs.${name}`);
+  /** The outputs' values. */
+  outputs(): [name: string, value: Json][] {
+    return Object.entries(this.stack.template.Outputs ?? {}).map(([name, { Value = null }]) => [
+      name,
+      resolveIntrinsics(Value, this, `${this.stack.name}.Outputs.${name}`),
+    ]);
   }
 
-  identity(logicalId: string, where: string): Identity {
-    const resource = this.#resource(logicalId, where);
-    if (resource.Type === "AWS::Lambda::Version" || resource.Type === "AWS::Lambda::Alias") {
-      return this.#qualifiedFunction(resource, where);
-    }
-    return namingOf(resource.Type).identify(this.#physicalName(logicalId, resource), this.#env);
-  }
-
-  ref(name: string, where: string): Json | undefined {
-    const { partition, region, accountId } = this.#env;
+  ref(name: string, where: string): string {
+    const { region, accountId } = this.#env;
     switch (name) {
-      case "AWS::NoValue":
-        return undefined;
       case "AWS::Region":
         return region;
       case "AWS::AccountId":
         return accountId;
       case "AWS::Partition":
-        return partition;
-      case "AWS::URLSuffix":
-        return "amazonaws.com";
-      case "AWS::StackName":
-        return this.stack.name;
-      case "AWS::StackId":
-        return `arn:${partition}:cloudformation:${region}:${accountId}:stack/${this.stack.name}/local`;
-      case "AWS::NotificationARNs":
-        return [];
+        return "aws";
     }
-    const parameter = this.stack.template.Parameters?.[name];
-    if (parameter === undefined) return this.identity(name, where).ref;
-    if (parameter.Default === undefined) {
-      throw new UnsupportedIntrinsicError(
-        where,
-        `the parameter ${name} has no default, and there is no way to set it here`,
-      );
-    }
-    return /^(CommaDelimitedList|List<)/.test(String(parameter.Type))
-      ? String(parameter.Default)
-          .split(",")
-          .map((part) => part.trim())
-      : parameter.Default;
+    const { Type } = this.#resource(name, where);
+    if (knownByArn.includes(Type)) return this.attribute(name, "Arn", where);
+    const physicalName = this.#nameOf(name, where);
+    if (Type !== "AWS::SQS::Queue") return physicalName;
+    return `https://sqs.${region}.amazonaws.com/${accountId}/${physicalName}`;
   }
 
-  attribute(resource: string, attribute: string, where: string): Json {
-    const { arn, attributes } = this.identity(resource, where);
-    const value = attribute === "Arn" ? arn : attributes?.[attribute];
-    if (value !== undefined) return value;
-    const type = this.#resource(resource, where).Type;
-    throw new UnsupportedIntrinsicError(
-      where,
-      `the attribute ${attribute} of ${resource} (${type}) is not known here`,
-    );
+  attribute(logicalId: string, attribute: string, where: string): string {
+    const resource = this.#resource(logicalId, where);
+    if (attribute === "Arn" && versions.includes(resource.Type)) return this.#arnOfVersion(resource, where);
+    const [service, prefix] = namingOf(resource).arn;
+    const arn = this.#arn(service, `${prefix}${this.#nameOf(logicalId, where)}`);
+    if (attribute === "Arn") return arn;
+    if (attribute === "StreamArn") return `${arn}/stream/${streamLabel}`;
+    const text = `the attribute ${attribute} of ${logicalId} (${resource.Type}) is not known here`;
+    throw new UnsupportedIntrinsicError(where, text);
   }
 
   #resource(logicalId: string, where: string): RawResource {
     const resource = this.stack.template.Resources?.[logicalId];
-    if (resource === undefined) {
-      throw new UnsupportedIntrinsicError(
-        where,
-        `${logicalId} is neither a resource, a parameter nor a pseudo parameter`,
-      );
-    }
-    return resource;
+    if (resource !== undefined) return resource;
+    throw new UnsupportedIntrinsicError(where, `${logicalId} is no resource, and has no value here`);
   }
 
-  #physicalName(logicalId: string, resource: RawResource): string {
-    const property = namingOf(resource.Type).nameProperty;
-    const given = property === undefined ? undefined : resource.Properties?.[property];
-    const resolved =
+  #nameOf(logicalId: string, where: string): string {
+    const resource = this.#resource(logicalId, where);
+    const { property = "" } = namingOf(resource);
+    const given = resource.Properties?.[property];
+    const name =
       given === undefined
-        ? undefined
-        : resolveIntrinsics(given, this, `${this.label(logicalId)}.${property}`);
-    const name = typeof resolved === "string" ? resolved : `${this.stack.name}-${logicalId}`;
-    return resource.Type.startsWith("AWS::DynamoDB::") ? `${name}${this.#tableSuffix}` : name;
+        ? `${this.stack.name}-${logicalId}`
+        : String(resolveIntrinsics(given, this, `${this.label(logicalId)}.${property}`));
+    return namingOf(resource) === table ? `${name}${this.#tableSuffix}` : name;
   }
 
   /** A version or an alias runs the same code here: there is just the one. */
-  #qualifiedFunction(resource: RawResource, where: string): Identity {
-    const properties = resource.Properties ?? {};
-    const target = String(resolveIntrinsics(properties.FunctionName ?? "", this, where));
-    const { partition, region, accountId } = this.#env;
-    const prefix = `arn:${partition}:lambda:${region}:${accountId}:function:`;
-    const functionArn = target.startsWith("arn:") ? target : `${prefix}${target}`;
-    const alias = resource.Type === "AWS::Lambda::Alias";
-    const qualifier = alias ? String(resolveIntrinsics(properties.Name ?? "live", this, where)) : "1";
-    const arn = `${functionArn}:${qualifier}`;
-    return { ref: arn, arn, attributes: { AliasArn: arn, FunctionArn: arn, Version: "1" } };
+  #arnOfVersion({ Type, Properties = {} }: RawResource, where: string): string {
+    const target = String(resolveIntrinsics(Properties.FunctionName ?? "", this, where));
+    const arn = target.startsWith("arn:") ? target : this.#arn("lambda", `function:${target}`);
+    return `${arn}:${Type === "AWS::Lambda::Alias" ? String(Properties.Name) : "1"}`;
   }
+
+  #arn(service: string, resource: string): string {
+    return `arn:aws:${service}:${this.#env.region}:${this.#env.accountId}:${resource}`;
+  }
+}
+
+/** A type that is not known here gets an ARN of the usual form. */
+function namingOf({ Type }: RawResource): Naming {
+  return namings[Type] ?? { arn: [Type.split("::")[1]?.toLowerCase() ?? "unknown", ""] };
 }

@@ -10,14 +10,11 @@ export type JsonObject = { readonly [name: string]: Json };
 export interface RawResource {
   readonly Type: string;
   readonly Properties?: JsonObject;
-  readonly Condition?: string;
-  readonly Metadata?: JsonObject;
 }
 
 /** A template, as far as it matters here. */
 export interface RawTemplate {
   readonly Resources?: Readonly<Record<string, RawResource>>;
-  readonly Parameters?: Readonly<Record<string, JsonObject>>;
   readonly Outputs?: Readonly<Record<string, JsonObject>>;
 }
 
@@ -52,26 +49,12 @@ export interface ResourceName {
 /** A table to create. */
 export interface TableSpec extends ResourceName {
   readonly attributes: readonly { readonly name: string; readonly type: "S" | "N" | "B" }[];
-  readonly key: readonly KeyPart[];
-  readonly globalIndexes: readonly IndexSpec[];
-  readonly localIndexes: readonly IndexSpec[];
+  readonly key: readonly { readonly name: string; readonly type: "HASH" | "RANGE" }[];
   /** The view type of the stream, where there is one. */
   readonly streamViewType: string | undefined;
   /** The stream's ARN as functions see it. */
   readonly streamArn: string | undefined;
   readonly timeToLiveAttribute: string | undefined;
-}
-
-export interface KeyPart {
-  readonly name: string;
-  readonly type: "HASH" | "RANGE";
-}
-
-export interface IndexSpec {
-  readonly name: string;
-  readonly key: readonly KeyPart[];
-  readonly projection: "ALL" | "KEYS_ONLY" | "INCLUDE";
-  readonly nonKeyAttributes: readonly string[];
 }
 
 /** A function to run. */
@@ -97,7 +80,6 @@ export interface StreamMappingSpec extends ResourceName {
   readonly functionName: string;
   readonly enabled: boolean;
   readonly batchSize: number;
-  readonly batchingWindowMs: number;
   readonly startingPosition: "TRIM_HORIZON" | "LATEST";
   /** Patterns of which one must match; empty for all records. */
   readonly filters: readonly JsonObject[];
@@ -112,26 +94,20 @@ export interface ScheduleSpec extends ResourceName {
   readonly expression: string;
   readonly timeZone: string;
   readonly enabled: boolean;
-  readonly startDate: Date | undefined;
-  readonly endDate: Date | undefined;
   readonly targetArn: string;
   /** The text of the target's input. */
   readonly input: string | undefined;
 }
 
-/** A rule of EventBridge that matches events. */
+/** A rule of EventBridge that matches events of the default bus. */
 export interface RuleSpec extends ResourceName {
   readonly pattern: JsonObject;
-  readonly busName: string;
-  readonly enabled: boolean;
   readonly targets: readonly RuleTargetSpec[];
 }
 
-/** What a rule starts, and with what: the event itself, unless there is an input, a path or a template. */
+/** What a rule starts, and with what: the event itself, unless there is a template. */
 export interface RuleTargetSpec {
   readonly arn: string;
-  readonly input: string | undefined;
-  readonly inputPath: string | undefined;
   readonly template: string | undefined;
   /** What the template's placeholders stand for. */
   readonly paths: Readonly<Record<string, string>>;
@@ -143,11 +119,6 @@ export interface StateMachineSpec extends ResourceName {
   readonly definition: string;
 }
 
-/** A queue. */
-export interface QueueSpec extends ResourceName {
-  readonly url: string;
-}
-
 /** What an assembly amounts to on this machine. */
 export interface AppSpec {
   readonly tables: readonly TableSpec[];
@@ -156,9 +127,7 @@ export interface AppSpec {
   readonly schedules: readonly ScheduleSpec[];
   readonly rules: readonly RuleSpec[];
   readonly stateMachines: readonly StateMachineSpec[];
-  readonly queues: readonly QueueSpec[];
+  readonly queues: readonly ResourceName[];
   /** By `<stack>.<output>`. */
   readonly outputs: Readonly<Record<string, Json>>;
-  /** Resources and outputs that nothing here knows; resources without local behaviour are not listed. */
-  readonly ignored: readonly string[];
 }

@@ -1,11 +1,6 @@
 // One execution environment: a process that serves one invocation at a time and is frozen in between.
 
 import type { Clock } from "@leasehold/client";
-import type { CheckedFunction } from "./definition.ts";
-import { lambdaLimits } from "./limits.ts";
-import type { OrphanGuard } from "./orphan-guard.ts";
-import { exited, exitReason, type Outcome, timedOut } from "./outcome.ts";
-import { processEnvironment } from "./process-environment.ts";
 import {
   type Delivery,
   type Reception,
@@ -13,8 +8,9 @@ import {
   type RuntimeApiHost,
   startRuntimeApi,
 } from "./runtime-api.ts";
-import { Sandbox } from "./sandbox.ts";
+import { type OrphanGuard, processEnvironment, Sandbox } from "./sandbox.ts";
 import type {
+  CheckedFunction,
   EnvironmentInfo,
   EnvironmentState,
   LambdaEvent,
@@ -22,8 +18,72 @@ import type {
   LambdaLogLine,
 } from "./types.ts";
 
+/** How an invocation ended. The payload is the text that the client sent, which is JSON from ours. */
+export interface Outcome {
+  readonly payload: string;
+  readonly functionError?: "Unhandled";
+}
+
+/** An error as a function's caller sees it. */
+interface ErrorPayload {
+  readonly errorType: string;
+  readonly errorMessage: string;
+  readonly trace?: readonly string[];
+}
+
+/** The payload as a value; text that is no JSON, which other clients may send, stays text. */
+export function payloadOf({ payload }: Outcome): unknown {
+  try {
+    return JSON.parse(payload);
+  } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
+    return payload;
+  }
+}
+
+/** A failed invocation. */
+function failure(error: ErrorPayload): Outcome {
+  return { payload: JSON.stringify(error), functionError: "Unhandled" };
+}
+
+/** The process ended, by itself or by force, before it answered. */
+function exited(requestId: string, reason: string): Outcome {
+  return failure({
+    errorType: "Runtime.ExitError",
+    errorMessage: `RequestId: ${requestId} Error: ${reason}`,
+  });
+}
+
+/** The words in which Lambda says how a process ended. */
+function exitReason(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal !== null) {
+    const words: Partial<Record<NodeJS.Signals, string>> = { SIGKILL: "killed", SIGTERM: "terminated" };
+    return `Runtime exited with error: signal: ${words[signal] ?? signal}`;
+  }
+  return code === 0
+    ? "Runtime exited without providing a reason"
+    : `Runtime exited with error: exit status ${code}`;
+}
+
+/** The time was up. The message is that of Lambda's own log line. */
+function timedOut(requestId: string, timeoutMs: number, now: number): Outcome {
+  const seconds = (timeoutMs / 1000).toFixed(2);
+  return failure({
+    errorType: "Sandbox.Timedout",
+    errorMessage: `${new Date(now).toISOString()} ${requestId} Task timed out after ${seconds} seconds`,
+  });
+}
+
+/** Lambda's own bounds. */
+const lambdaLimits = {
+  /** How long code may take to load before its first invocation. */
+  initMs: 10_000,
+  /** How long a process has after SIGTERM. Lambda gives 300 to 500 ms where an internal extension asked for it. */
+  shutdownMs: 400,
+} as const;
+
 /** One invocation on its way through an environment. */
-export interface Invocation {
+interface Invocation {
   readonly requestId: string;
   readonly payload: string;
   /** Called once, when the environment is ready for the next one or gone. */

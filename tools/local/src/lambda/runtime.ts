@@ -3,14 +3,12 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";
-import { AsyncEvents } from "./async-events.ts";
-import { withDefaults } from "./definition.ts";
-import type { Environment, EnvironmentContext } from "./environment.ts";
+import { type Environment, type EnvironmentContext, payloadOf } from "./environment.ts";
 import { LambdaServiceError, ResourceNotFoundException, RuntimeClosedError } from "./errors.ts";
-import { FunctionPool } from "./function-pool.ts";
-import { OrphanGuard } from "./orphan-guard.ts";
-import { payloadOf } from "./outcome.ts";
+import { AsyncEvents, FunctionPool } from "./function-pool.ts";
+import { defaultVariables, OrphanGuard } from "./sandbox.ts";
 import type {
+  CheckedFunction,
   EnvironmentInfo,
   FunctionDefinition,
   InvokeOptions,
@@ -189,6 +187,23 @@ export class LambdaRuntime {
     }
     throw new ResourceNotFoundException(`Environment not found: ${String(id)}`);
   }
+}
+
+/** Fills the defaults in. The template has been checked by the CDK. */
+function withDefaults(
+  definition: FunctionDefinition,
+  baseEnvironment: Readonly<Record<string, string>>,
+): CheckedFunction {
+  const { name, environment = {} } = definition;
+  const region = environment.AWS_REGION ?? baseEnvironment.AWS_REGION ?? defaultVariables.AWS_REGION;
+  return {
+    arn: `arn:aws:lambda:${region}:000000000000:function:${name}`,
+    environment,
+    memoryMb: 128,
+    retries: 2,
+    retryDelayMs: 60_000,
+    ...definition,
+  };
 }
 
 /** Lambda gives the handler an empty event where the caller gave none. */

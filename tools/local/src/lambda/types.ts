@@ -28,6 +28,10 @@ export interface FunctionDefinition {
   readonly arn?: string;
 }
 
+/** A definition whose every default is filled in. */
+export type CheckedFunction = Required<Omit<FunctionDefinition, "reservedConcurrency" | "onAsyncFailure">> &
+  Pick<FunctionDefinition, "reservedConcurrency" | "onAsyncFailure">;
+
 /** How an invocation ended, as the service reports it: a function's own error is an answer too. */
 export interface InvokeResult {
   /** What the handler returned, or `{ errorType, errorMessage, trace? }`. */

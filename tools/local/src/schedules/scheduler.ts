@@ -1,9 +1,49 @@
-// EventBridge Scheduler on the injected clock. What was missed in a pause is not made up for.
+// EventBridge Scheduler on the injected clock: when a schedule fires, and what its target gets.
 
 import { type Clock, systemClock } from "@leasehold/client";
 import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/jobs";
 import type { ScheduleSpec } from "../assembly/types.ts";
-import { targetInput } from "./input.ts";
+
+/** One delivery of a schedule, with its context attributes. */
+interface DeliveryContext {
+  readonly scheduledTime: Date;
+  readonly executionId: string;
+}
+
+/** A time as the scheduler writes it: whole seconds, in UTC. */
+function scheduledTimeText(time: Date): string {
+  return time.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** The target's input with the context attributes filled in; the scheduler's own event where none is given. */
+function targetInput(spec: ScheduleSpec, context: DeliveryContext): string {
+  if (spec.input === undefined) return JSON.stringify(defaultEvent(spec, context));
+  const attributes: Readonly<Record<string, string>> = {
+    "scheduled-time": scheduledTimeText(context.scheduledTime),
+    "execution-id": context.executionId,
+    "attempt-number": "1",
+    "schedule-arn": spec.arn,
+  };
+  return spec.input.replace(
+    /<aws\.scheduler\.([a-z-]+)>/g,
+    (match, name: string) => attributes[name] ?? match,
+  );
+}
+
+function defaultEvent(spec: ScheduleSpec, { scheduledTime, executionId }: DeliveryContext): object {
+  const [, , , region, account] = spec.arn.split(":");
+  return {
+    version: "0",
+    id: executionId,
+    "detail-type": "Scheduled Event",
+    source: "aws.scheduler",
+    account,
+    time: scheduledTimeText(scheduledTime),
+    region,
+    resources: [spec.arn],
+    detail: "{}",
+  };
+}
 
 /** What became of a schedule's time. */
 export interface ScheduleEvent {
@@ -26,7 +66,7 @@ export interface Fired {
 }
 
 /** What a scheduler works with. */
-export interface SchedulerOptions {
+interface SchedulerOptions {
   /** Hands the input to a target; rejects when the target does not take it. */
   readonly send: (targetArn: string, input: string) => Promise<void>;
   readonly onEvent?: (event: ScheduleEvent) => void;
@@ -52,10 +92,8 @@ const longestSleepMs = 60_000;
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #clock: Clock;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: Entry[] = [];
   readonly #underWay = new Set<Promise<unknown>>();
-  readonly #stopping = new AbortController();
-  #running = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -63,7 +101,7 @@ export class Scheduler {
   }
 
   /**
-   * Adds a schedule. It fires once the scheduler runs.
+   * Adds a schedule, before start().
    *
    * Throws InvalidScheduleError for an expression or a time zone that AWS would refuse.
    */
@@ -71,25 +109,15 @@ export class Scheduler {
     const now = Math.floor(this.#clock.now() / 1000) * 1000;
     const times = parseScheduleExpression(spec.expression, {
       timeZone: spec.timeZone,
-      start: spec.startDate ?? new Date(now),
+      start: new Date(now),
     });
-    const entry: Entry = { spec, times, cancel: () => {} };
-    this.#entries.set(spec.arn, entry);
-    if (this.#running) this.#arm(entry, now - 1);
+    this.#entries.push({ spec, times, cancel: () => {} });
   }
 
-  /** Begins to fire; also after pause(). What was missed in between is not made up for. */
+  /** Begins to fire. */
   start(): void {
-    if (this.#running || this.#stopping.signal.aborted) return;
-    this.#running = true;
     const after = Math.floor(this.#clock.now() / 1000) * 1000 - 1;
-    for (const entry of this.#entries.values()) this.#arm(entry, after);
-  }
-
-  /** Stops firing; what is on its way is still delivered. */
-  pause(): void {
-    this.#running = false;
-    for (const entry of this.#entries.values()) entry.cancel();
+    for (const entry of this.#entries) this.#arm(entry, after);
   }
 
   /**
@@ -102,16 +130,15 @@ export class Scheduler {
     return this.#track(this.#deliver(spec, scheduledTime, options.scheduledTime !== undefined));
   }
 
-  /** Ends it: nothing fires any more, retries included. Resolves when nothing is under way. */
+  /** Ends it: nothing fires any more. Resolves when nothing is under way. */
   async stop(): Promise<void> {
-    this.pause();
-    this.#stopping.abort();
+    for (const entry of this.#entries) entry.cancel();
     // Ignored: each that fails was reported as an event.
     await Promise.allSettled(this.#underWay);
   }
 
   #arm(entry: Entry, afterMs: number): void {
-    const next = this.#nextOf(entry, afterMs);
+    const next = entry.spec.enabled ? entry.times.next(new Date(afterMs)) : undefined;
     if (next !== undefined) this.#wait(entry, next);
   }
 
@@ -130,14 +157,6 @@ export class Scheduler {
       delayMs,
       { background: true },
     );
-  }
-
-  #nextOf({ spec, times }: Entry, afterMs: number): Date | undefined {
-    if (!spec.enabled) return undefined;
-    const fromMs = spec.startDate === undefined ? afterMs : Math.max(afterMs, spec.startDate.getTime() - 1);
-    const next = times.next(new Date(fromMs));
-    const isOver = next !== undefined && spec.endDate !== undefined && next > spec.endDate;
-    return isOver ? undefined : next;
   }
 
   async #deliver(spec: ScheduleSpec, scheduledTime: Date, atWill: boolean): Promise<Fired> {

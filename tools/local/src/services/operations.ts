@@ -1,8 +1,8 @@
 // The operations of Step Functions and EventBridge, for service integrations and SDK clients alike.
 
-import type { ExecutionDescription } from "../state-machines/execution.ts";
+import { StatesError } from "../state-machines/errors.ts";
+import type { ExecutionDescription } from "../state-machines/events.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
-import { ServiceError } from "./errors.ts";
 import type { EventBus } from "./event-bus.ts";
 
 /** The members of a request or of an answer. */
@@ -14,10 +14,10 @@ export type Operations = Readonly<Record<string, (request: Members) => Members>>
 /**
  * The Step Functions API, with its own member names (`stateMachineArn`).
  *
- * Throws ServiceError under the API's names, such as `ExecutionDoesNotExist`.
+ * Throws StatesError under the API's names, such as `ExecutionDoesNotExist`.
  */
 export function stepFunctionsOperations(machines: StateMachines): Operations {
-  const operations: Operations = {
+  return {
     StartExecution(request) {
       const name = optionalText(request, "name");
       const { executionArn, startDate } = machines.start({
@@ -58,9 +58,6 @@ export function stepFunctionsOperations(machines: StateMachines): Operations {
     StopExecution: (request) => ({
       stopDate: new Date(machines.stop(text(request, "executionArn"), failureOf(request)).stopDate),
     }),
-    RedriveExecution: (request) => ({
-      redriveDate: new Date(machines.redrive(text(request, "executionArn")).redriveDate),
-    }),
     SendTaskSuccess(request) {
       machines.sendTaskSuccess(text(request, "taskToken"), json(request, "output", "InvalidOutput"));
       return {};
@@ -70,23 +67,20 @@ export function stepFunctionsOperations(machines: StateMachines): Operations {
       return {};
     },
   };
-  return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, withApiErrors(operation)]),
-  );
 }
 
 /** The EventBridge API, as far as it puts events. */
 export function eventBridgeOperations(bus: EventBus): Operations {
   return {
     PutEvents: ({ Entries }) => {
-      if (!Array.isArray(Entries)) throw new ServiceError("ValidationException", "Entries is missing");
+      if (!Array.isArray(Entries)) throw new StatesError("ValidationException", "Entries is missing");
       return { ...bus.put(Entries) };
     },
   };
 }
 
 /** An execution in the members of DescribeExecution; with its data, or with no more than its metadata. */
-export function describe(execution: ExecutionDescription, withData: boolean): Members {
+function describe(execution: ExecutionDescription, withData: boolean): Members {
   const { startDate, stopDate, redriveDate, input, output, ...rest } = execution;
   const metadata = {
     ...rest,
@@ -103,31 +97,18 @@ export function describe(execution: ExecutionDescription, withData: boolean): Me
   };
 }
 
-/** The interpreter refuses with the API's error name in `error`, and the message in `cause`. */
-function withApiErrors(operation: (request: Members) => Members): (request: Members) => Members {
-  return (request) => {
-    try {
-      return operation(request);
-    } catch (thrown) {
-      const { error, cause } = thrown as { error?: unknown; cause?: unknown };
-      if (typeof error !== "string") throw thrown;
-      throw new ServiceError(error, typeof cause === "string" ? cause : error);
-    }
-  };
-}
-
 function text(request: Members, name: string): string {
   return optionalText(request, name) ?? missing(name);
 }
 
 function missing(name: string): never {
-  throw new ServiceError("ValidationException", `${name} is missing`);
+  throw new StatesError("ValidationException", `${name} is missing`);
 }
 
 function optionalText(request: Members, name: string): string | undefined {
   const value = request[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== "string") throw new ServiceError("ValidationException", `${name} must be a string`);
+  if (typeof value !== "string") throw new StatesError("ValidationException", `${name} must be a string`);
   return value;
 }
 
@@ -140,7 +121,7 @@ function json(request: Members, name: string, errorName: string): unknown {
     return JSON.parse(value);
   } catch {
     // Ignored: reading text as JSON throws for nothing but text that is none.
-    throw new ServiceError(errorName, `${name} is not JSON`);
+    throw new StatesError(errorName, `${name} is not JSON`);
   }
 }
 

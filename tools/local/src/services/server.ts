@@ -2,10 +2,11 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { functionNameOf } from "../assembly/resolve.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { throwUncaught } from "../program-errors.ts";
-import { ServiceError } from "./errors.ts";
+import { StatesError } from "../state-machines/errors.ts";
 import type { Operations } from "./operations.ts";
 
 /** What the server speaks for. */
@@ -21,8 +22,16 @@ interface Answer {
   readonly body: string;
 }
 
-/** The most that any of the services takes in one request. */
-const bodyLimitBytes = 6 * 1024 * 1024;
+/** A request that the server itself refuses, under the name that AWS's own API gives the error. */
+class RefusedRequest extends Error {
+  readonly statusCode: number;
+
+  constructor(name: string, message: string, statusCode = 400) {
+    super(message);
+    this.name = name;
+    this.statusCode = statusCode;
+  }
+}
 
 /**
  * The services that functions call by an SDK, on a port of this machine: AWS JSON 1.0 and 1.1, and Lambda's Invoke.
@@ -72,9 +81,9 @@ export class ServicesServer {
   }
 
   async #handle(request: IncomingMessage): Promise<Answer> {
-    const body = await bodyOf(request);
+    const body = await text(request);
     if (this.#options === undefined) {
-      throw new ServiceError("ServiceUnavailable", "the app is still starting", 503);
+      throw new RefusedRequest("ServiceUnavailable", "the app is still starting", 503);
     }
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://localhost").pathname);
     const name = /^\/2015-03-31\/functions\/(.+)\/invocations$/.exec(path)?.[1];
@@ -90,7 +99,7 @@ function perform({ targets }: ServicesOptions, request: IncomingMessage, body: s
   if (operation === undefined) {
     const known = Object.entries(targets).map(([name, operations]) => `${name}.${Object.keys(operations)}`);
     const asked = target || `${request.method} ${request.url}`;
-    throw new ServiceError(
+    throw new RefusedRequest(
       "UnknownOperationException",
       `${asked} is not done here; known are ${known.join("; ")}`,
     );
@@ -127,7 +136,7 @@ function parse(body: string): unknown {
     return body === "" ? {} : JSON.parse(body);
   } catch {
     // Ignored: reading text as JSON throws for nothing but text that is none.
-    throw new ServiceError("SerializationException", "the body is not JSON");
+    throw new RefusedRequest("SerializationException", "the body is not JSON");
   }
 }
 
@@ -139,10 +148,16 @@ function withEpochTimes(members: Readonly<Record<string, unknown>>): string {
   });
 }
 
-/** Lambda's own refusals are named as the API names them, too. */
+/** The interpreter has the API's name of an error in `error`; Lambda's own refusals are named as the API names them. */
 function failure(error: unknown): Answer {
-  const { name, message } = error instanceof Error ? error : new Error(String(error));
-  const statusCode = error instanceof ServiceError ? error.statusCode : (statusCodes[name] ?? 500);
+  const { name, message } =
+    error instanceof StatesError
+      ? { name: error.error, message: error.cause ?? error.error }
+      : error instanceof Error
+        ? error
+        : new Error(String(error));
+  const ownCode = error instanceof RefusedRequest ? error.statusCode : statusCodes[name];
+  const statusCode = ownCode ?? (error instanceof StatesError ? 400 : 500);
   return {
     statusCode,
     headers: { "content-type": "application/x-amz-json-1.0", "x-amzn-errortype": name },
@@ -158,17 +173,4 @@ const statusCodes: Readonly<Record<string, number>> = {
 function send(response: ServerResponse, { statusCode, headers, body }: Answer): void {
   response.writeHead(statusCode, { ...headers, "x-amzn-requestid": crypto.randomUUID() });
   response.end(body);
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bodyLimitBytes) {
-      throw new ServiceError("RequestTooLargeException", `a request may have ${bodyLimitBytes} bytes`, 413);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,4 +1,26 @@
+// What the executions tell: a display what happens in them, and EventBridge their status.
+
 export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED" | "TIMED_OUT";
+
+/** What is known of an execution. Input and output are plain JSON values, times ISO texts. */
+export interface ExecutionDescription {
+  readonly executionArn: string;
+  readonly stateMachineArn: string;
+  readonly name: string;
+  readonly status: ExecutionStatus;
+  readonly startDate: string;
+  readonly stopDate?: string;
+  /** How many times it was redriven. */
+  readonly redriveCount: number;
+  /** The latest time; only when it was redriven. */
+  readonly redriveDate?: string;
+  readonly input: unknown;
+  /** Only when it succeeded. */
+  readonly output?: unknown;
+  /** Only when it failed, or was stopped with one. */
+  readonly error?: string;
+  readonly cause?: string;
+}
 
 /** What happens in the executions, for a display. */
 export type StateMachineEvent = {
@@ -21,3 +43,43 @@ export type StateMachineEvent = {
 
 /** Listens to the executions. What it throws surfaces as an uncaught exception: a display must not change what it shows. */
 export type StateMachineListener = (event: StateMachineEvent) => void;
+
+/** EventBridge leaves out data whose escaped text is longer than this, in bytes. */
+const mostDataBytes = 248 * 1024;
+
+/** What Step Functions tells EventBridge when an execution has started or ended. */
+export function statusEvent(execution: ExecutionDescription): {
+  readonly source: string;
+  readonly detailType: string;
+  readonly resources: readonly string[];
+  readonly detail: Readonly<Record<string, unknown>>;
+} {
+  const { executionArn, stateMachineArn, name, status, startDate, stopDate, error, cause } = execution;
+  const input = JSON.stringify(execution.input);
+  const output = execution.output === undefined ? undefined : JSON.stringify(execution.output);
+  const hasOutput = output !== undefined && escapedBytes(output) <= mostDataBytes;
+  const hasInput = escapedBytes(input) + escapedBytes(output ?? "") <= mostDataBytes;
+  return {
+    source: "aws.states",
+    detailType: "Step Functions Execution Status Change",
+    resources: [executionArn],
+    detail: {
+      executionArn,
+      stateMachineArn,
+      name,
+      status,
+      startDate: Date.parse(startDate),
+      stopDate: stopDate === undefined ? null : Date.parse(stopDate),
+      input: hasInput ? input : null,
+      inputDetails: { included: hasInput },
+      output: hasOutput ? output : null,
+      outputDetails: output === undefined ? null : { included: hasOutput },
+      error: error ?? null,
+      cause: cause ?? null,
+    },
+  };
+}
+
+function escapedBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text));
+}

@@ -1,33 +1,12 @@
 // One execution of a machine. Its first ending counts.
 
-import type { BranchCheckpoint } from "./checkpoint.ts";
-import { type StateMachineDefinition, statesLimits } from "./definition.ts";
+import type { StateMachineDefinition } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
-import type { ExecutionStatus } from "./events.ts";
+import type { ExecutionDescription, ExecutionStatus } from "./events.ts";
 import { History } from "./history.ts";
 import { runGraph } from "./run-graph.ts";
-import type { Interpreter, RunningExecution } from "./state-run.ts";
+import type { BranchCheckpoint, Interpreter, RunningExecution } from "./state-run.ts";
 import { after, isoTime } from "./timers.ts";
-
-/** What is known of an execution. Input and output are plain JSON values, times ISO texts. */
-export interface ExecutionDescription {
-  readonly executionArn: string;
-  readonly stateMachineArn: string;
-  readonly name: string;
-  readonly status: ExecutionStatus;
-  readonly startDate: string;
-  readonly stopDate?: string;
-  /** How many times it was redriven. */
-  readonly redriveCount: number;
-  /** The latest time; only when it was redriven. */
-  readonly redriveDate?: string;
-  readonly input: unknown;
-  /** Only when it succeeded. */
-  readonly output?: unknown;
-  /** Only when it failed, or was stopped with one. */
-  readonly error?: string;
-  readonly cause?: string;
-}
 
 /** The machine that an execution runs, as it was defined at the start. */
 export interface DefinedMachine {
@@ -46,13 +25,6 @@ const lastEvent: Readonly<Record<Ending["status"], string>> = {
   ABORTED: "ExecutionAborted",
   TIMED_OUT: "ExecutionTimedOut",
 };
-
-/** Events that fit into a history; a redrive needs room for its own and one more. */
-const redrivableEvents = statesLimits.historyEvents - 1;
-/** How long after its end an execution can be redriven. */
-const redrivablePeriodMs = 14 * 24 * 60 * 60 * 1000;
-/** How long after its start. */
-const longestLifeMs = 365 * 24 * 60 * 60 * 1000;
 
 /** One execution of a state machine. Its first ending counts until it is redriven; what comes later changes nothing. */
 export class Execution implements RunningExecution {
@@ -105,12 +77,12 @@ export class Execution implements RunningExecution {
   /**
    * Goes on from every state that was entered and not left.
    *
-   * @throws StatesError `ExecutionNotRedrivable` while it runs, after a success, 14 days after its end, a year after its
-   *   start, and where its history is full
+   * @throws StatesError `ExecutionNotRedrivable` while it runs, and after a success
    */
   redrive(): void {
-    const reason = this.#whyNotRedrivable();
-    if (reason !== undefined) throw new StatesError("ExecutionNotRedrivable", reason);
+    const { status } = this.describe();
+    if (status === "RUNNING" || status === "SUCCEEDED")
+      throw new StatesError("ExecutionNotRedrivable", `Execution is ${status} and cannot be redriven`);
     this.#ending = undefined;
     this.#stop = new AbortController();
     this.#end = Promise.withResolvers();
@@ -124,18 +96,6 @@ export class Execution implements RunningExecution {
         this.interpreter.publish({ type: "redriven", redriveCount, ...this.#identity() });
       }),
     );
-  }
-
-  #whyNotRedrivable(): string | undefined {
-    const ending = this.#ending;
-    const now = this.interpreter.clock.now();
-    if (ending === undefined) return "Execution is RUNNING and cannot be redriven";
-    if (ending.status === "SUCCEEDED") return "Execution is SUCCEEDED and cannot be redriven";
-    if (this.history.snapshot().events >= redrivableEvents) return "Execution history event limit exceeded";
-    if (now - Date.parse(ending.stopDate) > redrivablePeriodMs) return "Execution redrivable period exceeded";
-    if (now - Date.parse(this.startDate) > longestLifeMs)
-      return "Execution has exceeded the max execution time";
-    return undefined;
   }
 
   async #run(begin: () => void): Promise<void> {

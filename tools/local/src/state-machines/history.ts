@@ -41,7 +41,7 @@ export class History {
   /** Adds an event, unless the execution has ended. */
   add(type: string): void {
     if (this.#closed) return;
-    if (this.#events === statesLimits.historyEvents - 1) this.#onFull();
+    if (this.#events >= statesLimits.historyEvents - 1) this.#onFull();
     else this.#count(type);
   }
 

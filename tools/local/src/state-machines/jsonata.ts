@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "@leasehold/client";
 import jsonata from "jsonata";
-import { expressionIn } from "./definition.ts";
+import { expressionIn, statesLimits } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 
 /** The reserved variable `$states`. `result` and `errorOutput` are there only where Step Functions has them. */
@@ -18,7 +18,7 @@ export interface StatesVariable {
 export type Variables = Readonly<Record<string, unknown>>;
 
 /** What the expressions of one state can read. */
-export interface Readable {
+interface Readable {
   readonly states: StatesVariable;
   readonly variables: Variables;
 }
@@ -128,4 +128,27 @@ function messageOf(thrown: unknown): string {
   if (typeof thrown !== "object" || thrown === null) return String(thrown);
   const { code, message } = thrown as { code?: string; message?: string };
   return [code, message].filter((part) => part !== undefined).join(": ");
+}
+
+/**
+ * A copy as JSON carries it: no undefined, no dates, no references to the original. Nothing at all becomes null.
+ *
+ * @throws StatesError `States.Runtime` when JSON cannot carry the value, `States.DataLimitExceeded` beyond 256 KiB
+ */
+export function asPayload(value: unknown, what: string): unknown {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new StatesError("States.Runtime", `${what} is not JSON: ${String(error)}`);
+  }
+  if (text === undefined) return null;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > statesLimits.payloadBytes) {
+    throw new StatesError(
+      "States.DataLimitExceeded",
+      `${what} has ${bytes} bytes, more than the maximum of ${statesLimits.payloadBytes} bytes.`,
+    );
+  }
+  return JSON.parse(text);
 }

@@ -1,27 +1,38 @@
-// Runs states one after the other, with their retries, catchers and ways out.
+// Runs states one after the other: their work, their retries, their catchers and their ways out.
 
-import type { StateCheckpoint } from "./checkpoint.ts";
-import type { Exit, State, StateGraph, WorkState } from "./definition.ts";
+import {
+  type Catcher,
+  type Exit,
+  type MapState,
+  type ParallelState,
+  type Retrier,
+  type State,
+  type StateGraph,
+  type TaskState,
+  type WorkState,
+  waitsForToken,
+} from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
-import type { StatesVariable, Variables } from "./jsonata.ts";
-import { asPayload } from "./payload.ts";
-import { catcherFor, Retries } from "./retry.ts";
+import { asPayload, type StatesVariable, type Variables } from "./jsonata.ts";
 import {
   type Branch,
+  type BranchCheckpoint,
+  contextOf,
   evaluate,
   publish,
   publishFailure,
   record,
+  type StateCheckpoint,
   type StateRun,
   text,
   unexpected,
   whole,
 } from "./state-run.ts";
+import { performTask } from "./task.ts";
 import { isoTime, pause } from "./timers.ts";
-import { work } from "./work.ts";
 
 /** How a state was left. */
-export interface StateResult {
+interface StateResult {
   readonly next: string | undefined;
   readonly output: unknown;
   readonly assigned: Variables;
@@ -125,7 +136,7 @@ async function runWithRetries(run: StateRun<WorkState>): Promise<StateResult> {
   const retries = new Retries(state.Retry, random);
   for (;;) {
     try {
-      const result = asPayload(await work(run, runGraph), `The result of the state '${name}'`);
+      const result = asPayload(await work(run), `The result of the state '${name}'`);
       return await leave(run, state, "", { result }, result);
     } catch (thrown) {
       if (thrown instanceof Interrupted) throw thrown;
@@ -181,4 +192,188 @@ async function wait(run: StateRun, seconds: unknown): Promise<void> {
   const { branch } = run;
   const waitMs = (await whole(run, seconds, "Seconds", 0)) * 1000;
   await pause(branch.execution.interpreter.clock, waitMs, branch.signal);
+}
+
+/** Does the work of a state once, and gives its raw result. */
+function work(run: StateRun<WorkState>): Promise<unknown> {
+  switch (run.state.Type) {
+    case "Task":
+      return workTask(run as StateRun<TaskState>);
+    case "Parallel":
+      return workParallel(run as StateRun<ParallelState>);
+    case "Map":
+      return workMap(run as StateRun<MapState>);
+  }
+}
+
+async function workTask(run: StateRun<TaskState>): Promise<unknown> {
+  const { state, branch, name } = run;
+  const { execution } = branch;
+  const { clock, tokens, call } = execution.interpreter;
+  const taskToken = waitsForToken(state.Resource) ? tokens.create() : undefined;
+  const context = contextOf(run, taskToken === undefined ? {} : { Task: { Token: taskToken } });
+  const args = await evaluate(run, state.Arguments ?? {}, "Arguments", { context });
+  const { TimeoutSeconds } = state;
+  const timeoutSeconds =
+    TimeoutSeconds === undefined ? undefined : await whole(run, TimeoutSeconds, "TimeoutSeconds", 1);
+  return performTask(
+    {
+      resource: state.Resource,
+      args: asPayload(args, `The arguments of the state '${name}'`),
+      context: {
+        executionArn: execution.arn,
+        stateMachineArn: execution.machine.arn,
+        stateName: name,
+        ...(taskToken === undefined ? {} : { taskToken }),
+      },
+      timeoutSeconds,
+      signal: branch.signal,
+      record: (type) => execution.history.add(type),
+    },
+    clock,
+    tokens,
+    call,
+  );
+}
+
+async function workParallel(run: StateRun<ParallelState>): Promise<unknown> {
+  const { state } = run;
+  const input = run.inner.length > 0 ? undefined : await argumentsOf(run);
+  const jobs = state.Branches.map((graph) => (child: Branch) => runGraph(graph, input, child));
+  return runChildren(run, jobs, jobs.length);
+}
+
+/** What the branches begin with; one that was begun before a redrive goes on with what it had. */
+async function argumentsOf(run: StateRun<ParallelState>): Promise<unknown> {
+  const { state, input, name } = run;
+  const args = state.Arguments === undefined ? input : await evaluate(run, state.Arguments, "Arguments");
+  return asPayload(args, `The arguments of the state '${name}'`);
+}
+
+async function workMap(run: StateRun<MapState>): Promise<unknown> {
+  const { state, branch } = run;
+  const { history } = branch.execution;
+  const items = state.Items === undefined ? run.input : await evaluate(run, state.Items, "Items");
+  if (!Array.isArray(items)) throw unexpected(run, "Items", "a list", items);
+  const limit = await whole(run, state.MaxConcurrency ?? 0, "MaxConcurrency", 0);
+  const jobs = items.map((Value: unknown, Index) => async (child: Branch) => {
+    if (child.checkpoint.done !== undefined) return child.checkpoint.done.output;
+    const item = { Index, Value };
+    record(run, "MapIterationStarted");
+    try {
+      const context = contextOf(run, { Map: { Item: item } });
+      const input =
+        state.ItemSelector === undefined
+          ? Value
+          : await evaluate(run, state.ItemSelector, "ItemSelector", { context });
+      const output = await runGraph(state.ItemProcessor, input, { ...child, item });
+      record(run, "MapIterationSucceeded");
+      return output;
+    } catch (error) {
+      history.add(child.signal.aborted ? "MapIterationAborted" : "MapIterationFailed");
+      throw error;
+    }
+  });
+  return runChildren(run, jobs, limit === 0 ? jobs.length : limit);
+}
+
+type Job = (child: Branch) => Promise<unknown>;
+
+async function runChildren(run: StateRun, jobs: readonly Job[], limit: number): Promise<unknown[]> {
+  const { state, branch } = run;
+  record(run, `${state.Type}StateStarted`);
+  try {
+    const results = await runConcurrently(branch, jobs, limit, run.inner);
+    record(run, `${state.Type}StateSucceeded`);
+    return results;
+  } catch (error) {
+    if (!branch.signal.aborted) branch.execution.history.add(`${state.Type}StateFailed`);
+    throw error;
+  }
+}
+
+/**
+ * Runs jobs side by side, at most `limit` at a time, each with variables and checkpoint of its own.
+ *
+ * The first failure aborts the others. It is thrown only when all of them have stopped, so that nothing of a
+ * failed state runs on beside what follows it.
+ */
+async function runConcurrently(
+  branch: Branch,
+  jobs: readonly Job[],
+  limit: number,
+  inner: BranchCheckpoint[],
+): Promise<unknown[]> {
+  const controller = new AbortController();
+  const onAbort = (): void => controller.abort(branch.signal.reason);
+  branch.signal.addEventListener("abort", onAbort, { once: true });
+  const results: unknown[] = [];
+  const waiting = jobs.entries();
+  let failure: { readonly error: unknown } | undefined;
+  const worker = async (): Promise<void> => {
+    for (const [index, job] of waiting) {
+      try {
+        controller.signal.throwIfAborted();
+        inner[index] ??= {};
+        results[index] = await job({ ...branch, signal: controller.signal, checkpoint: inner[index] });
+      } catch (error) {
+        failure ??= { error };
+        controller.abort(new Interrupted("a sibling failed"));
+        return;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, jobs.length) }, worker));
+  branch.signal.removeEventListener("abort", onAbort);
+  branch.signal.throwIfAborted();
+  if (failure !== undefined) throw failure.error;
+  return results;
+}
+
+/** Errors that the wildcards leave alone. */
+const terminal: readonly string[] = ["States.DataLimitExceeded", "States.Runtime"];
+
+/** Whether a retrier or catcher names an error. */
+function matches(errorEquals: readonly string[], error: string): boolean {
+  if (error === "States.Runtime") return false;
+  return errorEquals.some((name) => {
+    if (name === error) return true;
+    if (name === "States.ALL") return !terminal.includes(error);
+    return name === "States.TaskFailed" && !terminal.includes(error) && error !== "States.Timeout";
+  });
+}
+
+/** The first catcher that takes an error. */
+function catcherFor(
+  catchers: readonly Catcher[] | undefined,
+  error: StatesError,
+): { readonly catcher: Catcher; readonly index: number } | undefined {
+  const index = catchers?.findIndex(({ ErrorEquals }) => matches(ErrorEquals, error.error)) ?? -1;
+  const catcher = catchers?.[index];
+  return catcher === undefined ? undefined : { catcher, index };
+}
+
+/** Counts the retries of one run of a state; each retrier has a count of its own. */
+class Retries {
+  readonly #retriers: readonly Retrier[];
+  readonly #random: () => number;
+  readonly #used = new Map<Retrier, number>();
+
+  constructor(retriers: readonly Retrier[] | undefined, random: () => number) {
+    this.#retriers = retriers ?? [];
+    this.#random = random;
+  }
+
+  /** How long to wait before the next attempt, in milliseconds; undefined when there is none. */
+  next(error: StatesError): number | undefined {
+    // The first retrier that matches decides, even when it has no attempts left.
+    const retrier = this.#retriers.find(({ ErrorEquals }) => matches(ErrorEquals, error.error));
+    if (retrier === undefined) return undefined;
+    const used = this.#used.get(retrier) ?? 0;
+    if (used >= (retrier.MaxAttempts ?? 3)) return undefined;
+    this.#used.set(retrier, used + 1);
+    const backedOff = (retrier.IntervalSeconds ?? 1) * (retrier.BackoffRate ?? 2) ** used;
+    const seconds = Math.min(backedOff, retrier.MaxDelaySeconds ?? Number.POSITIVE_INFINITY);
+    return seconds * 1000 * (retrier.JitterStrategy === "FULL" ? this.#random() : 1);
+  }
 }

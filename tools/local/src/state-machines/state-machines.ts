@@ -4,15 +4,13 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@leasehold/client";
 import { callListener } from "../program-errors.ts";
-import { statesLimits } from "./definition.ts";
+import { statesLimits, supportedDefinition } from "./definition.ts";
 import { StatesError } from "./errors.ts";
-import type { StateMachineListener } from "./events.ts";
-import { type DefinedMachine, Execution, type ExecutionDescription } from "./execution.ts";
+import type { ExecutionDescription, StateMachineListener } from "./events.ts";
+import { type DefinedMachine, Execution } from "./execution.ts";
 import type { ExecutionHistory } from "./history.ts";
-import { Evaluator } from "./jsonata.ts";
-import { asPayload } from "./payload.ts";
+import { asPayload, Evaluator } from "./jsonata.ts";
 import type { Interpreter } from "./state-run.ts";
-import { supportedDefinition } from "./supported.ts";
 import { type ServiceCall, TaskTokens } from "./task.ts";
 
 export interface StateMachinesOptions {

@@ -1,13 +1,32 @@
 // What a state works with while it runs: its fields evaluated, its context, its events.
 
 import type { Clock } from "@leasehold/client";
-import type { BranchCheckpoint } from "./checkpoint.ts";
 import type { State } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 import type { StateMachineEvent } from "./events.ts";
 import type { History } from "./history.ts";
 import { type Evaluator, evaluationError, type StatesVariable, type Variables } from "./jsonata.ts";
 import type { ServiceCall, TaskTokens } from "./task.ts";
+
+/** How far a sequence of states has come: where a redrive resumes. */
+export interface BranchCheckpoint {
+  /** The state that is next or that was entered; undefined before the first. */
+  at?: StateCheckpoint;
+  /** Set once the sequence has ended by itself. */
+  done?: { readonly output: unknown };
+}
+
+/** A state that is next, or that was entered and not left. */
+export interface StateCheckpoint {
+  readonly name: string;
+  readonly input: unknown;
+  /** The variables of its scope, as they were at its entry. */
+  readonly variables: Variables;
+  /** When it was entered, and the number of that event; undefined while it is next. */
+  entered?: { readonly time: string; readonly event: number };
+  /** Of Parallel the branches, of Map the iterations, as far as they were begun in the present attempt. */
+  readonly inner: BranchCheckpoint[];
+}
 
 /** What all executions share. */
 export interface Interpreter {

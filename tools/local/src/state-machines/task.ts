@@ -87,7 +87,6 @@ export function performTask(
 ): Promise<unknown> {
   const { resource, args, context, record } = attempt;
   const token = context.taskToken;
-  const prefix = /^arn:[^:]+:lambda:/.test(resource) ? "LambdaFunction" : "Task";
   const submits = waitsForToken(resource) || /\.sync(:\d+)?$/.test(resource);
   const controller = new AbortController();
 
@@ -109,12 +108,12 @@ export function performTask(
     const succeed = (output: unknown): void => {
       if (!settle()) return;
       submit();
-      record(`${prefix}Succeeded`);
+      record("TaskSucceeded");
       resolve(output);
     };
     const fail = (error: unknown, event: string | undefined): void => {
       if (!settle()) return;
-      if (event !== undefined) record(`${prefix}${event}`);
+      if (event !== undefined) record(`Task${event}`);
       controller.abort(error);
       reject(error);
     };
@@ -126,8 +125,8 @@ export function performTask(
             fail(new StatesError("States.Timeout"), "TimedOut"),
           );
 
-    record(`${prefix}Scheduled`);
-    record(`${prefix}Started`);
+    record("TaskScheduled");
+    record("TaskStarted");
     attempt.signal.addEventListener("abort", onAbort, { once: true });
     // The history may have been full just now.
     if (attempt.signal.aborted) return onAbort();

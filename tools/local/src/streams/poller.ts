@@ -3,17 +3,19 @@
 import {
   DescribeStreamCommand,
   type DynamoDBStreamsClient,
+  GetRecordsCommand,
+  GetShardIteratorCommand,
   type Shard,
+  type _Record as StreamRecord,
 } from "@aws-sdk/client-dynamodb-streams";
-import { type Clock, systemClock } from "@leasehold/client";
+import { systemClock } from "@leasehold/client";
 import type { StreamMappingSpec } from "../assembly/types.ts";
 import { type DeliveryPorts, deliver, type FailedBatch, pause } from "./delivery.ts";
 import { type StreamEventRecord, toEventRecord } from "./event.ts";
 import { compileFilters, type Filter } from "./filter.ts";
-import { ShardReader } from "./shard-reader.ts";
 
 /** What a poller works with. */
-export interface StreamPollerOptions {
+interface StreamPollerOptions {
   readonly mapping: StreamMappingSpec;
   readonly client: DynamoDBStreamsClient;
   /** The ARN by which the engine knows the stream; the functions see the mapping's. */
@@ -28,10 +30,8 @@ export interface StreamPollerOptions {
   readonly pollMs?: number;
   /** How often new shards are looked for. @default 10000 */
   readonly discoverMs?: number;
-  /** The wait before the first retry of a batch. @default 1000 */
-  readonly retryDelayMs?: number;
-  /** @default - the machine's own */
-  readonly clock?: Clock;
+  /** The wait before the first retry of a batch. */
+  readonly retryDelayMs: number;
 }
 
 /**
@@ -42,7 +42,6 @@ export interface StreamPollerOptions {
  */
 export class StreamPoller {
   readonly #options: StreamPollerOptions;
-  readonly #clock: Clock;
   readonly #filter: Filter;
   readonly #stopping = new AbortController();
   readonly #shards = new Map<string, Promise<void>>();
@@ -50,7 +49,6 @@ export class StreamPoller {
 
   constructor(options: StreamPollerOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
     this.#filter = compileFilters(options.mapping.filters);
   }
 
@@ -73,7 +71,7 @@ export class StreamPoller {
     const discoverMs = this.#options.discoverMs ?? 10_000;
     while (!signal.aborted) {
       const waitMs = this.#shards.size === 0 ? this.#pollMs : discoverMs;
-      await pause(this.#clock, waitMs, signal);
+      await pause(systemClock, waitMs, signal);
       if (signal.aborted) return;
       try {
         // A shard that appears now has nothing from before the start.
@@ -116,27 +114,20 @@ export class StreamPoller {
 
   async #consume(reader: ShardReader, parent: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
     await parent;
-    const { batchSize, batchingWindowMs } = this.#options.mapping;
-    const pending: StreamEventRecord[] = [];
-    let openSince = 0;
+    const { batchSize } = this.#options.mapping;
     let closed = false;
-    while (!signal.aborted && !(closed && pending.length === 0)) {
-      const fresh: StreamEventRecord[] = [];
+    while (!signal.aborted && !closed) {
+      let records: readonly StreamEventRecord[] = [];
       try {
         const result = await reader.read(signal);
         closed = result.closed;
-        fresh.push(...this.#passing(result.records));
+        records = this.#passing(result.records);
       } catch (error) {
         this.#report(error, signal);
       }
-      if (pending.length === 0) openSince = this.#clock.monotonic();
-      pending.push(...fresh);
-      const due = closed || this.#clock.monotonic() - openSince >= batchingWindowMs;
-      while (pending.length >= batchSize || (due && pending.length > 0)) {
-        if (signal.aborted) return;
-        await this.#deliver(reader.shardId, pending.splice(0, batchSize), signal);
-      }
-      if (fresh.length === 0 && !closed) await pause(this.#clock, this.#pollMs, signal);
+      for (let start = 0; start < records.length && !signal.aborted; start += batchSize)
+        await this.#deliver(reader.shardId, records.slice(start, start + batchSize), signal);
+      if (records.length === 0 && !closed) await pause(systemClock, this.#pollMs, signal);
     }
   }
 
@@ -148,13 +139,15 @@ export class StreamPoller {
   #deliver(shardId: string, records: readonly StreamEventRecord[], signal: AbortSignal): Promise<void> {
     const { mapping, retryDelayMs, invoke, onFailure } = this.#options;
     const { retries, reportsItemFailures } = mapping;
-    const rules = { retries, reportsItemFailures, ...(retryDelayMs === undefined ? {} : { retryDelayMs }) };
-    return deliver(records, rules, {
-      invoke,
-      onFailure: (batch) => onFailure({ ...batch, shardId }),
-      clock: this.#clock,
-      signal,
-    });
+    return deliver(
+      records,
+      { retries, reportsItemFailures, retryDelayMs },
+      {
+        invoke,
+        onFailure: (batch) => onFailure({ ...batch, shardId }),
+        signal,
+      },
+    );
   }
 
   get #pollMs(): number {
@@ -163,5 +156,78 @@ export class StreamPoller {
 
   #report(error: unknown, signal: AbortSignal): void {
     if (!signal.aborted) this.#options.onError?.(error);
+  }
+}
+
+/** Records of one shard, in order. */
+interface ReadResult {
+  readonly records: readonly StreamRecord[];
+  /** Whether the shard has come to its end. */
+  readonly closed: boolean;
+}
+
+/** The most that the service gives in one answer. */
+const readLimit = 1000;
+
+/** An iterator lives for 15 minutes, and records for 24 hours: a sleeping laptop outlives both. */
+const lostPosition: ReadonlySet<string> = new Set(["ExpiredIteratorException", "TrimmedDataAccessException"]);
+
+/** Reads one shard of a table's stream from front to back. */
+class ShardReader {
+  readonly shardId: string;
+  readonly #client: DynamoDBStreamsClient;
+  readonly #streamArn: string;
+  #iterator: string | undefined;
+  #lastSequenceNumber: string | undefined;
+
+  constructor(client: DynamoDBStreamsClient, streamArn: string, shardId: string) {
+    this.#client = client;
+    this.#streamArn = streamArn;
+    this.shardId = shardId;
+  }
+
+  /** Finds its position. Records that are written after this has resolved are all read. */
+  async open(position: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
+    this.#iterator = await this.#iteratorAt({ ShardIteratorType: position }, signal);
+  }
+
+  /** Reads what there is now. */
+  async read(signal: AbortSignal): Promise<ReadResult> {
+    if (this.#iterator === undefined) return { records: [], closed: true };
+    const command = new GetRecordsCommand({ ShardIterator: this.#iterator, Limit: readLimit });
+    try {
+      const { Records: records = [], NextShardIterator: next } = await this.#client.send(command, {
+        abortSignal: signal,
+      });
+      this.#lastSequenceNumber = records.at(-1)?.dynamodb?.SequenceNumber ?? this.#lastSequenceNumber;
+      this.#iterator = next;
+      return { records, closed: next === undefined };
+    } catch (error) {
+      if (!lostPosition.has((error as Error).name)) throw error;
+      this.#iterator = await this.#resume((error as Error).name, signal);
+      return { records: [], closed: false };
+    }
+  }
+
+  #resume(reason: string, signal: AbortSignal): Promise<string | undefined> {
+    const last = this.#lastSequenceNumber;
+    return last === undefined || reason === "TrimmedDataAccessException"
+      ? this.#iteratorAt({ ShardIteratorType: "TRIM_HORIZON" }, signal)
+      : this.#iteratorAt({ ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: last }, signal);
+  }
+
+  async #iteratorAt(
+    position: {
+      readonly ShardIteratorType: "TRIM_HORIZON" | "LATEST" | "AFTER_SEQUENCE_NUMBER";
+      readonly SequenceNumber?: string;
+    },
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const command = new GetShardIteratorCommand({
+      StreamArn: this.#streamArn,
+      ShardId: this.shardId,
+      ...position,
+    });
+    return (await this.#client.send(command, { abortSignal: signal })).ShardIterator;
   }
 }
