@@ -15,8 +15,8 @@ import { FilterCriteria, FilterRule, StartingPosition } from "aws-cdk-lib/aws-la
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { systemAlarmText } from "./alarms.ts";
 import { Handler } from "./handler.ts";
-import { systemAlarmText } from "./runbook.ts";
 
 /** The keys that may be locked by invoking the lease functions: the keys of the app's own jobs are not among them. */
 export const sharedKeyPrefix = "shared/";

@@ -1,6 +1,7 @@
 import { type ILeaseTable, LeasedWorkflow, type LeaseHeartbeat, type LeaseWakeup } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { Duration, Names, RemovalPolicy, Stack } from "aws-cdk-lib";
+import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import {
   Choice,
@@ -18,7 +19,7 @@ import {
   Wait,
   WaitTime,
 } from "aws-cdk-lib/aws-stepfunctions";
-import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { LambdaInvoke, StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import {
   chunkParkedMessage,
@@ -26,15 +27,13 @@ import {
   tableVariable,
   transferKey,
 } from "../../functions/import-orders/schema.ts";
-import { droppedEvents } from "../function-alarms.ts";
+import { droppedEvents, SystemAlarm } from "../alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
-import { SystemAlarm } from "./system-alarm.ts";
-import { TransferLoop, type TransferLoopProps } from "./transfer-loop.ts";
 
 /** What imports and exports work with. */
-export interface ImportsProps {
+interface ImportsProps {
   readonly leases: ILeaseTable;
   readonly heartbeat: LeaseHeartbeat;
   readonly wakeup: LeaseWakeup;
@@ -153,5 +152,54 @@ export class Imports extends Construct {
       .otherwise(pause);
     pause.next(handOn);
     return number.next(handOn).next(isDone);
+  }
+}
+
+/**
+ * How many chunks one execution transfers. A chunk makes 9 events, and 3 more for each retry of Lambda. Even with 5
+ * retries for every chunk, a history stays below the 25,000 events at which Step Functions ends it.
+ */
+export const chunksPerExecution = 1_000;
+
+/** The parts of a loop. */
+interface TransferLoopProps {
+  /** The function that transfers one chunk. */
+  readonly transfer: IFunction;
+  /** Between two chunks. */
+  readonly pause: Duration;
+  /** JSONata for the lease of the transfers, at the loop's first state. */
+  readonly lease: string;
+  /** Where to go on when nothing is left to transfer. */
+  readonly whenDone: IChainable;
+  /** Where to go on when something may be left, but this execution has done its share. */
+  readonly whenFull: IChainable;
+}
+
+/** States that transfer chunk after chunk, and stop before their execution's history is full. */
+class TransferLoop extends Construct {
+  readonly chain: IChainable;
+
+  constructor(scope: Construct, id: string, props: TransferLoopProps) {
+    super(scope, id);
+    const { transfer, pause, lease, whenDone, whenFull } = props;
+    const begin = Pass.jsonata(this, "CountChunks", {
+      assign: { handle: lease, chunksLeft: chunksPerExecution },
+    });
+    const step = LambdaInvoke.jsonata(this, "TransferChunk", {
+      lambdaFunction: transfer,
+      payload: TaskInput.fromObject({
+        kind: "{% $states.context.Execution.Input.kind %}",
+        lease: "{% $handle %}",
+      }),
+      assign: { chunksLeft: "{% $chunksLeft - 1 %}" },
+      outputs: "{% $states.result.Payload %}",
+    });
+    const wait = Wait.jsonata(this, "Pause", { time: WaitTime.duration(pause) });
+    const isDone = Choice.jsonata(this, "IsAnythingLeft")
+      .when(Condition.jsonata("{% $states.input.result = 'nothingLeft' %}"), whenDone)
+      .when(Condition.jsonata("{% $chunksLeft <= 0 %}"), whenFull)
+      .otherwise(wait);
+    wait.next(step);
+    this.chain = begin.next(step).next(isDone);
   }
 }

@@ -3,7 +3,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Construct } from "constructs";
 import { cacheKeyPrefix, tableVariable } from "../../functions/resource-cache/schema.ts";
-import { CalledFunctionAlarms } from "../function-alarms.ts";
+import { CalledFunctionAlarms } from "../alarms.ts";
 import { Handler } from "../handler.ts";
 import { SystemTable } from "../system-table.ts";
 

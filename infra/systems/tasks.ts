@@ -9,7 +9,7 @@ import {
   tableVariable,
   taskKeyPrefix,
 } from "../../functions/claim-tasks/schema.ts";
-import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../function-alarms.ts";
+import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";

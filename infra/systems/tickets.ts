@@ -13,7 +13,7 @@ import {
   silenceVariable,
   usualServiceVariable,
 } from "../../functions/admit-tickets/schema.ts";
-import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../function-alarms.ts";
+import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 

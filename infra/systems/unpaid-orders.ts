@@ -11,10 +11,10 @@ import {
   scheduleVariable,
   tableVariable,
 } from "../../functions/close-unpaid-orders/schema.ts";
+import { SystemAlarm } from "../alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
-import { SystemAlarm } from "./system-alarm.ts";
 
 /** Properties of {@link UnpaidOrders}. */
 export interface UnpaidOrdersProps {

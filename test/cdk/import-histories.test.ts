@@ -1,6 +1,6 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { chunksPerExecution } from "../../infra/systems/transfer-loop.ts";
+import { chunksPerExecution } from "../../infra/systems/imports.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 

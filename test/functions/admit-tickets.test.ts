@@ -51,14 +51,6 @@ describe("the admission of tickets", () => {
     expect(await ask("enter", "c")).toEqual(waiting("c", 2));
   });
 
-  test("of eight that come at once one is served, three wait, four are refused and told the queue's length", async () => {
-    const names = Array.from({ length: 8 }, (_, index) => `t${index}`);
-    const answers = (await Promise.all(names.map((name) => ask("enter", name)))) as { state: string }[];
-    const states = answers.map(({ state }) => state).sort();
-    expect(states).toEqual([...Array(4).fill("refused"), "serving", ...Array(3).fill("waiting")]);
-    expect(answers).toContainEqual(refused(3));
-  });
-
   test("a refusal tells when there is room, by the usual time of a service, and 0 when that is over", async () => {
     const usual = { ...rules, mostWaiting: 1, usualServiceMs: 20_000 };
     const enter = (ticket: string): Promise<unknown> =>

@@ -73,16 +73,6 @@ describe("the resource cache", () => {
     expect(computing).toHaveLength(1);
   });
 
-  test("a refresh computes again although the value is fresh, and the next caller gets the new one", async () => {
-    await getNow("12 mugs");
-    await clock.advance(10);
-    expect(await get({ compute: async () => "13 mugs", forceRefresh: true })).toMatchObject({
-      value: "13 mugs",
-      source: "computed",
-    });
-    expect(await get()).toMatchObject({ value: "13 mugs", source: "cache" });
-  });
-
   describe("what a process keeps in front of the table", () => {
     test("is given again for its time without a request, and then the table's", async () => {
       const flights = flightsOf({ inProcessForMs: 1_000 });
@@ -93,15 +83,6 @@ describe("the resource cache", () => {
       expect(store.calls).toHaveLength(before);
       await clock.advance(1);
       expect(await get({ flights })).toEqual({ ...first, source: "cache" });
-    });
-
-    test("is passed by a refresh, and holds its value afterwards", async () => {
-      const flights = flightsOf({ inProcessForMs: 10_000 });
-      await get({ flights, compute: async () => "12 mugs" });
-      await clock.advance(1);
-      const refreshed = await get({ flights, compute: async () => "13 mugs", forceRefresh: true });
-      expect(refreshed).toMatchObject({ value: "13 mugs", source: "computed" });
-      expect(await get({ flights })).toMatchObject({ value: "13 mugs", source: "process" });
     });
   });
 
@@ -153,13 +134,6 @@ describe("the resource cache", () => {
     },
   );
 
-  test("a value that is fresh costs one read and no lock", async () => {
-    await getNow("12 mugs");
-    const before = store.calls.length;
-    expect(await get()).toMatchObject({ value: "12 mugs", source: "cache" });
-    expect(store.calls.slice(before).map(({ method }) => method)).toEqual(["get"]);
-  });
-
   test("while another computes, the old value is better than none", async () => {
     const { computedAt } = await getNow("old");
     clock.freeze(90_000);
@@ -178,38 +152,6 @@ describe("the resource cache", () => {
     const answer = await get({ compute: () => Promise.reject(down) });
     expect(answer).toEqual({ value: "old", source: "stale", computedAt });
     expect(failures).toMatchObject([{ type: "served", error: down }]);
-  });
-
-  test("without an old value the refusal comes through, after the wait and not before", async () => {
-    const first = get();
-    await settled();
-    let refused: unknown;
-    const second = get({ waitMs: 3_000 }).catch((error: unknown) => {
-      refused = error;
-    });
-    await clock.advance(2_900);
-    expect(refused).toBeUndefined();
-    await clock.advance(200);
-    await second;
-    expect(refused).toBeInstanceOf(LeaseUnavailableError);
-    computing[0]?.finish("12 mugs");
-    await first;
-  });
-
-  test("a computation keeps the lock by its heartbeat", async () => {
-    const first = get();
-    await clock.advance(120_000);
-    await expect(get()).rejects.toBeInstanceOf(LeaseUnavailableError);
-    computing[0]?.finish("12 mugs");
-    expect(await first).toMatchObject({ source: "computed" });
-  });
-
-  test("a computation that fails lets the lock go, and the next caller computes", async () => {
-    const first = get();
-    await settled();
-    computing[0]?.fail(new Error("the disk is full"));
-    await expect(first).rejects.toThrow("the disk is full");
-    expect(await getNow("12 mugs")).toMatchObject({ source: "computed" });
   });
 
   test("a computation that takes too long is cut off, and the next caller computes", async () => {
@@ -232,14 +174,6 @@ describe("the resource cache", () => {
     expect(await frozen).toMatchObject({ value: "old", source: "computed" });
     expect(failures).toMatchObject([{ operation: "write", reason: "leaseLost" }]);
     expect(await get()).toMatchObject({ value: "new", source: "cache" });
-  });
-
-  test("the next caller computes after one that died while it computed", async () => {
-    void get();
-    await settled();
-    // The dead one's timers never fire again.
-    clock.freeze(15_000);
-    expect(await getNow("12 mugs")).toMatchObject({ value: "12 mugs", source: "computed" });
   });
 
   test("ways to wait have names, and no others", () => {

@@ -16,8 +16,8 @@ import {
   scheduleVariable,
 } from "../../functions/close-unpaid-orders/schema.ts";
 import { chunkParkedMessage, runFailedMessage } from "../../functions/import-orders/schema.ts";
+import { systemRunbookAnchors } from "../../infra/alarms.ts";
 import { LeaseholdStack, type LeaseholdStackProps } from "../../infra/leasehold-stack.ts";
-import { systemRunbookAnchors } from "../../infra/runbook.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn } from "../support/definitions.ts";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { ExecutionDescription } from "@leasehold/local";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { doneKey, transferKey } from "../../../functions/import-orders/schema.ts";
-import { chunksPerExecution } from "../../../infra/systems/transfer-loop.ts";
+import { chunksPerExecution } from "../../../infra/systems/imports.ts";
 import { startTestApp, type TestApp } from "../../support/app.ts";
 import { changedAssembly } from "../../support/assembly.ts";
 import { Transfers } from "../../support/transfers.ts";

@@ -13,12 +13,10 @@ import { takeableAt } from "../../support/watching.ts";
 
 /** What the job has in the template is too long to wait for. */
 const timeoutSeconds = 4;
-/** Longer than the job's lease, as the minute is that Lambda waits. */
-const retryDelayMs = 5_000;
 let it: TestApp;
 
 beforeAll(async () => {
-  it = await startTestApp({ asyncRetryDelayMs: retryDelayMs });
+  it = await startTestApp();
 });
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
@@ -149,47 +147,6 @@ describe("a run that is interrupted between the check of its lease and a write",
     expect(await shop.state()).toEqual({ closings: [1, 1, 1, 1], restocked: 4 });
     await until("the loss of its run", async () => (await ledgerOf(killed))?.state === "lost");
     expect(await ledgerOf(killed)).toMatchObject({ attempt: 1, exhausted: false });
-  });
-
-  test("killed, with its write under way for longer than its lease: the write is refused", async () => {
-    const shop = await Shop.open(it, 2);
-    const killed = await standAtSecondOrder(shop);
-    await it.app.kill(killed.environmentId);
-    const write = hold();
-    it.proxy.next(shop.closes(1), write);
-    const successor = runOnceFree(shop);
-    await it.proxy.arrival(shop.closes(1), 2);
-    const { body } = await killed.write.letGo();
-    expect(JSON.parse(body)).toMatchObject({
-      CancellationReasons: [{ Code: "ConditionalCheckFailed" }, {}, {}, {}],
-    });
-    await write.letGo();
-    expect((await successor).outcome).toMatchObject({ result: "ran", closed: 1 });
-    expect(await shop.state()).toEqual({ closings: [1, 1], restocked: 2 });
-  });
-});
-
-describe("an asynchronous event", () => {
-  test("whose process was killed is tried again once its lease is over, and takes the lock over", async () => {
-    const shop = await Shop.open(it, 4);
-    const write = hold();
-    it.proxy.next(shop.closes(1), write);
-    const requestId = shop.runLater(nextTrigger());
-    await it.proxy.arrival(shop.closes(1));
-    const first = await it.environmentOf(requestId);
-    await it.app.kill(first.id);
-    await until("the end of the run", async () => (await shop.state()).restocked === 4);
-    await until("the release", async () => (await it.leases.inspect(key)) === undefined);
-    await write.letGo();
-
-    expect(await shop.state()).toEqual({ closings: [1, 1, 1, 1], restocked: 4 });
-    const events = it.leaseEvents(requestId).filter((event) => isOfTheLock(event));
-    const takeovers = events.filter(({ type }) => type === "takeover");
-    expect(takeovers).toMatchObject([
-      { reason: "serviceClock", from: { owner: expect.stringContaining(requestId) } },
-    ]);
-    expect(events.filter(({ type }) => type === "acquired")).toHaveLength(2);
-    expect(it.app.messages("UnpaidOrders/Job/DeadLetters")).toEqual([]);
   });
 });
 

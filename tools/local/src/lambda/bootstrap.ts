@@ -4,6 +4,7 @@
  * It talks to the Runtime API only, and plain Node starts it from this source: so it imports nothing of the tool, and its
  * types are erasable.
  */
+import { existsSync } from "node:fs";
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -67,65 +68,14 @@ function describe(error: unknown): { errorType: string; errorMessage: string; tr
 
 async function loadHandler(): Promise<Handler> {
   const text = setting("_HANDLER");
-  const [, file, exported] = /^((?:.*\/)?[^./]+)\.(.+)$/.exec(text) ?? [];
-  if (file === undefined || exported === undefined) {
-    throw runtimeError("MalformedHandlerName", `Bad handler ${JSON.stringify(text)}`);
-  }
-  const module = await loadModule(join(setting("LAMBDA_TASK_ROOT"), file), file);
-  const handler = exportOf(module, exported) ?? exportOf(module.default, exported);
-  if (typeof handler !== "function") {
-    throw runtimeError("HandlerNotFound", `${text} is undefined or not exported`);
-  }
-  if (handler.length >= 3) {
-    throw runtimeError(
-      "CallbackHandlerDeprecated",
-      `${text} takes a callback, which Lambda has not called since Node.js 24: return a promise instead`,
-    );
-  }
+  const [, file = "", exported = ""] = /^(.+)\.(\w+)$/.exec(text) ?? [];
+  const path = join(setting("LAMBDA_TASK_ROOT"), file);
+  const extension = [".js", ".mjs", ".cjs"].find((one) => existsSync(path + one)) ?? ".js";
+  const module = (await import(pathToFileURL(path + extension).href)) as Record<string, unknown>;
+  // What Node does not recognize as an export of a CommonJS file is in the default export.
+  const handler = module[exported] ?? (module.default as Record<string, unknown> | undefined)?.[exported];
+  if (typeof handler !== "function") throw new Error(`${text} is undefined or not exported`);
   return handler as Handler;
-}
-
-async function loadModule(path: string, file: string): Promise<Record<string, unknown>> {
-  for (const extension of [".js", ".mjs", ".cjs"]) {
-    const url = pathToFileURL(path + extension).href;
-    try {
-      return (await import(url)) as Record<string, unknown>;
-    } catch (error) {
-      if (!isMissing(error, url)) throw namedLoadError(error);
-    }
-  }
-  throw runtimeError("ImportModuleError", `Error: Cannot find module '${file}'`);
-}
-
-/** Whether the file itself is missing, and not something that it imports. */
-function isMissing(error: unknown, url: string): boolean {
-  return (
-    error instanceof Error &&
-    "code" in error &&
-    error.code === "ERR_MODULE_NOT_FOUND" &&
-    "url" in error &&
-    error.url === url
-  );
-}
-
-function namedLoadError(error: unknown): unknown {
-  if (error instanceof SyntaxError) {
-    return runtimeError("UserCodeSyntaxError", `SyntaxError: ${error.message}`);
-  }
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (error instanceof Error && (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND")) {
-    return runtimeError("ImportModuleError", `Error: ${error.message}`);
-  }
-  return error;
-}
-
-function exportOf(module: unknown, path: string): unknown {
-  let value = module;
-  for (const name of path.split(".")) {
-    if ((typeof value !== "object" && typeof value !== "function") || value === null) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
-  return value;
 }
 
 function contextOf(headers: IncomingHttpHeaders): object {

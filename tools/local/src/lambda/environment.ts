@@ -1,13 +1,7 @@
 // One execution environment: a process that serves one invocation at a time and is frozen in between.
 
 import type { Clock } from "@leasehold/client";
-import {
-  type Delivery,
-  type Reception,
-  type RuntimeApi,
-  type RuntimeApiHost,
-  startRuntimeApi,
-} from "./runtime-api.ts";
+import { type Delivery, type RuntimeApi, type RuntimeApiHost, startRuntimeApi } from "./runtime-api.ts";
 import { type OrphanGuard, processEnvironment, Sandbox } from "./sandbox.ts";
 import type {
   CheckedFunction,
@@ -229,30 +223,28 @@ export class Environment {
       response: (requestId, body) => this.#answered(requestId, { payload: body }),
       error: (requestId, body) => this.#answered(requestId, { payload: body, functionError: "Unhandled" }),
       initError: (body) => {
-        if (this.#state !== "starting") return "misplaced";
+        if (this.#state !== "starting") return;
         this.#fail({ payload: body, functionError: "Unhandled" });
         this.#kill();
-        return "taken";
       },
     };
   }
 
   /** The client has answered all that it had, and is free. */
-  #next(deliver: (delivery: Delivery) => void): Reception {
+  #next(deliver: (delivery: Delivery) => void): void {
     if (this.#state === "starting") {
       this.#cancelTimeout();
       this.#deliver = deliver;
       this.#begin();
-      return "taken";
+      return;
     }
-    if (this.#state !== "busy" || this.#outcome === undefined) return "misplaced";
+    if (this.#state !== "busy" || this.#outcome === undefined) return;
     this.#deliver = deliver;
     this.#state = "idle";
     this.#settle(this.#outcome);
     this.freeze();
     // A listener of these events may have killed it already.
     if (this.#state === "idle") this.#onFree();
-    return "taken";
   }
 
   #begin(): void {
@@ -268,16 +260,15 @@ export class Environment {
     this.#deliver = undefined;
   }
 
-  #answered(requestId: string, outcome: Outcome): Reception {
-    if (requestId !== this.#invocation?.requestId) return "stale";
-    if (this.#state !== "busy" || this.#outcome !== undefined) return "misplaced";
+  #answered(requestId: string, outcome: Outcome): void {
+    const isDue = requestId === this.#invocation?.requestId && this.#state === "busy";
+    if (!isDue || this.#outcome !== undefined) return;
     if (outcome.functionError) {
       this.#fail(outcome);
     } else {
       this.#outcome = outcome;
       this.#publish("responded");
     }
-    return "taken";
   }
 
   #fail(outcome: Outcome): void {

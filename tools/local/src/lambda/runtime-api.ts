@@ -13,22 +13,14 @@ export interface Delivery {
   readonly functionArn: string;
 }
 
-/**
- * How a call of the client is received. A refusal changes nothing.
- *
- * - `stale`: the request id is not that of the invocation under way.
- * - `misplaced`: the call has no place in the environment's present state.
- */
-export type Reception = "taken" | "stale" | "misplaced";
-
-/** The environment's side of its Runtime API. */
+/** The environment's side of its Runtime API. A call that comes too late changes nothing. */
 export interface RuntimeApiHost {
   /** The client waits for an invocation; `deliver` answers it. */
-  next(deliver: (delivery: Delivery) => void): Reception;
+  next(deliver: (delivery: Delivery) => void): void;
   /** The handler's result. */
-  response(requestId: string, body: string): Reception;
-  error(requestId: string, body: string): Reception;
-  initError(body: string): Reception;
+  response(requestId: string, body: string): void;
+  error(requestId: string, body: string): void;
+  initError(body: string): void;
 }
 
 /** A Runtime API server for one environment. */
@@ -68,20 +60,15 @@ async function handle(host: RuntimeApiHost, request: IncomingMessage, answer: Se
   const path = (request.url ?? "").replace(/^\/2018-06-01\/runtime\//, "");
   const body = await text(request);
   if (request.method === "GET" && path === "invocation/next") {
-    const reception = host.next((delivery) => deliverTo(answer, delivery));
-    if (reception !== "taken") reply(answer, reception);
+    host.next((delivery) => deliverTo(answer, delivery));
     return;
   }
+  await outputRead();
   const [, id, kind] = /^invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
-  if (request.method === "POST" && id !== undefined) {
-    await outputRead();
-    reply(answer, kind === "response" ? host.response(id, body) : host.error(id, body));
-  } else if (request.method === "POST" && path === "init/error") {
-    await outputRead();
-    reply(answer, host.initError(body));
-  } else {
-    answer.writeHead(404).end();
-  }
+  if (id === undefined) host.initError(body);
+  else if (kind === "response") host.response(id, body);
+  else host.error(id, body);
+  answer.writeHead(202).end();
 }
 
 /**
@@ -100,15 +87,4 @@ function deliverTo(answer: ServerResponse, delivery: Delivery): void {
     "lambda-runtime-invoked-function-arn": delivery.functionArn,
   });
   answer.end(delivery.payload);
-}
-
-const answers: Record<Reception, readonly [status: number, body: object]> = {
-  taken: [202, { status: "OK" }],
-  stale: [400, { errorType: "InvalidRequestID", errorMessage: "Invalid request ID" }],
-  misplaced: [403, { errorType: "InvalidStateTransition", errorMessage: "Not allowed in this state" }],
-};
-
-function reply(answer: ServerResponse, reception: Reception): void {
-  const [status, body] = answers[reception];
-  answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
