@@ -173,6 +173,21 @@ describe("the lease functions", () => {
       { key: "jobs/a", waitMs: 1e99 },
     ],
     [
+      "acquire a key that is too long",
+      (input) => acquireLease(service, input, plenty),
+      { key: `jobs/${"x".repeat(2048)}` },
+    ],
+    [
+      "acquire with a negative duration",
+      (input) => acquireLease(service, input, plenty),
+      { key: "jobs/a", leaseDurationMs: -1 },
+    ],
+    [
+      "acquire with a slot that does not sort",
+      (input) => acquireLease(service, input, plenty),
+      { key: "jobs/a", slot: "é" },
+    ],
+    [
       "acquire reentrantly as nobody",
       (input) => acquireLease(service, input, plenty),
       { key: "jobs/a", reentrant: true },
@@ -186,6 +201,16 @@ describe("the lease functions", () => {
       { lease: { ...handle, tableName: "other" } },
     ],
     [
+      "renew a lease without a token",
+      (input) => renewLease(service, input),
+      { lease: { ...handle, token: undefined } },
+    ],
+    [
+      "release a lease with a version that is no number",
+      (input) => releaseLease(service, input),
+      { lease: { ...handle, version: "1" } },
+    ],
+    [
       "renew a lease with a token that is no text",
       (input) => renewLease(service, input),
       { lease: { ...handle, token: 1 } },
@@ -196,6 +221,7 @@ describe("the lease functions", () => {
       { lease: handle, completed: 1 },
     ],
     ["release a list", (input) => releaseLease(service, input), { lease: [handle] }],
+    ["release a text for a lease", (input) => releaseLease(service, input), { lease: "{}" }],
   ])("refuses to %s, and sends nothing", async (_what, call, input) => {
     await expect(call(input)).rejects.toBeInstanceOf(InvalidOptionsError);
     expect(store.calls).toEqual([]);
@@ -209,6 +235,10 @@ describe("the lease functions", () => {
     await expect(call()).rejects.toBeInstanceOf(KeyNotAllowedError);
     await expect(call()).rejects.toThrow(/"payroll".*start with "jobs\/"/);
     expect(store.calls).toEqual([]);
+  });
+
+  test.each(["", "jobs"])("refuses the key %j, which only resembles its prefix", async (key) => {
+    await expect(acquireLease(service, { key }, plenty)).rejects.toBeInstanceOf(KeyNotAllowedError);
   });
 });
 
