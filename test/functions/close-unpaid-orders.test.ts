@@ -5,7 +5,11 @@ import { type JobRun, JobRuns } from "@leasehold/jobs";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
-import { attemptsOfTrigger, closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import {
+  attemptsOfTrigger,
+  closeOrdersUnder,
+  closeUnpaidOrdersKey,
+} from "../../functions/close-unpaid-orders/job.ts";
 import { type CloseResult, type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
@@ -375,4 +379,19 @@ describe("the history of its runs", () => {
     expect(await instance()({ scheduledTime: next })).toEqual({ result: "doneBefore", slot: next });
     expect(update).toHaveBeenCalledTimes(3);
   });
+});
+
+test("a run that is asked to stop closes no other order, and rejects with the reason", async () => {
+  const lease = await leases().acquire(closeUnpaidOrdersKey);
+  const stop = new AbortController();
+  const reason = new Error("the environment shuts down");
+  const close = book.close.bind(book);
+  book.close = async (order) => {
+    stop.abort(reason);
+    return await close(order);
+  };
+  const run = closeOrdersUnder(lease, { orders: book, remainingMs: () => 60_000 }, 0, stop.signal);
+  await expect(run).rejects.toBe(reason);
+  expect(book.closed).toEqual(["o-1"]);
+  expect(lease.held).toBe(true);
 });

@@ -15,15 +15,13 @@ export interface BusEvent {
   readonly time: string;
 }
 
-/** What PutEvents answers for one entry. */
-type PutResult = { readonly EventId: string } | { readonly ErrorCode: string; readonly ErrorMessage: string };
-
-interface Entry {
-  readonly Source?: unknown;
-  readonly DetailType?: unknown;
-  readonly Detail?: unknown;
-  readonly EventBusName?: unknown;
-  readonly Resources?: unknown;
+/** An entry of PutEvents. The detail may be JSON text or an object. */
+export interface PutEntry {
+  readonly Source: string;
+  readonly DetailType: string;
+  readonly Detail: unknown;
+  readonly EventBusName?: string;
+  readonly Resources?: readonly string[];
 }
 
 const defaultBus = "default";
@@ -56,38 +54,23 @@ export class EventBus {
     this.#pass({ ...event, id: crypto.randomUUID(), eventBusName: defaultBus, time: this.#time() });
   }
 
-  /** PutEvents: a malformed entry fails alone. A detail may be JSON text or an object. */
-  put(entries: readonly unknown[]): {
-    readonly FailedEntryCount: number;
-    readonly Entries: readonly PutResult[];
-  } {
-    const results = entries.map((entry) => this.#take((entry ?? {}) as Entry));
-    return {
-      FailedEntryCount: results.filter((result) => "ErrorCode" in result).length,
-      Entries: results,
-    };
-  }
-
-  #take({ Source, DetailType, Detail, EventBusName, Resources }: Entry): PutResult {
-    if (typeof Source !== "string" || typeof DetailType !== "string" || Detail === undefined) {
-      return refused("InvalidArgument", "Source, DetailType and Detail are required");
-    }
-    const detail = parsed(Detail);
-    if (detail === undefined) return refused("MalformedDetail", "Detail is malformed");
-    const event: BusEvent = {
-      id: crypto.randomUUID(),
-      source: Source,
-      detailType: DetailType,
-      detail,
-      eventBusName:
-        typeof EventBusName === "string" ? EventBusName.replace(/^.*event-bus\//, "") : defaultBus,
-      resources: Array.isArray(Resources) ? Resources.map(String) : [],
-      time: this.#time(),
-    };
-    this.#events.push(event);
-    this.#onEvent(event);
-    this.#pass(event);
-    return { EventId: event.id };
+  /** PutEvents: keeps the events, and gives their ids. */
+  put(entries: readonly PutEntry[]): string[] {
+    return entries.map(({ Source, DetailType, Detail, EventBusName = defaultBus, Resources = [] }) => {
+      const event: BusEvent = {
+        id: crypto.randomUUID(),
+        source: Source,
+        detailType: DetailType,
+        detail: typeof Detail === "string" ? JSON.parse(Detail) : Detail,
+        eventBusName: EventBusName.replace(/^.*event-bus\//, ""),
+        resources: Resources,
+        time: this.#time(),
+      };
+      this.#events.push(event);
+      this.#onEvent(event);
+      this.#pass(event);
+      return event.id;
+    });
   }
 
   #pass(event: BusEvent): void {
@@ -97,21 +80,6 @@ export class EventBus {
   #time(): string {
     return new Date(this.#now()).toISOString();
   }
-}
-
-function parsed(detail: unknown): unknown {
-  if (typeof detail === "object") return detail ?? undefined;
-  try {
-    const value: unknown = JSON.parse(String(detail));
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    // Ignored: reading text as JSON throws for nothing but text that is none.
-    return undefined;
-  }
-}
-
-function refused(ErrorCode: string, ErrorMessage: string): PutResult {
-  return { ErrorCode, ErrorMessage };
 }
 
 /** What rules work with. */

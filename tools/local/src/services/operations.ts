@@ -3,7 +3,7 @@
 import { StatesError } from "../state-machines/errors.ts";
 import type { ExecutionDescription } from "../state-machines/events.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
-import type { EventBus } from "./event-bus.ts";
+import type { EventBus, PutEntry } from "./event-bus.ts";
 
 /** The members of a request or of an answer. */
 export type Members = Readonly<Record<string, unknown>>;
@@ -72,10 +72,10 @@ export function stepFunctionsOperations(machines: StateMachines): Operations {
 /** The EventBridge API, as far as it puts events. */
 export function eventBridgeOperations(bus: EventBus): Operations {
   return {
-    PutEvents: ({ Entries }) => {
-      if (!Array.isArray(Entries)) throw new StatesError("ValidationException", "Entries is missing");
-      return { ...bus.put(Entries) };
-    },
+    PutEvents: ({ Entries }) => ({
+      FailedEntryCount: 0,
+      Entries: bus.put(Entries as readonly PutEntry[]).map((EventId) => ({ EventId })),
+    }),
   };
 }
 
