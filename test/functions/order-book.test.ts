@@ -3,11 +3,7 @@ import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import {
-  type CloseResult,
-  type FoundOrder,
-  OrderBook,
-} from "../../functions/close-unpaid-orders/orders.ts";
+import { type CloseResult, type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 
 const order: FoundOrder = {
   orderId: "o-1",
