@@ -458,6 +458,22 @@ describe("client.close()", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("waits no longer than its timeout for a service that confirms one lease after the other", async () => {
+    for (const key of ["a", "b", "c"]) await client.acquire(key);
+    const update = store.update.bind(store);
+    let releases = 0;
+    store.update = async (request, options) => {
+      releases += 1;
+      await new Promise<void>((resolve) => clock.schedule(resolve, 300 * releases));
+      return await update(request, options);
+    };
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    await clock.advance(400);
+    expect(await closed).toMatchObject({ left: [{ key: "b" }, { key: "c" }] });
+    await clock.advance(500);
+    await client.close();
+  });
+
   it("tells that a call has not ended, which cannot be cut off; what that wins after all is let go", async () => {
     const tasks = new TaskSet(client, "k");
     await tasks.add([{ id: "t" }]);

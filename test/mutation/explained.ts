@@ -300,6 +300,18 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The callers of a client take turns: those that hear of room too early hear at once who has it.",
+    mutants: [
+      "packages/client/src/core/wait-loop.ts: if (blocked.claimableAt <= this.core.clock.monotonic()) return;: blocked.claimableAt <= this.core.clock.monotonic() ⇒ false",
+    ],
+  },
+  {
+    why: "A claim that its task's own write ends is closed by that, which tells no loss either.",
+    mutants: [
+      "packages/client/src/core/held-lease.ts: this.#isEnding ||= this.form.endBy === undefined;: this.form.endBy === undefined ⇒ true",
+    ],
+  },
+  {
     why: "It matters in a few steps of promises alone, between a waiter's turn and its request, and costs one look then.",
     mutants: [
       "packages/client/src/core/wait-loop.ts: if (end !== undefined) this.#news = undefined;: end !== undefined ⇒ false",

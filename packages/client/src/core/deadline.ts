@@ -109,9 +109,8 @@ export abstract class LeaseDeadline {
     this.#controller?.abort(this.error);
   }
 
-  /** Sets the holder's belief and the expiry that the table shows. */
+  /** Sets the holder's belief and the expiry that the table shows. Revives nothing that has ended. */
   confirm(belief: Belief, expiresAt: number): void {
-    if (this.#loss !== undefined) return;
     this.#belief = belief;
     this.#expiresAt = expiresAt;
     this.#ownClock = belief.ownClock;
