@@ -102,11 +102,22 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
   });
 
   describe("waits for its release", () => {
-    test.each([
-      ["an early answer", others["an early answer"], handlers.succeeds],
-      ["an after that answers", others["an after that answers"], handlers.succeeds],
-      ["an onError that swallows", others["an onError that swallows"], handlers.fails],
-    ])("when it is cut off by %s", async (_, other, handler) => {
+    const wrap = (request: { error: unknown }): void => {
+      request.error = Object.assign(new Error("changed"), { originalError: request.error });
+    };
+    test.each<[string, object, () => Promise<unknown>, unknown]>([
+      ["an early answer", others["an early answer"], handlers.succeeds, "early"],
+      ["an early answer of undefined", others["an early answer of undefined"], handlers.succeeds, undefined],
+      ["an after that answers", others["an after that answers"], handlers.succeeds, "after"],
+      ["an onError that swallows", others["an onError that swallows"], handlers.fails, "swallowed"],
+      [
+        "an onError that changes the error",
+        others["an onError that changes the error"],
+        handlers.fails,
+        "changed",
+      ],
+      ["an onError that wraps the error", { onError: wrap }, handlers.fails, "changed"],
+    ])("beside %s", async (_, other, handler, expected) => {
       const { clock, client, store, context, holder } = bench();
       let land: () => void = () => undefined;
       const landing = new Promise<void>((resolve) => {
@@ -122,17 +133,18 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
         .use(leaseLock({ client, clock, key: "job" }))
         .use(other as MiddlewareObj);
 
-      const answer = app({}, context());
       let isAnswered = false;
-      void answer.then(() => {
-        isAnswered = true;
-      });
+      const answer = Promise.resolve(app({}, context()))
+        .catch((error: Error) => error.message)
+        .finally(() => {
+          isAnswered = true;
+        });
       await clock.advance(10);
       expect(isAnswered).toBe(false);
       land();
 
-      expect(typeof (await answer)).toBe("string");
-      expect(typeof ended).toBe("string");
+      expect(await answer).toBe(expected);
+      expect(ended).toBe(handler === handlers.succeeds || expected === "swallowed" ? expected : undefined);
       expect(await holder()).toBeUndefined();
     });
   });
@@ -158,8 +170,14 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
     test("an inner before that answers early leaves the slot open", async () => {
       expect(await run({}, [others["an early answer"]], handlers.succeeds)).toBe("open");
     });
-    test("an inner onError that swallows leaves the slot open", async () => {
-      expect(await run({}, [others["an onError that swallows"]], handlers.fails)).toBe("open");
+    test.each<[string, MiddlewareObj[]]>([
+      ["swallows", []],
+      [
+        "swallows what another has answered",
+        [{ onError: (request) => void Object.assign(request, { response: "an answer" }) }],
+      ],
+    ])("an inner onError that %s leaves the slot open", async (_, more) => {
+      expect(await run({}, [others["an onError that swallows"], ...more], handlers.fails)).toBe("open");
     });
   });
 
@@ -175,6 +193,52 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
 
     expect(store.requests).toEqual([]);
     expect(await holder()).toBe("somebody else");
+  });
+
+  test("an invocation whose handler does not run, for an early answer, counts neither as failed nor as done", async () => {
+    const { clock, client, context } = bench();
+    const lines: string[] = [];
+    const app = middy(handlers.succeeds)
+      .use(leaseLock({ client, clock, key: "job", job: "j", metrics: (line) => lines.push(line) }))
+      .use(others["an early answer"]);
+
+    expect(await app({}, context())).toBe("early");
+    expect(lines).toEqual([]);
+  });
+
+  test("inner onErrors run under the lock, and their time is not the handler's", async () => {
+    const { clock, client, context, holder } = bench();
+    const held: unknown[] = [];
+    const app = middy(handlers.fails)
+      .use(leaseLock({ client, clock, key: "job" }))
+      .use({
+        async onError(request) {
+          held.push(await holder());
+          // So little time is left that a handler which ended now might still run.
+          clock.freeze(59_998);
+          request.response = "an answer";
+        },
+      })
+      .use(others["an onError that changes the error"]);
+
+    expect(await app({}, context(60_000))).toBe("an answer");
+    expect([...held, await holder()]).toEqual(["job/request-1", undefined]);
+  });
+
+  test("a context that takes no lock is refused before anything is sent", async () => {
+    const { clock, client, store, context } = bench();
+    const app = middy(handlers.succeeds).use(leaseLock({ client, clock, key: "job" }));
+
+    await expect(app({}, Object.freeze(context()))).rejects.toMatchObject({ option: "context" });
+    expect(store.requests).toEqual([]);
+  });
+
+  test("a lock that a chain has twice is one lock", async () => {
+    const { clock, client, store, context } = bench();
+    const lock = leaseLock({ client, clock, key: "job" });
+
+    expect(await middy(handlers.succeeds).use(lock).use(lock)({}, context())).toBe("done");
+    expect(store.requests).toEqual(["update", "update"]);
   });
 
   test("two locks in one chain are both free in the end", async () => {
@@ -217,5 +281,28 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
       .use(others["an after that answers"]);
 
     await expect(app({}, context())).rejects.toMatchObject({ name: "LeaseLostError", reason: "expired" });
+  });
+
+  test.each<[string, object, object]>([
+    ["is answered", { onError: () => "told" }, { value: "told" }],
+    ["is replaced by another error", others["an onError that throws another error"], { error: "onError" }],
+    [
+      "is thrown again",
+      others["an onError that throws the same error"],
+      { error: expect.stringMatching("lost") },
+    ],
+  ])("the loss of a lease that %s by an outer onError is not told again", async (_, other, expected) => {
+    const { clock, client, context } = bench();
+    const app = middy(async () => await clock.advance(200))
+      .use(other as MiddlewareObj)
+      .use(leaseLock({ client, clock, key: "job", lockAtMostForMs: 100 }));
+
+    const answer = await Promise.resolve(app({}, context())).then(
+      (value: unknown) => ({ value }),
+      (error: Error) => ({ error: error.message }),
+    );
+    expect(answer).toEqual(expected);
+    // An unhandled rejection would end a Lambda process; here it fails the test run.
+    await new Promise(setImmediate);
   });
 });

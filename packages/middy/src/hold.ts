@@ -63,10 +63,13 @@ export class Hold {
    * when the lease ends. The completion of a slot has to be confirmed, and is repeated while there is time.
    *
    * If the handler succeeded, rejects with LeaseLostError if the lease did not last to the handler's end, unless it was
-   * revoked. Also rejects with CompletionFailedError if the slot could not be recorded.
+   * revoked. Also rejects with CompletionFailedError if the slot could not be recorded. A further call waits for the
+   * first one.
    */
   leave(outcome: HoldOutcome): Promise<void> {
-    this.#leaving ??= this.#leave(outcome);
+    // Ignored: the first caller has the error.
+    if (this.#leaving !== undefined) return this.#leaving.catch(() => undefined);
+    this.#leaving = this.#leave(outcome);
     return this.#leaving;
   }
 

@@ -74,7 +74,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
 
     async after(request) {
       const entry = entryOf(request);
-      if (entry === undefined || entry.hold.isLeft) return;
+      if (entry === undefined) return;
       const stream = streamOf(request.response);
       if (stream === undefined) {
         await entry.hold.leave(holdOutcomeOf(entry, "after", undefined));
@@ -88,11 +88,12 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
 
     async onError(request) {
       const entry = entryOf(request);
-      if (entry === undefined || entry.hold.isLeft) return;
+      if (entry === undefined) return;
+      const { isLeft } = entry.hold;
       // If nobody reads the stream, its producer may still run.
       await entry.hold.leave(entry.isStreaming ? "unknown" : holdOutcomeOf(entry, "failed", request.error));
       // No early response here: the hooks of outer middlewares have to clean up.
-      if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
+      if (!isLeft && entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
 }

@@ -45,11 +45,8 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
 
   let { response, error } = request;
   let stage: Stage = "before";
-  let pending: Promise<unknown> | undefined;
-  const common = { configurable: true, enumerable: true };
   Object.defineProperties(request, {
     response: {
-      ...common,
       get: () => response,
       set(value: unknown) {
         response = value;
@@ -61,7 +58,7 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
         const ending = onCutShort();
         // An undefined answer does not answer a failed request: middy throws its error.
         if (stage === "failed" && value === undefined) return;
-        pending = ending.then(() => {
+        const pending = ending.then(() => {
           if (response === pending) response = value;
           return value;
         });
@@ -71,7 +68,6 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
       },
     },
     error: {
-      ...common,
       get: () => error,
       set(value: unknown) {
         const earlier = error;
@@ -83,7 +79,6 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
           return;
         }
         stage = "failed";
-        if (pending !== undefined && response === pending) response = undefined;
         onOutcome();
       },
     },
@@ -100,8 +95,6 @@ export function answerEarly(request: EndingRequest, answer: unknown): void {
   request.earlyResponse = answer;
   const response = Object.getOwnPropertyDescriptor(request, "response") as PropertyDescriptor;
   Object.defineProperty(request, "response", {
-    configurable: true,
-    enumerable: true,
     get() {
       const allowed = "6 or 7: an earlier one would run the handler though the lock is held";
       throw new InvalidOptionsError("the version of @middy/core", "below 6", allowed);
