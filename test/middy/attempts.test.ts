@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { environmentNames } from "@leasehold/client/environment";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
@@ -73,6 +74,26 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     const both = environments(options);
     const [, answer] = await deliverTwice(both);
     expect(answer).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
+  });
+
+  test("a delivery beside a running one waits for it with replace, and does not stop it", async () => {
+    const both = environments({ whenHeld: "replace" }, 15_000);
+    expect(await deliverTwice(both)).toEqual(["done", "done"]);
+    expect(both.locks.map(({ lease }) => lease.loss)).toEqual([undefined, undefined]);
+  });
+
+  test("a delivery beside a running one in its own process rejects at once without resume", async () => {
+    const { first, context, clock } = environments({});
+    const running = first(event, context(60_000, id));
+    await clock.advance(100);
+    let refusal: unknown;
+    void first(event, context(60_000, id)).catch((error: unknown) => {
+      refusal = error;
+    });
+    await clock.advance(0);
+    expect(refusal).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
+    await clock.advance(10_000);
+    expect(await running).toBe("done");
   });
 
   test("a delivery after the run is done is skipped where once is set", async () => {
@@ -162,6 +183,22 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(locks[1]?.lease.fencingToken).toBeGreaterThan(locks[0]?.lease.fencingToken ?? 0);
     });
 
+    test.each([0, 100])(
+      "in one process runs deliveries that come %d ms apart one by one",
+      async (apartMs) => {
+        const { first, context, clock, locks, mostAtOnce } = environments({ resume: true, whenHeld: "wait" });
+        const answers: Promise<unknown>[] = [];
+        for (let count = 1; count <= 3; count += 1) {
+          answers.push(first(event, context(60_000, id)));
+          if (apartMs > 0) await clock.advance(apartMs);
+        }
+        await clock.advance(30_000);
+        expect(await Promise.all(answers)).toEqual(["done", "done", "done"]);
+        expect(mostAtOnce()).toBe(1);
+        expect(new Set(locks.map(({ lease }) => lease.token)).size).toBe(3);
+      },
+    );
+
     test("in one process waits for the latest earlier attempt, when one before it has ended late", async () => {
       const { first, context, clock, locks, mostAtOnce } = environments(
         { resume: true, whenHeld: "wait", heartbeat: false, lockAtMostForMs: 10_000 },
@@ -182,14 +219,50 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(await third).toMatchObject({ name: "LeaseLostError" });
     });
 
-    test("takes over nothing of another event's", async () => {
+    test("takes over nothing of another event's, and does not wait for it", async () => {
       const { first, second, context, clock, locks } = environments({ resume: true, skipResult: "skipped" });
       const earlier = first(event, context(60_000, id));
       await clock.advance(100);
-      expect(await second(event, context(60_000, "another"))).toBe("skipped");
+      const answers: unknown[] = [];
+      for (const environment of [first, second]) {
+        void environment(event, context(60_000, "another")).then((answer) => answers.push(answer));
+      }
+      await clock.advance(0);
+      expect(answers).toEqual(["skipped", "skipped"]);
       await clock.advance(10_000);
       expect(await earlier).toBe("done");
       expect(locks).toHaveLength(1);
+    });
+
+    test("in one process does not wait for another key's attempt, though its invocation has the same id", async () => {
+      const key = (given: unknown): string => String(given);
+      const { first, context, clock, locks } = environments({ resume: true, key });
+      const answers = ["a", "b"].map((each) => first(each, context(60_000, id)));
+      await clock.advance(0);
+      expect(locks.map(({ lease }) => lease.key)).toEqual(["a", "b"]);
+      await clock.advance(10_000);
+      expect(await Promise.all(answers)).toEqual(["done", "done"]);
+    });
+
+    test("in one process rejects in time, with the end of an earlier attempt's lease, or without one", async () => {
+      const { first, context, clock, other, locks } = environments(
+        { resume: true, whenHeld: "wait", heartbeat: false, lockAtMostForMs: 60_000 },
+        30_000,
+      );
+      const held = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const earlier = first(event, context(120_000, id));
+      const inTime = async (): Promise<unknown> => {
+        const retry = first(event, context(1_000, id)).catch((error: unknown) => error);
+        await clock.advance(1_000);
+        return await Promise.race([retry, "it waits"]);
+      };
+      expect(await inTime()).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
+      await held.release();
+      await clock.advance(20_000);
+      const { expiresAt } = locks[0]?.lease ?? {};
+      expect(await inTime()).toMatchObject({ holder: `job/${id}`, expiresAt });
+      await clock.advance(60_000);
+      expect(await earlier).toBe("done");
     });
 
     test.each<[string, LeaseLockOptions]>([
@@ -230,10 +303,25 @@ describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => 
       "somebody else",
       /; waited \d+ ms; try again in \d+ ms; or leave the wait more time with a smaller reserveMs/,
     ],
+    ["one that would replace it", { whenHeld: "replace" }, "somebody else", /; or leave the wait more time/],
   ])("names options that the middleware takes, to %s", async (_who, options, holder, advice) => {
     const message = await refusal(options, holder);
     expect(message).toMatch(advice);
     expect(message).not.toMatch(/waitMs|reentrant/);
+  });
+
+  test("leaves an operator's pause in the refusal", async () => {
+    const { client, clock, context, other } = bench();
+    await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
+    const app = wrap({ client, clock, key: "job", whenHeld: "throw" }, () => "ran");
+    await expect(app({}, context())).rejects.toMatchObject({ pause: { by: "alice", reason: "INC-1" } });
+  });
+
+  test("is told without a holder if the lock was let go at the moment of giving up", async () => {
+    const { client, clock, context } = bench();
+    client.acquire = () => Promise.reject(new LeaseUnavailableError("job", undefined, 0));
+    const app = wrap({ client, clock, key: "job", whenHeld: "throw" }, () => "ran");
+    await expect(app({}, context())).rejects.toThrow(/^the lock "job" is not held; .*; or wait for it/);
   });
 });
 

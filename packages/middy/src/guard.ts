@@ -18,7 +18,7 @@ export interface Skipped {
 /** Admits invocations, one at a time for each key: the common part of `leaseLock` and `leased`. */
 export class Guard<TEvent> {
   readonly settings: MiddlewareSettings<TEvent>;
-  /** This process's attempts at events, by key and owner. */
+  /** With `resume`, this process's latest attempts at events, by key and owner. */
   readonly #attempts = new Map<string, EventAttempt>();
 
   /** Throws InvalidOptionsError. */
@@ -51,8 +51,7 @@ export class Guard<TEvent> {
     metrics?.begin(context);
     try {
       const deadline = since + patienceMs(settings, invocation.remainingMs());
-      if (settings.resume) await this.#untilAlone(id, invocation, deadline, signal.signal);
-      this.#attempts.set(id, attempt);
+      if (settings.resume) await this.#untilAlone(id, attempt, invocation, deadline);
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
       const { lease, renewEveryMs } = await admit(settings, invocation, leftMs, signal.signal);
       if (!lease.held) throw lease.signal.reason;
@@ -91,22 +90,27 @@ export class Guard<TEvent> {
   /**
    * Waits until an earlier attempt at the same event has ended, which means that its lease has ended. With `resume`, an
    * attempt takes an earlier attempt's lease over at once, because that attempt is dead. But in the same process it may
-   * be alive: an early timeout has ended its invocation, and its handler still runs.
+   * be alive: an early timeout has ended its invocation, and its handler still runs. Then this attempt is the one that
+   * later attempts wait for.
    *
    * Rejects with LeaseUnavailableError at the deadline, on the monotonic clock, and with the signal's reason.
    */
   async #untilAlone(
     id: string,
+    attempt: EventAttempt,
     { key, owner }: Invocation,
     deadline: number,
-    signal: AbortSignal,
   ): Promise<void> {
     const { clock } = this.settings;
     for (;;) {
       const earlier = this.#attempts.get(id);
       const lease = earlier?.hold?.lock.lease;
       // Reading the loss looks at the clock: timers do not run in a frozen process.
-      if (earlier === undefined || lease?.loss !== undefined) return;
+      if (earlier === undefined || lease?.loss !== undefined) {
+        // At once: several may have waited for the same attempt.
+        this.#attempts.set(id, attempt);
+        return;
+      }
       const leftMs = deadline - clock.monotonic();
       if (leftMs <= 0) {
         const expiresAt = lease?.expiresAt ?? clock.now();
@@ -116,7 +120,7 @@ export class Guard<TEvent> {
           Math.ceil(lease?.remainingMs() ?? 0),
         );
       }
-      await settles(clock, earlier.ended, leftMs, signal);
+      await settles(clock, earlier.ended, leftMs, attempt.signal.signal);
     }
   }
 
@@ -139,9 +143,8 @@ export class Guard<TEvent> {
   }
 }
 
-/** The same refusal with another advice. The refusal of a full queue keeps its own advice. */
+/** The same refusal with another advice. */
 function advised(error: LeaseUnavailableError, advice: string, waitedMs: number): LeaseUnavailableError {
-  if (error.code !== "LEASE_UNAVAILABLE") return error;
   const { key, holder: owner, expiresAt, inCooldown, pause, retryAfterMs } = error;
   const held =
     owner === undefined || expiresAt === undefined

@@ -1,12 +1,12 @@
 import { CloseIncompleteError } from "@leasehold/client/internal";
 import type { Hold } from "./hold.ts";
 import type { MiddlewareSettings } from "./settings.ts";
-import { InvocationEndingError } from "./signal.ts";
+import { InvocationEndingError, type LockSignal } from "./signal.ts";
 
 /** An attempt at an event, from before the wait for its lock to the end of its lease. */
 export interface EventAttempt {
   readonly settings: Pick<MiddlewareSettings<never>, "client" | "ownsClient">;
-  readonly signal: { abort(reason: unknown): void };
+  readonly signal: Pick<LockSignal, "signal" | "abort">;
   /** Its hold on the lock; undefined while it waits. */
   hold: Hold | undefined;
   /** Resolves when it has given up its wait, or has released its lease. */
