@@ -116,6 +116,37 @@ describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", 
   });
 });
 
+describe.each(Object.entries(ways).filter(([name]) => name !== "leased"))("%s", (_, wrap) => {
+  test("a handler that throws the signal's reason has stopped, however late: its lock is released", async () => {
+    const { clock, client, context, holder } = bench();
+    const app = wrap({ client, clock, key: "job", ...quiet }, (lock) => {
+      clock.freeze(59_999);
+      throw lock.signal.reason;
+    });
+    await expect(app({}, context(60_000))).rejects.toMatchObject({ code: "LEASE_INVOCATION_ENDING" });
+    expect(await holder()).toBeUndefined();
+  });
+
+  test("with resume, a retry runs as soon as the lease of an attempt that may still run has ended", async () => {
+    const { clock, client, context } = bench();
+    const options = { client, clock, key: "job", resume: true, lockAtMostForMs: 20_000, ...quiet } as const;
+    let runs = 0;
+    const app = wrap(options, () => {
+      runs += 1;
+      if (runs > 1) return "second";
+      clock.freeze(4_999);
+      throw new Error("out of time");
+    });
+    await expect(app({}, context(5_000, "1"))).rejects.toThrow("out of time");
+    const retry = app({}, context(60_000, "1"));
+    await clock.advance(14_000);
+    expect(runs).toBe(1);
+    await clock.advance(2_000);
+    expect(runs).toBe(2);
+    expect(await retry).toBe("second");
+  });
+});
+
 test("a refused invocation leaves no listener on the signal that it has followed", async () => {
   const { clock, client, other, context } = bench();
   await other.acquire("job", { leaseDurationMs: 60_000 });
@@ -123,6 +154,21 @@ test("a refused invocation leaves no listener on the signal that it has followed
   const app = leased({ client, clock, key: "job", whenHeld: "throw", ...quiet }, () => "done");
   await expect(app({}, context(), { signal })).rejects.toThrow(LeaseUnavailableError);
   expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+test("an invocation that waits to replace another ends with the signal that it follows", async () => {
+  const { clock, client, other, context } = bench();
+  await other.acquire("job", { leaseDurationMs: 60_000 });
+  const follows = new AbortController();
+  const app = leased({ client, clock, key: "job", whenHeld: "replace", ...quiet }, () => "done");
+  let refusal: unknown;
+  void app({}, context(), follows).catch((error: unknown) => {
+    refusal = error;
+  });
+  await clock.advance(1_000);
+  follows.abort(new Error("over"));
+  await clock.advance(0);
+  expect(refusal).toMatchObject({ name: "LeaseAbortedError", cause: { message: "over" } });
 });
 
 test("an invocation that is skipped answers when Powertools' middlewares are cleaned up", async () => {

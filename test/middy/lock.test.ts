@@ -228,8 +228,10 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
 
     test("a newer trigger stops the holder at its next heartbeat and runs; the replaced one is skipped", async () => {
       let count = 0;
+      const lines: string[] = [];
+      const metrics = { job: "j", metrics: (line: string) => void lines.push(line) };
       const { app, context, clock, holder } = setUp(
-        { whenHeld: "replace", skipResult: "replaced" },
+        { whenHeld: "replace", skipResult: "replaced", ...metrics },
         (lock, event) => (++count === 1 ? untilAborted(lock, event) : "newer"),
       );
       const first = app({ time: "2026-01-01T10:00:00Z" }, context());
@@ -239,6 +241,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(await first).toBe("replaced");
       expect(await second).toBe("newer");
       expect(await holder()).toBeUndefined();
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ JobSkipped: 1 }, { JobSucceeded: 1 }]);
     });
 
     test("an older trigger that comes late does not replace a newer one", async () => {
@@ -269,6 +272,25 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await clock.advance(20_000);
       expect(await answer).toBe("done");
       expect(runs).toHaveLength(1);
+      expect(runs[0]?.lease.owner).toBe("job/request-1");
+    });
+
+    test("asks nobody if the lock is free, or if its slot is done", async () => {
+      const { app, context, store } = setUp({
+        whenHeld: "replace",
+        once: () => "slot",
+        skipResult: "skipped",
+      });
+      expect(await app({}, context())).toBe("done");
+      expect(await app({}, context())).toBe("skipped");
+      expect(store.requests).toEqual(["update", "update", "update"]);
+    });
+
+    test("a handler that fails is no replaced one", async () => {
+      const { app, context } = setUp({ whenHeld: "replace", skipResult: "replaced" }, () => {
+        throw new Error("mine");
+      });
+      await expect(app({}, context())).rejects.toThrow("mine");
     });
 
     test("gives up on a holder that does not hear", async () => {
@@ -277,7 +299,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       const answer = app({}, context(20_000)).catch((error: unknown) => error);
       await clock.advance(20_000);
       expect(await answer).toBeInstanceOf(LeaseUnavailableError);
-      expect((await other.inspect("job"))?.revocation).toMatch("replaced by job/request-1");
+      expect((await other.inspect("job"))?.revocation).toBe("replaced by job/request-1");
     });
 
     test("asks nobody any more once it has given up", async () => {
@@ -416,16 +438,18 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await expect(app({}, context())).rejects.toThrow("mine");
     });
 
-    test("a revocation aborts the signal but is no error, and leaves the slot open", async () => {
+    test("a revocation aborts the signal but is no error, hides none, and leaves the slot open", async () => {
       const { app, context, clock, other, client } = setUp(
         { heartbeat: 1_000, once: () => "slot" },
-        async (lock) => {
+        async (lock, event) => {
           await adminOf(other).requestRevocation("job", { token: lock.lease.token });
           await clock.advance(1_100);
           expect(lock.signal.reason).toMatchObject({ reason: "revoked" });
+          if (event === "fails") throw new Error("mine");
           return "stopped";
         },
       );
+      await expect(app("fails", context())).rejects.toThrow("mine");
       expect(await app({}, context())).toBe("stopped");
       expect(await client.tryAcquire("job", { slot: "slot" })).toBeDefined();
     });
@@ -498,12 +522,32 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(b.runs).toHaveLength(0);
   });
 
-  test("without a remaining time the lease is short and renewed", async () => {
-    const { app, context, clock, runs } = setUp({}, () => clock.advance(100_000));
-    const { functionName } = context();
-    await app({}, { functionName } as LambdaContext);
-    expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(30_000);
-    expect(clock.pending).toBe(0);
+  describe("without a remaining time", () => {
+    const timeless = { functionName: "job" } as LambdaContext;
+
+    test.each([
+      ["renewed", {}, 10],
+      ["not renewed with heartbeat: false", { heartbeat: false }, 0],
+    ])("the lease is short and %s", async (_, options, renewals) => {
+      const { app, clock, runs, store } = setUp(options, () => clock.advance(100_000));
+      await app({}, timeless).catch(() => undefined);
+      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(30_000);
+      expect(store.requests.length).toBeGreaterThan(renewals);
+      expect(clock.pending).toBe(0);
+    });
+
+    test("an invocation waits for 30 s", async () => {
+      const { app, clock, other } = setUp({ whenHeld: "wait" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      let refusal: unknown;
+      void app({}, timeless).catch((error: unknown) => {
+        refusal = error;
+      });
+      await clock.advance(29_999);
+      expect(refusal).toBeUndefined();
+      await clock.advance(1);
+      expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+    });
   });
 
   describe("SIGTERM", () => {
@@ -539,7 +583,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     test("say what became of a job", async () => {
       const lines: string[] = [];
       let fails = false;
-      const { app, context, other } = setUp(
+      const { app, context, other, store } = setUp(
         { job: "j", metrics: (line) => lines.push(line), tableName: "t", whenHeld: "skip" },
         () => {
           if (fails) throw new Error("no");
@@ -553,11 +597,14 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await lease.release();
       await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
       await app({}, context());
+      store.delay = () => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "no"));
+      await app({}, context()).catch(() => undefined);
       expect(measured(lines)).toEqual([
         "t/j: JobSucceeded",
         "t/j: JobFailed",
         "t/j: JobSkipped",
         "t/j: JobPaused",
+        "t/j: JobFailed",
       ]);
     });
 

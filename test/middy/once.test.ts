@@ -79,7 +79,7 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
   });
 
   test("is tried again until the invocation's end is near, and then rejects, with an event and metrics", async () => {
-    const { app, context, clock, afterwards, measured, events } = setUp();
+    const { app, context, clock, afterwards, measured, events, store } = setUp();
     afterwards(throttling(Number.POSITIVE_INFINITY));
     const lambda = context(20_000);
     let answer: unknown;
@@ -99,6 +99,8 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
       cause: { code: "LEASE_THROTTLED" },
     });
     expect(leftMs).toBeGreaterThanOrEqual(250);
+    // Its pauses grow to 2 s.
+    expect(store.requests.length).toBeLessThan(20);
     expect(events).toContainEqual(
       expect.objectContaining({
         type: "completionFailed",
@@ -246,3 +248,33 @@ test.each(Object.entries(ways))(
     expect(reason).toMatchObject(failed);
   },
 );
+
+describe.each(Object.entries(ways))("%s: a release that fails", (_, wrap) => {
+  const bug = new TypeError("a bug");
+
+  test.each([
+    ["of the service", throttled()],
+    ["of a bug", bug],
+  ])("%s does not hide the handler's own error", async (_, error) => {
+    const { clock, client, context, store } = bench();
+    const app = wrap({ client, clock, key: "job" }, () => {
+      store.delay = () => Promise.reject(error);
+      throw new Error("mine");
+    });
+    await expect(app({}, context())).rejects.toThrow("mine");
+  });
+
+  test.each([
+    ["of the service is no failure", throttled(), "stopped"],
+    ["of a bug is told", bug, bug],
+  ])("%s, of work that was asked to stop and succeeded", async (_, error, expected) => {
+    const { clock, client, context, store, other } = bench();
+    const app = wrap({ client, clock, key: "job", heartbeat: 1_000 }, async ({ lease }) => {
+      await adminOf(other).requestRevocation("job", { token: lease.token });
+      await clock.advance(1_100);
+      store.delay = () => Promise.reject(error);
+      return "stopped";
+    });
+    expect(await app({}, context()).catch((thrown: unknown) => thrown)).toBe(expected);
+  });
+});
