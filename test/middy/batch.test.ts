@@ -1,5 +1,7 @@
 import { LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
 import { InvocationEndingError, type LeasedBatchOptions, type Lock, leasedBatch } from "@leasehold/middy";
+import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { type Bench, bench } from "./support.ts";
@@ -195,6 +197,21 @@ describe("a lost lease", () => {
   });
 });
 
+test("the work follows the signal of an outer middy", async () => {
+  const outer = new AbortController();
+  const seen: unknown[] = [];
+  const handler = leasedBatch<Message>(
+    { client: b.client, clock: b.clock, key: "k", metrics: false },
+    (_record, _context, { signal }) => {
+      outer.abort("early");
+      seen.push(signal.reason);
+    },
+  );
+  // Nor does it need a context of Lambda's, or metrics.
+  await handler(batchOf("a1"), {} as Context, outer);
+  expect(seen).toEqual(["early"]);
+});
+
 describe("a function's time", () => {
   test("that ends: records that are not begun come again", async () => {
     const context = b.context(10_000);
@@ -291,6 +308,8 @@ describe("a stream", () => {
       { partition: "orders-0", offset: 6 },
     ]);
     expect(ran.toSorted()).toEqual(["a1", "a2", "b1", "b2"]);
+    await handlerOf({ once: true })({ records: { "orders-1": of(1, "b1", "b2") } });
+    expect(await b.other.doneSlot("customer/b2/orders-1-6")).toBe("orders-1-6");
   });
 });
 
@@ -329,6 +348,23 @@ describe("once", () => {
     expect(ran).toEqual(["a1", "a2", "b1"]);
   });
 
+  test("stands beside every other option, and a record's own lock has its times", async () => {
+    const events: string[] = [];
+    const handler = handlerOf({
+      ...{ client: undefined as never, store: b.store, once: true, metrics: () => undefined },
+      ...{ whenHeld: "wait", order: fair(), reserveMs: 1_000, keyDimension: true },
+      ...{ lockAtMostForMs: 3_000, heartbeat: 1_000, onEvent: ({ type }) => events.push(type) },
+    });
+    works.set("a1", async () => {
+      await b.clock.advance(10_000);
+      const { acquiredAt = 0, leaseDurationMs } = (await b.other.inspect("customer/a/a1")) ?? {};
+      expect([leaseDurationMs, b.clock.now() - acquiredAt]).toEqual([3_000, 10_000]);
+    });
+    expect(await handler(batchOf("a1"))).toEqual([]);
+    expect(failures).toEqual([]);
+    expect(new Set(events)).toEqual(new Set(["acquired", "renewed", "released"]));
+  });
+
   test("the work has the key's lease, and a signal that aborts with either", async () => {
     const seen: unknown[] = [];
     works.set("a1", async (lock) => {
@@ -349,6 +385,13 @@ describe("bad input", () => {
     ["a topic", { Records: [{ EventSource: "aws:sns", Sns: {} }] }],
     ["nothing", undefined],
     ["records that are none", { Records: [null] }],
+    ["no records", { records: null }],
+    ["a message without its id", { Records: [{ eventSource: "aws:sqs" }] }],
+    ["a record of a stream without its id", { Records: [{ kinesis: { sequenceNumber: "1" } }] }],
+    ["a record of a stream without its number", { Records: [{ eventID: "shard:1", kinesis: {} }] }],
+    ["a record of Kafka without its topic", { records: { t: [{ partition: 0, offset: 0 }] } }],
+    ["a record of Kafka without its partition", { records: { t: [{ topic: "t", offset: 0 }] } }],
+    ["a record of Kafka without its offset", { records: { t: [{ topic: "t", partition: 0 }] } }],
   ])("%s is refused before any request: no single record of it could come again", async (_, event) => {
     await expect(handlerOf()(event)).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
     expect(b.store.requests).toEqual([]);
@@ -363,6 +406,10 @@ describe("bad input", () => {
     ["a queue's order without a wait", { key: "k", order: { begin: () => undefined } }, /order/],
   ])("%s is refused when the handler is made", (_, options, refusal) => {
     expect(() => leasedBatch<Message>({ client: b.client, ...options }, () => undefined)).toThrow(refusal);
+  });
+
+  test("work that is no function is refused when the handler is made", () => {
+    expect(() => leasedBatch({ client: b.client, key: "k" }, undefined as never)).toThrow(/work/);
   });
 
   test("an empty batch is done, and the key may come from the environment", async () => {

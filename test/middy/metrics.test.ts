@@ -184,15 +184,18 @@ describe("a batch", () => {
         clock: b.clock,
         key: ({ body }) => body,
         once: true,
+        onFailure: () => undefined,
         metrics: (line) => lines.push(line),
       },
-      () => undefined,
+      ({ body }) => {
+        if (body === "7") throw new Error("no");
+      },
     );
     vi.unstubAllEnvs();
     await app(batchOf(40), b.context());
     const { WaitTime, HoldTime, ...counts } = valuesIn(lines[0] ?? "");
     expect(lines).toHaveLength(1);
-    expect(counts).toEqual({ LeaseAcquired: 80, LeaseReleased: 80, JobSucceeded: 40 });
+    expect(counts).toEqual({ LeaseAcquired: 80, LeaseReleased: 80, JobSucceeded: 39, JobFailed: 1 });
     expect(WaitTime).toHaveLength(80);
     expect(HoldTime).toHaveLength(80);
   });

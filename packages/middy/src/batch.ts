@@ -126,9 +126,10 @@ export function batchHandler<TRecord>(
           { ...lock, key: (entry) => entry.key ?? "", once: false },
           makeClient,
         );
-  const ofRecord = omitting(lock, "whenHeld", "order", "reserveMs");
+  // A record's own lock is not waited for: so it takes no order.
+  const ofRecord = omitting(lock, "order");
   const beside = byKey && {
-    ...omitting(ofRecord, "onEvent", "keyDimension", "tableName", "store"),
+    ...omitting(ofRecord, "onEvent", "keyDimension", "store"),
     client: byKey.settings.client,
     metrics: false as const,
   };
