@@ -394,7 +394,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       [{}, "event.scheduledTime is undefined"],
       [undefined, "event.scheduledTime is undefined"],
       [{ time: "soon" }, 'event.time is "soon"'],
-      [{ scheduledTime: 7 }, "event.scheduledTime is 7"],
+      [{ scheduledTime: 7, time: "2026-11-21T10:00:00Z" }, "event.scheduledTime is 7"],
     ])(
       "%j without a time is refused before anything is sent, by the name of what is missing",
       async (given, message) => {
@@ -481,7 +481,8 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
         expect(lock.signal.reason).toBeInstanceOf(InvocationEndingError);
         throw lock.signal.reason;
       });
-      await expect(app({}, context(10_000))).rejects.toMatchObject({ reason: "timeout" });
+      const ending = { code: "LEASE_INVOCATION_ENDING", reason: "timeout" };
+      await expect(app({}, context(10_000))).rejects.toMatchObject(ending);
       expect(await holder()).toBeUndefined();
     });
 

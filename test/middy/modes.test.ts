@@ -142,6 +142,20 @@ describe("streaming", () => {
     },
   );
 
+  test("a stream that nobody reads, as an outer after throws, keeps the lock: its producer may still run", async () => {
+    const b = bench();
+    const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
+      .use({
+        after: () => {
+          throw new Error("outer");
+        },
+      })
+      .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+    const call = app as unknown as (...args: unknown[]) => Promise<void>;
+    await expect(call({}, new Writable(), b.context())).rejects.toThrow("outer");
+    expect(await b.holder()).toBe("job/request-1");
+  });
+
   test("a stream that an outer after destroys when it has read its beginning releases the lock", async () => {
     const b = bench();
     let text = "";
@@ -265,10 +279,12 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
 
   test("that is frozen keeps its class, and the lock to the stream's end", async () => {
     class Frozen {
+      readonly statusCode = 201;
       readonly body = Readable.from(["a", "b"]);
     }
     const { answered, holder } = await answer(Object.freeze(new Frozen()));
     expect(answered).toBeInstanceOf(Frozen);
+    expect((answered as Frozen).statusCode).toBe(201);
     expect(await (answered as Frozen).body.toArray()).toEqual(["a", "b"]);
     expect(await holder()).toBeUndefined();
   });

@@ -28,7 +28,11 @@ describe("refused at once", () => {
     ["an unknown option", { client, key: "k", lockAtMost: 1 }, "options.lockAtMost"],
     ["no object", "k", "options"],
     ["an empty key", { client, key: "" }, "key"],
+    ["a key that is no text", { client, key: 7 }, "key"],
     ["a client that is none", { client: {}, key: "k" }, "client"],
+    ["a store that is none", { store: null, key: "k" }, "store"],
+    ["a store beside a client", { store: new MemoryLeaseStore(), client, key: "k" }, "store"],
+    ["a store beside a table", { store: new MemoryLeaseStore(), tableName: "leases", key: "k" }, "store"],
     ["another word for whenHeld", { client, key: "k", whenHeld: "queue" }, "whenHeld"],
     ["a time in words", { client, key: "k", lockAtMostForMs: "1 min" }, "lockAtMostForMs"],
     ["a negative time", { client, key: "k", lockAtLeastForMs: -1 }, "lockAtLeastForMs"],
@@ -48,6 +52,12 @@ describe("refused at once", () => {
     ["metrics: true", { client, key: "k", metrics: true }, "metrics"],
     ["a listener that a client would not call", { client, key: "k", onEvent: () => undefined }, "onEvent"],
     ["a dimension of metrics that are not written", { client, key: "k", keyDimension: true }, "keyDimension"],
+    ["a dimension that is none", { tableName: "leases", key: "k", keyDimension: 1 }, "keyDimension"],
+    [
+      "a dimension beside Metrics that have their own",
+      { tableName: "leases", key: "k", keyDimension: true, metrics: { addMetric: () => undefined } },
+      "keyDimension",
+    ],
     ["a list with something that is no listener", { tableName: "leases", key: "k", onEvent: [1] }, "onEvent"],
   ])("%s", (_, options, option) => {
     expect(refusal(options).option).toBe(option);
@@ -74,7 +84,8 @@ describe("the environment", () => {
     vi.stubEnv(environmentNames.whenHeld, "throw");
     vi.stubEnv(environmentNames.once, "true");
     vi.stubEnv(environmentNames.lockAtMostForMs, "7000");
-    vi.stubEnv(environmentNames.lockAtLeastForMs, "3000");
+    vi.stubEnv(environmentNames.lockAtLeastForMs, "7000");
+    vi.stubEnv(environmentNames.heartbeatMs, "3499");
     const lines: string[] = [];
     const app = leased(
       { client: b.client, clock: b.clock, metrics: (line) => lines.push(line) },
@@ -96,6 +107,14 @@ describe("the environment", () => {
     await expect(app({ time: "2026-11-21T10:01:00Z" }, b.context())).rejects.toMatchObject({
       name: "LeaseUnavailableError",
     });
+  });
+
+  test.each(["heartbeatMs", "once"] as const)("may say false as %s", async (name) => {
+    const b = bench();
+    vi.stubEnv(environmentNames[name], "false");
+    const app = leased({ client: b.client, clock: b.clock, key: "k" }, () => b.clock.advance(100_000));
+    await app({}, b.context(900_000));
+    expect(b.store.requests.length > 2).toBe(name === "once");
   });
 
   test("yields to the options", async () => {

@@ -1,6 +1,7 @@
 import { type LeaseLockOptions, leaseLock } from "@leasehold/middy";
 import type { MiddlewareObj } from "@middy/core";
 import { describe, expect, test } from "vitest";
+import { adminOf } from "../support/admin.ts";
 import { bench, type LambdaContext, middies } from "./support.ts";
 
 /** What other middlewares do. */
@@ -223,6 +224,18 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
 
     expect(await app({}, context(60_000))).toBe("an answer");
     expect([...held, await holder()]).toEqual(["job/request-1", undefined]);
+  });
+
+  test("an outer after's error stands behind a handler that was replaced and has stopped", async () => {
+    const { clock, client, other, context } = bench();
+    const app = middy(async (_event: unknown, { lock }: LambdaContext) => {
+      await adminOf(other).requestRevocation("job", { token: lock.lease.token });
+      await clock.advance(20_000);
+    })
+      .use(others["an after that throws"])
+      .use(leaseLock({ client, clock, key: "job", whenHeld: "replace", skipResult: "replaced" }));
+
+    await expect(app({}, context())).rejects.toThrow("after");
   });
 
   test("a context that takes no lock is refused before anything is sent", async () => {

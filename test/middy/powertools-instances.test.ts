@@ -118,28 +118,47 @@ describe("the segment of a lease", () => {
   });
 
   test.each([
-    ["of a lease that was broken", false, true],
-    ["of a lease that was revoked", true, undefined],
-  ])("has a fault for a loss, unless the holder was asked to stop: %s", async (_, isRevoked, fault) => {
+    ["of a lease that was broken", false, true, "released"],
+    ["of a lease that was revoked", true, undefined, "revoked"],
+  ])(
+    "has a fault for a loss, unless the holder was asked to stop: %s",
+    async (_, isRevoked, fault, reason) => {
+      const b = bench();
+      const admin = adminOf(b.other);
+      const root = await traced(async () => {
+        const app = handler(
+          b,
+          async () => {
+            const { token } = (await b.other.inspect("job")) ?? { token: "" };
+            if (isRevoked) await admin.requestRevocation("job", { token, reason: "stop" });
+            else await admin.forceRelease("job", { token });
+            await b.clock.advance(20_000);
+          },
+          true,
+        );
+        // Ignored: a broken lease rejects; its segment is what counts.
+        await app({}, b.context()).catch(() => undefined);
+      });
+      const [hold] = holdsIn(root);
+      expect(hold?.fault).toBe(fault);
+      expect(hold).toMatchObject({
+        end_time: expect.any(Number),
+        annotations: { leaseholdLostReason: reason },
+      });
+    },
+  );
+
+  test("lasts beyond renewals, and has no fault if nothing was lost", async () => {
     const b = bench();
-    const admin = adminOf(b.other);
     const root = await traced(async () => {
-      const app = handler(
-        b,
-        async () => {
-          const { token } = (await b.other.inspect("job")) ?? { token: "" };
-          if (isRevoked) await admin.requestRevocation("job", { token, reason: "stop" });
-          else await admin.forceRelease("job", { token });
-          await b.clock.advance(20_000);
-        },
-        true,
-      );
-      // Ignored: a broken lease rejects; its segment is what counts.
-      await app({}, b.context()).catch(() => undefined);
+      const work = async () => {
+        await b.clock.advance(30_000);
+        await call("inside");
+      };
+      await handler(b, work, true)({}, b.context());
     });
-    const [hold] = holdsIn(root);
-    expect(hold?.fault).toBe(fault);
-    expect(hold?.end_time).toBeDefined();
+    expect(childrenOf(root)).toEqual([{ "leasehold.hold": [{ inside: [] }] }]);
+    expect(holdsIn(root)[0]?.fault).toBeUndefined();
   });
 
   test("is a sibling of those of the same batch", async () => {

@@ -29,7 +29,14 @@ const triggers: Readonly<Record<string, readonly unknown[]>> = {
     { job: "a", scheduledTime: "2026-11-21T10:00:00Z", executionId: "1", input: { file: "a" } },
   ],
   "any event without records, with `once`": [{ file: "a" }, undefined],
-  "REST API": [{ httpMethod: "POST", requestContext: { httpMethod: "POST", stage: "prod" } }],
+  "REST API": [
+    {
+      httpMethod: "POST",
+      headers: { Host: "a" },
+      multiValueHeaders: { Host: ["a"] },
+      requestContext: { httpMethod: "POST", stage: "prod" },
+    },
+  ],
   "HTTP API, function URL": [
     { version: "2.0", routeKey: "$default", requestContext: { http: { method: "POST" } } },
   ],
@@ -94,7 +101,10 @@ const triggers: Readonly<Record<string, readonly unknown[]>> = {
   "Step Functions task": [{ file: "a" }],
   "rotation of Secrets Manager": [{ SecretId: "arn", ClientRequestToken: "1", Step: "createSecret" }],
   "trigger of Cognito": [{ triggerSource: "PreSignUp_SignUp", request: {}, response: {} }],
-  "a call of your own": [{ file: "a" }, undefined, null, "text"],
+  "a call of your own": [
+    ...[{ file: "a" }, undefined, null, "text"],
+    ...[{ method: "POST" }, { raw_path: "/" }, { requestContext: null }],
+  ],
 };
 
 /** The cells of the table in the page: each trigger, and what the invocation does. A row may name several triggers. */
@@ -118,14 +128,14 @@ const locked = {
 
 /** What an answer of the page means. */
 function expectedAnswer(answer: string, event: unknown): unknown {
-  const { multiValueHeaders, requestContext, methodArn } = Object(event);
+  const { headers, multiValueHeaders, requestContext, methodArn } = Object(event);
   switch (answer) {
     case "`skip`":
       return undefined;
     case "`throw`":
       return expect.any(LeaseUnavailableError);
     case "423":
-      if (multiValueHeaders === undefined) return locked;
+      if (headers !== undefined || multiValueHeaders === undefined) return locked;
       return {
         ...{ statusCode: 423, body: locked.body },
         multiValueHeaders: { "Retry-After": [locked.headers["Retry-After"]], "Content-Type": [text] },
