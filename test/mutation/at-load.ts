@@ -32,11 +32,17 @@ export async function judgeAtLoad(
     }
     return undefined;
   };
-  for (const { id, files } of mutants) {
-    const by = await failing(id, files);
-    if (by !== undefined && (await failing(nothing, [by])) !== undefined)
-      throw new Error(`${by} fails without mutant ${id}, too`);
-    tell(id, by);
-  }
+  const unfit = new Set<string>();
+  const judge = async (id: string, files: readonly string[]): Promise<string | undefined> => {
+    const by = await failing(
+      id,
+      files.filter((file) => !unfit.has(file)),
+    );
+    if (by === undefined || (await failing(nothing, [by])) === undefined) return by;
+    console.log(`${by} fails without mutant ${id}, too: it judges nothing more`);
+    unfit.add(by);
+    return await judge(id, files);
+  };
+  for (const { id, files } of mutants) tell(id, await judge(id, files));
   await vitest.close();
 }

@@ -298,7 +298,7 @@ class Run {
     const atLoad = judged.map(({ id, file }) => ({ id, files: this.#filesFor(file) }));
     if (atLoad.length === 0) return;
     const files = [...new Set(atLoad.flatMap((mutant) => mutant.files))];
-    writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs } }));
+    writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs: slowTestTimeoutMs } }));
     await judgeAtLoad(atLoad, (id, by) => {
       if (by === undefined) this.#keepUnseen(id, "survived");
       else this.#keep(id, { status: "killed", by: "while it was loaded", file: by });
