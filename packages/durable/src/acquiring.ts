@@ -61,10 +61,7 @@ export async function acquireInSteps(
       serdes: defaultSerdes,
       retryStrategy: retryService,
     });
-    if (answer.state === "granted") {
-      const { lease } = won;
-      return lease !== undefined && lease.token === answer.handle.token ? lease : lock.resume(answer.handle);
-    }
+    if (answer.state === "granted") return won.lease ?? lock.resume(answer.handle);
     if (answer.state === "done") throw new SlotDoneError(lock.key, answer.slot, answer.doneSlot);
     const { at, held, retryAfterMs } = answer;
     const since: number = firstRefusedAt ?? at;

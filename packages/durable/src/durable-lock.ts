@@ -8,8 +8,6 @@ import {
   checkDue,
   checkHandle,
   checkKey,
-  checkKnown,
-  checkText,
   coreOf,
   HeldLease,
   InvalidOptionsError,
@@ -55,9 +53,6 @@ export interface ParkedOwner {
   readonly expiresAt: number;
 }
 
-/** Lambda's limit for a callback's id. */
-const callbackIdBytes = 1024;
-
 /** No time in milliseconds has more digits. */
 const longestTime = String(Number.MAX_SAFE_INTEGER).length;
 
@@ -87,11 +82,7 @@ export class DurableLock {
   constructor(client: LeaseClient, key: string, options: DurableLockOptions) {
     const core = coreOf(client);
     this.#core = core;
-    const { isWorking, ...given } = checkKnown(
-      options,
-      ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "isWorking"],
-      "options",
-    );
+    const { isWorking, ...given } = options;
     this.key = checkKey(key);
     this.#terms = checkAcquireOptions(given, true, core.owner, core.times);
     this.leaseDurationMs = this.#terms.leaseDurationMs;
@@ -125,7 +116,7 @@ export class DurableLock {
    * earlier attempt can change nothing.
    */
   async attempt(owner: string): Promise<AttemptOutcome> {
-    const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
+    const identity = { owner, reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
     try {
       const held = await acquireLease(this.#core, call, this.#form);
@@ -145,10 +136,7 @@ export class DurableLock {
    */
   async park(waiter: ParkedOwner): Promise<boolean> {
     const { retentionMs } = this.#core.times;
-    const owner = checkText("owner", waiter.owner, longestOwner);
-    const callbackId = checkText("callbackId", waiter.callbackId, callbackIdBytes);
-    const parked = { ...waiter, owner, callbackId, key: this.key, retentionMs };
-    const { applied } = await transact(this.#core, parkCallback(parked));
+    const { applied } = await transact(this.#core, parkCallback({ ...waiter, key: this.key, retentionMs }));
     return applied;
   }
 

@@ -80,7 +80,6 @@ export class ExecutionLease {
 
   async #check(): Promise<void> {
     const { lease } = this;
-    if (lease.loss !== undefined) throw lease.loss;
     if (lease.remainingMs() > this.#enoughMs) return;
     try {
       await lease.renew();

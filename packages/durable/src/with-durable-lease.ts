@@ -184,7 +184,7 @@ function lossErrorOf(key: string, { reason, message }: Loss): LeaseLostError {
 }
 
 /** The checkpointed results of a lease's renewals. */
-type RenewalState = { readonly state: "begun" } | Beat;
+type RenewalState = { readonly state: "new" | "begun" } | Beat;
 
 /** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */
 async function untilLost(
@@ -194,22 +194,22 @@ async function untilLost(
 ): Promise<Loss> {
   const everySeconds = Math.max(1, Math.floor(leaseDurationMs / 3_000));
   const soonSeconds = Math.max(1, Math.floor(everySeconds / 3));
-  const kept = await context.waitForCondition<RenewalState | null>(
+  const kept = await context.waitForCondition<RenewalState>(
     "lease:keep",
-    async (before) => (before === null ? { state: "begun" } : await held.beat()),
+    async (before) => (before.state === "new" ? { state: "begun" } : await held.beat()),
     {
-      initialState: null,
+      initialState: { state: "new" },
       serdes: defaultSerdes,
       waitStrategy: (now) =>
-        now?.state === "lost"
+        now.state === "lost"
           ? { shouldContinue: false }
           : {
               shouldContinue: true,
-              delay: { seconds: now?.state === "unanswered" ? soonSeconds : everySeconds },
+              delay: { seconds: now.state === "unanswered" ? soonSeconds : everySeconds },
             },
     },
   );
-  if (kept?.state !== "lost") throw new Error("the renewing of the lease has ended before the lease");
+  if (kept.state !== "lost") throw new Error("the renewing of the lease has ended before the lease");
   return kept;
 }
 
