@@ -21,6 +21,7 @@ import { DurableLock } from "../../packages/durable/src/durable-lock.ts";
 import { ExecutionLease, Workload } from "../../packages/durable/src/execution-lease.ts";
 import { adminOf } from "../support/admin.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
+import type { Execution } from "../support/durable-service.ts";
 import { Random } from "../worlds/random.ts";
 
 interface Input {
@@ -59,6 +60,11 @@ function leased<T>(work: Work<T>, options: DurableLeaseOptions = {}): DurableLam
   });
 }
 
+/** Starts an execution whose work runs under the lease. */
+function start<T>(work: Work<T>, options?: DurableLeaseOptions, name?: string): Execution {
+  return world.service.start(leased(work, options), { name: "A" }, name);
+}
+
 /** Two steps, with a time between them. */
 function twoSteps(betweenSeconds: number): Work<string> {
   return async (lease, context, { name }) => {
@@ -92,9 +98,7 @@ function losses(): unknown[] {
 
 describe("a durable lease", () => {
   test("goes on over a suspension as the same lease, and is released at the end", async () => {
-    const run = world.service.start(leased(twoSteps(3 * 24 * 3_600), { leaseDurationMs: 12 * hour }), {
-      name: "A",
-    });
+    const run = start(twoSteps(3 * 24 * 3_600), { leaseDurationMs: 12 * hour });
     await world.play(day);
     expect(world.holder(key)).toMatch(/^arn:.*durable-execution\/run-1\/4c1f#[-0-9a-f]{36}$/);
     await world.play(3 * day);
@@ -107,7 +111,7 @@ describe("a durable lease", () => {
 
   test("costs 1 request to acquire, 1 every third of the lease, 1 for a step after a suspension and 1 to release", async () => {
     const betweenSeconds = 25 * 60;
-    world.service.start(leased(twoSteps(betweenSeconds)), { name: "A" });
+    start(twoSteps(betweenSeconds));
     await world.play(betweenSeconds * 1_000 - minute);
     const acquired = 1;
     const kept = 4;
@@ -142,7 +146,7 @@ describe("a durable lease", () => {
   });
 
   test("an execution that was stopped renews no more, and its lock opens when the lease ends", async () => {
-    const run = world.service.start(leased(twoSteps(3_600)), { name: "A" });
+    const run = start(twoSteps(3_600));
     await world.play(10 * minute);
     world.service.stop(run);
     await world.play(14 * minute);
@@ -171,12 +175,9 @@ describe("a durable lease", () => {
   });
 
   test("the work's own error comes as the SDK's ChildContextError, and the lock is released", async () => {
-    const run = world.service.start(
-      leased(async () => {
-        throw new RangeError("no such order");
-      }),
-      { name: "A" },
-    );
+    const run = start(async () => {
+      throw new RangeError("no such order");
+    });
     await world.play(minute);
     expect(run.status).toBe("FAILED");
     expect(thrown.get("A")).toBeInstanceOf(ChildContextError);
@@ -248,7 +249,7 @@ describe("a process that dies at one of its requests", () => {
   async function requestsOf(setUp: () => Promise<void> | void): Promise<number> {
     world = new DurableWorld();
     await setUp();
-    world.service.start(leased(twoSteps(between), { ...options, waitMs: hour }), { name: "A" });
+    start(twoSteps(between), { ...options, waitMs: hour });
     await world.play(2 * hour);
     return world.service.boundaries.length;
   }
@@ -262,7 +263,7 @@ describe("a process that dies at one of its requests", () => {
     done = [];
     await setUp();
     world.service.killAt(...deaths.map((at) => ({ at, when })));
-    const run = world.service.start(leased(twoSteps(between), { ...options, waitMs: hour }), { name: "A" });
+    const run = start(twoSteps(between), { ...options, waitMs: hour });
     await world.play(3 * hour);
     return {
       status: run.status,
@@ -316,7 +317,7 @@ describe("a process that dies at one of its requests", () => {
     const acquiring = world.service.boundaries.find(({ what }) => what === "lease: update")?.number ?? 0;
     world = new DurableWorld();
     world.service.killAt({ at: acquiring, when: "after" });
-    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    const run = start(twoSteps(1));
     await world.play(minute);
     expect(run).toMatchObject({ status: "SUCCEEDED", error: undefined });
     expect(world.events.filter(({ type }) => type === "takeover")).toMatchObject([
@@ -334,7 +335,7 @@ describe("a process that dies at one of its requests", () => {
     world.service.killAt({ at: releasing, when: "after" });
     // Without a slot, of which the item would remember that it is done.
     const { leaseDurationMs } = options;
-    const run = world.service.start(leased(twoSteps(between), { leaseDurationMs }), { name: "A" });
+    const run = start(twoSteps(between), { leaseDurationMs });
     world.service.afterTurn = async () => {
       const isFree = done.includes("A second") && world.holder(key) === undefined;
       if (!isFree || run.status !== "RUNNING") return;
@@ -397,7 +398,7 @@ describe("a process that dies at one of its requests", () => {
 describe("a lock that is held", () => {
   test("is waited for without a request, and the release lets the execution go on", async () => {
     const lease = await otherHolder(hour);
-    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    const run = start(twoSteps(1), { waitMs: day });
     await world.play(minute);
     const whenParked = world.requests;
     await world.play(50 * minute);
@@ -442,7 +443,7 @@ describe("a lock that is held", () => {
   test("is tried again by itself where the wake-up is lost", async () => {
     world.wakes = false;
     const lease = await otherHolder(10 * minute);
-    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    const run = start(twoSteps(1), { waitMs: day });
     await world.play(minute);
     await lease.release();
     await world.play(11 * minute);
@@ -451,7 +452,7 @@ describe("a lock that is held", () => {
 
   test("is taken over from a holder that has died", async () => {
     await otherHolder(10 * minute);
-    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    const run = start(twoSteps(1), { waitMs: day });
     await world.play(12 * minute);
     expect(run.status).toBe("SUCCEEDED");
     expect(world.events.filter(({ type }) => type === "takeover")).toHaveLength(1);
@@ -459,7 +460,7 @@ describe("a lock that is held", () => {
 
   test("is given up with LeaseUnavailableError when the time to wait is over", async () => {
     await otherHolder(day);
-    const run = world.service.start(leased(twoSteps(1), { waitMs: 5 * minute }), { name: "A" });
+    const run = start(twoSteps(1), { waitMs: 5 * minute });
     await world.play(5 * minute - 1_000);
     expect(run.status).toBe("RUNNING");
     await world.play(3_000);
@@ -477,7 +478,7 @@ describe("a lock that is held", () => {
       void lease.release();
       return undefined;
     };
-    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    const run = start(twoSteps(1), { waitMs: day });
     await world.play(minute);
     expect(run.status).toBe("SUCCEEDED");
   });
@@ -561,7 +562,7 @@ describe("by the seed", () => {
 
 describe("a lost lease", () => {
   test("ends the execution at the next renewal, even while it is suspended", async () => {
-    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    const run = start(twoSteps(30 * 24 * 3_600));
     await world.play(minute);
     await breakLease();
     await otherHolder(day);
@@ -574,7 +575,7 @@ describe("a lost lease", () => {
   });
 
   test("that an operator broke ends the execution at the next renewal, even out of a month's suspension", async () => {
-    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    const run = start(twoSteps(30 * 24 * 3_600));
     await world.play(minute);
     await breakLease();
     await world.play(5 * minute);
@@ -588,7 +589,7 @@ describe("a lost lease", () => {
   });
 
   test("that an operator broke ends the execution although a look at the lock fails for a while", async () => {
-    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    const run = start(twoSteps(30 * 24 * 3_600));
     await world.play(minute);
     await breakLease();
     world.failure = (what) =>
@@ -602,7 +603,7 @@ describe("a lost lease", () => {
   });
 
   test("refuses the next step before it does anything, and does not repeat it", async () => {
-    const run = world.service.start(leased(twoSteps(120)), { name: "A" });
+    const run = start(twoSteps(120));
     await world.play(minute);
     await breakLease();
     await otherHolder(day);
@@ -613,14 +614,11 @@ describe("a lost lease", () => {
   });
 
   test("is found by the release where no step comes any more, and then the work's result does not count", async () => {
-    const run = world.service.start(
-      leased(async (_lease, context) => {
-        await context.step("one", async () => undefined);
-        await context.wait({ seconds: 120 });
-        return "a result";
-      }),
-      { name: "A" },
-    );
+    const run = start(async (_lease, context) => {
+      await context.step("one", async () => undefined);
+      await context.wait({ seconds: 120 });
+      return "a result";
+    });
     await world.play(minute);
     await breakLease();
     await world.play(2 * minute);
@@ -629,14 +627,11 @@ describe("a lost lease", () => {
   });
 
   test("that another holder has by then is found by the release as taken", async () => {
-    const run = world.service.start(
-      leased(async (_lease, context) => {
-        await context.step("one", async () => undefined);
-        await context.wait({ seconds: 120 });
-        return "a result";
-      }),
-      { name: "A" },
-    );
+    const run = start(async (_lease, context) => {
+      await context.step("one", async () => undefined);
+      await context.wait({ seconds: 120 });
+      return "a result";
+    });
     await world.play(minute);
     await breakLease();
     await otherHolder(day);
@@ -646,7 +641,7 @@ describe("a lost lease", () => {
   });
 
   test("of a holder that was asked to stop is released, so that the one who asked gets the lock", async () => {
-    const run = world.service.start(leased(twoSteps(day / 1_000)), { name: "A" });
+    const run = start(twoSteps(day / 1_000));
     await world.play(minute);
     const client = world.client();
     const { token = "" } = (await client.inspect(key)) ?? {};
@@ -666,40 +661,37 @@ describe("a lost lease", () => {
       if (error instanceof LeaseLostError) refused.push(name);
       else refused.push(`${name}: ${String(error)}`);
     };
-    const run = world.service.start(
-      leased(async (_lease, own) => {
-        await own.step("before", async () => undefined);
-        await own.wait({ seconds: 60 });
-        await own.step("step", async () => void done.push("step")).catch(note("step"));
-        await own
-          .waitForCondition("condition", async () => done.push("condition"), {
-            initialState: 0,
-            waitStrategy: () => ({ shouldContinue: false }),
-          })
-          .catch(note("condition"));
-        await own.waitForCallback("callback", async () => void done.push("callback")).catch(note("callback"));
-        await own.invoke("invoke", "other:1", {}).catch(note("invoke"));
-        await own
-          .runInChildContext(
-            "child",
-            async (child) => await child.step("in it", async () => void done.push("child")),
-          )
-          .catch(note("child"));
-        const mapped = await own.map(
-          "map",
-          [1, 2],
-          async (child) => await child.step(async () => void done.push("map")),
-        );
-        refused.push(`map ${mapped.failureCount}`);
-        const branches = await own.parallel("parallel", [
-          async (child) => await child.step(async () => void done.push("branch")),
-          { name: "named", func: async (child) => await child.step(async () => void done.push("branch")) },
-        ]);
-        refused.push(`parallel ${branches.failureCount}`);
-        branches.throwIfError();
-      }),
-      { name: "A" },
-    );
+    const run = start(async (_lease, own) => {
+      await own.step("before", async () => undefined);
+      await own.wait({ seconds: 60 });
+      await own.step("step", async () => void done.push("step")).catch(note("step"));
+      await own
+        .waitForCondition("condition", async () => done.push("condition"), {
+          initialState: 0,
+          waitStrategy: () => ({ shouldContinue: false }),
+        })
+        .catch(note("condition"));
+      await own.waitForCallback("callback", async () => void done.push("callback")).catch(note("callback"));
+      await own.invoke("invoke", "other:1", {}).catch(note("invoke"));
+      await own
+        .runInChildContext(
+          "child",
+          async (child) => await child.step("in it", async () => void done.push("child")),
+        )
+        .catch(note("child"));
+      const mapped = await own.map(
+        "map",
+        [1, 2],
+        async (child) => await child.step(async () => void done.push("map")),
+      );
+      refused.push(`map ${mapped.failureCount}`);
+      const branches = await own.parallel("parallel", [
+        async (child) => await child.step(async () => void done.push("branch")),
+        { name: "named", func: async (child) => await child.step(async () => void done.push("branch")) },
+      ]);
+      refused.push(`parallel ${branches.failureCount}`);
+      branches.throwIfError();
+    });
     await world.play(30_000);
     await breakLease();
     await world.play(minute);
@@ -715,21 +707,21 @@ describe("a service that fails", () => {
   test("while the lock is acquired is asked again", async () => {
     let failures = 3;
     world.failure = () => (failures-- > 0 ? throttled : undefined);
-    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    const run = start(twoSteps(1));
     await world.play(minute);
     expect(run.status).toBe("SUCCEEDED");
   });
 
   test("for ever rejects with its own error", async () => {
     world.failure = () => throttled;
-    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    const run = start(twoSteps(1));
     await world.play(hour);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseServiceError" } });
     expect(thrown.get("A")).toMatchObject({ code: "LEASE_THROTTLED", message: "too many requests" });
   });
 
   test("while the lease is renewed is asked again, sooner, and the lease stands", async () => {
-    const run = world.service.start(leased(twoSteps(20 * 60)), { name: "A" });
+    const run = start(twoSteps(20 * 60));
     await world.play(minute);
     world.failure = () => throttled;
     await world.play(10 * minute);
@@ -740,7 +732,7 @@ describe("a service that fails", () => {
   });
 
   test("while a step is to be checked holds the step up, and does not fail it", async () => {
-    const run = world.service.start(leased(twoSteps(120)), { name: "A" });
+    const run = start(twoSteps(120));
     await world.play(minute);
     world.failure = () => throttled;
     await world.play(2 * minute);
@@ -751,7 +743,7 @@ describe("a service that fails", () => {
   });
 
   test("at the release does not hide the result: the lock opens when the lease ends", async () => {
-    const run = world.service.start(leased(twoSteps(10)), { name: "A" });
+    const run = start(twoSteps(10));
     await world.play(5_000);
     let renewals = 1;
     world.failure = () => (renewals-- > 0 ? undefined : throttled);
@@ -835,7 +827,7 @@ describe("options", () => {
     [{ leaseDurationMs: Symbol("hostile") }, "leaseDurationMs"],
     [null, "options"],
   ])("%o are refused before anything is sent", async (options, name) => {
-    const run = world.service.start(leased(twoSteps(1), options as never), { name: "A" });
+    const run = start(twoSteps(1), options as never);
     await world.play(minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
     expect(run.error?.ErrorMessage).toContain(name);
@@ -882,7 +874,7 @@ test.each([
       },
       { retryStrategy: () => ({ shouldRetry: false }) },
     );
-  const run = world.service.start(leased(work), { name: "A" });
+  const run = start(work);
   await world.play(minute);
   expect(run).toMatchObject({ status: "FAILED", error: { ErrorMessage: "broken" } });
   expect(world.holder(key)).toBeUndefined();
