@@ -3,18 +3,23 @@ import {
   ChildContextError,
   type DurableContext,
   type DurableLambdaHandler,
+  type RetryDecision,
   StepError,
   withDurableExecution,
 } from "@aws/durable-execution-sdk-js";
 import {
+  ClientClosedError,
   type Lease,
   LeaseClient,
+  LeaseError,
   LeaseLostError,
   LeaseServiceError,
   LeaseUnavailableError,
   SlotDoneError,
+  SlotNotDueError,
 } from "@leasehold/client";
-import { MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { attributeNames } from "@leasehold/client/schema";
+import { settled } from "@leasehold/client/testing";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
 import { DurableLock } from "../../packages/durable/src/durable-lock.ts";
@@ -122,6 +127,51 @@ describe("a durable lease", () => {
     expect(done).toEqual(["A first", "A second"]);
   });
 
+  test("keeps the names and the order of its operations, by which a later version finds them again", async () => {
+    await otherHolder(10_000);
+    const work: Work<void> = async (_lease, own) => {
+      await own.wait("pause", { seconds: 60 });
+      await own.parallel("both", [{ name: "named", func: async () => undefined }]);
+    };
+    const run = start(work, { waitMs: minute });
+    await world.play(5 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+    const started = world.service.boundaries.flatMap(({ what }) =>
+      [...what.matchAll(/START ([^,]*)/g)].map(([, name]) => name),
+    );
+    const wait = ["lease:wait", "CALLBACK", "STEP", "lease:acquire"];
+    expect(started).toEqual([
+      ...["lease:hold", "lease:begin", "lease:acquire", ...wait, ...wait, "lease:keep", "lease:work"],
+      ...["pause", "both", "named", "lease:release"],
+    ]);
+  });
+
+  test("keeps its checkpoints in a form of its own, whatever serdes the execution has", async () => {
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      const defaultSerdes = { serialize: async () => "a text", deserialize: async () => "hidden" };
+      context.configureSerdes({ defaultSerdes });
+      return await withDurableLease(context, world.client(), key, {}, async (_lease, own) => {
+        await own.wait({ seconds: 600 });
+        done.push(String(await own.step(async () => await breakLease())));
+      });
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(hour);
+    expect(done).toEqual(["hidden"]);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+  });
+
+  test("takes `data` and `lockAtLeastForMs` as any lease does", async () => {
+    const run = start(twoSteps(60), { data: { order: 7 }, lockAtLeastForMs: 10 * minute });
+    await world.play(10_000);
+    expect(await world.client().inspect(key)).toMatchObject({ data: { order: 7 } });
+    await world.play(2 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+    await expect(world.client().acquire(key)).rejects.toMatchObject({ inCooldown: true });
+    await world.play(8 * minute);
+    expect((await world.client().acquire(key)).held).toBe(true);
+  });
+
   test("a lock that is held is refused with LeaseUnavailableError, and a replay throws the same", async () => {
     await otherHolder(hour);
     const refused: unknown[] = [];
@@ -137,6 +187,7 @@ describe("a durable lease", () => {
     const run = world.service.start(handler, { name: "A" });
     await world.play(minute);
     expect(run).toMatchObject({ status: "SUCCEEDED", result: "went on" });
+    expect(world.requests).toBe(1);
     expect(refused).toHaveLength(2);
     for (const error of refused) {
       expect(error).toBeInstanceOf(LeaseUnavailableError);
@@ -174,10 +225,11 @@ describe("a durable lease", () => {
     expect(run.status).toBe("SUCCEEDED");
   });
 
-  test("the work's own error comes as the SDK's ChildContextError, and the lock is released", async () => {
-    const run = start(async () => {
+  test("the work's own error comes as the SDK's ChildContextError, and the slot stays open", async () => {
+    const work: Work<never> = async () => {
       throw new RangeError("no such order");
-    });
+    };
+    const run = start(work, { slot: "7" });
     await world.play(minute);
     expect(run.status).toBe("FAILED");
     expect(thrown.get("A")).toBeInstanceOf(ChildContextError);
@@ -186,6 +238,7 @@ describe("a durable lease", () => {
       cause: { cause: { name: "RangeError" } },
     });
     expect(world.holder(key)).toBeUndefined();
+    expect(await world.client().doneSlot(key)).toBeUndefined();
   });
 
   test("a result that is too large for a checkpoint is made again by the replay, without a request", async () => {
@@ -397,9 +450,12 @@ describe("a process that dies at one of its requests", () => {
 
 describe("a lock that is held", () => {
   test("is waited for without a request, and the release lets the execution go on", async () => {
-    const lease = await otherHolder(hour);
-    const run = start(twoSteps(1), { waitMs: day });
+    const lease = await otherHolder(60 * day);
+    const run = start(twoSteps(1), { waitMs: 90 * day });
     await world.play(minute);
+    const [waiter] = await world.waiters(key);
+    const removedAt = Number(waiter && world.table.peek(waiter.key)?.[attributeNames.timeToLive]) * 1_000;
+    expect(removedAt).toBeGreaterThan(world.clock.now() + 60 * day);
     const whenParked = world.requests;
     await world.play(50 * minute);
     expect(world.requests).toBe(whenParked);
@@ -413,13 +469,13 @@ describe("a lock that is held", () => {
   test("wakes those who wait in the order in which they came, one after the other", async () => {
     const lease = await otherHolder(hour);
     const handler = leased(twoSteps(30), { waitMs: day });
-    for (const name of ["A", "B", "C"]) {
-      world.service.start(handler, { name });
+    for (const name of ["C", "A", "B"]) {
+      world.service.start(handler, { name }, name);
       await world.play(1_000);
     }
     await lease.release();
     await world.play(10 * minute);
-    expect(done).toEqual(["A first", "A second", "B first", "B second", "C first", "C second"]);
+    expect(done).toEqual(["C first", "C second", "A first", "A second", "B first", "B second"]);
     expect(world.service.executions.map(({ status }) => status)).toEqual([
       "SUCCEEDED",
       "SUCCEEDED",
@@ -448,6 +504,19 @@ describe("a lock that is held", () => {
     await lease.release();
     await world.play(11 * minute);
     expect(run.status).toBe("SUCCEEDED");
+  });
+
+  test("is looked at after longer and longer times, up to 5 minutes, while its holder renews a short lease", async () => {
+    await world.client().acquire(key, { leaseDurationMs: 1_000, heartbeat: true });
+    const looks: number[] = [];
+    world.failure = (what) => {
+      if (what === "transact") looks.push(world.clock.now());
+      return undefined;
+    };
+    start(twoSteps(1), { waitMs: day });
+    await world.play(30 * minute);
+    const seconds = looks.slice(1).map((at, index) => Math.round((at - (looks[index] ?? 0)) / 1_000));
+    expect(seconds).toEqual([2, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
   });
 
   test("is taken over from a holder that has died", async () => {
@@ -655,6 +724,23 @@ describe("a lost lease", () => {
     expect(world.holder(key)).toBeUndefined();
   });
 
+  test("that ends in the midst of a step aborts the step's signal, is told, and ends the execution", async () => {
+    const run = start(async (lease, own) => {
+      await own.step("long", async () => {
+        const { signal } = lease;
+        await world.clock.advance(16 * minute);
+        done.push(String(signal.reason));
+      });
+      await own.step("next", async () => done.push("never"));
+    });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "expired" });
+    expect(done).toEqual([expect.stringContaining("LeaseLostError")]);
+    expect(losses()).toMatchObject([{ reason: "expired" }]);
+    expect(world.holder(key)).toBeUndefined();
+  });
+
   test("refuses every kind of operation that runs code, in child contexts too", async () => {
     const refused: string[] = [];
     const note = (name: string) => (error: unknown) => {
@@ -664,7 +750,8 @@ describe("a lost lease", () => {
     const run = start(async (_lease, own) => {
       await own.step("before", async () => undefined);
       await own.wait({ seconds: 60 });
-      await own.step("step", async () => void done.push("step")).catch(note("step"));
+      const retryStrategy = () => ({ shouldRetry: true, delay: { seconds: 1 } });
+      await own.step("step", async () => void done.push("step"), { retryStrategy }).catch(note("step"));
       await own
         .waitForCondition("condition", async () => done.push("condition"), {
           initialState: 0,
@@ -715,16 +802,35 @@ describe("a service that fails", () => {
   test("for ever rejects with its own error", async () => {
     world.failure = () => throttled;
     const run = start(twoSteps(1));
-    await world.play(hour);
+    await world.play(3 * minute);
+    expect(run.status).toBe("RUNNING");
+    await world.play(minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseServiceError" } });
     expect(thrown.get("A")).toMatchObject({ code: "LEASE_THROTTLED", message: "too many requests" });
+  });
+
+  test("at the parking, in a way that does not pass, rejects with its own error", async () => {
+    await otherHolder(hour);
+    const rejected = new LeaseServiceError("LEASE_REQUEST_REJECTED", "no such attribute");
+    let failures = 1;
+    world.failure = (what) => (what === "transact" && failures-- > 0 ? rejected : undefined);
+    const run = start(twoSteps(1), { waitMs: day });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseServiceError" } });
+    expect(thrown.get("A")).toMatchObject({ code: "LEASE_REQUEST_REJECTED", message: "no such attribute" });
   });
 
   test("while the lease is renewed is asked again, sooner, and the lease stands", async () => {
     const run = start(twoSteps(20 * 60));
     await world.play(minute);
-    world.failure = () => throttled;
+    const askedAt = new Set<number>();
+    const begunAt = world.clock.now() - minute;
+    world.failure = () => {
+      askedAt.add(Math.round((world.clock.now() - begunAt) / 1_000));
+      return throttled;
+    };
     await world.play(10 * minute);
+    expect([...askedAt]).toEqual([300, 400, 500, 600]);
     world.failure = undefined;
     await world.play(10 * minute);
     expect(run.status).toBe("SUCCEEDED");
@@ -755,53 +861,133 @@ describe("a service that fails", () => {
 });
 
 test.each([
-  ["completed", true],
-  ["failed", false],
-])("is released only when no piece of the %s work runs under it any more", async (_, completed) => {
-  const client = new LeaseClient({ store: new MemoryLeaseStore() });
-  const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
-  const held = new ExecutionLease(await client.acquire("k"), lock, new Workload());
-  const piece = Promise.withResolvers<string>();
-  const running = held.run(() => piece.promise);
-  const ending = held.end(completed, false);
-  await settled();
-  expect(await client.inspect("k")).toBeDefined();
-  if (completed) piece.resolve("over");
-  else piece.reject("over");
-  expect(await running.catch((error: unknown) => error)).toBe("over");
-  expect(await ending).toBe("released");
-  expect(await client.inspect("k")).toBeUndefined();
+  ["at a renewal", "update", 1],
+  ["at a look for the end of a lease that was broken", "get", 1],
+  ["at the release", "update", 2],
+])("a mistake in the program %s is not taken for a failure that passes", async (_, request, at) => {
+  const run = start(async (_lease, own) => {
+    await own.wait({ seconds: 400 });
+  });
+  await world.play(minute);
+  if (request === "get") await breakLease();
+  let requests = 0;
+  world.failure = (what) => {
+    if (what === request) requests += 1;
+    return what === request && requests === at ? new TypeError("a mistake") : undefined;
+  };
+  await world.play(hour);
+  expect(run).toMatchObject({ status: "FAILED", error: { ErrorMessage: "a mistake" } });
+  expect(thrown.get("A")).not.toBeInstanceOf(LeaseError);
 });
 
-test("a renewal that finds the lock released by an earlier invocation leaves it to the release to tell", async () => {
-  const client = new LeaseClient({ store: new MemoryLeaseStore() });
-  const lock = new DurableLock(client, "k", { leaseDurationMs: 30_000, isWorking: () => true });
-  const lease = await client.acquire("k");
-  const earlier = new ExecutionLease(lease, lock, new Workload());
-  const later = new ExecutionLease(lock.resume(lease.toJSON()), lock, new Workload());
-  later.workIs("runs");
-  expect(await earlier.end(true, false)).toBe("released");
-  expect(await later.beat()).toEqual({ state: "unanswered" });
-  expect(await later.end(true, true)).toBe("unknown");
+describe("a lease as one invocation sees it", () => {
+  let client: LeaseClient;
+  let lock: DurableLock;
+  let held: ExecutionLease;
+
+  beforeEach(async () => {
+    client = world.client();
+    lock = new DurableLock(client, key, { leaseDurationMs: 30_000, isWorking: () => true });
+    held = new ExecutionLease(await client.acquire(key, { slot: "7" }), lock, new Workload());
+  });
+
+  test.each([
+    ["completed", true],
+    ["failed", false],
+  ])("is released only when no piece of the %s work runs under it any more", async (_, completed) => {
+    const pieces = [Promise.withResolvers<string>(), Promise.withResolvers<string>()] as const;
+    const running = pieces.map((piece) => held.run(() => piece.promise).catch((error: unknown) => error));
+    const ending = held.end(completed, false);
+    for (const piece of pieces) {
+      await settled();
+      expect(await client.inspect(key)).toBeDefined();
+      if (completed) piece.resolve("over");
+      else piece.reject("over");
+    }
+    expect(await Promise.all(running)).toEqual(["over", "over"]);
+    expect(await ending).toBe("released");
+    expect(await client.inspect(key)).toBeUndefined();
+    expect(await client.doneSlot(key)).toBe(completed ? "7" : undefined);
+  });
+
+  test("protects work whose holder was asked to stop, and leaves its slot open", async () => {
+    await adminOf(client).requestRevocation(key, { token: held.lease.token, reason: "deploying" });
+    await expect(held.lease.renew()).rejects.toMatchObject({ reason: "revoked" });
+    expect(await held.end(true, false)).toBe("released");
+    expect(await client.doneSlot(key)).toBeUndefined();
+  });
+
+  test("did not protect work that went on after its end, though nobody has taken it", async () => {
+    await world.clock.advance(hour);
+    expect(await held.end(true, false)).toMatchObject({ state: "lost", reason: "expired" });
+    expect(await client.inspect(key)).toBeUndefined();
+    expect(await client.doneSlot(key)).toBeUndefined();
+  });
+
+  test("that a renewal finds released by its execution is not lost: the release tells how it has ended", async () => {
+    const later = new ExecutionLease(lock.resume(held.lease.toJSON()), lock, new Workload());
+    for (const one of [held, later]) one.workIs("runs");
+    expect(await held.end(true, false)).toBe("released");
+    expect(await later.beat()).toEqual({ state: "unanswered" });
+    expect(await later.end(true, true)).toBe("unknown");
+    await (await client.acquire(key)).release();
+    expect(await held.beat()).toEqual({ state: "unanswered" });
+  });
 });
 
 describe("a step of the work", () => {
-  test("is repeated as the user's own strategy says, also where it fails for a lock of its own", async () => {
+  const retryStrategy = (_: Error, attempt: number): RetryDecision => ({
+    shouldRetry: attempt < 5,
+    delay: { seconds: 1 },
+  });
+
+  test.each([
+    ["the user's own strategy", { retryStrategy }, new StepError("own", new Error("own"), "own")],
+    ["the user's own strategy", { retryStrategy }, new LeaseUnavailableError("another lock", undefined, 0)],
+    ["the SDK", undefined, new Error("own")],
+  ])("is repeated as %s says, also where it fails for a lock of its own", async (_, config, error) => {
     let attempts = 0;
-    const handler = leased(async (_lease, own) => {
-      return await own.step(
-        "takes another lock",
-        async () => {
-          attempts += 1;
-          if (attempts < 3) throw new LeaseUnavailableError("another lock", undefined, 0);
-          return attempts;
-        },
-        { retryStrategy: (_, attempt) => ({ shouldRetry: attempt < 5, delay: { seconds: 1 } }) },
-      );
+    const run = start(async (_lease, own) => {
+      const failsTwice = async (): Promise<number> => {
+        attempts += 1;
+        if (attempts < 3) throw error;
+        return attempts;
+      };
+      return await own.step("fails twice", failsTwice, config);
     });
-    const run = world.service.start(handler, { name: "A" });
-    await world.play(minute);
+    await world.play(5 * minute);
     expect(run).toMatchObject({ status: "SUCCEEDED", result: 3 });
+  });
+
+  test("keeps the user's other options", async () => {
+    const run = start(
+      async (_lease, own) =>
+        await own
+          .waitForCallback("answer", async () => undefined, { timeout: { seconds: 60 } })
+          .catch((error: unknown) => (error as Error).name),
+    );
+    await world.play(2 * minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: "CallbackTimeoutError" });
+  });
+
+  test("is checked again when a third of the lease is over, and begins where the service fails then", async () => {
+    const requests: number[] = [];
+    const run = start(async (_lease, own) => {
+      await own.wait({ seconds: 10 });
+      for (const afterMs of [4 * minute, 2 * minute, 4 * minute, 2 * minute, 0]) {
+        await own.step(async () => {
+          requests.push(world.requests);
+          await world.clock.advance(afterMs);
+          if (requests.length === 4)
+            world.failure = () => new LeaseServiceError("LEASE_NO_ANSWER", "silence");
+        });
+      }
+      world.failure = undefined;
+    });
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+    const acquired = 1;
+    expect(requests).toEqual([1, 1, 2, 2, 3].map((checks) => acquired + checks));
   });
 
   test("runs beside others at the same time, with one check for all of them", async () => {
@@ -818,6 +1004,20 @@ describe("a step of the work", () => {
 });
 
 describe("options", () => {
+  /** Starts an execution that calls withDurableLease with something wrong. */
+  function misused(wrong: { context?: unknown; work?: unknown; clockSkewMs?: number }): Execution {
+    const { clockSkewMs = 1_000, ...given } = wrong;
+    const client = new LeaseClient({ store: world.table, clockSkewMs });
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      const { context: own, work } = { context, work: async () => 1, ...given };
+      await withDurableLease(own as never, client, key, {}, work as never).catch((error: unknown) => {
+        thrown.set("A", error);
+        throw error;
+      });
+    });
+    return world.service.start(handler, { name: "A" });
+  }
+
   test.each([
     [{ waitMs: -1 }, "waitMs"],
     [{ waitMs: Number.POSITIVE_INFINITY }, "waitMs"],
@@ -852,10 +1052,35 @@ describe("options", () => {
     expect(world.requests).toBe(0);
   });
 
-  test("a context that is none of a durable execution is refused", async () => {
-    const lambda = { awsRequestId: "1" } as never;
-    const leasing = withDurableLease(lambda, world.client(), key, {}, async () => 1);
-    await expect(leasing).rejects.toMatchObject({ name: "InvalidOptionsError", option: "context" });
+  test.each<[string, Parameters<typeof misused>[0]]>([
+    ["context", { context: { awsRequestId: "1" } }],
+    ["work", { work: "work" }],
+    ["clockSkewMs", { clockSkewMs: Number.POSITIVE_INFINITY }],
+  ])("a wrong %s is refused", async (option, given) => {
+    const run = misused(given);
+    await world.play(minute);
+    expect(thrown.get("A")).toMatchObject({ name: "InvalidOptionsError", option });
+    expect(run.status).toBe("FAILED");
+    expect(world.requests).toBe(0);
+  });
+
+  test("a slot that is not due is refused before anything is sent", async () => {
+    start(twoSteps(1), { slot: new Date(world.clock.now() + day) });
+    await world.play(minute);
+    expect(thrown.get("A")).toBeInstanceOf(SlotNotDueError);
+    expect(world.requests).toBe(0);
+  });
+
+  test("a context that somebody has wrapped is taken", async () => {
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      const runInChildContext = async (...args: Parameters<DurableContext["runInChildContext"]>) =>
+        await context.runInChildContext(...args);
+      const wrapped = Object.assign(Object.create(context), { runInChildContext });
+      return await withDurableLease(wrapped, world.client(), key, {}, async () => 1);
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: 1 });
   });
 });
 
@@ -864,18 +1089,50 @@ test.each([
   '"x"',
   '{"leasehold":null}',
   '{"leasehold":"lost"}',
+  '{"leasehold":"lost","key":"k"}',
   '{"leasehold":"unavailable","key":"k"}',
+  '{"leasehold":"unavailable","key":"k","held":null}',
+  '{"leasehold":"unavailable","held":null,"retryAfterMs":1}',
+  '{"leasehold":"unavailable","key":"k","held":{"owner":"o"},"retryAfterMs":1}',
+  '{"leasehold":"unavailable","key":"k","held":{"expiresAt":1},"retryAfterMs":1}',
+  '{"leasehold":"other","code":"x"}',
+  '{"leasehold":"none","code":"x","name":"y"}',
 ])("an error of the work's own stays its own, though its data look like a lease's: %s", async (data) => {
-  const work: Work<unknown> = async (_, own) =>
-    await own.step(
-      "fails",
-      async () => {
-        throw new StepError("broken", new Error("broken"), data);
-      },
-      { retryStrategy: () => ({ shouldRetry: false }) },
-    );
-  const run = start(work);
+  const run = start(
+    async (_, own) =>
+      await own.step(
+        "fails",
+        async () => {
+          throw new StepError("broken", new Error("broken"), data);
+        },
+        { retryStrategy: () => ({ shouldRetry: false }) },
+      ),
+  );
   await world.play(minute);
   expect(run).toMatchObject({ status: "FAILED", error: { ErrorMessage: "broken" } });
+  expect(thrown.get("A")).toBeInstanceOf(ChildContextError);
   expect(world.holder(key)).toBeUndefined();
+});
+
+test.each([
+  new LeaseLostError("another", "taken"),
+  new LeaseUnavailableError("another", undefined, 5_000),
+  new LeaseUnavailableError("another", { owner: "B", expiresAt: 7, inCooldown: true }, 5_000),
+  new SlotDoneError("another", "1", "2"),
+  new LeaseServiceError("LEASE_CONFLICT", "too many at once"),
+  new ClientClosedError(),
+])("an error of another lease comes out of the work as what it is, also in a replay: %s", async (error) => {
+  const seen: unknown[] = [];
+  const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+    const work = async (): Promise<never> => {
+      throw error;
+    };
+    await withDurableLease(context, world.client(), key, {}, work).catch((one: unknown) => seen.push(one));
+    await context.wait({ seconds: 10 });
+  });
+  world.service.start(handler, { name: "A" });
+  await world.play(minute);
+  const { name, message } = error;
+  expect(seen).toMatchObject([0, 1].map(() => ({ ...error, name, message })));
+  for (const one of seen) expect(one).toBeInstanceOf(LeaseError);
 });

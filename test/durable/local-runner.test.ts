@@ -1,5 +1,10 @@
 /** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
-import { type DurableContext, OperationStatus, withDurableExecution } from "@aws/durable-execution-sdk-js";
+import {
+  type DurableContext,
+  InvokeError,
+  OperationStatus,
+  withDurableExecution,
+} from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
@@ -87,10 +92,14 @@ describe("on AWS's own test runner, a durable lease", () => {
     expect(run.getResult()).toBe("done");
   });
 
-  test("checks before it invokes another function, and gives that function's result", async () => {
+  test("checks before it invokes another function, and gives that function's result or its error", async () => {
     const handler = withDurableExecution(
       async (_: unknown, context: DurableContext) =>
         await withDurableLease(context, client(), key, {}, async (_lease, own) => {
+          const refused = await own
+            .invoke("charge", "charge:1", { amount: -3 })
+            .catch((error: unknown) => error);
+          expect(refused).toBeInstanceOf(InvokeError);
           return await own.invoke<{ amount: number }, string>("charge", "charge:1", { amount: 3 });
         }),
     );
@@ -98,10 +107,15 @@ describe("on AWS's own test runner, a durable lease", () => {
     runner.registerFunction("charge:1", async ({ amount }: { amount: number }) => {
       // The runner loses an answer that comes while the invocation is about to be suspended.
       await new Promise((resolve) => setTimeout(resolve, 300));
+      if (amount < 0) throw new RangeError("a negative amount");
       return `charged ${amount}`;
     });
     const run = await runner.run();
     expect(run.getResult()).toBe("charged 3");
-    expect(run.getOperations().map((operation) => operation.getName())).toContain("lease:check");
+    const operations = run.getOperations().map((operation) => operation.getName() ?? "");
+    expect(operations.filter((name) => /check|charge|invoke/.test(name))).toEqual([
+      ...["lease:check", "charge"],
+      ...["lease:check", "charge"],
+    ]);
   });
 });

@@ -113,7 +113,9 @@ export class DurableWorld {
           entries.map(({ key }) => key),
           () => table.transact(entries, options),
         ),
-      get: (request, options) => sent("get", [], () => table.get(request, options)),
+      // A read that is not consistent may find an old state, as this one always does.
+      get: (request, options) =>
+        sent("get", [], async () => (request.consistent ? await table.get(request, options) : undefined)),
       query: (request, options) => sent("query", [], () => table.query(request, options)),
       scan: (request, options) => sent("scan", [], () => table.scan(request, options)),
     };

@@ -77,7 +77,7 @@ export function isPassing(error: unknown): boolean {
   return mayPass(leaseErrorIn(error));
 }
 
-/** Repeats a step whose request to the service failed, with longer and longer pauses: for about 4 minutes. */
+/** Repeats a step whose request to the service failed, with longer and longer pauses: for about 3 minutes. */
 export function retryService(error: unknown, attempt: number): RetryDecision {
   if (!isPassing(error) || attempt >= mostServiceAttempts) return { shouldRetry: false };
   return { shouldRetry: true, delay: { seconds: Math.min(2 ** attempt, longestDelaySeconds) } };
