@@ -18,6 +18,7 @@ import {
   SlotDoneError,
   SlotNotDueError,
 } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { attributeNames } from "@leasehold/client/schema";
 import { settled } from "@leasehold/client/testing";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
@@ -172,29 +173,43 @@ describe("a durable lease", () => {
     expect((await world.client().acquire(key)).held).toBe(true);
   });
 
-  test("a lock that is held is refused with LeaseUnavailableError, and a replay throws the same", async () => {
-    await otherHolder(hour);
-    const refused: unknown[] = [];
-    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
-      try {
-        await withDurableLease(context, world.client(), key, {}, async () => "never");
-      } catch (error) {
-        refused.push(error);
+  test.each([
+    ["held", async () => void (await otherHolder(hour)), { holder: "somebody else", pause: undefined }],
+    [
+      "paused",
+      async () =>
+        void (await new LeaseOperator(world.client(), { by: "alice" }).pause(key, {
+          forMs: hour,
+          reason: "repairs",
+        })),
+      { holder: expect.stringContaining("paused by"), pause: { by: "alice", reason: "repairs" } },
+    ],
+  ])(
+    "a lock that is %s is refused with LeaseUnavailableError, and a replay throws the same",
+    async (_, close, held) => {
+      await close();
+      const refused: unknown[] = [];
+      const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+        try {
+          await withDurableLease(context, world.client(), key, {}, async () => "never");
+        } catch (error) {
+          refused.push(error);
+        }
+        await context.wait({ seconds: 10 });
+        return "went on";
+      });
+      const run = world.service.start(handler, { name: "A" });
+      await world.play(minute);
+      expect(run).toMatchObject({ status: "SUCCEEDED", result: "went on" });
+      expect(world.requests).toBe(1);
+      expect(refused).toHaveLength(2);
+      for (const error of refused) {
+        expect(error).toBeInstanceOf(LeaseUnavailableError);
+        expect(error).toMatchObject({ key, ...held, code: "LEASE_UNAVAILABLE" });
       }
-      await context.wait({ seconds: 10 });
-      return "went on";
-    });
-    const run = world.service.start(handler, { name: "A" });
-    await world.play(minute);
-    expect(run).toMatchObject({ status: "SUCCEEDED", result: "went on" });
-    expect(world.requests).toBe(1);
-    expect(refused).toHaveLength(2);
-    for (const error of refused) {
-      expect(error).toBeInstanceOf(LeaseUnavailableError);
-      expect(error).toMatchObject({ key, holder: "somebody else", code: "LEASE_UNAVAILABLE" });
-    }
-    expect((refused[0] as Error).message).toBe((refused[1] as Error).message);
-  });
+      expect((refused[0] as Error).message).toBe((refused[1] as Error).message);
+    },
+  );
 
   test("an execution that was stopped renews no more, and its lock opens when the lease ends", async () => {
     const run = start(twoSteps(3_600));
@@ -1118,6 +1133,11 @@ test.each([
   new LeaseLostError("another", "taken"),
   new LeaseUnavailableError("another", undefined, 5_000),
   new LeaseUnavailableError("another", { owner: "B", expiresAt: 7, inCooldown: true }, 5_000),
+  new LeaseUnavailableError(
+    "another",
+    { owner: "C", expiresAt: 7, inCooldown: false, pause: { by: "C", reason: "repairs" } },
+    5_000,
+  ),
   new SlotDoneError("another", "1", "2"),
   new LeaseServiceError("LEASE_CONFLICT", "too many at once"),
   new ClientClosedError(),

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { CallbackError, type DurableContext, defaultSerdes, StepError } from "@aws/durable-execution-sdk-js";
 import { type Lease, type LeaseHandle, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { type DurableLock, longestOwner } from "./durable-lock.ts";
-import { portably, retryService } from "./failures.ts";
+import { holderIn, type KeptHolder, portably, retryService } from "./failures.ts";
 import type { DurableTerms } from "./options.ts";
 
 /** The checkpointed result of an attempt. */
@@ -12,11 +12,7 @@ type StepAnswer =
   | {
       readonly state: "refused";
       readonly at: number;
-      readonly held: {
-        readonly owner: string;
-        readonly expiresAt: number;
-        readonly inCooldown: boolean;
-      } | null;
+      readonly held: KeptHolder | null;
       readonly retryAfterMs: number;
     };
 
@@ -101,9 +97,7 @@ function refusedAnswer(error: LeaseUnavailableError | SlotDoneError, at: number)
   if (error instanceof SlotDoneError) {
     return { state: "done", slot: error.slot, doneSlot: error.doneSlot };
   }
-  const { holder: owner, expiresAt, inCooldown, retryAfterMs } = error;
-  const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, inCooldown };
-  return { state: "refused", at, held, retryAfterMs };
+  return { state: "refused", at, held: holderIn(error), retryAfterMs: error.retryAfterMs };
 }
 
 /** Names the execution for people, and this lease of it. The end of the ARN tells executions apart. */

@@ -5,11 +5,15 @@ import {
   type LeaseErrorCode,
   LeaseLostError,
   type LeaseLostReason,
+  type LeaseRecord,
   LeaseServiceError,
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
 import { longestChain, mayPass } from "@leasehold/client/internal";
+
+/** What a refusal keeps of the lock's holder. */
+export type KeptHolder = Pick<LeaseRecord, "owner" | "expiresAt" | "inCooldown" | "pause">;
 
 /** The parts of an error that are kept. */
 type KeptError =
@@ -17,11 +21,7 @@ type KeptError =
   | {
       readonly leasehold: "unavailable";
       readonly key: string;
-      readonly held: {
-        readonly owner: string;
-        readonly expiresAt: number;
-        readonly inCooldown: boolean;
-      } | null;
+      readonly held: KeptHolder | null;
       readonly retryAfterMs: number;
     }
   | {
@@ -86,9 +86,8 @@ export function retryService(error: unknown, attempt: number): RetryDecision {
 function keptOf(error: unknown): KeptError | undefined {
   if (error instanceof LeaseLostError) return { leasehold: "lost", key: error.key, reason: error.reason };
   if (error instanceof LeaseUnavailableError) {
-    const { key, holder: owner, expiresAt, inCooldown, retryAfterMs } = error;
-    const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, inCooldown };
-    return { leasehold: "unavailable", key, held, retryAfterMs };
+    const { key, retryAfterMs } = error;
+    return { leasehold: "unavailable", key, held: holderIn(error), retryAfterMs };
   }
   if (error instanceof SlotDoneError) {
     const { key, slot, doneSlot } = error;
@@ -96,6 +95,13 @@ function keptOf(error: unknown): KeptError | undefined {
   }
   if (error instanceof LeaseServiceError) return { leasehold: "service", code: error.code as ServiceCode };
   return error instanceof LeaseError ? { leasehold: "other", code: error.code, name: error.name } : undefined;
+}
+
+/** The holder that a refusal names; null when it names none. */
+export function holderIn(error: LeaseUnavailableError): KeptHolder | null {
+  const { holder: owner, expiresAt, inCooldown, pause } = error;
+  if (owner === undefined || expiresAt === undefined) return null;
+  return { owner, expiresAt, inCooldown, ...(pause && { pause }) };
 }
 
 function madeFrom(kept: KeptError): LeaseError {
