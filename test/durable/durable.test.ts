@@ -756,6 +756,22 @@ describe("a lost lease", () => {
     expect(world.holder(key)).toBeUndefined();
   });
 
+  test("does not let the work's result count where the look for the reason fails", async () => {
+    const run = start(async (_lease, own) => {
+      await own.step("one", async () => {
+        await breakLease();
+        let writes = 0;
+        const silence = new LeaseServiceError("LEASE_NO_ANSWER", "silence");
+        // The first is the release, which is refused.
+        world.failure = () => (++writes === 2 ? silence : undefined);
+      });
+      return "a result";
+    });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({ key, reason: "taken" });
+  });
+
   test("refuses every kind of operation that runs code, in child contexts too", async () => {
     const refused: string[] = [];
     const note = (name: string) => (error: unknown) => {

@@ -18,6 +18,7 @@ import {
   leaseItemKey,
   leaseSortKey,
   limits,
+  mayPass,
   parkCallback,
   SlotDoneError,
   transact,
@@ -160,13 +161,18 @@ export class DurableLock {
     return wasReleasedByHolder(await this.#core.get({ key, consistent: true }), token);
   }
 
-  /** Why a lease is lost, by a renewal: 1 request. Undefined when the table shows that it is not. */
+  /**
+   * Why a lease that could not be released is lost, by a renewal: 1 request. Undefined when the table shows that it is
+   * not.
+   */
   async lossOf(handle: LeaseHandle): Promise<LeaseLostError | undefined> {
     try {
       await this.resume(handle).renew();
       return undefined;
     } catch (error) {
       if (error instanceof LeaseLostError) return error;
+      // It is lost in any case, and a later attempt could not tell that from a release of its own.
+      if (mayPass(error)) return new LeaseLostError(this.key, "taken");
       throw error;
     }
   }
