@@ -108,16 +108,6 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "It frees memory: a lease that has ended is shared with nobody.",
-    mutants: [
-      "packages/client/src/core/sharing.ts: lease.onEnd(() => {: { if (this.#entries.get(id) === lease) this.#entries.delete(id); } ⇒ {}",
-      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ true",
-      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ false",
-      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.get(id) === lease ⇒ this.#entries.get(id) !== lease",
-      "packages/client/src/core/sharing.ts: if (this.#entries.get(id) === lease) this.#entries.delete(id);: this.#entries.delete(id); ⇒ ;",
-    ],
-  },
-  {
     why: "Leases of one key and one owner that may be shared differ in their share key already.",
     mutants: [
       "packages/client/src/core/sharing.ts: return JSON.stringify([key, sortKey, shareKey, owner]);: [key, sortKey, shareKey, owner] ⇒ [key, shareKey, owner]",
@@ -171,28 +161,10 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "The compiler asks for it, and it is always so: as many leases are won as were asked for.",
-    mutants: [
-      'packages/client/src/core/sharing.ts: if (lease === undefined) throw new Error("nothing was won");: lease === undefined ⇒ false',
-      'packages/client/src/core/sharing.ts: if (lease === undefined) throw new Error("nothing was won");: throw new Error("nothing was won"); ⇒ ;',
-      "packages/client/src/core/sharing.ts: if (lease === undefined) continue;: lease === undefined ⇒ false",
-      'packages/client/src/core/sharing.ts: return wishes.flatMap((wish) => held.get(wish) ?? []);: [] ⇒ ["Stryker was here"]',
-    ],
-  },
-  {
     why: "The compiler asks for it: what is not known confirms nothing, and of no cooldown nothing is left.",
     mutants: [
       "packages/client/src/core/held-lease.ts: if (belief !== undefined) this.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
       "packages/client/src/core/held-lease.ts: if (this.#cooldownUntil === undefined) return 0;: this.#cooldownUntil === undefined ⇒ false",
-    ],
-  },
-  {
-    why: "The compiler asks for it: undefined comes neither before nor after a slot.",
-    mutants: [
-      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ true",
-      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ slot !== undefined || done !== undefined",
-      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
-      "packages/client/src/core/attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: done !== undefined ⇒ true",
     ],
   },
   {

@@ -164,8 +164,8 @@ export class Attempt {
   /** When this attempt can succeed, as the item shows it. Throws SlotDoneError. */
   judge(item: Item | undefined): Availability {
     const { key, slot } = this.#terms;
-    const done = lastDoneSlot(item);
-    if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
+    const done = lastDoneSlot(item) ?? "";
+    if (slot !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
     return this.form.judge(item, this.#terms, this.#core.detector);
   }
 

@@ -59,8 +59,7 @@ export class Sharing {
     win: () => Promise<Lease>,
   ): Promise<Lease> {
     const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
-    if (lease === undefined) throw new Error("nothing was won");
-    return lease;
+    return lease as Lease;
   }
 
   /**
@@ -107,11 +106,13 @@ export class Sharing {
         await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
         throw error;
       });
-      for (const [index, wish] of missing.entries()) {
-        const lease = won[index];
-        if (lease === undefined) continue;
+      for (const [index, lease] of won.entries()) {
+        const wish = missing[index] as W;
+        const id = idOf(wish);
         held.set(wish, lease);
-        this.#keep(idOf(wish), lease);
+        this.#entries.set(id, lease);
+        // No other lease takes its place before it has ended.
+        lease.onEnd(() => this.#entries.delete(id));
       }
     }
     try {
@@ -121,7 +122,7 @@ export class Sharing {
       await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
       throw error;
     }
-    return wishes.flatMap((wish) => held.get(wish) ?? []);
+    return wishes.map((wish) => held.get(wish) as Lease);
   }
 
   #liveLease(wish: Wish): Shareable | undefined {
@@ -138,13 +139,6 @@ export class Sharing {
       throw new InvalidOptionsError("data", data, "the same payload, or none", { finding, advice });
     }
     return lease;
-  }
-
-  #keep(id: string, lease: Shareable): void {
-    this.#entries.set(id, lease);
-    lease.onEnd(() => {
-      if (this.#entries.get(id) === lease) this.#entries.delete(id);
-    });
   }
 }
 
