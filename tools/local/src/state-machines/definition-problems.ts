@@ -1,3 +1,4 @@
+/// <reference path="./asl-validator.d.ts" />
 // Whether Step Functions would take a definition: asked of asl-validator and jsonata, and of the rules that
 // they lack.
 
