@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { InvalidOptionsError, LeaseConfigurationError } from "@leasehold/client";
+import { InvalidOptionsError, LeaseConfigurationError, type LeaseError } from "@leasehold/client";
 import {
   type LightCredentials,
   type LightStore,
@@ -10,6 +10,7 @@ import {
 } from "@leasehold/client/light";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { failureOf } from "../support/failure-of.ts";
 import { eventually } from "../support/patience.ts";
 import { refuse, type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
 
@@ -339,6 +340,30 @@ describe("credentials that end", () => {
     await expect(get(careless)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
     await get(careless);
     expect(signers()).toEqual(["AKGOOD"]);
+  });
+
+  it("and cannot be fetched again leave it to each call to say whether its write may have landed", async () => {
+    const given = [{ accessKeyId: "AKID", secretAccessKey: "s" }];
+    const shut = newStore({
+      randomness: { token: () => "token", fraction: () => 0 },
+      credentials: async () => {
+        const next = given.shift();
+        if (next !== undefined) return next;
+        // Both calls wait for the same fetch.
+        await vi.waitUntil(() => server.requests.length === 3);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        throw new Error("the vault is shut");
+      },
+    });
+    const update = () => {
+      const write = { key, update: "SET #a = :a", condition: "attribute_not_exists(#a)", returnsItem: false };
+      const call = { signal: new AbortController().signal, isCurrent: () => true };
+      return failureOf(shut.update({ ...write, names: { "#a": "a" }, values: { ":a": 1 } }, call));
+    };
+    server.script((response) => response.destroy(), refuse("ExpiredTokenException"));
+    const failures = (await Promise.all([update(), update()])) as LeaseError[];
+    expect(failures.map(({ code }) => code)).toEqual(Array(2).fill("LEASE_CREDENTIALS_MISSING"));
+    expect(failures.map(({ mayHaveLanded }) => mayHaveLanded).sort()).toEqual([false, true]);
   });
 
   it("tell why they could not be fetched", async () => {

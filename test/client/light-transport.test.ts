@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
 import { LeaseClient, type LightStoreOptions, lightStore } from "@leasehold/client/light";
 import { ManualClock } from "@leasehold/client/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   type Reaction,
   refuse,
@@ -103,6 +103,22 @@ describe("a request", () => {
       await Promise.all([store.get(read, newCall()), store.get(read, newCall())]);
     }
     expect(server.connections() - before).toBe(2);
+  });
+
+  it("that waited for a connection and lost it may have landed", async () => {
+    const served: (() => void)[] = [];
+    const serveLater: Reaction = (...answer) => void served.push(() => say({})(...answer));
+    // 50 is the most connections at one time: the last request waits for one of them.
+    const first = Array.from({ length: 50 }, () => serveLater);
+    server.script(...first, (response) => response.destroy());
+    const store = newStore({ maxAttempts: 1 });
+    const calls = first.map(() => store.update(write, newCall()));
+    const last = store.update(write, newCall()).catch((error: unknown) => error);
+    await vi.waitUntil(() => served.length === 50);
+    served[0]?.();
+    expect(await last).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: true });
+    for (const serve of served.slice(1)) serve();
+    await Promise.all(calls);
   });
 
   it("of a transaction has the same token in every copy, and another in the next transaction", async () => {

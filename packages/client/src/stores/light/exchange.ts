@@ -21,6 +21,8 @@ interface HttpAnswer {
 
 /** Every answer of DynamoDB is shorter. */
 const mostCharacters = 16 * 1024 * 1024;
+/** Connections that were made. Node marks a request on such a one as reusing it only if it did not wait for it. */
+const standing = new WeakSet<object>();
 
 /** Returns Node's module for a URL's protocol. */
 export async function httpModule(protocol: string): Promise<HttpModule> {
@@ -51,9 +53,10 @@ export function exchange(
     const request = send(options);
     request.on("socket", (socket) => {
       const stands = (): void => {
+        standing.add(socket);
         wasSent = true;
       };
-      if (request.reusedSocket) stands();
+      if (request.reusedSocket || standing.has(socket)) stands();
       else socket.once((socket as TLSSocket).encrypted ? "secureConnect" : "connect", stands);
     });
     const end = (settle: () => void): void => {

@@ -92,8 +92,12 @@ export async function rejectionFor(
   signal: AbortSignal,
   attempts: Attempts = { mayHaveLanded: fateOf(error) === "sent", lastError: undefined },
 ): Promise<unknown> {
-  if (error instanceof LeaseError || isMistake(error)) return error;
   const { mayHaveLanded, lastError } = attempts;
+  if (error instanceof LeaseConfigurationError && mayHaveLanded) {
+    // Not marked itself: all calls that wait for the same credentials get the same error.
+    return new LeaseConfigurationError(error.code, error.message, { cause: error.cause, mayHaveLanded });
+  }
+  if (error instanceof LeaseError || isMistake(error)) return error;
   const last = (signal.aborted ? lastError : error) as SdkError | undefined;
   // The SDK reports an aborted request as a failed one.
   const isSilent = last === undefined || (signal.aborted && last.name === "AbortError");
