@@ -206,6 +206,23 @@ describe("a client of the user's", () => {
     expect(dynamodb.middlewareStack.identify()).toEqual(before);
   });
 
+  it("does not keep a call beyond its time while it waits for credentials", async () => {
+    const clock = new ManualClock();
+    const asked = Promise.withResolvers<void>();
+    const hanging = new DynamoDBClient({
+      region: "eu-central-1",
+      credentials: () => {
+        asked.resolve();
+        return new Promise(() => undefined);
+      },
+    });
+    const client = new LeaseClient({ tableName: "leases", dynamodb: hanging, clock });
+    const acquired = client.acquire("k").catch((error: unknown) => error);
+    await asked.promise;
+    await clock.advance(10_000);
+    expect(await acquired).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: false });
+  });
+
   it("is asked for nothing but one conditional write, with user values only as values", async () => {
     const sent: unknown[] = [];
     const recording = {

@@ -81,7 +81,10 @@ interface WithHeaders {
  */
 const traceOptions = { name: "leaseholdTrace", step: "deserialize", priority: "high" };
 
-/** Sends commands through a user's client of the SDK, which repeats them. The client stays as it is. */
+/**
+ * Sends commands through a user's client of the SDK, which repeats them. The client stays as it is. It does not end for
+ * the signal while it fetches credentials, and older ones pause in spite of it: the call is raced with the signal.
+ */
 function userTransport(sender: DynamoDBSender): Transport {
   return {
     sender,
@@ -91,7 +94,8 @@ function userTransport(sender: DynamoDBSender): Transport {
         (next) => (args) => attempt(attempts, args, () => next(args)),
         traceOptions,
       );
-      return sender.send(command as never, { abortSignal: attempts.call.signal });
+      const { signal } = attempts.call;
+      return unlessAborted(sender.send(command as never, { abortSignal: signal }), signal);
     },
   };
 }
