@@ -9,6 +9,7 @@ import { adminOf } from "../support/admin.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { put } from "../support/foreign-items.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
+import { WorldOfClocks } from "../support/wrong-clocks.ts";
 
 const reason = "INC-4411";
 /** The pauses between tries are the longest: a test that ends a call meanwhile is never too late. */
@@ -99,6 +100,39 @@ it("a pause that may wait recognises its own lock, however late an answer comes"
   store.weather = undefined;
   expect(await settle(paused)).toMatchObject({ outcome: "done", entry: { action: "pause" } });
   expect(await actions()).toEqual(["pause"]);
+});
+
+it("a pause that recognises its own lock late names those that it lets finish", async () => {
+  const readers = new ReadWriteLock(new LeaseClient({ store, clock, owner: "r" }), "k");
+  await readers.read({ leaseDurationMs: 3_600_000 });
+  store.weather = "answer lost";
+  const paused = operator.pause("k", { forMs: 3_600_000, reason, waitMs: 60_000 });
+  for (let step = 0; step < 150; step += 1) await clock.advance(100);
+  store.weather = undefined;
+  expect(await settle(paused)).toMatchObject({ outcome: "done", leaves: { finishing: [{ owner: "r" }] } });
+});
+
+it("a pause that may wait for an hour does not wait so long for one read", async () => {
+  const get = store.get.bind(store);
+  store.get = (_, { signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const paused = operator.pause("k", { forMs: 60_000, reason, waitMs: 3_600_000 });
+  await clock.advance(1_000);
+  store.get = get;
+  await settle(paused);
+  expect(clock.monotonic()).toBeLessThan(30_000);
+});
+
+it("a resume by a machine whose clock is hours fast opens all that the pause has closed", async () => {
+  const world = new WorldOfClocks();
+  const clientOf = (wallMs: number) =>
+    new LeaseClient({ store: world.store, clock: world.machine({ wallMs }), owner: "a" });
+  const right = clientOf(0);
+  await new LeaseOperator(right, { by: "alice" }).pause("k", { forMs: 3_600_000, reason });
+  const fast = new LeaseOperator(clientOf(3 * 3_600_000), { by: "bob" });
+  expect(await fast.resume("k")).toMatchObject({ outcome: "done" });
+  expect(await new Semaphore(right, "k", { permits: 1 }).tryAcquire()).toBeDefined();
+  expect(await new ReadWriteLock(right, "k").tryWrite()).toBeDefined();
 });
 
 describe("a pause that its caller does not get", () => {

@@ -6,7 +6,7 @@ import { type LastHolder, type LeaseRecord, leaseState } from "../base/lease-rec
 import { isOperational } from "../base/operational.ts";
 import { attributeNames, leaseItemKey, leaseSortKey, limits, taskSortKeyPrefix } from "../base/schema.ts";
 import type { Item, TransactionResult } from "../base/store.ts";
-import type { CallBudget } from "../base/timed-call.ts";
+import { type CallBudget, callBudgetMs } from "../base/timed-call.ts";
 import type { Refused } from "../core/attempt.ts";
 import { type Core, query, unreadableIn } from "../core/core.ts";
 import { LockForm } from "../core/lock-form.ts";
@@ -171,17 +171,17 @@ export class PauseAttempt {
 
   async #try({ withinMs, signal }: CallBudget): Promise<Paused | Refused> {
     const { key } = this.#terms;
-    const budget = {
-      signal,
-      ...(withinMs === Number.POSITIVE_INFINITY || withinMs === undefined ? {} : { withinMs }),
-    };
+    // A read that hangs leaves time for others.
+    const budget = { signal, withinMs: Math.min(withinMs ?? callBudgetMs, callBudgetMs) };
     let seen = await readClosed(this.#core, key, budget);
     for (let round = 1; ; round += 1) {
       const [item, ...seatItems] = seen;
       const own = this.#form.leasesIn(item).find(({ token }) => token === this.#token);
       // An earlier try has landed, and its answer was lost.
-      if (own !== undefined && this.#entry !== undefined)
+      if (own !== undefined && this.#entry !== undefined) {
+        this.#finishing = this.#holdersIn(seatItems);
         return { granted: true, lease: own, entry: this.#entry };
+      }
       const availability = this.#judge(item);
       if (availability.claimableInMs > 0 || round > mostPauseRounds)
         return { granted: false, availability, item };
@@ -302,8 +302,9 @@ export async function resume(
 ): Promise<OperatorResult | { readonly refusedBy: Item | undefined }> {
   const { clock, times } = core;
   for (let round = 1; ; round += 1) {
-    const moment = { nowMs: clock.now(), clockSkewMs: times.clockSkewMs };
     const items = await readClosed(core, key, {});
+    // After the read, whose answers correct a wrong wall clock.
+    const moment = { nowMs: clock.now(), clockSkewMs: times.clockSkewMs };
     const [lock] = items;
     const pauses = items
       .flatMap((item): readonly LeaseRecord[] => {
