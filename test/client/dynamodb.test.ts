@@ -1,6 +1,7 @@
 import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocument, DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import {
+  createLeaseTable,
   LeaseClient,
   LeaseConfigurationError,
   type LeaseError,
@@ -221,6 +222,24 @@ describe("a client of the user's", () => {
     await asked.promise;
     await clock.advance(10_000);
     expect(await acquired).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: false });
+  });
+
+  it("does not keep the making of a table beyond its time while it waits for credentials", async () => {
+    const clock = new ManualClock();
+    const asked = Promise.withResolvers<void>();
+    const hanging = new DynamoDBClient({
+      region: "eu-central-1",
+      credentials: () => {
+        asked.resolve();
+        return new Promise(() => undefined);
+      },
+    });
+    const made = createLeaseTable({ tableName: "leases", dynamodb: hanging, clock, waitMs: 5_000 }).catch(
+      (error: unknown) => error,
+    );
+    await asked.promise;
+    await clock.advance(5_000);
+    expect(await made).toMatchObject({ code: "LEASE_NO_ANSWER" });
   });
 
   it("is asked for nothing but one conditional write, with user values only as values", async () => {

@@ -6,6 +6,7 @@ import {
   type TableDescription,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
+import { unlessAborted } from "../../base/abort.ts";
 import { tableRules } from "../../base/check-options.ts";
 import { checkOptions, duration, type Rules } from "../../base/check-values.ts";
 import { type Clock, sleep, systemClock } from "../../base/clock.ts";
@@ -97,7 +98,7 @@ async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<
     ],
   });
   try {
-    await dynamodb.send(command, { abortSignal: signal });
+    await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal);
   } catch (error) {
     if ((error as Error).name !== "ResourceInUseException") throw error;
   }
@@ -116,7 +117,7 @@ async function untilActive(setup: Setup, clock: Clock): Promise<void> {
 async function describeTable({ dynamodb, tableName, signal }: Setup): Promise<TableDescription | undefined> {
   try {
     const command = new DescribeTableCommand({ TableName: tableName });
-    return (await dynamodb.send(command, { abortSignal: signal })).Table;
+    return (await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal)).Table;
   } catch (error) {
     if ((error as Error).name === "ResourceNotFoundException") return undefined;
     throw error;
@@ -144,7 +145,7 @@ async function enableTimeToLive(setup: Setup): Promise<void> {
     TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
   });
   try {
-    await dynamodb.send(command, { abortSignal: signal });
+    await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal);
   } catch (error) {
     // A concurrent caller was faster, perhaps with another attribute.
     if (!/already enabled/i.test((error as Error).message) || !(await hasTimeToLive(setup))) throw error;
@@ -154,7 +155,10 @@ async function enableTimeToLive(setup: Setup): Promise<void> {
 /** Whether the table's ttl is on. Throws LeaseTableError if its ttl attribute is not the lease table's. */
 async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<boolean> {
   const command = new DescribeTimeToLiveCommand({ TableName: tableName });
-  const { TimeToLiveDescription: current } = await dynamodb.send(command, { abortSignal: signal });
+  const { TimeToLiveDescription: current } = await unlessAborted(
+    dynamodb.send(command, { abortSignal: signal }),
+    signal,
+  );
   const isOn = current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING";
   const { timeToLive } = attributeNames;
   if (!isOn || current.AttributeName === timeToLive) return isOn;
