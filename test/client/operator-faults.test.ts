@@ -135,6 +135,28 @@ it("a resume by a machine whose clock is hours fast opens all that the pause has
   expect(await new ReadWriteLock(right, "k").tryWrite()).toBeDefined();
 });
 
+it("a pause that DynamoDB refuses for what it would write ends at once, and says so", async () => {
+  const reasons = [{ Code: "None" }, { Code: "ValidationError", Message: "Item size has exceeded" }];
+  const transactions: unknown[] = [];
+  const dynamodb = {
+    send: async (command: { readonly constructor: { readonly name: string } }) => {
+      if (command.constructor.name !== "TransactWriteItemsCommand") return { Items: [] };
+      transactions.push(command);
+      const message =
+        "Transaction cancelled, please refer cancellation reasons for specific reasons [None, ValidationError]";
+      const error = { name: "TransactionCanceledException", $metadata: { httpStatusCode: 400 } };
+      throw Object.assign(new Error(message), error, { CancellationReasons: reasons });
+    },
+  };
+  const far = new LeaseClient({ tableName: "leases", dynamodb: dynamodb as never, clock, randomness });
+  const paused = failureOf(
+    new LeaseOperator(far, { by: "alice" }).pause("k", { forMs: 60_000, reason, waitMs: 3_600_000 }),
+  );
+  await clock.advance(0);
+  expect(await settle(paused)).toMatchObject({ code: "LEASE_REQUEST_REJECTED", retryable: false });
+  expect(transactions).toHaveLength(1);
+});
+
 describe("a pause that its caller does not get", () => {
   const nothingHeld = async (): Promise<void> => {
     const other = new LeaseClient({ store, clock, owner: "b" });

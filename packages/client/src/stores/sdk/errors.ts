@@ -43,7 +43,8 @@ interface SdkError {
   readonly CancellationReasons?: readonly { readonly Code?: string }[];
 }
 
-const conflictErrors = /^(Transaction|ReplicatedWriteConflict)/;
+/** The message of a cancelled transaction lists its reasons: a ValidationError would come again. */
+const conflictErrors = /^(Transaction(?!.*Validation)|ReplicatedWriteConflict)/;
 
 /** Whether an error says that the service has too many requests at the moment. */
 export function isThrottling(error: unknown): boolean {
@@ -53,11 +54,13 @@ export function isThrottling(error: unknown): boolean {
 /**
  * Whether a write has met another write of the same item: a transaction, its own repetition, or another region's write.
  *
- * A transaction that was cancelled for a condition is no conflict: it would be refused again.
+ * A transaction that was cancelled for a condition, or for what it would write, is no conflict: it would be refused
+ * again.
  */
 export function isConflict(error: unknown): boolean {
-  const { name = "", CancellationReasons: reasons } = error as SdkError;
-  return conflictErrors.test(name) && !reasons?.some(({ Code }) => Code === "ConditionalCheckFailed");
+  const { CancellationReasons: reasons } = error as SdkError;
+  if (reasons?.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
+  return conflictErrors.test(String(error));
 }
 
 /** Whether an error's code says that the service, or a policy, does not accept writes in batches. */
@@ -95,7 +98,7 @@ export async function rejectionFor(
   const { mayHaveLanded, lastError } = attempts;
   if (error instanceof LeaseConfigurationError && mayHaveLanded) {
     // Not marked itself: all calls that wait for the same credentials get the same error.
-    return new LeaseConfigurationError(error.code, error.message, { cause: error.cause, mayHaveLanded });
+    return new LeaseConfigurationError(error.code, error.message, { cause: error, mayHaveLanded });
   }
   if (error instanceof LeaseError || isMistake(error)) return error;
   const last = (signal.aborted ? lastError : error) as SdkError | undefined;

@@ -94,8 +94,10 @@ function userTransport(sender: DynamoDBSender): Transport {
         (next) => (args) => attempt(attempts, args, () => next(args)),
         traceOptions,
       );
-      const { signal } = attempts.call;
-      return unlessAborted(sender.send(command as never, { abortSignal: signal }), signal);
+      return unlessAborted(
+        sender.send(command as never, { abortSignal: attempts.call.signal }),
+        attempts.call.signal,
+      );
     },
   };
 }
