@@ -6,7 +6,7 @@ import type { Child } from "../../packages/cli/src/work/child.ts";
 import { type SupervisionOptions, superviseChild } from "../../packages/cli/src/work/supervision.ts";
 
 /** A child that does nothing by itself, under a lease of a minute that ends when the test says so. */
-function supervise(flags: Partial<SupervisionOptions["flags"]>) {
+function supervise(flags: Partial<SupervisionOptions["flags"]>, attended?: Promise<unknown>) {
   const clock = new ManualClock();
   const loss = new AbortController();
   const ended = Promise.withResolvers<number>();
@@ -29,7 +29,7 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>) {
     fd: undefined,
   };
   const outcome = superviseChild(child as unknown as Child, {
-    ...{ key: "k", lease, leaseMs: 60_000, clock, say: () => undefined },
+    ...{ key: "k", lease, leaseMs: 60_000, clock, say: () => undefined, attended },
     flags: { ...none, ...flags },
   });
   const lose = (): void => {
@@ -99,6 +99,40 @@ describe("a child that is stopped", () => {
     lose();
     end(0);
     expect(await outcome).toEqual({ code: 0, isLost: true, isTooLong: true });
+  });
+
+  it("after --max, and loses its lease before it has ended, is killed at once with --on-lost kill", async () => {
+    const { clock, got, lose, end, outcome } = supervise({
+      ...{ max: 5_000, "on-lost": "kill", "kill-after": 300_000 },
+    });
+    await clock.advance(5_000);
+    expect(got).toEqual(["SIGTERM", "SIGCONT"]);
+    lose();
+    expect(got).toEqual(["SIGTERM", "SIGCONT", "pipe closed", "SIGKILL"]);
+    end(137);
+    expect(await outcome).toEqual({ code: 137, isLost: true, isTooLong: true });
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a child that has ended, and has left behind what still writes to its pipe", () => {
+  it("is told of the loss of its lease until the pipe ends", async () => {
+    const pipe = Promise.withResolvers<void>();
+    const { clock, got, lose, end, outcome } = supervise({}, pipe.promise);
+    end(0);
+    await clock.advance(1_000);
+    lose();
+    expect(got).toEqual(["pipe closed", "SIGTERM", "SIGCONT"]);
+    pipe.resolve();
+    expect(await outcome).toEqual({ code: 0, isLost: true, isTooLong: false });
+    expect(clock.pending).toBe(0);
+  });
+
+  it("has had its lease to the end when its pipe cannot be read", async () => {
+    const { clock, end, outcome } = supervise({}, Promise.reject(new Error("read EIO")));
+    await clock.advance(1_000);
+    end(0);
+    expect(await outcome).toEqual({ code: 0, isLost: false, isTooLong: false });
   });
 });
 

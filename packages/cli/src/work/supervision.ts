@@ -32,6 +32,8 @@ export interface SupervisionOptions {
   readonly flags: Values<typeof childFlags>;
   readonly clock: Clock;
   readonly say: (line: string) => void;
+  /** Settles when the child's pipes have ended, which what it has left behind may hold open. @default - no pipes */
+  readonly attended?: Promise<unknown> | undefined;
 }
 
 /** How a child has ended. */
@@ -71,14 +73,14 @@ export function checkGrace(
 }
 
 /**
- * Supervises a child until it ends.
+ * Supervises a child until it and its pipes end.
  *
  * It signals the child once: at `grace` before the end of a lease whose renewal is not confirmed, at the loss of the
  * lease, or after `max`, whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows. After a SIGTERM
  * that this process has passed on, SIGKILL follows only if `kill-after` is given.
  */
 export async function superviseChild(child: Child, options: SupervisionOptions): Promise<ChildEnd> {
-  const { key, lease, leaseMs, flags, clock, say } = options;
+  const { key, lease, leaseMs, flags, clock, say, attended } = options;
   const { max, grace = Math.floor(leaseMs / 4) } = flags;
   const onLost = flags["on-lost"] ?? "term";
   const killAfterMs = flags["kill-after"] ?? defaultKillAfterMs;
@@ -95,11 +97,12 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   let killAt = Number.POSITIVE_INFINITY;
 
   const stop = (why: "lease" | "max", how: "term" | "kill", line: string): void => {
-    if (stoppedFor !== undefined) {
+    // A SIGTERM, for --max, does not spare the child the SIGKILL at a loss.
+    if (stoppedFor !== undefined && (how === "term" || killAt <= clock.monotonic())) {
       say(`leasehold: ${line}`);
       return;
     }
-    stoppedFor = why;
+    stoppedFor ??= why;
     say(`leasehold: ${line}: sending ${how === "kill" ? "SIGKILL" : "SIGTERM"} to the child`);
     child.kill(how === "kill" ? "SIGKILL" : "SIGTERM");
     if (how === "kill") {
@@ -146,7 +149,8 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   }
   // Another process has sent this signal: it has a limit only if the user has set one.
   if (flags["kill-after"] !== undefined) void child.terminated.then(killLater);
-  const code = await child.ended;
+  // Ignored: the owner of the pipes gets their error.
+  const [code] = await Promise.all([child.ended, attended?.catch(() => {})]);
   lease.signal.removeEventListener("abort", onLoss);
   const isHeld = lease.held;
   for (const cancel of timers) cancel();
@@ -170,7 +174,7 @@ export function leaseVariables(
 }
 
 /** A command under a lease, and its variables beside those of this process. */
-interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say"> {
+interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say" | "attended"> {
   readonly commandLine: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
   /** Reads and writes the child's pipes; without it, the child has this process's own stdin and stdout. */
@@ -188,7 +192,7 @@ export async function runUnderLease(
   const started = { commandLine, env: { ...env, ...variables }, fd, isPiped: attend !== undefined };
   return await runChild(signals, started, async (child) => {
     const attended = attend?.(child);
-    const end = await superviseChild(child, { ...options, clock, say });
+    const end = await superviseChild(child, { ...options, clock, say, attended });
     await attended;
     return end;
   });
