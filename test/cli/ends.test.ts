@@ -1,11 +1,16 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
+import { PassThrough, Writable } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
+import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
+import { collectUncaught } from "../support/uncaught.ts";
 
 const env = { PATH: process.env.PATH };
 const slot = "2025-12-31T08:00:00.000Z";
@@ -118,6 +123,61 @@ describe("leasehold run", () => {
     expect(got).toEqual(["SIGUSR1"]);
     expect(code).toBe(76);
     expect(stderr).toContain("LOST k: it was broken or taken while the child ran");
+  });
+
+  it("goes on when its messages cannot be written any more: it tells its child of a loss, and ends with 76", async () => {
+    const uncaught = collectUncaught();
+    const { started, got } = stubChild(1);
+    const stderr = new Writable({ write: (_chunk, _encoding, done) => done(new Error("write EPIPE")) });
+    const called = runCommandLine(["run", "k", "--verbose", "--", "true"], {
+      ...{ stdin: new PassThrough(), stdout: new PassThrough(), stderr },
+      env: { ...env, LEASEHOLD_TABLE_NAME: store.tableName },
+      clock,
+      open: async () => store,
+      signals: { signal: new AbortController().signal, redirect: () => () => {} },
+    });
+    await started();
+    const { token = "" } = (await client.inspect("k")) ?? {};
+    await adminOf(client).forceRelease("k", { token });
+    await clock.advance(30_000);
+    expect(await called).toBe(76);
+    expect(got[0]).toBe("SIGTERM");
+    expect(uncaught).toEqual([]);
+  });
+});
+
+describe("leasehold jobs run --invoke", () => {
+  const call = ["jobs", "run", "report", "--slot", slot, "--invoke", "report"];
+  const sent: unknown[] = [];
+
+  beforeEach(() => {
+    sent.length = 0;
+    vi.doMock("@aws-sdk/client-lambda", () => ({
+      InvokeCommand: class {},
+      LambdaClient: class {
+        send(command: unknown, { abortSignal }: { readonly abortSignal?: AbortSignal } = {}): Promise<never> {
+          sent.push(command);
+          return new Promise((_, reject) => {
+            abortSignal?.addEventListener("abort", () => reject(abortSignal.reason));
+          });
+        }
+      },
+    }));
+    onTestFinished(() => void vi.doUnmock("@aws-sdk/client-lambda"));
+  });
+
+  it("waits for the function no longer when a signal ends it", async () => {
+    const stop = new AbortController();
+    const called = leasehold(call, { store, env, signal: stop.signal });
+    await eventually(() => expect(sent).toHaveLength(1));
+    stop.abort(new Interruption("SIGTERM"));
+    expect((await called).code).toBe(143);
+  });
+
+  it("calls no function when a signal has ended it before", async () => {
+    const signal = AbortSignal.abort(new Interruption("SIGTERM"));
+    expect((await leasehold(call, { store, env, signal })).code).toBe(143);
+    expect(sent).toEqual([]);
   });
 });
 

@@ -1,7 +1,8 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { TaskSet } from "@leasehold/jobs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { leasehold } from "../support/command-line.ts";
 
 let store: MemoryLeaseStore;
@@ -96,6 +97,29 @@ describe("leasehold tasks requeue", () => {
     expect(stderr).toContain("done has neither failed");
     expect(await tasks.get("bad")).toMatchObject({ state: "waiting" });
     expect(await tasks.get("done")).toMatchObject({ state: "succeeded" });
+  });
+
+  it.each([
+    ["reads the tasks", ["--state", "parked"], "list"],
+    ["reads them again", ["--state", "parked"], "requeueAll"],
+    ["has let the first one start", ["bad", "sick"], "requeue"],
+  ] as const)("lets no task start after Ctrl-C, which comes while it %s", async (_, which, method) => {
+    const stop = new AbortController();
+    const original = TaskSet.prototype[method] as (...args: unknown[]) => unknown;
+    const spy = vi.spyOn(TaskSet.prototype, method).mockImplementation(function (
+      this: TaskSet,
+      ...args: unknown[]
+    ) {
+      const result = original.apply(this, args);
+      stop.abort(new Interruption("SIGINT"));
+      return result as never;
+    });
+    onTestFinished(() => spy.mockRestore());
+    const { code } = await leasehold(["tasks", "requeue", "orders", ...which, "--yes"], {
+      ...{ store, clock, signal: stop.signal },
+    });
+    expect(code).toBe(130);
+    expect(await tasks.get("sick")).toMatchObject({ state: "parked" });
   });
 
   it("finds out where there is nothing", async () => {

@@ -34,7 +34,7 @@ const howFlags = {
   ...childFlags,
 };
 
-type RunningCall = Pick<Call, "env" | "clock" | "terminal" | "child" | "global"> & {
+type RunningCall = Pick<Call, "env" | "clock" | "terminal" | "child" | "global" | "signal"> & {
   readonly flags: Values<typeof howFlags> & { readonly lease?: number | undefined };
 };
 
@@ -87,12 +87,15 @@ const packageName = "@aws-sdk/client-lambda";
  * Returns a function that runs a slot by the job's Lambda function, and waits for its end: it resolves to the error's
  * text, if there is one, and to the run's state. Rejects with a CommandError (78) if the package is not installed.
  */
-async function invoker({ flags, global }: RunningCall, { region }: Connection, runs: JobRuns) {
+async function invoker({ flags, global, signal }: RunningCall, { region }: Connection, runs: JobRuns) {
   const { LambdaClient, InvokeCommand } = await loadLambda();
   const client = new LambdaClient(defined({ region, profile: global.profile }));
   return async (slot: string) => {
     const Payload = Buffer.from(JSON.stringify({ scheduledTime: slot }));
-    const output = await client.send(new InvokeCommand({ FunctionName: flags.invoke, Payload }));
+    signal.throwIfAborted();
+    // The function goes on by itself when nobody waits for its end.
+    const command = new InvokeCommand({ FunctionName: flags.invoke, Payload });
+    const output = await client.send(command, { abortSignal: signal });
     const failure = output.FunctionError === undefined ? undefined : errorIn(output.Payload);
     const state = (await runs.get(slot))?.state ?? "not recorded";
     return { failure, state, isDone: failure === undefined && state === "succeeded" };
@@ -376,11 +379,10 @@ async function byFunction(
   runs: JobRuns,
   slots: readonly string[],
 ): Promise<number> {
-  const { terminal, signal, flags: given } = call;
+  const { terminal, flags: given } = call;
   const invoke = await invoker(call, connection, runs);
   let failed = 0;
   for (const slot of slots) {
-    signal.throwIfAborted();
     const { failure, state, isDone } = await invoke(slot);
     terminal.say(`${slotText(slot)} UTC: ${failure ?? state}`);
     if (isDone) continue;

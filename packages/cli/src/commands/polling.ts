@@ -57,10 +57,8 @@ export async function* looks<Seen>(
   while (!terminal.isClosed) {
     try {
       const looking = look();
-      if (forMs < Number.POSITIVE_INFINITY) {
-        // A hanging service does not prolong the wait.
-        if (!(await settles(clock, looking, Math.max(leftMs(), lastLookMs), signal))) return;
-      }
+      // A hanging service prolongs neither the wait nor its interruption.
+      if (!(await settles(clock, looking, Math.max(leftMs(), lastLookMs), signal))) return;
       const seen = await looking;
       if (typeof everyMs === "function") pauseMs = everyMs(seen);
       yield seen;

@@ -195,7 +195,7 @@ meantime stays as it is.
     }),
   },
   async run(call) {
-    const { operands, flags, connect, terminal, by } = call;
+    const { operands, flags, connect, terminal, by, signal } = call;
     const [set = "", ...ids] = operands;
     const { state, match = "", limit = Number.POSITIVE_INFINITY } = flags;
     if (ids.length > 0 === (state !== undefined)) throw new UsageError("give either ids, or --state");
@@ -206,6 +206,7 @@ meantime stays as it is.
     const seen = new Set<string>(ids);
     if (state !== undefined) {
       for await (const { id, remark } of tasks.list({ state })) {
+        signal.throwIfAborted();
         if (remark.includes(match)) seen.add(id);
         if (seen.size >= limit) break;
       }
@@ -217,12 +218,17 @@ meantime stays as it is.
     let requeued = 0;
     if (state === undefined) {
       for (const id of seen) {
+        signal.throwIfAborted();
         if (await tasks.requeue(id, options)) requeued += 1;
         else terminal.complain(`${shown(id)} has neither failed nor was it parked or cancelled: unchanged`);
       }
     } else {
       // Only the tasks that were shown.
-      requeued = await tasks.requeueAll({ ...options, state, filter: ({ id }) => seen.has(id) });
+      const filter = ({ id }: TaskRecord): boolean => {
+        signal.throwIfAborted();
+        return seen.has(id);
+      };
+      requeued = await tasks.requeueAll({ ...options, state, filter });
     }
     terminal.say(`${requeued} of ${seen.size} wait again.`);
     return requeued === seen.size ? exitCodes.done : exitCodes.nothing;

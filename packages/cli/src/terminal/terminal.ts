@@ -53,6 +53,8 @@ export class Terminal {
       this.#isClosed = true;
       if (error.code !== "EPIPE") this.#failure ??= error;
     });
+    // Ignored: messages that nobody can read must not end the command, and a child that runs under it.
+    stderr.on("error", () => {});
   }
 
   /** Applies a command's settings. */
@@ -198,11 +200,15 @@ export interface AskingCall {
   readonly signal: AbortSignal;
 }
 
-/** Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no. */
+/**
+ * Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no, and the signal's
+ * reason after an interruption: what was to be agreed to must not begin then.
+ */
 export async function agreed(
   { global, terminal, signal }: AskingCall,
   question: { readonly question: string; readonly word?: string },
 ): Promise<void> {
+  signal.throwIfAborted();
   if (global.yes || global["dry-run"]) return;
   if (await confirm(terminal, { ...question, signal })) return;
   throw new CommandError("nothing done", exitCodes.nothing);
