@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient, type LeaseStore } from "@leasehold/client";
@@ -12,6 +13,7 @@ import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
+import { eventually } from "../support/patience.ts";
 
 const written = { "x-leasehold-write": "1", "content-type": "application/json" };
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>\u202e\u001b[2J`;
@@ -326,6 +328,64 @@ describe("the console", () => {
     const reader = new TableReader(client, { ...terms, monotonicMs: () => 0 });
     const [one, other] = await Promise.all([reader.read(), reader.read()]);
     expect(one).toBe(other);
+  });
+
+  it("makes one look at a time at a table that takes longer to read than the pause", async () => {
+    const store = new MemoryLeaseStore();
+    const scans: (() => void)[] = [];
+    const slow = changedStore(store, {
+      scan: async (...call) => {
+        await new Promise<void>((resolve) => scans.push(resolve));
+        return await store.scan(...call);
+      },
+    });
+    let now = 0;
+    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100, monotonicMs: () => now };
+    const reader = new TableReader(new LeaseClient({ store: slow }), terms);
+    const first = reader.read();
+    now = 5_000;
+    const second = reader.read();
+    await eventually(() => expect(scans).toHaveLength(1));
+    scans[0]?.();
+    expect(await second).toBe(await first);
+    const third = reader.read();
+    await eventually(() => expect(scans).toHaveLength(2));
+    scans[1]?.();
+    expect(await third).not.toBe(await first);
+  });
+
+  it("keeps the look after a write when one from before it fails", async () => {
+    const store = new MemoryLeaseStore();
+    const first = Promise.withResolvers<never>();
+    const scan = vi.fn(store.scan.bind(store)).mockImplementationOnce(() => first.promise);
+    const client = new LeaseClient({ store: changedStore(store, { scan }) });
+    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100, monotonicMs: () => 0 };
+    const reader = new TableReader(client, terms);
+    const before = reader.read();
+    reader.forget();
+    const after = await reader.read();
+    first.reject(new Error("not now"));
+    await expect(before).rejects.toThrow("not now");
+    expect(await reader.read()).toBe(after);
+  });
+
+  it("says nothing of a person who leaves, nor of the looks that its own end cuts off", async () => {
+    const store = new MemoryLeaseStore();
+    const scan = vi.fn<LeaseStore["scan"]>(
+      (_, { signal }) =>
+        new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    );
+    const { origin, page, said, end } = await openedConsole(changedStore(store, { scan }));
+    const before = said();
+    const { host, port } = new URL(origin);
+    const leaver = connect(Number(port), "127.0.0.1");
+    const head = `POST /session HTTP/1.1\r\nHost: ${host}\r\nx-leasehold-write: 1\r\nContent-Length: 9\r\n\r\n`;
+    leaver.write(`${head}half`, () => leaver.resetAndDestroy());
+    const left = page("/").catch(() => undefined);
+    await eventually(() => expect(scan).toHaveBeenCalled());
+    expect(await end()).toBe(0);
+    await left;
+    expect(said()).toBe(before);
   });
 
   it("skips a slot and requeues tasks that have not changed since, and leaves a trace under the person's name", async () => {

@@ -83,7 +83,10 @@ your own (--auth-token-file).`,
           );
           return result;
         },
-        report: (error) => terminal.complain(`leasehold: ${shown(messageOf(error))}`),
+        // The end of the command ends the looks that are under way.
+        report: (error) => {
+          if (!signal.aborted) terminal.complain(`leasehold: ${shown(messageOf(error))}`);
+        },
       },
       {
         secret: opening,

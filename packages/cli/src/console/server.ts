@@ -234,7 +234,8 @@ export class ConsoleServer {
   }
 
   async #post(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const body = await bodyOf(request);
+    // Ignored: who has sent it has left before its end, and waits for no answer.
+    const body = await bodyOf(request).catch(() => undefined);
     if (body === undefined) return send(response, 413, "text/plain", "the body is too large\n");
     if (path === "/session") {
       const cookie = this.#access.open(body.trim(), request);

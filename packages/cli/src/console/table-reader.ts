@@ -21,7 +21,7 @@ export interface TableReaderOptions {
 export class TableReader {
   readonly #client: LeaseClient;
   readonly #options: TableReaderOptions;
-  #last: { readonly at: number; readonly snapshot: Promise<TableSnapshot> } | undefined;
+  #last: { readonly at: number; readonly snapshot: Promise<TableSnapshot>; isOver: boolean } | undefined;
   #everyMs: number;
 
   constructor(client: LeaseClient, options: TableReaderOptions) {
@@ -39,18 +39,23 @@ export class TableReader {
   async read(): Promise<TableSnapshot> {
     const { monotonicMs, mostItems } = this.#options;
     const now = monotonicMs();
-    if (this.#last === undefined || now - this.#last.at >= this.#everyMs) {
-      const snapshot = readTable(this.#client, { mostItems });
-      this.#last = { at: now, snapshot };
-      // Ignored: the reader gets the error. A failed look is not kept, so that its error does not stay on the page.
-      snapshot.then(
-        ({ cost }) => {
-          this.#everyMs = pauseAfter(cost, this.#options);
-        },
-        () => this.forget(),
-      );
-    }
-    return await this.#last.snapshot;
+    const last = this.#last;
+    // A look may take longer than the pause: until its end, there is no other one.
+    if (last !== undefined && !(last.isOver && now - last.at >= this.#everyMs)) return await last.snapshot;
+    const snapshot = readTable(this.#client, { mostItems });
+    const next = { at: now, snapshot, isOver: false };
+    this.#last = next;
+    // Ignored: the reader gets the error. A failed look is not kept, so that its error does not stay on the page.
+    snapshot.then(
+      ({ cost }) => {
+        next.isOver = true;
+        this.#everyMs = pauseAfter(cost, this.#options);
+      },
+      () => {
+        if (this.#last === next) this.forget();
+      },
+    );
+    return await snapshot;
   }
 
   /** Makes the next look read again, after a write. */
