@@ -303,6 +303,23 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(trouble.filter((text) => !text.includes("400"))).toEqual([]);
   });
 
+  it("does a write once for two clicks, and says that it was done", async () => {
+    const { store } = await busyTable();
+    const { page, origin } = await openedPage(store, ["--write"]);
+    await page.goto(`${origin}/key?key=feed`);
+    await page.getByRole("button", { name: "Pause" }).click();
+    const pausing = page.locator("dialog[open]");
+    await pausing.getByLabel("Reason").fill("vendor down");
+    const writes: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") writes.push(request.url());
+    });
+    await pausing.getByRole("button", { name: "Pause" }).dblclick();
+    await pausing.getByText("Paused.").waitFor();
+    await pausing.waitFor({ state: "detached" });
+    expect(writes).toHaveLength(1);
+  });
+
   it("skips a slot and requeues a task by its buttons", async () => {
     const { store, client } = await busyTable();
     const { page, origin } = await openedPage(store, ["--write"]);

@@ -115,6 +115,9 @@ document.addEventListener("click", ({ target }) => {
   else button.closest("dialog").close();
 });
 
+// Forms whose write is under way, or done.
+const sent = new WeakSet();
+
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement)) return;
@@ -129,6 +132,9 @@ document.addEventListener("submit", async (event) => {
   }
   if (!form.dataset.action) return;
   event.preventDefault();
+  // A second click would ask for the same again, and its refusal would hide what was done.
+  if (sent.has(form)) return;
+  sent.add(form);
   said.textContent = "…";
   // Ignored: what kept the answer away is not known; the person is told to look.
   const answer = await fetch("/act/" + form.dataset.action, {
@@ -136,11 +142,12 @@ document.addEventListener("submit", async (event) => {
     headers: { "x-leasehold-write": "1", "content-type": "application/json" },
     body: JSON.stringify(Object.fromEntries(new FormData(form))),
   }).catch(() => undefined);
-  if (!answer) { said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
+  if (!answer) { sent.delete(form); said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
   // Ignored: the answer is not JSON, and its status is shown.
   const result = await answer.json().catch(() => ({ message: "answer " + answer.status }));
   said.textContent = result.message;
-  if (answer.ok) setTimeout(() => { form.closest("dialog").close(); void look(); }, 1500);
+  if (!answer.ok) sent.delete(form);
+  else setTimeout(() => { sent.delete(form); form.closest("dialog").close(); void look(); }, 1500);
 });
 
 function keepSwitches() {
