@@ -195,6 +195,16 @@ describe("--timeout", () => {
     // The clock of its own time limits stands still.
     expect((await leasehold(args, { store, clock, env })).code).not.toBe(0);
   });
+
+  it.each(["30d", "400d"])("may be longer than a timer can last: %s", async (timeout) => {
+    const scan = store.scan.bind(store);
+    store.scan = async (request, options) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      options.signal.throwIfAborted();
+      return await scan(request, options);
+    };
+    expect((await leasehold(["ls", "--timeout", timeout], { store, clock, env })).code).toBe(0);
+  });
 });
 
 it.each([

@@ -1,11 +1,13 @@
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Child } from "../../packages/cli/src/work/child.ts";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
-import { changedStore } from "../support/lock-table.ts";
+import { changedStore, lockTable } from "../support/lock-table.ts";
+import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
 
 describe("leasehold run", () => {
@@ -86,6 +88,32 @@ describe("a child of leasehold run", () => {
     const client = new LeaseClient({ store, clock });
     expect(await client.doneSlot("k")).toBeUndefined();
     expect(await client.inspect("k")).toBeUndefined();
+  });
+
+  it("is not started when its lease has ended before", async () => {
+    const { store, clock, holder } = lockTable();
+    const { promise: answer, resolve: answers } = Promise.withResolvers<void>();
+    const query = vi.fn<LeaseStore["query"]>(async (...call) => {
+      await answer;
+      return await store.query(...call);
+    });
+    const { got } = stubChild(0);
+    const start = vi.mocked(Child.start);
+    const lease = await holder("another").acquire("k");
+    const args = ["run", "k", "--wait", "1m", "--lease", "5s", "--no-heartbeat", "--", "true"];
+    const called = leasehold(args, { store: changedStore(store, { query }), clock, env });
+    // Who holds the lock is asked for the message alone, and answered late.
+    await eventually(() => expect(query).toHaveBeenCalled());
+    await lease.release();
+    await clock.advance(3_000);
+    expect((await holder("another").inspect("k"))?.owner).toContain("alice");
+    await clock.advance(5_000);
+    answers();
+    const { code, stderr } = await called;
+    expect(code).toBe(76);
+    expect(stderr).toContain('the lease of "k" is lost (expired)');
+    expect(start).not.toHaveBeenCalled();
+    expect(got).toEqual([]);
   });
 
   it("gets the signals that come before it has started", async () => {

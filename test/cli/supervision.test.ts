@@ -1,7 +1,7 @@
 /** What a child hears of the lease that it runs under. */
 import { LeaseLostError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Child } from "../../packages/cli/src/work/child.ts";
 import { type SupervisionOptions, superviseChild } from "../../packages/cli/src/work/supervision.ts";
 
@@ -113,6 +113,25 @@ describe("a child that is stopped", () => {
     expect(await outcome).toEqual({ code: 137, isLost: true, isTooLong: true });
     expect(clock.pending).toBe(0);
   });
+});
+
+it("a child may run for longer than a timer can last", async () => {
+  const dayMs = 86_400_000;
+  const { schedule } = ManualClock.prototype;
+  const clamped = function (this: ManualClock, callback: () => void, delayMs: number): () => void {
+    return schedule.call(this, callback, Math.min(delayMs, 2 ** 31 - 1));
+  };
+  const spy = vi.spyOn(ManualClock.prototype, "schedule").mockImplementation(clamped);
+  onTestFinished(() => spy.mockRestore());
+  const { clock, lease, got, end, outcome } = supervise({ max: 30 * dayMs });
+  lease.remainingMs = () => 60 * dayMs;
+  await clock.advance(30 * dayMs - 1);
+  expect(got).toEqual([]);
+  await clock.advance(1);
+  expect(got).toEqual(["SIGTERM", "SIGCONT"]);
+  end(143);
+  expect(await outcome).toEqual({ code: 143, isLost: false, isTooLong: true });
+  expect(clock.pending).toBe(0);
 });
 
 describe("a child that has ended, and has left behind what still writes to its pipe", () => {

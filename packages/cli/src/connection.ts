@@ -150,6 +150,9 @@ class RequestLog {
   }
 }
 
+/** Node's timers take no longer time: they would fire at once. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
 /** The same store, with a log of its requests. */
 function watched(
   store: LeaseStore,
@@ -183,7 +186,7 @@ function watched(
     const limits = [
       options.signal,
       closed,
-      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
+      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutMs, longestTimeoutMs))]),
     ];
     const ignored = limits.map((limit) => onAbort(limit, (reason) => over.abort(reason)));
     try {

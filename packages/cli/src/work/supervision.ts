@@ -87,9 +87,13 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   const name = shown(key);
   const timers = new Set<() => void>();
   const after = (delayMs: number, callback: () => void): void => {
+    const dueAt = clock.monotonic() + delayMs;
     const cancel = clock.schedule(() => {
       timers.delete(cancel);
-      callback();
+      // A timer of Node's lasts 24 days at most.
+      const leftMs = dueAt - clock.monotonic();
+      if (leftMs > 0) after(leftMs, callback);
+      else callback();
     }, delayMs);
     timers.add(cancel);
   };
@@ -181,7 +185,10 @@ interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say" | "atte
   readonly attend?: (child: Child) => Promise<void>;
 }
 
-/** Runs a command under a lease until it ends. Rejects with a CommandError (126, 127) if it cannot be started. */
+/**
+ * Runs a command under a lease until it ends. Rejects with a CommandError (126, 127) if it cannot be started, and with
+ * a LeaseLostError, without a start, if the lease is lost already.
+ */
 export async function runUnderLease(
   signals: Pick<Call, "terminal" | "redirectSignals" | "signal">,
   { env, clock, terminal }: Pick<Call, "env" | "clock" | "terminal">,
@@ -190,6 +197,8 @@ export async function runUnderLease(
   const say = (line: string): void => terminal.complain(line);
   const { fd } = options.flags;
   const started = { commandLine, env: { ...env, ...variables }, fd, isPiped: attend !== undefined };
+  // A process that was frozen, or waited for an answer, may have lost it already.
+  options.lease.signal.throwIfAborted();
   return await runChild(signals, started, async (child) => {
     const attended = attend?.(child);
     const end = await superviseChild(child, { ...options, clock, say, attended });
