@@ -120,6 +120,31 @@ describe("calls of one object with reentrant", () => {
     expect(tries).toBe(1);
   });
 
+  test("at the same moment run one by one, also if the first one's request arrives last", async () => {
+    const update = store.update.bind(store);
+    const delay = Promise.withResolvers<void>();
+    let sent = 0;
+    store.update = async (...call) => {
+      sent += 1;
+      if (sent === 1) await delay.promise;
+      return await update(...call);
+    };
+    const runs = runsOf("a");
+    let running = 0;
+    let mostAtOnce = 0;
+    const work = async (): Promise<void> => {
+      running += 1;
+      mostAtOnce = Math.max(mostAtOnce, running);
+      await never();
+    };
+    const refused = [1, 2, 3].map(() => failureOf(runs.run(slot, work, again)));
+    await settled();
+    delay.resolve();
+    await clock.advance(500);
+    expect(await Promise.race(refused)).toBeInstanceOf(LeaseUnavailableError);
+    expect(mostAtOnce).toBe(1);
+  });
+
   test("wait for the first try of an earlier call, and do not take over its attempt", async () => {
     const update = store.update.bind(store);
     const answer = Promise.withResolvers<void>();
@@ -141,6 +166,22 @@ describe("calls of one object with reentrant", () => {
     expect(await second).toBeInstanceOf(LeaseUnavailableError);
     work.resolve("done");
     expect(await first).toBe("done");
+  });
+
+  test("that wait for the first try of an earlier call end with their signal", async () => {
+    store.update = never;
+    const runs = runsOf("a");
+    void failureOf(runs.run(slot, never, again));
+    await settled();
+    const stop = new AbortController();
+    let error: unknown;
+    void failureOf(runs.run(slot, never, { ...again, signal: stop.signal })).then((failure) => {
+      error = failure;
+    });
+    await settled();
+    stop.abort(new Error("enough"));
+    await settled();
+    expect(error).toMatchObject({ code: "LEASE_ABORTED", cause: stop.signal.reason });
   });
 
   test("may take over again when no other call for the slot is in progress", async () => {

@@ -13,6 +13,7 @@ import {
   LeaseUnavailableError,
   mayPass,
   runTraced,
+  settles,
   sleep,
   untilAborted,
 } from "@leasehold/client/internal";
@@ -195,12 +196,17 @@ export class AttemptGate {
    * wait.
    */
   async run<T>(call: SlotCall, attempt: (lease: HeldLease) => Promise<T>): Promise<T> {
+    const { key, slot: own, signal } = call;
     // Later calls wait for an earlier first try: the attempt that they would find belongs to this object then.
-    await this.#resuming.get(call.slot);
-    const isInProgress = [...this.#inProgress].some(({ slot }) => slot === call.slot);
+    for (let first = this.#resuming.get(own); first !== undefined; first = this.#resuming.get(own)) {
+      const earlier = first;
+      await untilAborted(key, signal, () => settles(this.#core.clock, earlier, firstTryMs, signal));
+    }
+    // No await until this call is in progress, and its own first try noted: others may have waited for the same one.
+    const isInProgress = [...this.#inProgress].some(({ slot }) => slot === own);
     this.#inProgress.add(call);
     try {
-      const lease = await untilAborted(call.key, call.signal, () =>
+      const lease = await untilAborted(key, signal, () =>
         call.reentrant && !isInProgress ? this.#resume(call) : this.#wait(call),
       );
       return await attempt(lease);
@@ -241,5 +247,8 @@ export interface SlotCall extends AcquireCall {
   /** Makes the form of one attempt's lease. */
   readonly formOf: () => RunForm;
 }
+
+/** A first try ends by itself: how long its end is awaited at a time. */
+const firstTryMs = 10_000;
 
 function noOp(): void {}
