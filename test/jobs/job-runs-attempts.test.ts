@@ -2,6 +2,7 @@ import {
   LeaseClient,
   type LeaseClientOptions,
   LeaseLostError,
+  type LeaseTransactItem,
   LeaseUnavailableError,
 } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
@@ -10,6 +11,7 @@ import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const job = "report";
@@ -189,6 +191,38 @@ describe("calls of one object with reentrant", () => {
     await failureOf(runs.run(slot, fail, again));
     await beginElsewhere("me");
     expect(await runs.run(slot, ({ attempt }) => attempt, again)).toBe(3);
+  });
+});
+
+describe("an attempt that succeeds in transactions of its own at the same moment", () => {
+  const send = (entries: LeaseTransactItem[]) => transactIn(store, entriesOf(entries));
+
+  test("sends one of them, and is told that the other was not sent", async () => {
+    let sent = 0;
+    await runsOf("a").run(slot, async ({ succeedIn }) => {
+      const outcomes = [1, 2].map(() =>
+        succeedIn((entries) => {
+          sent += 1;
+          return send(entries);
+        }),
+      );
+      const [first, second] = await Promise.allSettled(outcomes);
+      expect(first).toMatchObject({ status: "fulfilled" });
+      expect(second).toMatchObject({ reason: { name: "LeaseLostError", reason: "released" } });
+    });
+    expect(sent).toBe(1);
+    expect(item()).toMatchObject({ state: "succeeded" });
+  });
+
+  test("sends the second one when the first one is refused", async () => {
+    const refused = new Error("refused");
+    await runsOf("a").run(slot, async ({ succeedIn }) => {
+      const outcomes = [succeedIn(() => Promise.reject(refused)), succeedIn(send)];
+      const [first, second] = await Promise.allSettled(outcomes);
+      expect(first).toMatchObject({ reason: refused });
+      expect(second).toMatchObject({ status: "fulfilled" });
+    });
+    expect(item()).toMatchObject({ state: "succeeded" });
   });
 });
 

@@ -211,6 +211,35 @@ test("of calls with different endings one ends the task, when the first of three
   expect(store.count("update")).toBe(2);
 });
 
+describe("a worker that ends its task in a transaction of its own", () => {
+  test.each<[string, (task: Task) => Promise<void>]>([
+    ["succeed", (task) => task.succeed()],
+    ["succeedIn", (task) => task.succeedIn((entries) => transactIn(store, entriesOf(entries)))],
+  ])("is told when its earlier %s has ended it: that transaction is never sent", async (_, earlier) => {
+    const task = await claimed("a");
+    const sent: string[] = [];
+    const send = async (): Promise<void> => void sent.push("late");
+    const endings = [earlier(task), task.succeedIn(send), task.succeedIn(send)];
+    const [first, ...others] = await Promise.allSettled(endings);
+    expect(first).toMatchObject({ status: "fulfilled" });
+    const isEnded = { reason: { name: "TaskLostError", reason: "ended" } };
+    expect(others).toMatchObject([isEnded, isEnded]);
+    expect(await failure(task.succeedIn(send))).toMatchObject({ reason: "ended" });
+    expect(sent).toEqual([]);
+  });
+
+  test("sends it when an earlier one is refused meanwhile, and may give the same one again", async () => {
+    const task = await claimed("a");
+    const send = (entries: Parameters<typeof entriesOf>[0]) => transactIn(store, entriesOf(entries));
+    const [first, second] = await Promise.allSettled([task.succeedIn(refuse), task.succeedIn(send)]);
+    expect(first).toMatchObject({ reason: refused });
+    expect(second).toMatchObject({ status: "fulfilled" });
+    expect(ended()).toMatchObject({ state: "succeeded" });
+    await task.succeedIn(send);
+    await task.succeed();
+  });
+});
+
 describe("a client that is closed", () => {
   test("gives its task back, and does not count the attempt", async () => {
     const client = clientOf("a");

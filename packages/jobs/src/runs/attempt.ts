@@ -31,6 +31,8 @@ export class RunAttempt {
   #remark: string | undefined;
   /** Whether the work has recorded its success itself. */
   #hasSucceeded = false;
+  /** The last one of the transactions in which the work records its success: one after the other. */
+  #succeeding: Promise<void> = Promise.resolve();
 
   constructor(context: AttemptContext) {
     const { held, slot } = context;
@@ -87,7 +89,12 @@ export class RunAttempt {
       remark: (text) => {
         this.#remark = checkText("remark", text, runLimits.remarkBytes);
       },
-      succeedIn: (send, options) => this.#succeedIn(send, options),
+      succeedIn: (send, options) => {
+        const succeed = (): Promise<void> => this.#succeedIn(send, options);
+        // Ignored: the earlier call has its error.
+        this.#succeeding = this.#succeeding.then(succeed, succeed);
+        return this.#succeeding;
+      },
     };
   }
 

@@ -58,7 +58,7 @@ export class Task {
   readonly #record: TaskRecord;
   readonly #lease: Lease;
   readonly #ended = deferred<void>();
-  #ending: { readonly as: string; readonly done: Promise<TaskOutcome> } | undefined;
+  #ending: TaskEnding | undefined;
   #isOpen = true;
   #waitsForMs = 0;
 
@@ -228,7 +228,7 @@ export class Task {
     checkWork(send);
     const text = checkRemark(remark);
     const format = formatOf(this.#context.core, options);
-    await this.#end("succeeded", () => this.#succeedBy(send, text, format));
+    await this.#end("succeeded", () => this.#succeedBy(send, text, format), send);
   }
 
   /**
@@ -267,11 +267,14 @@ export class Task {
     }
   }
 
-  /** Ends the task once: calls with the same outcome share one request, and a later call with another one is refused. */
-  async #end(as: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+  /**
+   * Ends the task once: calls with the same outcome share one request, and a later call with another one is refused. So
+   * is one whose own transaction, sent `by` the user, is another one: its writes would be missing.
+   */
+  async #end(as: string, send: () => Promise<TaskOutcome>, by?: SendEntries): Promise<TaskOutcome> {
     let ending = this.#ending;
     while (ending !== undefined) {
-      if (ending.as === as) return await ending.done;
+      if (ending.as === as && (by === undefined || ending.by === by)) return await ending.done;
       // Ignored: the call with the other outcome has the error.
       if ((await ending.done.catch(() => undefined)) !== undefined) {
         throw this.#lost("ended", " by this worker's earlier call");
@@ -280,7 +283,7 @@ export class Task {
       ending = this.#ending === ending ? undefined : this.#ending;
     }
     const done = this.#endOnce(send);
-    this.#ending = { as, done };
+    this.#ending = { as, by, done };
     return await done.catch((error: unknown) => {
       // The task may still belong to this worker: the caller may try again.
       if (!(error instanceof TaskLostError)) this.#ending = undefined;
@@ -366,6 +369,13 @@ export class Task {
   #lost(reason: TaskLostReason, detail = ""): TaskLostError {
     return new TaskLostError(this.#context.set, this.id, reason, detail);
   }
+}
+
+/** An end of a task under way, or done. */
+interface TaskEnding {
+  readonly as: string;
+  readonly by: SendEntries | undefined;
+  readonly done: Promise<TaskOutcome>;
 }
 
 /** Options of {@link Task.succeedIn}. */
