@@ -105,6 +105,44 @@ describe("a loop over a set", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("gives back, uncounted, a task whose claim was under way when its signal aborted", async () => {
+    await add(1);
+    const stopping = (): AbortSignal => {
+      const stop = new AbortController();
+      const update = store.update.bind(store);
+      store.update = async (...call) => {
+        stop.abort();
+        return await update(...call);
+      };
+      return stop.signal;
+    };
+    for await (const _ of setOf("a").work({ signal: stopping() })) expect.unreachable();
+    expect(open("0")).toMatchObject({ attempts: 0 });
+    await setOf("a").process(() => expect.unreachable(), { signal: stopping() });
+    expect(open("0")).toMatchObject({ attempts: 0 });
+    expect(await counts()).toMatchObject({ waiting: 1 });
+    expect(clock.pending).toBe(0);
+  });
+
+  test("leaves such a task to the end of its claim when the service does not take it back", async () => {
+    await add(1);
+    const stop = new AbortController();
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      const answer = await update(...call);
+      stop.abort();
+      store.next(...Array<Fate>(10).fill("request lost"));
+      return answer;
+    };
+    const run = (async () => {
+      for await (const _ of setOf("a").work({ signal: stop.signal })) expect.unreachable();
+    })();
+    await clock.advance(2 * leaseDurationMs);
+    await run;
+    expect(open("0")?.expiresAt).toBeLessThan(clock.now());
+    expect(clock.pending).toBe(0);
+  });
+
   test("waits for the task of a dead worker, and does it", async () => {
     await add(1);
     await setOf("dead", { heartbeat: false }).claim();

@@ -74,7 +74,10 @@ export class Worker {
       if (this.#notices > noticed) this.#beSure();
       if (found !== undefined && "id" in found) {
         this.#claimedAt = clock.monotonic();
-        return found;
+        if (!signal?.aborted) return found;
+        // It has aborted while the claim was under way: no work begins any more.
+        await giveBack(found);
+        return undefined;
       }
       if (this.#notices > noticed) continue;
       if (until === "idle" && found?.isLimited === false) return undefined;
@@ -123,6 +126,16 @@ export class Worker {
   /** Sleeps until the signal aborts at the latest; rejects when the client is closed. */
   async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
     await pauseWhileOpen(this.#core, ms, signal);
+  }
+}
+
+/** Gives a task back as if it had not been claimed. If the service does not confirm that, its claim ends by itself. */
+async function giveBack(task: Task): Promise<void> {
+  try {
+    await task.release();
+  } catch (error) {
+    task.abandon();
+    if (!isOperational(error)) throw error;
   }
 }
 
