@@ -80,6 +80,22 @@ beforeEach(async () => {
   finder = new TaskFinder(taskContext(client, "set"));
 });
 
+test("a look that another one has overtaken does not say that there is nothing to do", async () => {
+  const query = store.query.bind(store);
+  const answer = Promise.withResolvers<void>();
+  store.query = async () => {
+    store.query = query;
+    await answer.promise;
+    return { items: [] };
+  };
+  const slow = look();
+  store.pages.push({ items: [task("1")] });
+  expect(await look()).toBe("1");
+  answer.resolve();
+  expect(await slow).toEqual({ claimableInMs: Number.POSITIVE_INFINITY, openTasks: 0 });
+  expect(finder.snapshot).toBeUndefined();
+});
+
 describe("a look at the open tasks", () => {
   test("starts at a random place, and gives the tasks of its page in random order, for one request", async () => {
     fractions = [0.5, 0.2, 0.9, 0.6];

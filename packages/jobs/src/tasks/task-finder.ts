@@ -28,6 +28,8 @@ export class TaskFinder {
   readonly #serialKeys = new SerialKeys();
   /** Whether one page held all open tasks lately. Then a full look may start at the first task. */
   #isSmall = false;
+  /** How many looks at all open tasks have begun: several workers of a process share this finder. */
+  #fullLooks = 0;
 
   constructor(context: TaskContext) {
     this.#context = context;
@@ -117,6 +119,8 @@ export class TaskFinder {
     const { randomness } = core;
     const beganAt = this.#now();
     let limit = taskPageSize;
+    this.#fullLooks += 1;
+    const number = this.#fullLooks;
     this.#snapshot = undefined;
     this.#serialKeys.beginLook();
     if (!this.#isSmall) {
@@ -143,8 +147,10 @@ export class TaskFinder {
       after = page.next;
       limit = Math.min(limit * pageGrowth, largestPage);
     } while (after !== undefined);
-    this.#snapshot = { beganAt, openTasks, isConsistent: consistent };
-    return { snapshot: this.#snapshot, claimableInMs: this.#soonestInMs(tried) };
+    const snapshot = { beganAt, openTasks, isConsistent: consistent };
+    // A later look may have found a task, of which this one knows nothing.
+    if (number === this.#fullLooks) this.#snapshot = snapshot;
+    return { snapshot, claimableInMs: this.#soonestInMs(tried) };
   }
 
   #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
