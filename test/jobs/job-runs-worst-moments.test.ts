@@ -5,7 +5,7 @@ import {
   LeaseServiceError,
   SlotDoneError,
 } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
@@ -334,6 +334,26 @@ describe("answers that got lost", () => {
       await clock.advance(1_000);
       expect((await runs.get(slot))?.progress).toBeUndefined();
       await clock.advance(1_000);
+      expect((await runs.get(slot))?.progress).toBe("half");
+    });
+  });
+
+  test("a report is in the table after a renewal that follows it, although a heartbeat was under way", async () => {
+    const runs = runsOf("a");
+    const update = store.update.bind(store);
+    await runs.run(slot, async ({ lease, progress }) => {
+      const answer = Promise.withResolvers<void>();
+      store.update = async (...call) => {
+        store.update = update;
+        await answer.promise;
+        return await update(...call);
+      };
+      const heartbeat = lease.renew();
+      await settled();
+      progress("half");
+      const renewal = lease.renew();
+      answer.resolve();
+      await Promise.all([heartbeat, renewal]);
       expect((await runs.get(slot))?.progress).toBe("half");
     });
   });

@@ -57,6 +57,8 @@ export interface HeldForm {
   readonly isShared?: boolean;
   /** False for a lease that belongs to no process: `held()` does not list it, and `close()` does not release it. @default true */
   readonly isListed?: boolean;
+  /** Whether the next renewal writes what its holder has said since the last one was sent. @default false */
+  readonly hasReport?: boolean;
   /** Whether an event about the lease is kept from the listeners. @default - none is */
   mutes?(event: LeaseEvent): boolean;
   /** Ends the lease in place of `release`, by the primitive's own requests. */

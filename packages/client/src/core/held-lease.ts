@@ -251,6 +251,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
       const message = "the lease is being ended: renew it only after that has failed";
       throw new LeaseServiceError("LEASE_CONFLICT", message);
     }
+    const isUnderWay = this.#renewing !== undefined;
     if (this.#renewing === undefined) {
       const renewal = new PendingRenewal(Math.min(leftMs / 2, longestRenewalMs), send);
       this.#renewing = renewal;
@@ -260,6 +261,8 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
     }
     await this.#renewing.done;
     this.#throwIfLost();
+    // A renewal that was under way already may have been sent without it.
+    if (isUnderWay && !this.#isStill && this.form.hasReport === true) await this.renew(send);
   }
 
   /** Ends the holder's belief, because its heartbeat met a mistake in the program. The lease stays in the table. */

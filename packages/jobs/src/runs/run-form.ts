@@ -67,6 +67,10 @@ export class RunForm extends LockForm {
     return this.#end === "without";
   }
 
+  get hasReport(): boolean {
+    return this.progress !== undefined;
+  }
+
   override acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { maxAttempts } = this.#rules;
     const [lost] = passed;
