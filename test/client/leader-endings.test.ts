@@ -105,6 +105,21 @@ describe("lead", () => {
     await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
   });
 
+  it("begins no work when it is stopped at its election, or has resigned already", async () => {
+    const stop = new AbortController();
+    let elections = 0;
+    const one: Leader = candidate("one", {
+      onElected: () => {
+        elections += 1;
+        if (elections > 1) stop.abort();
+        else void one.resign();
+      },
+    });
+    await one.lead(() => expect.unreachable(), { signal: stop.signal });
+    expect(elections).toBe(2);
+    expect(await one.current()).toBeUndefined();
+  });
+
   it("refuses work that is no function, and sends nothing", async () => {
     for (const work of [undefined, null, {}]) {
       const leading = candidate("one").lead(work as never);

@@ -179,7 +179,8 @@ export class Leader implements AsyncDisposable {
     const signal = outer ? AbortSignal.any([leadership.signal, outer]) : leadership.signal;
     let isDone = false;
     try {
-      await runTraced(leadership, () => work(leadership, signal));
+      // A listener may have resigned, or stopped it, at the election: a signal that has aborted tells work nothing.
+      if (!signal.aborted) await runTraced(leadership, () => work(leadership, signal));
       isDone = !signal.aborted;
     } catch (error) {
       if (!isExpectedAbort(error, signal)) throw error;
