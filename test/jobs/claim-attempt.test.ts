@@ -54,6 +54,18 @@ describe("a claim", () => {
     expect(stored()[attributeNames.reentrant]).toBeUndefined();
   });
 
+  test("whose answer cannot be read is not kept: it ends by itself, and another worker has the task", async () => {
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      store.update = update;
+      const { item, ...answer } = await update(...call);
+      return { ...answer, item: { ...item, attempts: "one" } };
+    };
+    await expect(setOf("me").claim()).rejects.toMatchObject({ name: "LeaseItemError" });
+    await clock.advance(pastLeaseMs);
+    expect((await setOf("other").claim())?.attempt).toBe(2);
+  });
+
   test("tells how long it has waited for an answer", async () => {
     store.next("request lost");
     const waiting = attempt(stored());

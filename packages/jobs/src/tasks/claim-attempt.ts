@@ -86,9 +86,11 @@ export class ClaimAttempt {
     const { record, belief, item = {} } = granted;
     const form = this.#form;
     const claim = new HeldLease(core, form, { record, leaseDurationMs: terms.leaseDurationMs }, belief);
-    claim.keepAlive(terms.heartbeatMs);
     announceGrant(core, form, granted, core.clock.monotonic() - startedAt);
-    return new Task(context, claim, form, item);
+    const task = new Task(context, claim, form, item);
+    // Only now: nobody has a task that cannot be read, and its claim has to end by itself.
+    claim.keepAlive(terms.heartbeatMs);
+    return task;
   }
 
   async #refused({ item, availability }: Refused): Promise<NotClaimed> {
