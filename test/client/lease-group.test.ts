@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { acquireAll, type LeaseGroup } from "@leasehold/client/group";
 import { coreOf } from "@leasehold/client/internal";
@@ -46,6 +47,17 @@ describe("a group with a lock that its owner had before", () => {
       expect(group.token).toBe(group.leases.get("won")?.token);
     },
   );
+
+  it("leaves no listener on that lock when it is released, however often", async () => {
+    const had = await client.acquire("had", again);
+    for (let count = 0; count < 3; count += 1) {
+      const group = await acquireAll(client, ["had", "won"], again);
+      await group.release();
+      expect(group.signal.aborted).toBe(true);
+    }
+    expect(getEventListeners(had.signal, "abort")).toEqual([]);
+    expect(had.held).toBe(true);
+  });
 
   it("and with no other lock has the token of the first one", async () => {
     await client.acquire("a", again);
