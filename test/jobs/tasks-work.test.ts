@@ -1,4 +1,5 @@
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { sleep } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FinalFailureError, type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
@@ -71,6 +72,27 @@ describe("a loop over a set", () => {
     for await (const task of setOf("a").work({ concurrency: 3 })) void handle(task);
     expect(await counts()).toMatchObject({ succeeded: 10 });
     expect(most).toBe(3);
+  });
+
+  test("with a concurrency waits for its tasks also where it ends with an error, which comes then", async () => {
+    await add(2);
+    const refused = new LeaseServiceError("LEASE_REQUEST_REJECTED", "no policy allows it");
+    const query = store.query.bind(store);
+    let begun = 0;
+    const handle = async (task: Task): Promise<void> => {
+      begun += 1;
+      if (begun === 2) store.query = () => Promise.reject(refused);
+      await sleep(clock, 5_000);
+      await task.succeed();
+    };
+    const run = (async () => {
+      for await (const task of setOf("a").work({ concurrency: 3 })) void handle(task);
+    })();
+    const error = run.catch((thrown: unknown) => thrown);
+    await clock.advance(10_000);
+    expect(await error).toBe(refused);
+    store.query = query;
+    expect(await counts()).toMatchObject({ succeeded: 2 });
   });
 
   test("pauses between claims", async () => {

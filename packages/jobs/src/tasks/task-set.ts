@@ -286,7 +286,11 @@ export class TaskSet {
     const open = new Set<Task>();
     try {
       for (;;) {
-        const task = await worker.next();
+        const task = await worker.next().catch(async (error: unknown) => {
+          // The body has not left the loop: its tasks go on.
+          await worker.idle();
+          throw error;
+        });
         if (task === undefined) break;
         open.add(task);
         void task.ended.then(() => open.delete(task));
