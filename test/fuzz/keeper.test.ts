@@ -155,7 +155,7 @@ fuzz(
     expect(kept.steps.lease(key)).toEqual(before);
     return kept.steps.calls.includes("sfn:describeExecution") ? [] : undefined;
   },
-  { few: 50, many: 3_000, accepted: { share: 0.05, options: [] } },
+  { few: 50, many: 3_000, accepted: { share: 0.02, options: [] } },
 );
 
 function isJsonText(text: unknown): boolean {
