@@ -251,18 +251,18 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
       const message = "the lease is being ended: renew it only after that has failed";
       throw new LeaseServiceError("LEASE_CONFLICT", message);
     }
-    const isUnderWay = this.#renewing !== undefined;
-    if (this.#renewing === undefined) {
-      const renewal = new PendingRenewal(Math.min(leftMs / 2, longestRenewalMs), send);
+    const earlier = this.#renewing;
+    const renewal = earlier ?? new PendingRenewal(Math.min(leftMs / 2, longestRenewalMs), send);
+    if (earlier === undefined) {
       this.#renewing = renewal;
       renewal.done = this.#renewOnce(renewal).finally(() => {
         this.#renewing = undefined;
       });
     }
-    await this.#renewing.done;
+    await renewal.done;
     this.#throwIfLost();
-    // A renewal that was under way already may have been sent without it.
-    if (isUnderWay && !this.#isStill && this.form.hasReport === true) await this.renew(send);
+    // The earlier one may have been sent without it.
+    if (earlier && !this.#isStill && this.form.hasReport) await this.renew(send);
   }
 
   /** Ends the holder's belief, because its heartbeat met a mistake in the program. The lease stays in the table. */
