@@ -122,7 +122,14 @@ export function describePackedContents(packed: () => PackedProject): void {
       // A copy of what packing needs, so that other tests see the repository's manifests all the while.
       const copy = join(packed().folder, "repository");
       const isPart = (path: string): boolean => !path.endsWith("node_modules");
-      for (const part of ["packages", "tools/packaging", "LICENSE", "CHANGELOG.md", "package.json"]) {
+      for (const part of [
+        "packages",
+        "tools/packaging",
+        "tools/own-dependencies.ts",
+        "LICENSE",
+        "CHANGELOG.md",
+        "package.json",
+      ]) {
         await cp(join(root, part), join(copy, part), { recursive: true, filter: isPart });
       }
       await symlink(join(root, "node_modules"), join(copy, "node_modules"));
