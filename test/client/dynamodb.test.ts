@@ -207,37 +207,33 @@ describe("a client of the user's", () => {
     expect(dynamodb.middlewareStack.identify()).toEqual(before);
   });
 
+  /** A client whose credentials never come, and when it asks for them. */
+  function withoutCredentials(): { readonly dynamodb: DynamoDBClient; readonly asked: Promise<void> } {
+    const asked = Promise.withResolvers<void>();
+    const credentials = (): Promise<never> => {
+      asked.resolve();
+      return new Promise(() => undefined);
+    };
+    return { dynamodb: new DynamoDBClient({ region: "eu-central-1", credentials }), asked: asked.promise };
+  }
+
   it("does not keep a call beyond its time while it waits for credentials", async () => {
     const clock = new ManualClock();
-    const asked = Promise.withResolvers<void>();
-    const hanging = new DynamoDBClient({
-      region: "eu-central-1",
-      credentials: () => {
-        asked.resolve();
-        return new Promise(() => undefined);
-      },
-    });
-    const client = new LeaseClient({ tableName: "leases", dynamodb: hanging, clock });
+    const { dynamodb, asked } = withoutCredentials();
+    const client = new LeaseClient({ tableName: "leases", dynamodb, clock });
     const acquired = client.acquire("k").catch((error: unknown) => error);
-    await asked.promise;
+    await asked;
     await clock.advance(10_000);
     expect(await acquired).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: false });
   });
 
   it("does not keep the making of a table beyond its time while it waits for credentials", async () => {
     const clock = new ManualClock();
-    const asked = Promise.withResolvers<void>();
-    const hanging = new DynamoDBClient({
-      region: "eu-central-1",
-      credentials: () => {
-        asked.resolve();
-        return new Promise(() => undefined);
-      },
-    });
-    const made = createLeaseTable({ tableName: "leases", dynamodb: hanging, clock, waitMs: 5_000 }).catch(
+    const { dynamodb, asked } = withoutCredentials();
+    const made = createLeaseTable({ tableName: "leases", dynamodb, clock, waitMs: 5_000 }).catch(
       (error: unknown) => error,
     );
-    await asked.promise;
+    await asked;
     await clock.advance(5_000);
     expect(await made).toMatchObject({ code: "LEASE_NO_ANSWER" });
   });

@@ -87,7 +87,7 @@ it("acquired says how long the caller waited, and released for how long the lock
   ]);
 });
 
-it("contended is told once for each lock that keeps a call out, whoever holds it", async () => {
+it("contended is told once for each lock that keeps a call out, also when its holder changes", async () => {
   const told: LeaseEvent[] = [];
   const [first, next] = ["first", "next"].map((owner) => new LeaseClient({ store, clock, owner }));
   const held = [await first?.acquire("k"), await first?.acquire("l")];

@@ -60,7 +60,7 @@ const leadMs = 4_000;
 
 const questions: Readonly<Record<Round, string>> = {
   cold: "12 times at once: nobody has computed the levels yet",
-  killed: "4 times at once: the value is too old, and whoever computes it will be killed",
+  killed: "4 times at once: the value is too old, and the caller that computes it will be killed",
   bereaved: "4 times at once: the dead one's lease stands",
   recovered: "once: the dead one's lease has ended",
   afterwards: "4 times at once: the dead one's write has come too late",

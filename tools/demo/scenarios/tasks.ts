@@ -59,7 +59,8 @@ interface Victim {
 /** A set of tasks that many workers share. One worker does each task, whichever workers die. */
 export class Tasks implements Scenario {
   readonly system = "tasks";
-  readonly about = "a set of 60 tasks for 4 workers at once: each task is done by one of them, whoever dies";
+  readonly about =
+    "a set of 60 tasks for 4 workers at once: each task is done by one of them, also when others die";
   readonly #stage: Stage;
   readonly #instances: Instances;
   readonly #shifts: Shift[] = [];

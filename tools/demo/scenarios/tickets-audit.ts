@@ -1,7 +1,7 @@
 import type { Served, Standing } from "../../../functions/admit-tickets/department.ts";
 import { type Check, check, listed, type Outcome, promise } from "../scenario.ts";
 
-/** What a ticket does of its own accord. */
+/** What a ticket does by itself. */
 export type Fate =
   /** It waits for its turn, and is served. */
   | "served"

@@ -187,7 +187,7 @@ class Visitor {
     if (fate === "leaves") {
       await this.#hold(everybodyCame);
       await this.#ask("leave");
-      this.#say("left", "leaves the queue of its own accord");
+      this.#say("left", "leaves the queue by itself");
       return;
     }
     let now: Standing = standing;

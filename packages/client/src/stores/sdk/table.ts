@@ -72,15 +72,20 @@ interface Setup {
 async function setUp(setup: Setup, clock: Clock): Promise<void> {
   const { tableName, signal } = setup;
   try {
-    await createIfMissing(setup);
-    await untilActive(setup, clock);
-    await enableTimeToLive(setup);
+    // The SDK does not end for the signal while it fetches credentials.
+    await unlessAborted(makeTable(setup, clock), signal);
   } catch (error) {
     if (error instanceof LeaseError) throw error;
     if (!signal.aborted) throw await rejectionFor(error, setup, signal);
     const text = `the table ${JSON.stringify(tableName)} is not ready in time: wait longer with waitMs`;
     throw new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
   }
+}
+
+async function makeTable(setup: Setup, clock: Clock): Promise<void> {
+  await createIfMissing(setup);
+  await untilActive(setup, clock);
+  await enableTimeToLive(setup);
 }
 
 async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<void> {
@@ -98,7 +103,7 @@ async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<
     ],
   });
   try {
-    await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal);
+    await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
     if ((error as Error).name !== "ResourceInUseException") throw error;
   }
@@ -117,7 +122,7 @@ async function untilActive(setup: Setup, clock: Clock): Promise<void> {
 async function describeTable({ dynamodb, tableName, signal }: Setup): Promise<TableDescription | undefined> {
   try {
     const command = new DescribeTableCommand({ TableName: tableName });
-    return (await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal)).Table;
+    return (await dynamodb.send(command, { abortSignal: signal })).Table;
   } catch (error) {
     if ((error as Error).name === "ResourceNotFoundException") return undefined;
     throw error;
@@ -145,7 +150,7 @@ async function enableTimeToLive(setup: Setup): Promise<void> {
     TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
   });
   try {
-    await unlessAborted(dynamodb.send(command, { abortSignal: signal }), signal);
+    await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
     // A concurrent caller was faster, perhaps with another attribute.
     if (!/already enabled/i.test((error as Error).message) || !(await hasTimeToLive(setup))) throw error;
@@ -155,10 +160,7 @@ async function enableTimeToLive(setup: Setup): Promise<void> {
 /** Whether the table's ttl is on. Throws LeaseTableError if its ttl attribute is not the lease table's. */
 async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<boolean> {
   const command = new DescribeTimeToLiveCommand({ TableName: tableName });
-  const { TimeToLiveDescription: current } = await unlessAborted(
-    dynamodb.send(command, { abortSignal: signal }),
-    signal,
-  );
+  const { TimeToLiveDescription: current } = await dynamodb.send(command, { abortSignal: signal });
   const isOn = current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING";
   const { timeToLive } = attributeNames;
   if (!isOn || current.AttributeName === timeToLive) return isOn;
