@@ -143,7 +143,7 @@ describe("a damaged assembly", () => {
 
 /** A stack with these resources. */
 function stack(
-  resources: Record<string, { Type: string; Properties?: JsonObject }>,
+  resources: Record<string, { Type: string; Condition?: string; Properties?: JsonObject }>,
   out: Json = null,
 ): RawStack {
   const template = { Resources: resources, Outputs: { Out: { Value: out } } };
@@ -229,6 +229,20 @@ describe("resources", () => {
 
   test("one that does nothing on one machine is left out", () => {
     expect(specOf("AWS::CloudWatch::Alarm", {}).functions).toEqual([]);
+  });
+
+  test("one that a condition decides on is refused, unless it does nothing here", () => {
+    const onCondition = (Type: string) => (): AppSpec =>
+      resolved(stack({ Sample: { Type, Condition: "IsProduction" } }));
+    expect(onCondition("AWS::SQS::Queue")).toThrow(
+      /^S\/Sample: the condition IsProduction is not judged here/,
+    );
+    expect(onCondition("AWS::CDK::Metadata")).not.toThrow();
+  });
+
+  test.each(["ENABLED", "DISABLED"])("a rule in the state %s starts what it would on AWS", (State) => {
+    const [rule] = specOf("AWS::Events::Rule", { State, EventPattern: {}, Targets: [{ Arn: "arn" }] }).rules;
+    expect(rule?.targets).toHaveLength(State === "ENABLED" ? 1 : 0);
   });
 
   test.each<[string, string, JsonObject, RegExp]>([

@@ -97,10 +97,13 @@ function functionsOf(
 
 /** The resources of a stack that are run here. */
 function resourcesIn(scope: StackScope): Located[] {
-  return scope.resources().flatMap(([logicalId, { Type: type }]) => {
+  return scope.resources().flatMap(([logicalId, { Type: type, Condition: condition }]) => {
     if (withoutLocalBehaviour.has(type)) return [];
     const label = scope.label(logicalId);
     if (!runHere.has(type)) throw new UnsupportedResourceError(label, `${type} cannot be run here`);
+    if (condition !== undefined) {
+      throw new UnsupportedResourceError(label, `the condition ${condition} is not judged here`);
+    }
     return [
       {
         type,

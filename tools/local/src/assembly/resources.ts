@@ -200,7 +200,9 @@ export function ruleSpec(name: ResourceName, properties: Properties): RuleSpec {
   return {
     ...name,
     pattern: properties.raw("EventPattern") as JsonObject,
-    targets: properties.objects("Targets").map(targetSpec),
+    // A disabled rule starts nothing.
+    targets:
+      properties.optionalText("State") === "DISABLED" ? [] : properties.objects("Targets").map(targetSpec),
   };
 }
 

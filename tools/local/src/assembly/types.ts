@@ -9,6 +9,8 @@ export type JsonObject = { readonly [name: string]: Json };
 /** A resource of a template, with its intrinsics unresolved. */
 export interface RawResource {
   readonly Type: string;
+  /** The name of the condition on which it is created. */
+  readonly Condition?: string;
   readonly Properties?: JsonObject;
 }
 
