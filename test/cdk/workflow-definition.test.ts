@@ -19,6 +19,7 @@ import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
+import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { machineArn, StepFunctions, startedBy, workflowTerms } from "../support/step-functions.ts";
 
@@ -264,6 +265,26 @@ describe("a leased workflow", () => {
     expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
   });
 
+  it("fails when its lease was broken before the answer of its acquisition was known", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = start(define({ whenHeld: "wait" }));
+    await clock.advance(0);
+    await adminOf(other).forceRelease(key, { token: String(token()) });
+    await clock.advance(8_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(entered(execution)).not.toContain("Minute");
+  });
+
+  it("keeps its result when its release landed unseen, and another's release came in between", async () => {
+    const execution = start(define());
+    await clock.advance(59_900);
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    await clock.advance(300);
+    await (await other.acquire(key)).release();
+    await clock.advance(8_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED", output: { given: { key } } });
+  });
+
   it("keeps its result when the release is not confirmed, and its keeper releases", async () => {
     const definition = define();
     const execution = start(definition);
@@ -319,6 +340,18 @@ describe("while somebody else holds the lock, a workflow", () => {
     const { status, output } = describeExecution(await run(define({ whenHeld: "skip" })));
     expect(status).toBe("SUCCEEDED");
     expect(output).toEqual({ skipped: true, key, reason: "held" });
+  });
+
+  it("that is to wait goes on waiting when DynamoDB does not answer at first", async () => {
+    const lease = await other.acquire(key, { leaseDurationMs: 200_000 });
+    steps.fail("dynamodb:transactWriteItems.waitForTaskToken", 3);
+    const execution = start(define({ whenHeld: "wait" }));
+    await clock.advance(10_000);
+    expect(await steps.waiters()).toHaveLength(1);
+    await lease.release();
+    await steps.wake();
+    await clock.advance(65_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
   });
 
   it("that is to wait makes no request until it is woken, then does its work", async () => {

@@ -22,7 +22,7 @@ import {
 } from "./permit-requests.ts";
 import { failure } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
-import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { endedTooSoon, leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** The terms of a workflow that takes permits. */
 export type PermitWorkflowTerms = WorkflowTerms & PermitTerms;
@@ -88,10 +88,6 @@ const semaphoreTooLarge = {
   Cause:
     "the leases of the semaphore are more than the 256 KiB that Step Functions reads: " +
     "let its other callers store less data with their leases, or have fewer permits",
-};
-const endedTooSoon = {
-  Error: "LeaseLostError",
-  Cause: "its lease had ended before its keeper was started, and no work was done",
 };
 
 /** Decides by the variable `judged`, which shows the leases that have refused the permit. */

@@ -1,22 +1,25 @@
 /** The states of a workflow while another holder has the lock. */
 import { observedShare } from "@leasehold/client/internal";
-import { call, callOnce, catching, choice, type Json, jsonata, refused, rule, type State } from "./asl.ts";
+import { call, catching, choice, type Json, jsonata, refused, retryUnless, rule, type State } from "./asl.ts";
 import { ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
 import { failure, refusingRedrive } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
-import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { endedTooSoon, leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 /**
  * If a wake-up is lost, the execution tries again after the holder's lease, then after longer and longer times up to
  * this.
  */
 const longestParkMs = 300_000;
+/** DynamoDB's error when an entry of a transaction is refused. */
+const cancelled = "DynamoDb.TransactionCanceledException";
 
 /** Decides by the variable `record`, which shows the holder that has refused the grant. */
 export function judgeHolder(terms: WorkflowTerms): State {
   const { whenHeld, clockSkewMs, once } = terms;
   const isAlive = `${ofRecord("expiresAt", "N", terms)} > $millis()`;
   const isExpired = `$not(${isOwnClock(terms)}) and ${ofRecord("expiresAt", "N", terms)} + ${clockSkewMs} < $millis()`;
+  const isFree = `$not($exists(${ofRecord("token", "S", terms)}))`;
   const done = ofRecord("doneSlot", "S", terms);
   const hasTime = `$millis() < ${own("waitUntil")}`;
   // If a lease's expiry means nothing here, a waiting workflow notes since when the lease has stayed unchanged.
@@ -47,7 +50,13 @@ export function judgeHolder(terms: WorkflowTerms): State {
       ...(once
         ? [rule(`$exists(${done}) and ${done} >= ${own("slot")}`, "Skipped", assigning({ reason: "done" }))]
         : []),
-      rule(`$not($exists(${ofRecord("token", "S", terms)}))`, "Acquire"),
+      // The item refuses this token for as long as it names it as the last one that was released.
+      rule(
+        `${isFree} and ${ofRecord("releasedToken", "S", terms)} = ${own("token")}`,
+        "Failed",
+        assigning({ failure: endedTooSoon }),
+      ),
+      rule(isFree, "Acquire"),
       rule(isExpired, "TakeOver"),
       ...(canWait(terms)
         ? [rule(`${isUnchanged(terms)} and ${observedAt(terms)} < $millis()`, "TakeOver")]
@@ -90,15 +99,16 @@ export function waiting(terms: WorkflowTerms): Record<string, State> {
   const again = assigning({ parks: jsonata(`${own("parks")} + 1`) });
   return {
     Park: refusingRedrive(
-      callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
+      call("dynamodb:transactWriteItems.waitForTaskToken", {
         Arguments: parkArguments(terms),
         TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
+        Retry: retryUnless(cancelled),
         Assign: again,
         Next: "Acquire",
         Catch: [
           catching("States.Timeout", "Acquire", { Assign: again }),
           // The lock was released, or written, at the same moment.
-          catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
+          catching(cancelled, "Acquire", { Assign: again }),
           catching("States.ALL", "Failed", { Assign: failure }),
         ],
       }),

@@ -99,10 +99,10 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
       ...(terms.lockAtLeastForMs > 0
         ? {
             IsEarly: choice([rule(`${own("cooldownUntil")} > $millis()`, "Close")], "Release"),
-            Close: end(requests.close, terms),
+            Close: end(requests.close),
           }
         : {}),
-      Release: end(requests.release, terms),
+      Release: end(requests.release),
       Done: succeed(),
       SeeEnd: call("dynamodb:getItem", {
         ...requests.look,
@@ -111,7 +111,7 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
       // A refusal may also mean that the release has landed and its answer was lost.
-      JudgeEnd: choice([rule(requests.wasReleased, "Done")], "LostAtEnd"),
+      JudgeEnd: choice([rule(wasLetGo(terms), "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
         jsonata(
@@ -140,8 +140,6 @@ interface Requests {
   readonly close: Json;
   /** A read of its own lease. */
   readonly look: { readonly Arguments: Json; readonly Assign: Json };
-  /** Whether that read, after a refused release, shows that an earlier copy of the release has landed. */
-  readonly wasReleased: string;
   readonly states: Record<string, State>;
 }
 
@@ -155,7 +153,6 @@ function ofLock(terms: WorkflowTerms): Requests {
     releaseFailed: releaseArguments(terms, false),
     close: closeArguments(terms, once),
     look,
-    wasReleased: wasReleasedIn(terms),
     states: {
       SeeHolder: call("dynamodb:getItem", {
         ...look,
@@ -174,7 +171,6 @@ function ofLock(terms: WorkflowTerms): Requests {
 }
 
 function ofPermit(terms: PermitWorkflowTerms): Requests {
-  const isGone = `$not($exists(${ofRecord("token", "S", terms)}) or ${wasBrokenIn(terms)})`;
   return {
     acquire: (leaseDurationMs) => acquirePermitArguments(terms, leaseDurationMs),
     takeOver: (leaseDurationMs) => takeOverPermitArguments(terms, leaseDurationMs),
@@ -185,8 +181,6 @@ function ofPermit(terms: PermitWorkflowTerms): Requests {
       Arguments: inspectPermitArguments(terms),
       Assign: assigning({ record: permitRecord(terms) }),
     },
-    // Another holder's release may have overwritten the mark of this release since.
-    wasReleased: `${wasReleasedIn(terms)} or ${own("retries")} > 0 and ${isGone}`,
     states: permitStates(terms),
   };
 }
@@ -272,20 +266,26 @@ function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
  * Ends the lease of work that succeeded. When the release is not confirmed, the keeper does it: the work's result
  * stays.
  */
-function end(request: Json, { permits }: WorkflowTerms): State {
+function end(request: Json): State {
   const retries = assigning({ retries: jsonata("$states.context.State.RetryCount") });
   return call("dynamodb:updateItem", {
     Arguments: request,
     Output: sameInput,
     Next: "Done",
     Catch: [
-      catching(refused, "SeeEnd", {
-        ...(permits === undefined ? {} : { Assign: retries }),
-        Output: sameInput,
-      }),
+      catching(refused, "SeeEnd", { Assign: retries, Output: sameInput }),
       catching("States.ALL", "Done", { Output: sameInput }),
     ],
   });
+}
+
+/**
+ * JSONata: whether the look after a refused release shows that an earlier copy of it has landed. Another holder's
+ * release may have overwritten its mark since.
+ */
+function wasLetGo(terms: WorkflowTerms): string {
+  const isKnown = `${ofRecord("token", "S", terms)} = ${own("token")} or ${wasBrokenIn(terms)}`;
+  return `${wasReleasedIn(terms)} or ${own("retries")} > 0 and $not(${isKnown})`;
 }
 
 /** A part of the failure that led here. A Fail state may lack an error or a cause. */

@@ -26,6 +26,12 @@ export interface WorkflowTerms extends LeaseTerms {
   readonly work: Json;
 }
 
+/** The failure of an acquisition whose lease was ended before it was known here. */
+export const endedTooSoon: Json = {
+  Error: "LeaseLostError",
+  Cause: "its lease had ended before its keeper was started, and no work was done",
+};
+
 /**
  * Assigns the variable `lease`, a handle that every client can adopt; our own `fence`, which proves the lease together
  * with its token; and `cooldownUntil`, the end of the lock's cooldown.
