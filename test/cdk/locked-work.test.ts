@@ -568,6 +568,25 @@ describe("a function", () => {
     }
   });
 
+  it("begins no call beside the task of a stopped run that took weeks", async () => {
+    const day = 24 * 60 * minute;
+    const start = define(
+      { lockAtMostFor: Duration.days(1), once: false },
+      ecsTask({ timeout: Duration.days(30) }),
+    );
+    runsFor = () => 20 * day;
+    const run = start();
+    await clock.advance(10 * day);
+    steps.store.collectGarbage(clock.now());
+    steps.machines.stop(run);
+    while (isHeld()) await clock.advance(60 * minute);
+    start();
+    await clock.advance(minute);
+    expect(starts).toHaveLength(1);
+    await clock.advance(3 * minute);
+    expect(starts).toHaveLength(2);
+  });
+
   it("has succeeded where the end of its call cannot be noted", async () => {
     const start = define({ once: false });
     runsFor = () => {

@@ -121,8 +121,8 @@ export function lockedCall(job: Construct, { table, permits }: TargetSettings, c
 
 type Mark = typeof endCalls;
 
-/** How long a mark is kept if no run reads it any more. */
-const markRetentionMs = Duration.days(7).toMilliseconds();
+/** How long a mark is kept: it has to outlast its run, which takes a year at most. */
+const markRetentionMs = Duration.days(372).toMilliseconds();
 
 /** A write of the mark, beside the lease's item. */
 function markState(tableName: string, mark: Mark): Record<string, unknown> {
