@@ -354,6 +354,18 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(describeExecution(execution).status).toBe("SUCCEEDED");
   });
 
+  it("that is to wait for weeks is woken all the same", async () => {
+    const day = 86_400_000;
+    const lease = await other.acquire(key, { leaseDurationMs: 30 * day });
+    const execution = start(define({ whenHeld: "wait", waitMs: 60 * day }));
+    await clock.advance(10 * day);
+    steps.store.collectGarbage(clock.now());
+    await lease.release();
+    await steps.wake();
+    await clock.advance(65_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
   it("that is to wait makes no request until it is woken, then does its work", async () => {
     const lease = await other.acquire(key, { leaseDurationMs: 200_000 });
     const execution = start(define({ whenHeld: "wait" }));

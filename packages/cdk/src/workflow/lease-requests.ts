@@ -216,15 +216,20 @@ export function inspectArguments(terms: LeaseTerms): Json {
 /**
  * Parks the execution under the variables waitingSince and owner, if the lock is held: the lock's release then finds
  * the waiter.
+ *
+ * @param durationMs JSONata for how long it waits there
  */
-export function parkArguments(terms: LeaseTerms): Json {
+export function parkArguments(terms: LeaseTerms, durationMs: string): Json {
   const { condition, names } = heldBySomebody(lock.key).request();
   const waiter = park({ pk: "key", sk: "waiter" }, { taskToken: "taskToken", expiresAt: 1, retentionMs: 1 });
   const {
     update,
     condition: _,
     ...write
-  } = placed(waiter, { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) });
+  } = placed(waiter, {
+    ":taskToken": "$states.context.Task.Token",
+    ":ttl": timeToLiveAfter(durationMs, terms),
+  });
   const since = `$string(${variable(terms, "waitingSince")})`;
   const sortKey = jsonata(`${literal(waiterSortKeyPrefix)} & ${since} & '#' & ${variable(terms, "owner")}`);
   return {

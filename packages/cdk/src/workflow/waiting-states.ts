@@ -100,7 +100,7 @@ export function waiting(terms: WorkflowTerms): Record<string, State> {
   return {
     Park: refusingRedrive(
       call("dynamodb:transactWriteItems.waitForTaskToken", {
-        Arguments: parkArguments(terms),
+        Arguments: parkArguments(terms, patience),
         TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
         Retry: retryUnless(cancelled),
         Assign: again,
