@@ -46,7 +46,9 @@ export async function reportExpired(
 ): Promise<DynamoDBBatchResponse> {
   const expired = Records.flatMap((record) => {
     const lease = removedByTimeToLive(record) ? leaseIn(record.dynamodb?.OldImage) : undefined;
-    return lease === undefined || lease.inCooldown ? [] : [{ record, lease }];
+    // An operator's pause ends by itself.
+    const isHolder = lease !== undefined && !lease.inCooldown && lease.pause === undefined;
+    return isHolder ? [{ record, lease }] : [];
   });
   for (let start = 0; start < expired.length; start += eventsPerRequest) {
     const chunk = expired.slice(start, start + eventsPerRequest);
@@ -104,7 +106,7 @@ export function leaseIn(image: StreamRecord["OldImage"]): LeaseRecord | undefine
 
 const report = once((): ExpiryReport => {
   const events = new EventBridgeClient({
-    requestHandler: { connectionTimeout: 1_000, requestTimeout: 5_000 },
+    requestHandler: { connectionTimeout: 1_000, requestTimeout: 5_000, throwOnRequestTimeout: true },
   });
   return {
     tableName: required(environmentNames.tableName),

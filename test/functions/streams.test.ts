@@ -103,17 +103,20 @@ describe("the reporting of expired leases", () => {
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ LeaseExpired: 1, Table: "leases" }]);
   });
 
-  test("tombstones, closed locks, other items and other people's deletions are no expired leases", async () => {
+  test("tombstones, closed and paused locks, other items and other people's deletions are no expired leases", async () => {
     const key = keyOf();
     held(key);
     const tombstoneAlone = tombstone(key);
     const closed = { ...held(keyOf()), token: { S: "closed:token" } };
+    const lock = held(keyOf());
+    const paused = { ...lock, pauseToken: lock?.token ?? {} };
     const waiter = { ...held(keyOf()), sk: { S: "waiter#1" } };
     await reportExpired(
       report,
       event(
         { ...record("REMOVE", tombstoneAlone), ...byTimeToLive },
         { ...record("REMOVE", closed), ...byTimeToLive },
+        { ...record("REMOVE", paused), ...byTimeToLive },
         { ...record("REMOVE", waiter), ...byTimeToLive },
         record("REMOVE", held(keyOf())),
         { ...record("REMOVE", held(keyOf())), userIdentity: { type: "Service", principalId: "somebody" } },
