@@ -12,10 +12,12 @@ import {
   SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
+  SingletonJobTrigger,
 } from "@leasehold/cdk";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Rule } from "aws-cdk-lib/aws-events";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
@@ -232,12 +234,15 @@ describe("another region or account", () => {
 });
 
 describe("the schedule of a job", () => {
-  /** The policies that have to be deployed before the only schedule of a stack. */
-  function policiesBefore(stack: Stack): string[] {
+  /** The policies that have to be deployed before what starts the job: the schedule, or a rule. */
+  function policiesBefore(stack: Stack, start = "JobSchedule"): string[] {
     const template = Template.fromStack(stack);
-    const [schedule] = Object.values(template.findResources("AWS::Scheduler::Schedule"));
+    const [schedules, rules] = ["AWS::Scheduler::Schedule", "AWS::Events::Rule"].map((type) =>
+      Object.entries(template.findResources(type)),
+    );
+    const [, found] = [...(schedules ?? []), ...(rules ?? [])].find(([id]) => id.startsWith(start)) ?? [];
     const policies = Object.keys(template.findResources("AWS::IAM::Policy"));
-    return ((schedule?.DependsOn ?? []) as string[]).filter((id) => policies.includes(id)).sort();
+    return ((found?.DependsOn ?? []) as string[]).filter((id) => policies.includes(id)).sort();
   }
 
   const keeperPolicies = [
@@ -254,6 +259,16 @@ describe("the schedule of a job", () => {
     jobOf(world, target(world), waits ? { overlap: "queue", wakeup: wakeupOf(world) } : {});
     world.app.synth();
     expect(policiesBefore(world.team)).toEqual(keeperPolicies);
+  });
+
+  test("waits for them as the rule of another job does", () => {
+    const world = newWorld();
+    const { team, table } = world;
+    const trigger = SingletonJobTrigger.rule(
+      new Rule(team, "Uploaded", { eventPattern: { source: ["shop"] } }),
+    );
+    new SingletonJob(team, "Job", { table, trigger, target: leased(workflowOf(world)) });
+    expect(policiesBefore(team, "Uploaded")).toEqual(keeperPolicies);
   });
 
   test("waits for those of the stack's second workflow too, which shares them with the first", () => {

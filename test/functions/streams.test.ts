@@ -109,7 +109,7 @@ describe("the reporting of expired leases", () => {
     const tombstoneAlone = tombstone(key);
     const closed = { ...held(keyOf()), token: { S: "closed:token" } };
     const lock = held(keyOf());
-    const paused = { ...lock, pauseToken: lock?.token ?? {} };
+    const paused = { ...lock, pauseToken: { S: String(lock?.token?.S) } };
     const waiter = { ...held(keyOf()), sk: { S: "waiter#1" } };
     await reportExpired(
       report,

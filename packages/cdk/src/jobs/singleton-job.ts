@@ -117,8 +117,8 @@ export class SingletonJob extends Construct {
           ),
         }),
       });
-    // A run before these permissions exist would fail and raise an alarm.
-    if (bound.permissions) this.schedule?.node.addDependency(bound.permissions);
+    // A run before these permissions exist would fail, and its event would be lost.
+    if (bound.permissions) (this.schedule ?? trigger?.sourceRule)?.node.addDependency(bound.permissions);
     this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
     if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
