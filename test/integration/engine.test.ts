@@ -266,15 +266,25 @@ describe("the choice of the engine", () => {
 });
 
 describe("an engine that misbehaves", () => {
-  test("leaves nothing when its start is given up", async () => {
-    const { home } = installJava("17", "echo $$ > pid; exec sleep 60");
+  test.for([
+    ["before it listens", "exec sleep 60", "pid"],
+    [
+      "while it answers",
+      `exec ${fakeServer(`
+        serve((request, response) => {
+          require("node:fs").writeFileSync("asked", "\\n");
+          setTimeout(asOurs, 300, request, response);
+        });`)}`,
+      "asked",
+    ],
+  ] as const)("leaves nothing when its start is given up %s", async ([, lines, written]) => {
+    const { home } = installJava("17", `echo $$ > pid; ${lines}`);
     const abort = new AbortController();
     const env = { ...process.env, DYNAMODB_ENDPOINT: "", JAVA_HOME: home };
     const starting = startEngine({ env, signal: abort.signal });
     const refusal = expect(starting).rejects.toThrow("given up");
-    const file = join(home, "pid");
-    await eventually(() => expect(readFileSync(file, "utf8")).toMatch(/\n$/));
-    const pid = Number(readFileSync(file, "utf8"));
+    await eventually(() => expect(readFileSync(join(home, written), "utf8")).toMatch(/\n$/));
+    const pid = Number(readFileSync(join(home, "pid"), "utf8"));
     expect(survivorsOf(pid)).not.toEqual([]);
     abort.abort(new Error("given up"));
     await refusal;

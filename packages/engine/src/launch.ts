@@ -46,7 +46,7 @@ export async function launch(command: EngineCommand, options: LaunchOptions = {}
     signal?.throwIfAborted();
     const child = spawnGuarded(command.file, command.args(port, folder), command);
     const ready = await waitUntilReady(command, child, port, signal);
-    if (ready) return engineOf(command, child, port);
+    if (ready && !signal?.aborted) return engineOf(command, child, port);
 
     const exited = child.ended;
     await child.stop();
