@@ -15,6 +15,7 @@ import {
   ContainerImage,
   Ec2TaskDefinition,
   FargateTaskDefinition,
+  PropagatedTagSource,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
@@ -142,6 +143,19 @@ describe("the workflow of a job", () => {
       `batch:TerminateJob arn:<AWS::Partition>:batch:${here}:job/*`,
       "batch:DescribeJobs *",
       watching("StepFunctionsGetEventsForBatchJobsRule"),
+    ]);
+  });
+
+  test("of a task or a job with tags may set them", () => {
+    const tagged = { propagatedTagSource: PropagatedTagSource.TASK_DEFINITION };
+    expect(aboutTask((stack) => ecsTask(stack, tagged))).toContainEqual(
+      expect.stringMatching(/^ecs:StopTask,ecs:DescribeTasks,ecs:TagResource arn:.*:task\/<Cluster\w+>\/\*$/),
+    );
+    const tags = { team: "reports" };
+    const ofBatch = aboutTask(() => SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn, tags }));
+    expect(ofBatch.slice(0, 2)).toEqual([
+      `batch:SubmitJob,batch:TagResource ${JSON.stringify([jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn])}`,
+      `batch:TerminateJob,batch:TagResource arn:<AWS::Partition>:batch:${here}:job/*`,
     ]);
   });
 

@@ -98,6 +98,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
     const { retryAttempts: _, timeout: __, containerOverrides = [], ...props } = options;
     const { taskDefinition } = props;
     const cluster = props.cluster as ICluster;
+    const tagging = props.propagatedTagSource === undefined ? [] : ["ecs:TagResource"];
     const { defaultContainer, taskRole, executionRole } = taskDefinition;
     if (defaultContainer === undefined) {
       throw new Error(`${taskDefinition.node.path} has no container: add one before the job is defined`);
@@ -133,7 +134,7 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
           conditions: { ArnEquals: { "ecs:cluster": cluster.clusterArn } },
         }),
         new PolicyStatement({
-          actions: ["ecs:StopTask", "ecs:DescribeTasks"],
+          actions: ["ecs:StopTask", "ecs:DescribeTasks", ...tagging],
           resources: [arnOf(job, "ecs", "task", `${cluster.clusterName}/*`)],
         }),
         new PolicyStatement({
@@ -155,6 +156,8 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
   return (job, settings, timeout) => {
     const { retryAttempts: _, timeout: __, containerOverrides, ...props } = options;
     const { jobDefinitionArn, jobQueueArn } = props;
+    // Batch asks for it on the definition, too.
+    const tagging = props.tags === undefined ? [] : ["batch:TagResource"];
     const task = BatchSubmitJob.jsonata(job, "Task", {
       ...props,
       jobName: Names.uniqueResourceName(job, {
@@ -173,11 +176,11 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
       statements: [
         // For a definition without a revision, Batch runs the newest revision.
         new PolicyStatement({
-          actions: ["batch:SubmitJob"],
+          actions: ["batch:SubmitJob", ...tagging],
           resources: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
         }),
         new PolicyStatement({
-          actions: ["batch:TerminateJob"],
+          actions: ["batch:TerminateJob", ...tagging],
           resources: [arnOf(job, "batch", "job", "*")],
         }),
         // This action supports no resource-level permissions.
