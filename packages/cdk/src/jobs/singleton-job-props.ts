@@ -53,7 +53,12 @@ export interface SingletonJobProps extends ObservabilityProps {
    * @default - the stack's heartbeat for this table, which may keep every lock of the table
    */
   readonly keeper?: ILeaseHeartbeat;
-  /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
+  /**
+   * The key of the lock that the runs share. Jobs with one key exclude each other. With `once` they also share their
+   * slots: a run skips a time at which, or after which, the other job has run. So set `once: false` for both.
+   *
+   * @default - the job's name
+   */
   readonly key?: string;
   /**
    * How long the lock is held after a run has begun, however soon the run ends (its cooldown). It should be longer
