@@ -490,9 +490,15 @@ describe("a function", () => {
     expect(outcome(run).status).toBe("SUCCEEDED");
   });
 
-  it("leaves the lock in its cooldown for lockAtLeastFor, however soon it returns", async () => {
-    const start = define({ lockAtLeastFor: Duration.seconds(40), once: false });
-    runsFor = () => 0;
+  it("leaves the lock in its cooldown for lockAtLeastFor, however soon it returns; and frees it where it fails", async () => {
+    const start = define(
+      { lockAtLeastFor: Duration.seconds(40), once: false },
+      lockedFunction({ retryAttempts: 0 }),
+    );
+    runsFor = (number) => {
+      if (number === 3) throw new StatesError("OutOfStock");
+      return 0;
+    };
     start();
     await clock.advance(second);
     const late = start();
@@ -502,6 +508,10 @@ describe("a function", () => {
     const next = start();
     await clock.advance(second);
     expect(outcome(next).output).toEqual({ number: 2 });
+    await clock.advance(minute);
+    const failing = start();
+    await clock.advance(second);
+    expect([outcome(failing).error, isHeld()]).toEqual(["OutOfStock", false]);
   });
 
   it("is not called again by a run whose lease was broken, and that run is stopped", async () => {

@@ -63,7 +63,7 @@ export interface SingletonJobProps extends ObservabilityProps {
   /**
    * How long the lock is held after a run has begun, however soon the run ends (its cooldown). It should be longer
    * than the clocks differ, so that a late trigger of the same time is refused. At most lockAtMostFor, and shorter
-   * than the interval.
+   * than the interval. Where a workflow holds the lock, a run that fails or is stopped frees it at once.
    *
    * @default - the lock is free when the run ends
    */

@@ -79,7 +79,8 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
    */
   readonly leaseDuration?: Duration;
   /**
-   * The lock is held for at least this time: a release before it leaves the lock in its cooldown.
+   * The lock is held for at least this time: a release before it leaves the lock in its cooldown. Work that fails, or
+   * is stopped, frees the lock at once.
    * @default Duration.millis(0)
    */
   readonly lockAtLeastFor?: Duration;
