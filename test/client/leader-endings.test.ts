@@ -5,6 +5,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { collectUncaught } from "../support/uncaught.ts";
 
@@ -197,13 +198,19 @@ describe("an observer", () => {
     expect(await next).toEqual({ done: false, value: undefined });
   });
 
-  it("that was ended during its look hears nothing more", async () => {
+  it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, object]>([
+    ["its signal aborts", (stop) => stop.abort(), { value: { done: true, value: undefined } }],
+    ["its client is closed", (_, client) => client.close(), { error: { code: "LEASE_CLIENT_CLOSED" } }],
+  ])("whose look hangs ends at once when %s", async (_, end, outcome) => {
     const stop = new AbortController();
-    const observation = candidate("observer").observe({ signal: stop.signal });
-    const next = observation.next();
-    stop.abort();
-    expect(await next).toEqual({ done: true, value: undefined });
-    expect(store.count("get")).toBe(1);
+    const client = clientOf("observer");
+    store.get = (_request, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const next = follow(new Leader(client, "k").observe({ signal: stop.signal }).next(), clock);
+    await clock.advance(10);
+    await end(stop, client);
+    await settled();
+    expect(next).toMatchObject({ at: 10, ...outcome });
   });
 
   it.each([

@@ -546,15 +546,29 @@ describe("work under a lease", () => {
   });
 });
 
-it("nothing is made after the end, and what is still held ends its span", async () => {
+it("nothing is made after the end, and what is held, or is being acquired, ends its span", async () => {
   const client = clientOf("me");
   const lease = await client.acquire("k");
+  spans.reset();
+  const waiting = clientOf("other").acquire("k", { waitMs: 1_000 });
   stop();
-  expect(ended(hold).map((span) => span.attributes[outcome])).toEqual(["unknown"]);
+  expect(ended().map(({ name, attributes }) => [name, attributes[outcome]])).toEqual([
+    [hold, "unknown"],
+    [call, "unknown"],
+  ]);
   spans.reset();
   await lease.release();
+  await clock.advance(1_000);
+  await waiting;
   await client.acquire("k2");
   expect(ended()).toEqual([]);
+});
+
+it("leases of two tables with one key and fencing token: the span of each ends", async () => {
+  const other = new LeaseClient({ store: new ScriptedStore(), clock });
+  const leases = [await clientOf("me").acquire("k"), await other.acquire("k")];
+  for (const lease of leases) await lease.release();
+  expect(ended(hold).map((span) => span.attributes[outcome])).toEqual(["unknown", "released"]);
 });
 
 it("without an SDK it costs nothing and disturbs nothing", async () => {

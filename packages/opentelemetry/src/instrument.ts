@@ -21,7 +21,7 @@ import {
 } from "@opentelemetry/api";
 import { Instruments, type KeyDimension, keyAttribute } from "./instruments.ts";
 import { metricNames } from "./names.ts";
-import { beginCall, type Call, endCall, HeldLeases, noteInCall } from "./spans.ts";
+import { beginCall, type Call, endCall, HeldLeases, leave, noteInCall } from "./spans.ts";
 
 /** Options of {@link instrumentLeasehold}. */
 export interface InstrumentationOptions {
@@ -47,7 +47,7 @@ const scope = "@leasehold/opentelemetry";
 
 /**
  * From now on, creates spans and metrics for all Leasehold clients of this process. The returned function ends that,
- * and also ends the spans of leases that are still held.
+ * and also ends the spans of leases that are still held, and of calls that are under way.
  *
  * Call it once, after your OpenTelemetry SDK has started. It sends no requests, and neither tokens nor payloads. Spans of
  * calls to acquire and of leases are children of the span that was active in the call. Work that Leasehold calls under a
@@ -80,7 +80,7 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
   held.addCallback(observe);
 
   const current = new AsyncLocalStorage<Call>();
-  const underWay = new WeakMap<AcquireTrace, Call>();
+  const underWay = new Map<AcquireTrace, Call>();
   const calls = tracingChannel<Call, AcquireTrace>(acquireChannel);
   calls.start.bindStore(current, (acquire) => {
     const call = beginCall(tracer, acquire);
@@ -91,6 +91,7 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
     listen<AcquireTrace>(`tracing:${acquireChannel}:asyncEnd`, (acquire) => {
       const call = underWay.get(acquire);
       if (call === undefined) return;
+      underWay.delete(acquire);
       const ms = performance.now() - call.startedAt;
       instruments.acquire(acquire.keys, ms, endCall(call));
     }),
@@ -114,6 +115,8 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
     for (const stop of stops) stop();
     held.removeCallback(observe);
     leases.stop();
+    for (const { span } of underWay.values()) leave(span);
+    underWay.clear();
   };
 }
 

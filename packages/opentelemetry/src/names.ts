@@ -66,6 +66,9 @@ export const outcomes = {
   /** It was released, but the service did not confirm that. */
   unconfirmed: "unconfirmed",
   lost: "lost",
-  /** This process has seen no more events of the lease: it was handed to another process. */
+  /**
+   * This process has seen no more events of the lease, as when it was handed to another process; or the instrumentation
+   * was ended before.
+   */
   unknown: "unknown",
 } as const;

@@ -124,7 +124,10 @@ export class HeldLeases {
     const links = isOf(call, event) ? [{ context: call.span.spanContext() }] : [];
     if (links.length > 0) call?.span.setAttribute(attributeNames.fencingToken, fencingToken);
     const span = this.#tracer.startSpan(spanNames.hold, { attributes, links });
-    this.#leases.set(idOf(event), { key, span, expiresAt });
+    const id = idOf(event);
+    // One of another table, or of a process that was frozen until ttl had removed its item.
+    this.#forget(id);
+    this.#leases.set(id, { key, span, expiresAt });
   }
 
   /** Notes a renewal. */
@@ -170,9 +173,14 @@ export class HeldLeases {
   #forget(id: string): void {
     const span = this.#leases.get(id)?.span;
     this.#leases.delete(id);
-    span?.setAttribute(outcome, outcomes.unknown);
-    span?.end();
+    if (span !== undefined) leave(span);
   }
+}
+
+/** Ends a span whose end nobody sees. */
+export function leave(span: Span): void {
+  span.setAttribute(outcome, outcomes.unknown);
+  span.end();
 }
 
 function idOf({ key, sortKey, fencingToken }: Omit<WorkTrace, "run">): string {

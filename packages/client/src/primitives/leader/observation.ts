@@ -5,7 +5,7 @@ import { unlessPassing } from "../../base/operational.ts";
 import { readRecord } from "../../base/record.ts";
 import { attributeNames, leaseItemKey } from "../../base/schema.ts";
 import type { Core } from "../../core/core.ts";
-import { pauseWhileOpen } from "../../core/lifecycle.ts";
+import { pauseWhileOpen, whileOpen } from "../../core/lifecycle.ts";
 
 /** The leader, as the table shows it. */
 export interface LeaderRecord {
@@ -46,9 +46,9 @@ export async function readLeader(core: Core, key: string): Promise<LeaderRecord 
   return (await readSnapshot(core, key)).leader;
 }
 
-async function readSnapshot(core: Core, key: string): Promise<Snapshot> {
+async function readSnapshot(core: Core, key: string, signal?: AbortSignal): Promise<Snapshot> {
   const request = { key: leaseItemKey(key), consistent: false };
-  const item = await core.get(request);
+  const item = await core.get(request, { signal });
   return {
     leader: leaderIn(readRecord(item), core),
     fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
@@ -76,9 +76,12 @@ export async function* watchLeader(
   let last: LeaderRecord | undefined | "unknown" = "unknown";
   let latestToken = 0;
   let looks = 0;
+  const look = (either: AbortSignal): Promise<Snapshot | undefined> =>
+    unlessPassing(() => readSnapshot(core, key, either));
   while (!signal?.aborted) {
-    core.lifecycle.throwIfClosed();
-    const snapshot = await unlessPassing(() => readSnapshot(core, key));
+    const snapshot = await whileOpen(core.lifecycle, signal, look).catch((error: unknown) => {
+      if (!signal?.aborted) throw error;
+    });
     if (signal?.aborted) return;
     // When ttl has removed the item, the table shows no leader, and there is none.
     if (snapshot !== undefined && (snapshot.fencingToken >= latestToken || snapshot.fencingToken === 0)) {
