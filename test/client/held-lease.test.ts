@@ -139,7 +139,7 @@ describe("a renewal", () => {
   });
 });
 
-it("a heartbeat ends by the function that its beginning gives", async () => {
+it("a heartbeat ends by the function that its beginning gives, and may begin again", async () => {
   const lease = await client.acquire("k");
   const stop = lease.keepAlive(1_000);
   again();
@@ -148,6 +148,9 @@ it("a heartbeat ends by the function that its beginning gives", async () => {
   stop();
   await clock.advance(5_000);
   expect(types()).toEqual(["renewed"]);
+  lease.keepAlive(1_000);
+  await clock.advance(1_100);
+  expect(types()).toEqual(["renewed", "renewed"]);
 });
 
 describe("a renewal in a process whose clock the service contradicts", () => {

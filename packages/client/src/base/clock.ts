@@ -114,19 +114,11 @@ export async function settles(
   withinMs: number,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const over = new AbortController();
-  let hasSettled = false;
-  const settle = (): void => {
-    hasSettled = true;
-    over.abort();
-  };
+  const sleep = new WakeableSleep(clock);
+  const wake = (): void => sleep.wake();
   // Ignored: the promise's owner gets the error.
-  void promise.then(settle, settle);
-  const ignore = onAbort(signal, () => over.abort());
-  await pause(clock, withinMs, over.signal);
-  ignore();
-  signal?.throwIfAborted();
-  return hasSettled;
+  void promise.then(wake, wake);
+  return await sleep.sleep(withinMs, signal);
 }
 
 /** A promise and its two ends. */

@@ -213,7 +213,10 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
       this.#renewEveryMs = Math.min(this.#renewEveryMs, wantedMs);
       this.#stopRenewing ??= this.core.keeper.keep(this);
     }
-    return this.#stopRenewing ?? (() => undefined);
+    return () => {
+      this.#stopRenewing?.();
+      this.#stopRenewing = undefined;
+    };
   }
 
   /** Adds a handle that shares the lease. The lease ends with the last handle. */
@@ -230,12 +233,14 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
       const until = this.#record.acquiredAt + this.#heldMs() + lockAtLeastForMs;
       this.#cooldownUntil = Math.max(this.#cooldownUntil ?? 0, until);
     }
-    if (askedDurationMs <= this.#leaseDurationMs) return;
-    this.#leaseDurationMs = askedDurationMs;
-    // Ignored: the renewal's caller gets its error. That renewal writes the shorter duration, so another one has to
+    // As the table shows it: another caller's renewal for a longer duration may be under way, or may have failed.
+    const isShort = (): boolean => this.#record.leaseDurationMs < askedDurationMs;
+    if (!isShort()) return;
+    this.#leaseDurationMs = Math.max(this.#leaseDurationMs, askedDurationMs);
+    // Ignored: the renewal's caller gets its error. That renewal may write a shorter duration: then another one has to
     // follow.
     await this.#renewing?.done.catch(() => undefined);
-    await this.renew();
+    if (isShort()) await this.renew();
   }
 
   /**

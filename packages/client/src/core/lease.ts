@@ -116,7 +116,8 @@ export class Lease implements AsyncDisposable {
   /**
    * Aborts with a {@link LeaseLostError} as soon as the lease does not protect its holder any more. The error says
    * why. It aborts at the holder's own deadline, even if a renewal hangs; at a renewal that finds the lock taken or
-   * its revocation requested; and at the release.
+   * its revocation requested; and at the release. Where a `reentrant` owner shares the lease, that is the release of
+   * its last handle.
    *
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
