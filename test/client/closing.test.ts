@@ -303,6 +303,17 @@ describe("client.close()", () => {
     expect(store.calls).toHaveLength(calls);
   });
 
+  it("calls a computation off whose look at the lock hangs, beside a cache of the user's", async () => {
+    await holdElsewhere();
+    const flights = new SingleFlight(client, { freshForMs: 1_000, cache: new Map() });
+    const outcome = outcomeOf(flights.getOrCompute("k", { compute: () => 1, waitMs: 600_000 }));
+    await settled();
+    store.get = (_, { signal }) => untilAborted(signal);
+    await clock.advance(1_000);
+    await client.close({ timeoutMs: 0 });
+    expect(await outcome).toBeInstanceOf(ClientClosedError);
+  });
+
   it("refuses to try, to adopt and to check in as well, but lets people look and break", async () => {
     const handle = (await other.acquire("k")).toJSON();
     await client.close();

@@ -324,6 +324,17 @@ describe("a computation that fails", () => {
     expect(cache.get("k")?.failure).toEqual({ name: "Error", message: "é".repeat(kept) });
   });
 
+  test("reaches its caller, and is remembered, also if its name and its message are no text", async () => {
+    const cache = new Map<string, CacheEntry>();
+    const thrown = Object.assign(new Error(), { name: Symbol("mine"), message: { code: 7 } });
+    const compute = (): never => {
+      throw thrown;
+    };
+    const call = flights({ cache, failureForMs: 2_000 }).getOrCompute("k", { compute });
+    expect(await failureOf(call)).toBe(thrown);
+    expect(cache.get("k")?.failure).toEqual({ name: "Symbol(mine)", message: "[object Object]" });
+  });
+
   test("because it was cut off is not remembered, and nothing is said of the cache", async () => {
     const keeping = { failureForMs: 60_000, heartbeat: false };
     const { compute, run } = controlled();

@@ -31,6 +31,16 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(clock.pending).toBe(0);
   });
 
+  test("keeps no lock where the context breaks after the grant", async () => {
+    const { app, context, holder, clock } = setUp({ heartbeat: true });
+    const lambda = context();
+    const left = lambda.getRemainingTimeInMillis;
+    const leftMs = [left, left, () => Number.MAX_VALUE];
+    lambda.getRemainingTimeInMillis = () => (leftMs.shift() ?? left)();
+    await expect(app({}, lambda)).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
+    expect([await holder(), clock.pending]).toEqual([undefined, 0]);
+  });
+
   test("a lease sized from the remaining time outlives the invocation", async () => {
     const { app, runs, context, clock } = setUp({}, () => clock.advance(14_900));
     await app({}, context(15_000));

@@ -1,3 +1,4 @@
+import type { Lease } from "@leasehold/client";
 import { deferred, LeaseUnavailableError, onAbort, SlotDoneError, settles } from "@leasehold/client/internal";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
@@ -48,12 +49,14 @@ export class Guard<TEvent> {
       signal.dispose();
       end();
     };
+    let lease: Lease | undefined;
     metrics?.begin(context);
     try {
       const deadline = since + patienceMs(settings, invocation.remainingMs());
       if (settings.resume) await this.#untilAlone(id, attempt, invocation, deadline);
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
-      const { lease, renewEveryMs } = await admit(settings, invocation, leftMs, signal.signal);
+      const admission = await admit(settings, invocation, leftMs, signal.signal);
+      lease = admission.lease;
       if (!lease.held) throw lease.signal.reason;
       metrics?.granted(lease);
       signal.follow(lease.signal);
@@ -62,8 +65,7 @@ export class Guard<TEvent> {
       attempt.hold = new Hold({
         settings,
         invocation,
-        lease,
-        renewEveryMs,
+        ...admission,
         signal,
         close,
         stopListening,
@@ -72,6 +74,8 @@ export class Guard<TEvent> {
       });
       return attempt.hold;
     } catch (error) {
+      // Ignored: why the handler does not run comes first, and the `error` event reports a mistake.
+      await lease?.release().catch(() => undefined);
       close();
       const isHeld = error instanceof LeaseUnavailableError;
       // An attempt that holds the lock has not done its work. If this one counted as a success, nobody would try again.

@@ -50,7 +50,7 @@ export class CacheAccess {
       return await this.#reading(key, signal, () => cache.lookAtBoth(key));
     }
     const request = { key: leaseItemKey(key, flightSortKey), consistent };
-    const item = await this.#core.get(request);
+    const item = await this.#core.get(request, { signal });
     return { record: readRecord(item), entry: await this.read(key, signal) };
   }
 

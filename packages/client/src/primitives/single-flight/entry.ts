@@ -143,9 +143,9 @@ export function hasEarlierValue(entry: CacheEntry): boolean {
 }
 
 function cachedFailureOf(error: unknown): CachedFailure {
-  const name = error instanceof Error ? error.name : typeof error;
-  const message = error instanceof Error ? error.message : String(error);
-  return { name: shortened(name), message: shortened(message) };
+  const { name, message } = error instanceof Error ? error : { name: typeof error, message: error };
+  // Programs set both to values that are no text.
+  return { name: shortened(String(name)), message: shortened(String(message)) };
 }
 
 /** A reason is a sentence; a longer message is cut. */
