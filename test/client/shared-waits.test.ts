@@ -23,11 +23,12 @@ let store: RemoteStore;
 /** A table that answers after some milliseconds, counts requests, and may leave some without an answer. */
 class RemoteStore extends MemoryLeaseStore {
   readonly counts = { get: 0, update: 0, refused: 0 };
-  /** How many of the next reads are never answered. */
+  /** How many of the next requests are never answered. */
   hanging = 0;
 
   override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
     this.counts.update += 1;
+    await this.#hang(call);
     await later();
     const result = await super.update(request, call);
     if (!result.applied) this.counts.refused += 1;
@@ -37,18 +38,19 @@ class RemoteStore extends MemoryLeaseStore {
 
   override async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
     this.counts.get += 1;
-    if (this.hanging > 0) {
-      this.hanging -= 1;
-      await new Promise((_, reject) => {
-        call.signal.addEventListener("abort", () =>
-          reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off")),
-        );
-      });
-    }
+    await this.#hang(call);
     await later();
     const item = await super.get(request, call);
     await later();
     return item;
+  }
+
+  async #hang({ signal }: CallOptions): Promise<void> {
+    if (this.hanging === 0) return;
+    this.hanging -= 1;
+    await new Promise((_, reject) => {
+      signal.addEventListener("abort", () => reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off")));
+    });
   }
 
   reset(): void {
@@ -156,6 +158,17 @@ describe("among the waiters of one client", () => {
     void held.release();
     await clock.advance(2_500);
     expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(1);
+  });
+
+  it.each([100, 29_000])("each ends a second late at most where all hangs after %i ms", async (ms) => {
+    const waitMs = 35_000;
+    const waiting = Array.from({ length: 30 }, () => follow(client.acquire("k", { waitMs }), clock));
+    const since = clock.monotonic();
+    await clock.advance(ms);
+    store.hanging = Number.POSITIVE_INFINITY;
+    await clock.advance(2 * waitMs);
+    const lateMs = waiting.map(({ at = Number.POSITIVE_INFINITY }) => at - since - waitMs);
+    expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_000);
   });
 
   it("whoever looks may be aborted or run out of time: another goes on", async () => {

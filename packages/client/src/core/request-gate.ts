@@ -148,19 +148,20 @@ export class RequestGate {
   ): Promise<number> {
     const clock = this.#clock;
     const since = clock.monotonic();
-    const tooLong = new AbortController();
+    const over = new AbortController();
     let cancel: () => void = () => undefined;
     const look = (): void => {
       const now = clock.monotonic();
       const until = Math.min(since + withinMs, Math.max(since, this.#servedAt) + longestStallMs);
-      if (now >= until) tooLong.abort(notSent(now - since));
+      if (now >= until) over.abort(notSent(now - since));
       else cancel = clock.schedule(look, until - now);
     };
     look();
+    const ignore = onAbort(signal, (reason) => over.abort(reason));
     try {
-      const either = signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]);
-      await this.#wait(priority, false, either);
+      await this.#wait(priority, false, over.signal);
     } finally {
+      ignore();
       cancel();
     }
     return clock.monotonic() - since;

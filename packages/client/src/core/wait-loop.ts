@@ -61,15 +61,21 @@ export abstract class WaitLoop<
   A extends Tries<Granted | Refused, B>,
 > {
   protected readonly core: Core;
-  readonly #terms: WaitTerms;
+  protected readonly terms: WaitTerms;
   protected readonly budget: WaitBudget;
   /** Created when the lease is held: most callers never wait. */
   #nextPauseMs: ReturnType<typeof retryPauses> | undefined;
 
   constructor(core: Core, terms: WaitTerms) {
     this.core = core;
-    this.#terms = terms;
+    this.terms = terms;
     this.budget = new WaitBudget(core.clock, terms.waitMs);
+  }
+
+  /** What the next request may take, as of now. */
+  protected get callBudget(): Parameters<A["try"]>[0] {
+    const { signal, waitMs } = this.terms;
+    return { withinMs: waitMs > 0 ? this.budget.callMs : Number.POSITIVE_INFINITY, signal };
   }
 
   /** What is known of how long holders keep the lease. */
@@ -91,20 +97,16 @@ export abstract class WaitLoop<
   protected abstract blockedBy(refused: Refused): B;
 
   /** Reads what is in the way, without a write. */
-  protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
+  protected abstract look(attempt: A, blocked: B): Promise<B>;
 
   /** Tries, or returns what another caller's look or try has shown. */
-  protected tryOnce(
-    attempt: A,
-    budget: Parameters<A["try"]>[0],
-    known: B | undefined,
-  ): Promise<Granted | Refused | B> {
-    return attempt.try(budget, known);
+  protected tryOnce(attempt: A, known: B | undefined): Promise<Granted | Refused | B> {
+    return attempt.try(this.callBudget, known);
   }
 
   /** Sleeps between two looks. */
   protected rest(delayMs: number): Promise<unknown> {
-    return sleep(this.core.clock, delayMs, this.#terms.signal);
+    return sleep(this.core.clock, delayMs, this.terms.signal);
   }
 
   /** Called when a try or a look has shown for the first time what keeps the caller out. */
@@ -121,14 +123,13 @@ export abstract class WaitLoop<
    * rejects with the signal's reason. After a rejection the caller abandons the attempt.
    */
   async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
-    const { signal, waitMs } = this.#terms;
+    const { signal } = this.terms;
     let known: B | undefined;
     try {
       for (;;) {
         let blocked: B;
         try {
-          const withinMs = waitMs > 0 ? this.budget.callMs : Number.POSITIVE_INFINITY;
-          const outcome = await this.tryOnce(attempt, { withinMs, signal }, known);
+          const outcome = await this.tryOnce(attempt, known);
           if (!("granted" in outcome)) blocked = outcome;
           else if (outcome.granted) return outcome;
           else blocked = this.blockedBy(outcome);
@@ -159,8 +160,7 @@ export abstract class WaitLoop<
     for (;;) {
       await this.rest(this.#pauseMs(() => this.unavailable(blocked), blocked.claimableAt));
       if (!this.hasNews && clock.monotonic() >= blocked.claimableAt) return undefined;
-      const withinMs = Math.min(this.budget.callMs, callBudgetMs);
-      const seen = await unlessPassing(() => this.look(attempt, blocked, withinMs), this.#terms.signal);
+      const seen = await unlessPassing(() => this.look(attempt, blocked), this.terms.signal);
       if (seen === undefined) continue;
       if (seen.claimableAt <= clock.monotonic()) return seen;
       blocked = seen;
@@ -171,7 +171,7 @@ export abstract class WaitLoop<
   #pauseMs(reason: () => Error, claimableAt?: number): number {
     const { leftMs } = this.budget;
     if (leftMs <= 0) throw reason();
-    this.#nextPauseMs ??= retryPauses(this.core, this.#terms.retry, this.holds, () => this.crowd);
+    this.#nextPauseMs ??= retryPauses(this.core, this.terms.retry, this.holds, () => this.crowd);
     const pauseMs = this.#nextPauseMs(claimableAt);
     if (pauseMs === Number.POSITIVE_INFINITY) throw reason();
     return Math.min(pauseMs, leftMs);
@@ -199,7 +199,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   Tried<Won>
 > {
   readonly form: LeaseForm;
-  readonly #call: Call;
+  declare protected readonly terms: Call;
   /** Created with the first sleep. */
   #sleep: WakeableSleep | undefined;
   /** Created when the lease is held. */
@@ -213,7 +213,6 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   constructor(core: Core, form: LeaseForm, call: Call) {
     super(core, call);
     this.form = form;
-    this.#call = call;
   }
 
   protected override beginWaiting(attempt: Tried<Won>): void {
@@ -238,7 +237,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
 
   protected override rest(delayMs: number): Promise<unknown> {
     this.#sleep ??= new WakeableSleep(this.core.clock);
-    const { signal } = this.#call;
+    const { signal } = this.terms;
     const sleep = this.#sleep;
     return this.#listening(() => sleep.sleep(delayMs, signal));
   }
@@ -246,25 +245,23 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
   /** Its first try waits for no other caller, and informs none: a thousand callers may come at once. */
   protected override tryOnce(
     attempt: Tried<Won>,
-    budget: Parameters<Tried<Won>["try"]>[0],
     known: BlockedLease | undefined,
   ): Promise<Won | Refused | BlockedLease> {
     const shared = this.#shared;
     return shared === undefined
-      ? attempt.try(budget, known)
-      : this.#tryInTurn(shared, attempt, budget, known);
+      ? attempt.try(this.callBudget, known)
+      : this.#tryInTurn(shared, attempt, known);
   }
 
   async #tryInTurn(
     shared: SharedLooks,
     attempt: Tried<Won>,
-    budget: Parameters<Tried<Won>["try"]>[0],
     known: BlockedLease | undefined,
   ): Promise<Won | BlockedLease> {
     const end = await this.#begin(shared, "try");
     if (end === undefined) return this.#takeNews();
     try {
-      const outcome = await attempt.try(budget, known);
+      const outcome = await attempt.try(this.callBudget, known);
       if ("item" in outcome) shared.tell(outcome.item as Item | undefined);
       return outcome.granted ? outcome : this.blockedBy(outcome);
     } finally {
@@ -276,15 +273,16 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     return this.#asOfNow(availability);
   }
 
-  protected async look(attempt: Tried<Won>, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
+  protected async look(attempt: Tried<Won>): Promise<BlockedLease> {
     const shared = this.#join(attempt);
-    const { signal, key, sortKey } = this.#call;
+    const { key, sortKey } = this.terms;
     const { core } = this;
     const end = await this.#begin(shared, "look");
     if (end === undefined) return this.#takeNews();
     try {
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
-      const item = await core.gate.pass({ signal, withinMs }, (leftMs) =>
+      const { withinMs, signal } = this.callBudget;
+      const item = await core.gate.pass({ signal, withinMs: Math.min(withinMs, callBudgetMs) }, (leftMs) =>
         core.get(request, { withinMs: leftMs, signal }),
       );
       shared.tell(item);
@@ -331,7 +329,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     step: Parameters<SharedLooks["begin"]>[0],
   ): Promise<(() => void) | undefined> {
     const { clock } = this.core;
-    const callBudget = { withinMs: this.budget.leftMs, signal: this.#call.signal };
+    const callBudget = { withinMs: this.budget.leftMs, signal: this.terms.signal };
     const end = await this.#listening(() => shared.begin(step, clock, () => this.hasNews, callBudget));
     // This caller's own answer will be newer.
     if (end !== undefined) this.#news = undefined;
@@ -356,7 +354,7 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
 
   protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.core.clock.monotonic()));
-    return refusalOf(this.form, this.#call, blocker, retryAfterMs);
+    return refusalOf(this.form, this.terms, blocker, retryAfterMs);
   }
 
   #asOfNow(availability: Availability): BlockedLease {

@@ -8,6 +8,7 @@ import { ifOperational } from "../../base/operational.ts";
 import type { WaitOptions } from "../../base/options.ts";
 import { readRecord } from "../../base/record.ts";
 import { leaseItemKey, leaseSortKey, limits, utf8Bytes } from "../../base/schema.ts";
+import { callBudgetMs } from "../../base/timed-call.ts";
 import { begin, contentionOf, isTraced, traced } from "../../core/acquire.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
@@ -84,32 +85,27 @@ interface BlockedGroup extends Blocked {
  */
 class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
   readonly #keys: readonly string[];
-  readonly #terms: WaitTerms;
 
   constructor(core: Core, keys: readonly string[], terms: WaitTerms) {
     super(core, terms);
     this.#keys = keys;
-    this.#terms = terms;
   }
 
   protected blockedBy({ blockers }: GroupRefused): BlockedGroup {
     return blockedBy(blockers.map((blocker) => this.#asOfNow(blocker)));
   }
 
-  protected async look(
-    { token }: GroupAcquisition,
-    { locks }: BlockedGroup,
-    withinMs: number,
-  ): Promise<BlockedGroup> {
+  protected async look({ token }: GroupAcquisition, { locks }: BlockedGroup): Promise<BlockedGroup> {
     const { core } = this;
     const { clock, detector } = core;
-    const { signal } = this.#terms;
     let left = locks;
     for (const lock of locks) {
       if (clock.monotonic() >= lock.claimableAt) continue;
       const { key, sortKey } = lock.record;
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
-      const record = readRecord(await core.get(request, { withinMs, signal }));
+      const { withinMs, signal } = this.callBudget;
+      const budget = { withinMs: Math.min(withinMs, callBudgetMs), signal };
+      const record = readRecord(await core.get(request, budget));
       left = left.filter((other) => other !== lock);
       // The next attempt also recognises an own transaction that landed late.
       if (record === undefined || record.token === token) continue;
@@ -125,7 +121,7 @@ class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, Group
       .map(({ key, owner, expiresAt, inCooldown }) => ({ key, holder: owner, expiresAt, inCooldown }))
       .sort((one, other) => this.#keys.indexOf(one.key) - this.#keys.indexOf(other.key));
     const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.core.clock.monotonic()));
-    return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
+    return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.terms.waitMs });
   }
 
   #asOfNow({ record, claimableInMs }: Blocker): BlockedLock {
