@@ -59,6 +59,16 @@ describe("a group with a lock that its owner had before", () => {
     expect(had.held).toBe(true);
   });
 
+  it("that was released renews it no more, and its signal has aborted, though the owner holds the lock", async () => {
+    const had = await client.acquire("had", again);
+    const group = await acquireAll(client, ["had"], again);
+    await group.release();
+    expect(group.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
+    const requests = store.calls.length;
+    await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
+    expect([had.held, store.calls.length]).toEqual([true, requests]);
+  });
+
   it("and with no other lock has the token of the first one", async () => {
     await client.acquire("a", again);
     await clock.advance(1);

@@ -89,7 +89,13 @@ export class LeaseGroup implements AsyncDisposable {
   async renew(): Promise<void> {
     const [{ core }] = this.#held as readonly [HeldLease];
     const batch = new UpdateBatch(core, core.clock.monotonic() + this.remainingMs());
-    const renewals = this.#held.map((lease) => lease.renew((write, call) => batch.update(write, call)));
+    const handles = this.#handles;
+    const renewals = this.#held.map(async (lease, index) => {
+      const { key, held, loss } = handles[index] as Lease;
+      // Its owner may go on to hold it by another handle.
+      if (!held && loss === undefined) throw new LeaseLostError(key, "released");
+      await lease.renew((write, call) => batch.update(write, call));
+    });
     void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));
     if (failures.length > 0) throw worstOf(failures);
@@ -108,6 +114,7 @@ export class LeaseGroup implements AsyncDisposable {
     const failures = failuresOf(results);
     if (failures.length > 0) throw worstOf(failures);
     for (const ignore of this.#ignore) ignore();
+    this.#lost.abort(new LeaseLostError(this.keys[0] as string, "released"));
     return results.every((result) => result.status === "fulfilled" && result.value);
   }
 
