@@ -100,8 +100,9 @@ export interface HoldOptions {
    * call takes over the same owner's lease in another process at once, such as that of a retried Lambda invocation. It
    * shares or takes over only leases that were acquired with `reentrant`. From then on, a shared lease lasts at least
    * as long as this call's own `leaseDurationMs`, and its cooldown as long as `lockAtLeastForMs`; a shorter lease is
-   * renewed for that. With a `heartbeat` of any of its callers, it is renewed until the last of them has released it. It
-   * keeps its payload: other `data` is refused with InvalidOptionsError.
+   * renewed for that. A lease that is as long is not: `remainingMs()` tells what is left of it. With a `heartbeat` of
+   * any of its callers, it is renewed until the last of them has released it. It keeps its payload: other `data` is
+   * refused with InvalidOptionsError.
    *
    * Needs an `owner`: an identity that no two workers share. The client's own owner does not count, because all its
    * callers have it. @default false

@@ -16,7 +16,7 @@ export interface WaitTerms {
 export interface AcquireCall extends LeaseTerms, WaitTerms {
   readonly heartbeatMs: number | undefined;
   readonly lockAtLeastForMs: number;
-  /** The duration that the caller has named. A shared lease lasts at least this long from then on. @default - none */
+  /** The duration that the caller has named: that of a shared lease is at least as long from then on. @default - none */
   readonly askedDurationMs?: number | undefined;
   /** The order in which waiting callers get the lease. @default - none */
   readonly order?: WaitOrder | undefined;

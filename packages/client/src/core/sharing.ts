@@ -5,7 +5,7 @@ import { callBudgetMs } from "../base/timed-call.ts";
 
 /** What a caller that shares a lease asks for. */
 export interface SharedTimes {
-  /** How long the lease has to last from now on. @default - as long as it does */
+  /** How long its renewals have to last from now on. @default - as long as they do */
   readonly askedDurationMs?: number | undefined;
   /** @default 0 */
   readonly lockAtLeastForMs?: number;
