@@ -159,6 +159,22 @@ describe("a campaign", () => {
   });
 });
 
+it("a candidate that resigns stops its work and is told so, though its owner leads by another one too", async () => {
+  const client = clientOf("one");
+  const told: string[] = [];
+  const mine = { owner: "one", reentrant: true, onResigned: () => told.push("resigned") };
+  const [one, other] = [new Leader(client, "k", mine), new Leader(client, "k", mine)];
+  const stop = new AbortController();
+  const work = (_: Leadership, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => signal.addEventListener("abort", () => resolve(stop.abort())));
+  const leading = one.lead(work, { signal: stop.signal });
+  await settled();
+  const leadership = await other.campaign();
+  await one.resign();
+  await leading;
+  expect([told, leadership.held]).toEqual([["resigned"], true]);
+});
+
 describe("an observer", () => {
   it("hears once that nobody leads, however often it looks, and then who leads", async () => {
     const seen: (string | undefined)[] = [];

@@ -244,6 +244,21 @@ describe("a lease that another caller of its owner shares", () => {
     expect(await client.inspect("k")).toMatchObject({ inCooldown: true, expiresAt: clock.now() + 2_000 });
   });
 
+  it("aborts the signal of the handle that was released, and no other's, whenever it is read", async () => {
+    const [outer, inner, late] = [
+      await client.acquire("k", again),
+      await client.acquire("k", again),
+      await client.acquire("k", again),
+    ];
+    const { signal } = inner;
+    for (const lease of [inner, late]) await lease.release();
+    for (const ended of [signal, inner.signal, late.signal])
+      expect(ended.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
+    expect([outer.signal.aborted, outer.held]).toEqual([false, true]);
+    clock.freeze(leaseDurationMs);
+    expect(outer.signal.reason).toMatchObject({ reason: "expired" });
+  });
+
   it("keeps its payload: another one is refused by name, and the same one or none is not", async () => {
     const outer = await client.acquire("k", { ...again, data: { step: 1 } });
     await expect(client.acquire("k", { ...again, data: { step: 2 } })).rejects.toMatchObject({

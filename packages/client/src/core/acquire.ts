@@ -29,10 +29,12 @@ export async function acquireLease(
   try {
     core.noteLease(call);
     const own = { ...call, signal: open.signal };
-    const lease =
-      own.resumes && form.shareKey !== false
-        ? await sharing.share({ ...own, shareKey: form.shareKey }, own, () => win(core, own, form))
-        : await win(core, own, form);
+    const { shareKey } = form;
+    const [lease] = (
+      own.resumes && shareKey !== false
+        ? await sharing.share([{ ...own, shareKey }], own, async () => [await win(core, own, form)])
+        : [await win(core, own, form)]
+    ) as [HeldLease];
     lifecycle.throwIfClosed();
     lease.keepAlive(own.heartbeatMs);
     return lease;

@@ -108,7 +108,8 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
   readonly slot: string | undefined;
   /** The handles that have not been released; several when an owner shares the lease reentrantly. */
   handles: readonly object[] = [];
-  #renewEveryMs: number = Number.POSITIVE_INFINITY;
+  /** The interval of its heartbeat; the shortest that a handle has asked for. Infinite without a heartbeat. */
+  renewEveryMs: number = Number.POSITIVE_INFINITY;
   #stopRenewing: (() => void) | undefined;
   #record: LeaseRecord;
   /** The version of the last renewal; the table may not have it yet. */
@@ -197,11 +198,6 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
     if (this.form.isListed ?? true) this.core.lifecycle.hold(this);
   }
 
-  /** The interval of its heartbeat; the shortest that a handle has asked for. Infinite without a heartbeat. */
-  get renewEveryMs(): number {
-    return this.#renewEveryMs;
-  }
-
   /**
    * Renews it in the background if an interval is given, until it ends or the returned function is called. A shared lease
    * may be shorter than its caller asked.
@@ -210,7 +206,7 @@ export class HeldLease extends LeaseDeadline implements Held, Beating, Shareable
     if (heartbeatMs !== undefined) {
       const durationMs = this.#leaseDurationMs;
       const wantedMs = heartbeatMs < durationMs / 2 ? heartbeatMs : durationMs / 3;
-      this.#renewEveryMs = Math.min(this.#renewEveryMs, wantedMs);
+      this.renewEveryMs = Math.min(this.renewEveryMs, wantedMs);
       this.#stopRenewing ??= this.core.keeper.keep(this);
     }
     return () => {

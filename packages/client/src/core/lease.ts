@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import { onAbort } from "../base/abort.ts";
 import { checkOptions, oneOf, type Rules, text } from "../base/check-values.ts";
 import { type LeaseErrorCode, LeaseLostError } from "../base/errors.ts";
 import type { LeaseHandle } from "../base/handle.ts";
@@ -43,6 +44,8 @@ export function handleOf(lease: Held): Lease | undefined {
 export class Lease implements AsyncDisposable {
   readonly #lease: HeldLease;
   readonly #slot: string | undefined;
+  /** Only of a reentrant lease, which its owner may go on to hold by another handle. */
+  readonly #end: AbortController | undefined;
   #released: Promise<Ended> | undefined;
 
   /**
@@ -53,6 +56,13 @@ export class Lease implements AsyncDisposable {
     this.#lease = lease;
     this.#slot = slot;
     lease.handles = lease.handles.concat(this);
+    if (!lease.record.reentrant) return;
+    const end = new AbortController();
+    onAbort(
+      end.signal,
+      onAbort(lease.signal, (reason) => end.abort(reason)),
+    );
+    this.#end = end;
   }
 
   /** The lock's name. */
@@ -116,13 +126,14 @@ export class Lease implements AsyncDisposable {
   /**
    * Aborts with a {@link LeaseLostError} as soon as the lease does not protect its holder any more. The error says
    * why. It aborts at the holder's own deadline, even if a renewal hangs; at a renewal that finds the lock taken or
-   * its revocation requested; and at the release. Where a `reentrant` owner shares the lease, that is the release of
-   * its last handle.
+   * its revocation requested; and at the release.
    *
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
   get signal(): AbortSignal {
-    return this.#lease.signal;
+    // Reading it looks at the clock.
+    const { signal } = this.#lease;
+    return this.#end?.signal ?? signal;
   }
 
   /**
@@ -263,6 +274,7 @@ export class Lease implements AsyncDisposable {
       this.#released = undefined;
       throw error;
     });
+    this.#end?.abort(new LeaseLostError(this.key, "released"));
     return this.#released;
   }
 

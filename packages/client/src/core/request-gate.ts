@@ -71,9 +71,7 @@ export class RequestGate {
    * service serves nothing. Then it rejects with LeaseServiceError, and nothing was sent.
    */
   giveBack<T>(send: () => Promise<T>): Promise<T> {
-    const isAdmitted = this.#admit(false);
-    const waits = isAdmitted ? 0 : this.#waitBehindRenewals(undefined, Number.POSITIVE_INFINITY, givingBack);
-    return this.#sent(waits, send);
+    return this.#sent(this.enter(Number.POSITIVE_INFINITY, undefined, givingBack), send);
   }
 
   /** Reserves no more room for renewals: the client is closed, and has none. */
@@ -89,8 +87,12 @@ export class RequestGate {
    * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was
    * sent.
    */
-  enter(withinMs: number, signal: AbortSignal | undefined): number | Promise<number> {
-    return this.#admit(false) ? 0 : this.#waitBehindRenewals(signal, withinMs, anyOther);
+  enter(
+    withinMs: number,
+    signal: AbortSignal | undefined,
+    priority: number = anyOther,
+  ): number | Promise<number> {
+    return this.#admit(false) ? 0 : this.#waitBehindRenewals(signal, withinMs, priority);
   }
 
   /** Ends an admitted request, with its error if it had one. */

@@ -37,7 +37,7 @@ interface Wish extends SharedTimes {
 }
 
 /** How long a caller waits for another call of its own owner. */
-export interface SiblingWait {
+interface SiblingWait {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -52,19 +52,9 @@ export class Sharing {
     this.#clock = clock;
   }
 
-  /** Returns the owner's live lease with one more handle, or acquires a new one. Concurrent callers share one. */
-  async share<Lease extends Shareable>(
-    wish: Wish,
-    patience: SiblingWait,
-    win: () => Promise<Lease>,
-  ): Promise<Lease> {
-    const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
-    return lease as Lease;
-  }
-
   /**
-   * Returns the owner's live leases of several locks, each with one more handle, and acquires the missing ones
-   * together.
+   * Returns the owner's live leases, each with one more handle, and acquires the missing ones together. Concurrent
+   * callers share them.
    *
    * While it waits for another call of the same owner, it reserves nothing, so two calls cannot wait for each other. It
    * waits as long as its own patience allows, or a call to the service may take, whichever is longer. Rejects with
@@ -72,7 +62,7 @@ export class Sharing {
    * with InvalidOptionsError if it has another payload, with the signal's reason, and with the errors of `win` and of a
    * renewal for a longer duration. After a rejection nothing stays retained.
    */
-  async shareAll<W extends Wish, Lease extends Shareable>(
+  async share<W extends Wish, Lease extends Shareable>(
     wishes: readonly W[],
     patience: SiblingWait,
     win: (missing: readonly W[]) => Promise<readonly Lease[]>,
@@ -84,7 +74,9 @@ export class Sharing {
       if (first === undefined) break;
       // Ignored: the acquiring calls get the errors.
       const all = Promise.allSettled(winning.map((wish) => this.#entries.get(idOf(wish))));
-      await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
+      const leftMs = Math.max(patience.waitMs, callBudgetMs) - (this.#clock.monotonic() - startedAt);
+      const hasEnded = leftMs > 0 && (await settles(this.#clock, all, leftMs, patience.signal));
+      if (!hasEnded) throw new LeaseUnavailableError(first.key, undefined, 0);
     }
     // No await until the entries are set.
     const held = new Map<W, Lease>();
@@ -144,21 +136,4 @@ export class Sharing {
 
 function idOf({ key, sortKey, shareKey, owner }: Wish): string {
   return JSON.stringify([key, sortKey, shareKey, owner]);
-}
-
-/**
- * Waits until another call of the same owner has ended, in whatever way.
- *
- * Rejects with the signal's reason, and with LeaseUnavailableError when both the patience and the time limit of a call
- * to the service are over.
- */
-export async function waitForSibling(
-  clock: Clock,
-  wait: { readonly key: string; readonly startedAt: number; readonly patience: SiblingWait },
-  other: Promise<unknown>,
-): Promise<void> {
-  const { key, startedAt, patience } = wait;
-  const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
-  const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));
-  if (!hasEnded) throw new LeaseUnavailableError(key, undefined, 0);
 }

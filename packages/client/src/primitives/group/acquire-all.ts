@@ -214,9 +214,7 @@ async function acquireThese(
   const wish = { sortKey: leaseSortKey, owner, slot: undefined, data, askedDurationMs, lockAtLeastForMs };
   const wishes = wanted.map((key) => ({ key, ...wish }));
   for (const key of wanted) core.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
-  const held = terms.reentrant
-    ? await core.sharing.shareAll(wishes, terms, winThese)
-    : await winThese(wishes);
+  const held = terms.reentrant ? await core.sharing.share(wishes, terms, winThese) : await winThese(wishes);
   for (const lease of held) lease.keepAlive(terms.heartbeatMs);
   const group = new LeaseGroup(held as [HeldLease, ...HeldLease[]], won[0]);
   core.lifecycle.throwIfClosed();

@@ -114,7 +114,6 @@ export class LeaseGroup implements AsyncDisposable {
     const failures = failuresOf(results);
     if (failures.length > 0) throw worstOf(failures);
     for (const ignore of this.#ignore) ignore();
-    this.#lost.abort(new LeaseLostError(this.keys[0] as string, "released"));
     return results.every((result) => result.status === "fulfilled" && result.value);
   }
 
