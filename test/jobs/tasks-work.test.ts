@@ -4,6 +4,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FinalFailureError, type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { follow } from "../support/follow.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -126,6 +127,30 @@ describe("a loop over a set", () => {
     expect(await counts()).toMatchObject({ succeeded: 1, waiting: 2 });
     expect(clock.pending).toBe(0);
   });
+
+  test.each<[string, number, (stop: AbortController, client: LeaseClient) => unknown, object]>([
+    ["its signal aborts", 4, (stop) => stop.abort(), { value: { succeeded: 0 } }],
+    ["its client is closed", 3, (_, client) => client.close(), { error: { code: "LEASE_CLIENT_CLOSED" } }],
+  ])(
+    "ends at once when %s, also where its look hangs, after %i that have failed",
+    async (_, failed, end, how) => {
+      let looks = 0;
+      store.query = async (_request, { signal }) => {
+        looks += 1;
+        if (looks > failed) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        throw new LeaseServiceError("LEASE_NO_ANSWER", "cut off");
+      };
+      const client = new LeaseClient({ store, clock, owner: "a" });
+      const stop = new AbortController();
+      const work = new TaskSet(client, "set").process(() => undefined, { signal: stop.signal, pollMs: 100 });
+      const processing = follow(work, clock);
+      await clock.advance(450);
+      await end(stop, client);
+      await settled();
+      expect(looks).toBe(failed + 1);
+      expect(processing).toMatchObject({ at: 450, ...how });
+    },
+  );
 
   test("gives back, uncounted, a task whose claim was under way when its signal aborted", async () => {
     await add(1);

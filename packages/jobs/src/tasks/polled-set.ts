@@ -54,11 +54,11 @@ export class PolledSet {
     this.#mustBeSure = true;
   }
 
-  /** Finds a task and claims it. Sends nothing while the last look is young. */
-  async find(): Promise<Task | NothingToDo> {
+  /** Finds a task and claims it. Sends nothing while the last look is young. The signal ends a look, and no claim. */
+  async find(signal: AbortSignal | undefined): Promise<Task | NothingToDo> {
     const maxAgeMs = this.#mustBeSure ? 0 : this.#interval.ms;
     const consistent = this.#mustBeSure || !this.#interval.isIdle;
-    const found = await this.#source.find({ maxAgeMs, consistent });
+    const found = await this.#source.find({ maxAgeMs, consistent, signal });
     this.#mustBeSure = false;
     if ("id" in found) {
       if (this.#source.snapshot === undefined) this.#interval.foundSome();
@@ -76,10 +76,13 @@ export class PolledSet {
 }
 
 /** Finds a task in the first of the sets that has one to claim. */
-export async function findInOrder(sets: readonly PolledSet[]): Promise<Task | NothingToDo> {
+export async function findInOrder(
+  sets: readonly PolledSet[],
+  signal: AbortSignal | undefined,
+): Promise<Task | NothingToDo> {
   let all = nothing;
   for (const set of sets) {
-    const found = await set.find();
+    const found = await set.find(signal);
     if ("id" in found) return found;
     all = {
       hasOpenTasks: all.hasOpenTasks || found.hasOpenTasks,

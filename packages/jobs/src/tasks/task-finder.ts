@@ -88,12 +88,12 @@ export class TaskFinder {
     const isYoung = snapshot !== undefined && this.#now() - snapshot.beganAt < terms.maxAgeMs;
     // There were open tasks, and none of them is left: the set may be drained by now.
     const isOutdated = snapshot !== undefined && snapshot.openTasks > 0 && this.#upcoming.isEmpty;
-    if (!isYoung || isOutdated) return await this.#lookAtAll(tried, terms.consistent);
+    if (!isYoung || isOutdated) return await this.#lookAtAll(tried, terms);
     const soonest = this.#upcoming.soonest(tried);
     if (soonest === undefined || soonest.at > this.#now()) {
       return { snapshot, claimableInMs: this.#soonestInMs(tried) };
     }
-    await this.#lookAt(soonest.sortKey, tried);
+    await this.#lookAt(soonest.sortKey, tried, { ...terms, consistent: true });
     return undefined;
   }
 
@@ -102,10 +102,10 @@ export class TaskFinder {
   }
 
   /** Reads a task that should be due by now, and its neighbours. 1 request. */
-  async #lookAt(sortKey: string, tried: TriedTasks): Promise<void> {
+  async #lookAt(sortKey: string, tried: TriedTasks, terms: FindTerms): Promise<void> {
     this.#serialKeys.beginLook();
     const from = openTaskStartOf(sortKey);
-    const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: taskPageSize }, true);
+    const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: taskPageSize }, terms);
     const open = this.#readable(page.items.filter(isOpen));
     const isAtEnd = page.next === undefined || open.length < page.items.length;
     this.#upcoming.forget(from, isAtEnd ? undefined : sortKeyOf(open.at(-1) ?? {}));
@@ -114,7 +114,7 @@ export class TaskFinder {
   }
 
   /** Reads page after page until a task can be claimed; then returns undefined. */
-  async #lookAtAll(tried: TriedTasks, consistent: boolean): Promise<NothingFound | undefined> {
+  async #lookAtAll(tried: TriedTasks, terms: FindTerms): Promise<NothingFound | undefined> {
     const { set, core } = this.#context;
     const { randomness } = core;
     const beganAt = this.#now();
@@ -125,7 +125,7 @@ export class TaskFinder {
     this.#serialKeys.beginLook();
     if (!this.#isSmall) {
       const start = openTaskStart(randomness.fraction());
-      const page = await this.#page({ ...itemsAfter(set, start), limit }, consistent);
+      const page = await this.#page({ ...itemsAfter(set, start), limit }, terms);
       this.#found = this.#claimableOf(this.#readable(page.items.filter(isOpen)), tried);
       const isPart = page.next === undefined && this.#found.some((item) => serialKeyOf(item) !== undefined);
       // The set may be small: then one look at all tasks shows which one of a serial key is the oldest.
@@ -138,7 +138,7 @@ export class TaskFinder {
     let openTasks = 0;
     do {
       const request = { ...itemsUnder(set, openTaskPrefix), limit, ...(after ? { after } : {}) };
-      const page = await this.#page(request, consistent);
+      const page = await this.#page(request, terms);
       const open = this.#readable(page.items);
       openTasks += open.length;
       this.#found = this.#claimableOf(open, tried);
@@ -147,14 +147,14 @@ export class TaskFinder {
       after = page.next;
       limit = Math.min(limit * pageGrowth, largestPage);
     } while (after !== undefined);
-    const snapshot = { beganAt, openTasks, isConsistent: consistent };
+    const snapshot = { beganAt, openTasks, isConsistent: terms.consistent };
     // A later look may have found a task, of which this one knows nothing.
     if (number === this.#fullLooks) this.#snapshot = snapshot;
     return { snapshot, claimableInMs: this.#soonestInMs(tried) };
   }
 
-  #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
-    return query(this.#context.core, { ...request, consistent });
+  #page(request: Omit<QueryRequest, "consistent">, { consistent, signal }: FindTerms): Promise<ScanPage> {
+    return query(this.#context.core, { ...request, consistent }, { signal });
   }
 
   /** Leaves out tasks that cannot be read, and reports each: the other tasks must still be done. */
@@ -239,6 +239,8 @@ export interface FindTerms {
   readonly maxAgeMs: number;
   /** A consistent query sees every earlier write, and costs twice as much. */
   readonly consistent: boolean;
+  /** Ends the look. @default - none */
+  readonly signal?: AbortSignal | undefined;
 }
 
 function isOpen(item: Item): boolean {

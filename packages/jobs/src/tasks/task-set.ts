@@ -180,14 +180,12 @@ export class TaskSet {
     onParked: () => void = () => undefined,
   ): Promise<Task | NothingFound | RateUsedUp> {
     const { lifecycle } = this.#context.core;
-    return await whileOpen(lifecycle, undefined, (signal) => this.#tryEach(terms, onParked, signal));
+    return await whileOpen(lifecycle, terms.signal, (signal) =>
+      this.#tryEach({ ...terms, signal }, onParked),
+    );
   }
 
-  async #tryEach(
-    terms: FindTerms,
-    onParked: () => void,
-    signal: AbortSignal,
-  ): Promise<Task | NothingFound | RateUsedUp> {
+  async #tryEach(terms: FindTerms, onParked: () => void): Promise<Task | NothingFound | RateUsedUp> {
     const { clock } = this.#context.core;
     // Each task is tried at most once, so this ends whatever other workers do.
     const tried = new Map<string, number>();
@@ -224,7 +222,7 @@ export class TaskSet {
         this.#finder.expect(sortKey, claimableAt);
         this.#finder.moveOn();
       }
-      signal.throwIfAborted();
+      terms.signal?.throwIfAborted();
     }
   }
 

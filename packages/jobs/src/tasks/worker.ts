@@ -96,13 +96,15 @@ export class Worker {
     for (const set of this.#sets) set.beSure();
   }
 
-  /** Gives undefined when the service failed in a way that may pass. */
+  /** Gives undefined when the service failed in a way that may pass, and when the signal has aborted. */
   async #tryFind(): Promise<Task | NothingToDo | undefined> {
+    const { signal } = this.#terms;
     try {
-      const found = await findInOrder(this.#sets);
+      const found = await findInOrder(this.#sets, signal);
       this.#failures = 0;
       return found;
     } catch (error) {
+      if (isAbortOf(error, signal) || (signal?.aborted && mayPass(error))) return undefined;
       this.#failures += 1;
       if (!mayPass(error) || this.#failures >= mostFailures) throw error;
       return undefined;
