@@ -490,6 +490,7 @@ describe("client.close()", () => {
     await tasks.add([{ id: "t" }]);
     const answer = holdUpdatesAfter(0);
     const claim = outcomeOf(tasks.claim());
+    await settled();
     const closed = outcomeOf(client.close({ timeoutMs: 400 }));
     await clock.advance(400);
     expect(await closed).toMatchObject({ code: "LEASE_CLOSE_INCOMPLETE", left: [], callsUnderWay: 1 });

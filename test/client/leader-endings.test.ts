@@ -175,6 +175,31 @@ it("a candidate that resigns stops its work and is told so, though its owner lea
   expect([told, leadership.held]).toEqual([["resigned"], true]);
 });
 
+it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, string]>([
+  ["its signal aborts", (stop) => stop.abort(), "LEASE_ABORTED"],
+  [
+    "its client is closed",
+    (_, client) => client.close({ timeoutMs: 0 }).catch(() => undefined),
+    "LEASE_CLIENT_CLOSED",
+  ],
+])(
+  "a campaign ends at once when %s, also where the end of its lost leadership hangs",
+  async (_, end, code) => {
+    const client = clientOf("one");
+    const one = new Leader(client, "k");
+    await one.campaign();
+    store.weather = "hangs";
+    clock.freeze(leaseDurationMs);
+    const stop = new AbortController();
+    const campaign = follow(one.campaign({ signal: stop.signal }), clock);
+    await settled();
+    const at = clock.monotonic();
+    void end(stop, client);
+    await clock.advance(0);
+    expect(campaign).toMatchObject({ at, error: { code } });
+  },
+);
+
 describe("an observer", () => {
   it("hears once that nobody leads, however often it looks, and then who leads", async () => {
     const seen: (string | undefined)[] = [];

@@ -2,13 +2,15 @@
 
 import { isAbortOf, onAbort, untilAborted } from "../../base/abort.ts";
 import { check, checkKey, checkOptions, checkSignal, type Rules } from "../../base/check-values.ts";
+import { settles } from "../../base/clock.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../../base/errors.ts";
 import { ifOperational, passing } from "../../base/operational.ts";
 import { retryPauses } from "../../base/retry.ts";
+import { callBudgetMs } from "../../base/timed-call.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
 import type { Lease } from "../../core/lease.ts";
-import { sleepWhileOpen } from "../../core/lifecycle.ts";
+import { sleepWhileOpen, whileOpen } from "../../core/lifecycle.ts";
 import { runTraced } from "../../core/work-trace.ts";
 import {
   checkObserveOptions,
@@ -87,7 +89,10 @@ export class Leader implements AsyncDisposable {
     this.#isCampaigning = true;
     try {
       // A lost lease may still have this candidate's token in the table, and would keep the candidate itself out.
-      await this.resign().catch(ifOperational(undefined));
+      const resigned = this.resign().catch(ifOperational(undefined));
+      const { clock, lifecycle } = this.#core;
+      await whileOpen(lifecycle, signal, (either) => settles(clock, resigned, callBudgetMs, either));
+      await resigned;
       const won = await this.#win(signal);
       this.#leadership = won;
       this.#follow(won);
