@@ -111,9 +111,10 @@ async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<
 
 async function untilActive(setup: Setup, clock: Clock): Promise<void> {
   for (;;) {
-    // A table may not be found right after its creation.
     const table = await describeTable(setup);
     if (table !== undefined) await checkKeySchema(table, setup);
+    // One that was being deleted is gone, or the new one is not found yet.
+    else await createIfMissing(setup);
     if (table?.TableStatus === "ACTIVE" || table?.TableStatus === "UPDATING") return;
     await sleep(clock, pollMs, setup.signal);
   }
