@@ -12,6 +12,7 @@ import {
   type Reaction,
   refuse,
   type ScriptedServer,
+  say,
   startScriptedServer,
 } from "../support/scripted-server.ts";
 
@@ -104,6 +105,7 @@ describe.each(Object.entries(clients))("by %s, a write may have landed", (_, cli
   it.each<[string, number, Reaction[]]>([
     ["the connection breaks behind it", 1, [breakOff]],
     ["the service fails", 1, [refuse("InternalServerError", 500)]],
+    ["nobody can read the answer of a success", 1, [(response) => response.writeHead(200).end("<html>")]],
     [
       "the answer to an earlier copy was lost, whatever the last one says",
       2,
@@ -113,5 +115,67 @@ describe.each(Object.entries(clients))("by %s, a write may have landed", (_, cli
     server.script(...reactions);
     expect(await failureOf(clientAt(server.url, attempts))).toMatchObject({ mayHaveLanded: true });
     expect(server.requests).toHaveLength(attempts);
+  });
+});
+
+describe("by the light store over TLS, a write", () => {
+  const clientAt = (endpoint: string): LeaseClient => {
+    const options = { tableName: "leases", endpoint, region, credentials, maxAttempts: 1, randomness };
+    const store = lightStore({ ...options, ca: cert });
+    closing.push(() => store.destroy());
+    return new LeaseClient({ store, randomness });
+  };
+
+  it("may have landed where the connection breaks behind it", async () => {
+    const endpoint = await listening(
+      createTlsServer({ key, cert }, (socket) => socket.once("data", () => socket.destroy())),
+    );
+    expect(await failureOf(clientAt(endpoint))).toMatchObject({
+      code: "LEASE_NO_ANSWER",
+      mayHaveLanded: true,
+    });
+  });
+
+  it("is given up after two seconds, and has not landed, where the handshake hangs", async () => {
+    const endpoint = await listening(createServer((socket) => void socket.on("error", () => undefined)));
+    expect(await failureOf(clientAt(endpoint))).toMatchObject({
+      message: expect.stringContaining("no answer within 2000 ms"),
+      mayHaveLanded: false,
+    });
+  });
+});
+
+describe("by a client of the SDK that is the user's", () => {
+  const failing = (codes: readonly string[]) => {
+    const errors = codes.map((code) => Object.assign(new Error(code), { code }));
+    return Object.assign(new AggregateError(errors), { code: codes[0] ?? "ECONNRESET" });
+  };
+  it.each([
+    ["has not landed where each address refuses it", ["ECONNREFUSED", "ECONNREFUSED"], false],
+    ["may have landed where one address has broken it off", ["ECONNREFUSED", "ECONNRESET"], true],
+    ["may have landed where no address says why", [], true],
+  ])("a write %s", async (_case, codes, mayHaveLanded) => {
+    const requestHandler = { handle: () => Promise.reject(failing(codes)) };
+    const dynamodb = new DynamoDBClient({ region, credentials, maxAttempts: 1, requestHandler });
+    const client = new LeaseClient({ tableName: "leases", dynamodb });
+    expect(await failureOf(client)).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded });
+  });
+
+  it("a write may have landed where a middleware of the user's fails after its success", async () => {
+    const dynamodb = new DynamoDBClient({ endpoint: server.url, region, credentials });
+    closing.push(() => dynamodb.destroy());
+    dynamodb.middlewareStack.add(
+      (next) => async (args) => {
+        await next(args);
+        throw new Error("the log is full");
+      },
+      { step: "initialize" },
+    );
+    server.script(say({}));
+    const failure = await failureOf(new LeaseClient({ tableName: "leases", dynamodb }));
+    expect(failure).toMatchObject({
+      mayHaveLanded: true,
+      message: expect.stringContaining("the log is full"),
+    });
   });
 });

@@ -84,12 +84,10 @@ export class HttpTransport implements Transport {
       try {
         const given = credentials.get();
         signer = given instanceof Promise ? await unlessAborted(given, signal) : given;
-        const output = await this.#attempt(route, operation, body, signer, attempts);
-        attempts.end();
-        return output as Operations[Operation][1];
+        return (await this.#attempt(route, operation, body, signer, attempts)) as Operations[Operation][1];
       } catch (error) {
         const { name } = error as Error;
-        attempts.lastError = name === "AbortError" ? undefined : error;
+        attempts.lastError = error;
         attempts.end(error);
         if (signal.aborted || attempts.count >= maxAttempts) throw error;
         if (timeRefusals.test(name) && time.offsetMs !== offsetMs) continue;

@@ -140,7 +140,6 @@ async function attempt(attempts: CallAttempts, sent: Sent, send: () => Promise<A
   const answered = attempts.begin();
   try {
     const result = await send();
-    attempts.end();
     answered(result.response.headers ?? {});
     return result;
   } catch (error) {

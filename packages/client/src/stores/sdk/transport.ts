@@ -55,7 +55,7 @@ export class CallAttempts implements Attempts {
   count = 0;
   /** The error of the last attempt, unless that attempt is under way. */
   lastError: unknown;
-  /** How many attempts were sent without an answer, including the one under way. */
+  /** How many attempts were sent and not refused, including the one under way. */
   #unanswered = 0;
   #isUnderWay = false;
 
@@ -79,10 +79,9 @@ export class CallAttempts implements Attempts {
     };
   }
 
-  /** Notes the end of the attempt under way, if there is one: it was answered, or it has failed. */
-  end(error?: unknown): void {
-    const isKnown = error === undefined || fateOf(error) !== "sent";
-    if (this.#isUnderWay && isKnown) this.#unanswered -= 1;
+  /** Notes that the attempt under way, if there is one, has failed. One that succeeds has landed, whatever comes after it. */
+  end(error: unknown): void {
+    if (this.#isUnderWay && fateOf(error) !== "sent") this.#unanswered -= 1;
     this.#isUnderWay = false;
   }
 
