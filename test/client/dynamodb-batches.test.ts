@@ -54,13 +54,21 @@ const update = async (count: number): Promise<string[]> => {
   const call = { signal: new AbortController().signal, isCurrent: () => true };
   const results = await store.updateMany(renewals(count), call);
   return results.map((result) =>
-    result === undefined ? "alone" : result instanceof LeaseError ? result.code : "applied",
+    result === undefined
+      ? "alone"
+      : result instanceof LeaseError
+        ? result.code
+        : result.applied
+          ? "applied"
+          : "refused",
   );
 };
 
 it("a batch has 25 statements at most", async () => {
   expect(await update(60)).toEqual(Array(60).fill("applied"));
   expect(sent).toEqual([25, 25, 10]);
+  await update(25);
+  expect(sent).toEqual([25, 25, 10, 25]);
 });
 
 describe("a statement that failed", () => {

@@ -217,6 +217,27 @@ describe("a client of the user's", () => {
     return { dynamodb: new DynamoDBClient({ region: "eu-central-1", credentials }), asked: asked.promise };
   }
 
+  it("hears when the time of a call is over", async () => {
+    const clock = new ManualClock();
+    const asked = Promise.withResolvers<AbortSignal | undefined>();
+    const handle = (_request: unknown, { abortSignal }: { readonly abortSignal?: AbortSignal } = {}) => {
+      asked.resolve(abortSignal);
+      return new Promise<never>(() => undefined);
+    };
+    const own = new DynamoDBClient({
+      region: "eu-central-1",
+      credentials,
+      requestHandler: { handle } as never,
+    });
+    const client = new LeaseClient({ tableName: "leases", dynamodb: own, clock });
+    const acquired = client.acquire("k").catch((error: unknown) => error);
+    const signal = await asked.promise;
+    expect(signal?.aborted).toBe(false);
+    await clock.advance(10_000);
+    await acquired;
+    expect(signal?.aborted).toBe(true);
+  });
+
   it("does not keep a call beyond its time while it waits for credentials", async () => {
     const clock = new ManualClock();
     const { dynamodb, asked } = withoutCredentials();

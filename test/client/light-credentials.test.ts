@@ -95,7 +95,7 @@ describe("credentials come from", () => {
   });
 
   it("a container's agent that fails at first", async () => {
-    stub({ AWS_CONTAINER_CREDENTIALS_FULL_URI: agent.url, AWS_CONTAINER_AUTHORIZATION_TOKEN: "given" });
+    stub({ AWS_CONTAINER_CREDENTIALS_FULL_URI: agent.url, AWS_CONTAINER_AUTHORIZATION_TOKEN: "given\n" });
     agent.script(
       (response) => void response.destroy(),
       say("no", 503),
@@ -111,9 +111,14 @@ describe("there are no credentials, says an error that names the SDK's store, an
   it.each<[string, Record<string, string>, RegExp]>([
     ["in an empty environment", {}, /the environment has none/],
     ["with half a key", { AWS_ACCESS_KEY_ID: "x" }, /the environment has none/],
+    ...["x\n", " x"].map((id): [string, Record<string, string>, RegExp] => [
+      `with the key ${JSON.stringify(id)}`,
+      { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: "y" },
+      /without a line break at the end/,
+    ]),
     [
-      "with a line break",
-      { AWS_ACCESS_KEY_ID: "x\n", AWS_SECRET_ACCESS_KEY: "y" },
+      "with a line break in the session's token",
+      { ...own, AWS_SESSION_TOKEN: "t\n" },
       /without a line break at the end/,
     ],
     ["with a profile", { AWS_PROFILE: "dev" }, /it does not read AWS_PROFILE/],
@@ -122,10 +127,27 @@ describe("there are no credentials, says an error that names the SDK's store, an
       { AWS_WEB_IDENTITY_TOKEN_FILE: "/var/token", AWS_ROLE_ARN: "arn" },
       /it does not read AWS_WEB_IDENTITY_TOKEN_FILE/,
     ],
+    ...["example.com", "localhost.example.com", "not-localhost"].map(
+      (host): [string, Record<string, string>, RegExp] => [
+        `with an agent at ${host}, without TLS`,
+        { AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://${host}/credentials` },
+        /neither HTTPS nor a container's host/,
+      ],
+    ),
     [
-      "with an agent elsewhere, without TLS",
-      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/credentials" },
-      /neither HTTPS nor a container's host/,
+      "with an agent of ECS that is no URL",
+      { AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: ":99999/v2" },
+      /"http:\/\/169\.254\.170\.2:99999\/v2" is neither/,
+    ],
+    [
+      "with an agent elsewhere that does not listen",
+      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "https://127.0.0.1:1/" },
+      /connect ECONNREFUSED/,
+    ],
+    [
+      "with an agent that does not listen on IPv6",
+      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://[::1]:1/" },
+      /connect E[A-Z]+ ::1:1/,
     ],
     ["with an agent that is no URL", { AWS_CONTAINER_CREDENTIALS_FULL_URI: "agent" }, /neither HTTPS/],
     [
@@ -170,10 +192,10 @@ describe("there are no credentials, says an error that names the SDK's store, an
     ["that rejects", () => Promise.reject(new Error("the vault is shut"))],
     ["that gives nothing", async () => undefined],
     ["that gives half", async () => ({ accessKeyId: "x" })],
-    [
-      "that gives a time that is none",
-      async () => ({ accessKeyId: "x", secretAccessKey: "y", expiration: "soon" }),
-    ],
+    ...["soon", null, new Date(Number.NaN)].map((expiration): [string, unknown] => [
+      `that gives the time ${expiration}`,
+      async () => ({ accessKeyId: "x", secretAccessKey: "y", expiration }),
+    ]),
   ])("with a function %s", async (_name, credentials) => {
     const store = newStore({ credentials: credentials as () => Promise<LightCredentials> });
     await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
@@ -263,7 +285,7 @@ describe("credentials that end", () => {
     server.script(refuse("ExpiredTokenException"), say({}));
     await get(store);
     expect(signers()).toEqual(["AK1", "AK2"]);
-    server.script(refuse("ExpiredTokenException"));
+    server.script(refuse("ExpiredToken"));
     await expect(get(store)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
     expect(signers()).toEqual(["AK2", "AK3"]);
   });
@@ -414,6 +436,12 @@ describe("requests go to", () => {
       { AWS_USE_DUALSTACK_ENDPOINT: "true" },
       "dynamodb.us-east-1.api.aws",
     ],
+    [
+      "those of China",
+      { region: "cn-north-1" },
+      { AWS_USE_DUALSTACK_ENDPOINT: "true" },
+      "dynamodb.cn-north-1.api.amazonwebservices.com.cn",
+    ],
     ["an endpoint", { region: "x", endpoint: "https://db.example:8443" }, {}, "db.example:8443"],
     ["that of the environment", { region: "x" }, { AWS_ENDPOINT_URL: "http://db.example" }, "db.example"],
     [
@@ -462,6 +490,7 @@ describe("an option is refused before anything is sent", () => {
     ["region", { tableName: "leases", region: "eu central" }],
     ["region", { tableName: arn, region: "eu-west-1" }],
     ["endpoint", { tableName: "leases", endpoint: "localhost:8000" }],
+    ["endpoint", { tableName: "leases", endpoint: "//localhost" }],
     ["endpoint", { tableName: "leases", endpoint: "ftp://localhost" }],
     ["endpoint", { tableName: "leases", endpoint: new URL("http://localhost") }],
     ["credentials", { tableName: "leases", credentials: {} }],
@@ -485,9 +514,16 @@ describe("an option is refused before anything is sent", () => {
     expect(failure).toMatchObject({ option });
   });
 
-  it("and no secret is shown", () => {
-    expect(() =>
-      lightStore({ tableName: "leases", credentials: { secretAccessKey: "s3cret" } as LightCredentials }),
-    ).toThrow(/^(?!.*s3cret)/);
+  it("but not the table's own region", () => {
+    for (const region of [undefined, "eu-central-1"])
+      expect(lightStore({ tableName: arn, ...(region && { region }) }).tableName).toBe(arn);
+  });
+
+  it.each<Partial<LightStoreOptions>>([
+    { credentials: { secretAccessKey: "s3cret" } as LightCredentials },
+    { endpoint: "http://user:s3cret@localhost:8000" },
+    { endpoint: "http://user:s3cret/@localhost:8000" },
+  ])("and no secret is shown", (options) => {
+    expect(() => newStore(options)).toThrow(/^(?!.*s3cret)/);
   });
 });

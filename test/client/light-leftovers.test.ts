@@ -20,8 +20,9 @@ function newStore(credentials: () => Promise<LightCredentials>) {
     credentials,
   });
   onTestFinished(() => store.destroy());
-  return (signal = new AbortController().signal) =>
+  const get = (signal = new AbortController().signal) =>
     store.get({ key: { pk: "k", sk: "lease" }, consistent: true }, { signal, isCurrent: () => true });
+  return Object.assign(get, { store });
 }
 
 it("an expired session is left for the next one of the same access key", async () => {
@@ -43,4 +44,28 @@ it("nothing listens to the caller's signal any more", async () => {
   server.script(refuse("AccessDeniedException"));
   await expect(get(signal)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
   expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+it("a call that was ended leaves no connection, nor does a store that was closed", async () => {
+  const get = newStore(async () => ({ accessKeyId: "AK", secretAccessKey: "s" }));
+  const arrived = Promise.withResolvers<void>();
+  const closed = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  server.script(
+    (response) => {
+      response.on("close", () => closed[0]?.resolve());
+      arrived.resolve();
+    },
+    (response, request) => {
+      response.socket?.on("close", () => closed[1]?.resolve());
+      say({})(response, request);
+    },
+  );
+  const controller = new AbortController();
+  const ended = get(controller.signal).catch(() => undefined);
+  await arrived.promise;
+  controller.abort();
+  await Promise.all([ended, closed[0]?.promise]);
+  await get();
+  get.store.destroy();
+  await closed[1]?.promise;
 });

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { lightStore } from "@leasehold/client/light";
 import { SignatureV4 } from "@smithy/signature-v4";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { loadSign, signedHeaders } from "../../packages/client/src/stores/light/signing.ts";
 import { type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
 import { signatureFault } from "../support/signatures.ts";
@@ -108,7 +108,13 @@ const callers = [
   ["a session", { ...suite.caller, sessionToken: suite.token }],
 ] as const;
 
-describe.each(callers)("with %s", (_name, caller) => {
+describe.each(callers)("with %s", (_name, given) => {
+  // Of a fresh secret, no key is kept.
+  const caller = { ...given, secretAccessKey: "" };
+  beforeEach(() => {
+    caller.secretAccessKey = crypto.randomUUID();
+  });
+
   const bodies = ["{}", JSON.stringify({ TableName: "leases", Key: { pk: { S: "schlüssel/🔒/%20 +" } } })];
 
   it.each([

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
-import { LeaseClient, type LightStoreOptions, lightStore } from "@leasehold/client/light";
+import { LeaseClient, type LightStore, type LightStoreOptions, lightStore } from "@leasehold/client/light";
 import { ManualClock } from "@leasehold/client/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
@@ -93,6 +93,89 @@ describe("a request", () => {
       ),
     });
     expect(get?.headers["x-amz-target"]).toBe("DynamoDB_20120810.GetItem");
+    expect(update?.method).toBe("POST");
+  });
+
+  const Key = { pk: { S: "k" }, sk: { S: "lease" } };
+  const placeholders = {
+    ExpressionAttributeNames: { "#a": "a" },
+    ExpressionAttributeValues: { ":a": { N: "1" } },
+  };
+  const asked = { names: write.names, values: { ":a": 1 } };
+  it.each<[string, (store: LightStore) => Promise<unknown>, object]>([
+    ["GetItem", (store) => store.get(read, newCall()), { Key, ConsistentRead: true }],
+    [
+      "Query",
+      (store) =>
+        store.query(
+          {
+            ...asked,
+            keyCondition: "#a = :a",
+            consistent: true,
+            descending: true,
+            limit: 2,
+            after: write.key,
+          },
+          newCall(),
+        ),
+      {
+        ...{ KeyConditionExpression: "#a = :a", ...placeholders, ConsistentRead: true },
+        ...{ ScanIndexForward: false, Limit: 2, ExclusiveStartKey: Key },
+      },
+    ],
+    [
+      "Query",
+      (store) => store.query({ ...asked, keyCondition: "#a = :a", consistent: false }, newCall()),
+      { KeyConditionExpression: "#a = :a", ...placeholders, ConsistentRead: false, ScanIndexForward: true },
+    ],
+    [
+      "Scan",
+      (store) =>
+        store.scan(
+          { filter: "attribute_exists(#a)", names: write.names, values: {}, after: write.key },
+          newCall(),
+        ),
+      {
+        ...{ FilterExpression: "attribute_exists(#a)", ExpressionAttributeNames: write.names },
+        ExclusiveStartKey: Key,
+      },
+    ],
+    [
+      "TransactWriteItems",
+      (store) => store.transact([{ ...write, ...asked, action: "check" }], newCall()),
+      {
+        ClientRequestToken: expect.any(String),
+        TransactItems: [
+          {
+            ConditionCheck: {
+              ...{ TableName: "leases", Key, ConditionExpression: write.condition, ...placeholders },
+              ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+            },
+          },
+        ],
+      },
+    ],
+    [
+      "BatchExecuteStatement",
+      async (store) => expect(await store.updateMany([write], newCall())).toEqual([undefined]),
+      {
+        Statements: [
+          {
+            Statement:
+              'UPDATE "leases" SET "a" = ? WHERE "pk" = ? AND "sk" = ? AND attribute_not_exists("a") RETURNING ALL NEW *',
+            Parameters: [{ N: "1" }, Key.pk, Key.sk],
+          },
+        ],
+      },
+    ],
+  ])("of the kind %s has what DynamoDB needs, and no more", async (operation, call, input) => {
+    server.script(say({ Items: [], Responses: [{}] }));
+    await call(newStore());
+    const [request] = server.requests;
+    expect(request?.headers["x-amz-target"]).toBe(`DynamoDB_20120810.${operation}`);
+    const { TableName, ...sent } = JSON.parse(request?.body ?? "");
+    expect(sent).toEqual(input);
+    expect(TableName).toBe("TransactItems" in input || "Statements" in input ? undefined : "leases");
   });
 
   it("goes over the connections of the first ones, which were sent at the same time", async () => {
@@ -149,6 +232,7 @@ describe("an error of DynamoDB's", () => {
     for (const [name, status] of [
       ["InternalServerError", 500],
       ["ServiceUnavailable", 503],
+      ["GatewayTimeout", 504],
       ["ProvisionedThroughputExceededException", 400],
       ["ThrottlingException", 400],
       ["RequestLimitExceeded", 400],
@@ -223,6 +307,27 @@ describe("an error of DynamoDB's", () => {
     });
   });
 
+  it("that counts up what is no number names the item and its attribute", async () => {
+    const message = "An operand in the update expression has an incorrect data type";
+    server.script(say({ __type: "x#ValidationException", message }, 400));
+    const update = "SET #fence = if_not_exists(#fence, :from) + :one, #left = #left - :one, #a = :a";
+    await expect(newStore().update({ ...write, update }, newCall())).rejects.toMatchObject({
+      name: "LeaseItemError",
+      message: expect.stringMatching(/"k".*\bfence or left\b/),
+    });
+    server.script(say({ __type: "x#ValidationException", message: "no" }, 400));
+    await expect(newStore().update({ ...write, update }, newCall())).rejects.toMatchObject({
+      code: "LEASE_REQUEST_REJECTED",
+    });
+  });
+
+  it("of a transaction that has met another write is repeated", async () => {
+    const CancellationReasons = [{ Code: "TransactionConflict" }];
+    server.script(say({ __type: "x#TransactionCanceledException", CancellationReasons }, 400), say({}));
+    const entry = { ...write, action: "check" } as const;
+    expect(await newStore().transact([entry], newCall())).toMatchObject({ applied: true, retried: true });
+  });
+
   it("of a transaction brings the items that refused", async () => {
     const reasons = [
       { Code: "None" },
@@ -260,7 +365,7 @@ const hostile: readonly [string, Reaction, string][] = [
   ["attributes that are none", say({ Attributes: "x", Item: 5, Items: {} }), "LEASE_NO_ANSWER"],
   [
     "an item in it that is none",
-    say({ Attributes: { a: 5 }, Item: { a: null }, Items: [7] }),
+    say({ Attributes: { a: null }, Item: { a: null }, Items: [{ a: null }] }),
     "LEASE_NO_ANSWER",
   ],
   ["an error without a name", say({ message: "no" }, 400), "LEASE_REQUEST_REJECTED"],
@@ -453,11 +558,14 @@ describe("the caller's time", () => {
   });
 });
 
-it("where nobody listens, a call ends with what the connection says", async () => {
-  const store = newStore({ endpoint: "http://127.0.0.1:1" });
-  await expect(store.get(read, newCall())).rejects.toMatchObject({
+it.each([
+  ["http://127.0.0.1:1", /connect ECONNREFUSED 127/],
+  // Where there is no IPv6, it says so.
+  ["http://[::1]:1", /connect E[A-Z]+ ::1:1/],
+])("where nobody listens at %s, a call ends with what the connection says", async (endpoint, message) => {
+  await expect(newStore({ endpoint }).get(read, newCall())).rejects.toMatchObject({
     code: "LEASE_NO_ANSWER",
-    message: expect.stringContaining("ECONNREFUSED"),
+    message: expect.stringMatching(message),
   });
 });
 

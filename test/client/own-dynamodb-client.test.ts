@@ -72,6 +72,32 @@ it("resolves the middleware of an operation once", async () => {
   expect(resolve).toHaveBeenCalledTimes(1);
 });
 
+it.each<[string, string, number]>([
+  ["is sent again after a conflict", "TransactionConflictException", 2],
+  ["is not sent again after a refusal", "ConditionalCheckFailedException", 1],
+  ["is not sent again after a refused signature of the right time", "InvalidSignatureException", 1],
+])("a write %s", async (_case, name, requests) => {
+  server.script(refuse(name, 400, { date: new Date().toUTCString() }), grant("k"));
+  await store.update(writeOf("k"), newCall().call).catch(() => undefined);
+  expect(server.requests).toHaveLength(requests);
+});
+
+it("a request without an answer is sent again after two seconds", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    server.script(() => undefined, grant("k"));
+    const writing = store.update(writeOf("k"), newCall().call);
+    await until(() => server.requests.length === 1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await turns();
+    // The longest pause before the second attempt.
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await writing).toMatchObject({ applied: true, retried: true });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 describe("calls at the same time", () => {
   it("get their own answers, times and repetitions", async () => {
     const calls = Array.from({ length: 40 }, (_, index) => ({ pk: `key ${index}`, index, ...newCall() }));

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 
 /** A request as it arrived. */
 export interface ArrivedRequest {
+  readonly method: string | undefined;
   readonly headers: IncomingMessage["headers"];
   readonly path: string;
   readonly body: string;
@@ -32,7 +33,8 @@ export async function startScriptedServer(): Promise<ScriptedServer> {
     response.sendDate = false;
     let body = "";
     for await (const chunk of incoming.setEncoding("utf8")) body += chunk;
-    const request = { headers: incoming.headers, path: incoming.url ?? "", body };
+    const { method, headers, url = "" } = incoming;
+    const request = { method, headers, path: url, body };
     requests.push(request);
     const reaction = reactions.length > 1 ? reactions.shift() : reactions[0];
     reaction?.(response, request);

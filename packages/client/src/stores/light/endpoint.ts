@@ -41,7 +41,7 @@ export function endpointUrl(text: unknown): URL | undefined {
 
 /** An endpoint as a message may show it: without the user name and password of a URL. */
 export function withoutUser(endpoint: string): string {
-  return endpoint.replace(/\/\/[^/]*@/, "//…@");
+  return endpoint.replace(/\/\/.*@/, "//…@");
 }
 
 /** Whether a text can be a region's name, which becomes a part of the host's name. */

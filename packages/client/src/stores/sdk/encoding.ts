@@ -102,8 +102,7 @@ export function toTransactItem(
  * Returns undefined if no condition refused it: it met another write of the same item, or the service's limits.
  */
 export function refusalsOf(error: unknown): TransactionResult["refusals"] | undefined {
-  const { name, CancellationReasons: reasons = [] } = error as TransactionCanceledException;
-  if (name !== "TransactionCanceledException") return undefined;
+  const { CancellationReasons: reasons = [] } = error as TransactionCanceledException;
   const isRefused = (code: string | undefined): boolean => code === "ConditionalCheckFailed";
   if (!reasons.some(({ Code }) => isRefused(Code))) return undefined;
   return reasons.map(({ Code, Item }) => (isRefused(Code) ? { item: fromAttributeValues(Item) } : undefined));
