@@ -125,6 +125,39 @@ describe("the check of a definition finds", () => {
       },
       "/States/P/States/A: assigns $x of an outer scope",
     ],
+    [
+      "a variable that one way to its reader does not assign",
+      {
+        QueryLanguage: "JSONata",
+        StartAt: "A",
+        States: {
+          A: { ...task, Assign: { x: 1 }, Next: "B", Catch: [{ ErrorEquals: ["E"], Next: "B" }] },
+          B: {
+            Type: "Pass",
+            Output: "{% ($y := 1; $map([$y], function($z) { $x + $y + $z })) %}",
+            End: true,
+          },
+        },
+      },
+      "/States/B: reads $x, which some way to it does not assign",
+    ],
+    [
+      "a variable that is read inside of a state, and assigned later",
+      {
+        QueryLanguage: "JSONata",
+        StartAt: "M",
+        States: {
+          M: {
+            Type: "Map",
+            ItemProcessor: { StartAt: "A", States: { A: { Type: "Pass", Output: "{% $x %}", End: true } } },
+            Assign: { x: 1 },
+            Next: "Done",
+          },
+          Done: done,
+        },
+      },
+      "/States/M/States/A: reads $x, which some way to it does not assign",
+    ],
   ])("%s", (_name, definition, problem) => {
     expect(definitionProblems(definition)).toEqual([expect.stringContaining(problem)]);
   });
