@@ -128,18 +128,41 @@ describe("a keeper that is aborted", () => {
     expect(kept.status(work)).toBe("RUNNING");
   });
 
-  it("has its work stopped where the lock is lost while no new keeper can be started", async () => {
-    const { lease, work, keeper } = await kept.guarded();
+  it.each(["ABORTED", "FAILED"])(
+    "has its work stopped where the lock is lost while no new keeper can be started: %s",
+    async (status) => {
+      holdBack();
+      const { lease, work, keeper } = await kept.guarded();
+      kept.steps.fail("sfn:startExecution.waitForTaskToken", 1_000, "Sfn.ExecutionLimitExceededException");
+      kept.steps.machines.stop(keeper);
+      kept.tellEnded({ detail: { ...statusEvent(kept.describe(keeper)).detail, status } });
+      await kept.clock.advance(4_000);
+      expect(kept.status(work)).toBe("RUNNING");
+      await adminOf(kept.client).forceRelease(key, { token: lease.token });
+      const thief = await kept.client.acquire(key, { heartbeat: true });
+      await kept.clock.advance(16_000);
+      expect(kept.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+      expect(kept.token()).toBe(thief.token);
+      await thief.release();
+    },
+  );
+
+  it("has its work stopped after minutes in which no new keeper could be started", async () => {
+    const { work, keeper } = await kept.guarded();
     kept.steps.fail("sfn:startExecution.waitForTaskToken", 1_000, "Sfn.ExecutionLimitExceededException");
     kept.steps.machines.stop(keeper);
-    await kept.clock.advance(4_000);
+    await kept.clock.advance(150_000);
     expect(kept.status(work)).toBe("RUNNING");
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
-    const thief = await kept.client.acquire(key, { heartbeat: true });
-    await kept.clock.advance(16_000);
-    expect(kept.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-    expect(kept.token()).toBe(thief.token);
-    await thief.release();
+    await kept.clock.advance(60_000);
+    expect(kept.describe(work)).toMatchObject({ cause: "no keeper of its lease goes on" });
+  });
+
+  it("has another in its place after a start that hangs", async () => {
+    const { work, keeper } = await kept.guarded();
+    kept.steps.hang("sfn:startExecution.waitForTaskToken", 1);
+    kept.steps.machines.stop(keeper);
+    await kept.clock.advance(45_000);
+    expect([kept.running().length, kept.status(work)]).toEqual([1, "RUNNING"]);
   });
 
   it("has nothing in its place where the work has let its lease go, or has ended", async () => {
