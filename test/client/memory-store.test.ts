@@ -1,4 +1,10 @@
-import { type Item, LeaseServiceError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
+import {
+  type Item,
+  LeaseServiceError,
+  type ScanPage,
+  type TransactionEntry,
+  type UpdateRequest,
+} from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { readCondition } from "../../packages/client/src/stores/memory/condition.ts";
@@ -160,7 +166,17 @@ describe("a transaction in memory", () => {
     const check = write({ key: { pk: "k", sk: "third" }, values: {}, action: "check" });
     const result = store.transactNow([write({}), write({ ...isThere, key: other, action: "delete" }), check]);
     expect(result).toEqual({ applied: true, refusals: [], retried: false });
-    expect([store.peek(key), store.peek(other)]).toEqual([{ ...key, a: 1 }, undefined]);
+    const items = [key, other, check.key].map((one) => store.peek(one));
+    expect(items).toEqual([{ ...key, a: 1 }, undefined, undefined]);
+  });
+
+  it("takes up to 100 items, and each once", () => {
+    const store = new MemoryLeaseStore();
+    const writes = (count: number) =>
+      Array.from({ length: count }, (_, index) => write({ key: { pk: "k", sk: `${index}` } }));
+    expect(store.transactNow(writes(100))).toMatchObject({ applied: true });
+    for (const entries of [writes(101), [write({}), write({})]])
+      expect(() => store.transactNow(entries)).toThrow(LeaseServiceError);
   });
 
   it("is rejected where DynamoDB would not take an expression, and writes nothing", () => {
@@ -169,6 +185,23 @@ describe("a transaction in memory", () => {
     expect(() => store.transactNow([write({}), check])).toThrow(LeaseServiceError);
     expect(store.peek(key)).toBeUndefined();
   });
+});
+
+it.each([1, 500, 501, 1_500])("a walk over %i items in memory gives each of them once", async (count) => {
+  const store = new MemoryLeaseStore();
+  const sortKeys = Array.from({ length: count }, (_, index) => `${index}`);
+  for (const sk of sortKeys) await store.update(update({ key: { pk: "k", sk } }), open);
+  const seen: unknown[] = [];
+  let page: ScanPage | undefined;
+  do {
+    const after = page?.next && { after: page.next };
+    page = await store.scan(
+      { filter: "attribute_exists(#a)", names: { "#a": "a" }, values: {}, ...after },
+      open,
+    );
+    seen.push(...page.items.map(({ sk }) => sk));
+  } while (page.next !== undefined);
+  expect(seen).toEqual(sortKeys);
 });
 
 it("garbage collection removes what ttl allows, and nothing sooner", async () => {
