@@ -143,6 +143,7 @@ describe("what a keeper may not do shows before it has kept anything", () => {
   });
 
   it("and a request that fails in passing is no missing permission", async () => {
+    kept.steps.fail("dynamodb:getItem", 1);
     kept.steps.fail("sfn:stopExecution", 1, "Sfn.ThrottlingException", "Rate exceeded");
     kept.steps.fail("sfn:describeExecution", 1, "Sfn.ThrottlingException", "Rate exceeded");
     const { keeper } = await kept.guarded();
@@ -150,6 +151,16 @@ describe("what a keeper may not do shows before it has kept anything", () => {
     expect(kept.status(keeper)).toBe("RUNNING");
   });
 });
+
+it.each(["sfn:stopExecution", "sfn:describeExecution", "dynamodb:updateItem"])(
+  "a keeper goes on in time after a first request that hangs: %s",
+  async (action) => {
+    kept.steps.hang(action, 1);
+    const { work, keeper } = await kept.guarded();
+    expect(await kept.beats(4)).toBeGreaterThan(0);
+    expect([kept.status(work), kept.status(keeper)]).toEqual(["RUNNING", "RUNNING"]);
+  },
+);
 
 describe("whoever starts a keeper with a task token", () => {
   it("is told when the lease is proven and renewed, and not before", async () => {
