@@ -4,6 +4,7 @@ import { InvocationEndingError, type LeasedBatchOptions, type Lock, leasedBatch 
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
+import { collectUncaught } from "../support/uncaught.ts";
 import { type Bench, bench } from "./support.ts";
 
 interface Message {
@@ -168,6 +169,27 @@ describe("different keys", () => {
     ]);
     expect(ran).toEqual(["a1"]);
   });
+});
+
+test.each<[string, () => unknown]>([
+  [
+    "throws",
+    () => {
+      throw new Error("told nobody");
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("told nobody"))],
+])("an onFailure that %s fails no record that is done, and hides no error", async (_, onFailure) => {
+  const said = vi.spyOn(console, "error").mockReturnValue();
+  const uncaught = collectUncaught();
+  works.set("a1", fail);
+  expect(await handlerOf({ onFailure })(batchOf("a1", "b1"))).toEqual(["a1"]);
+  await new Promise(setImmediate);
+  expect(uncaught).toEqual([]);
+  expect(said.mock.calls.flat()).toEqual(
+    expect.arrayContaining([expect.objectContaining({ message: "told nobody" }), broken]),
+  );
+  said.mockRestore();
 });
 
 describe("a lost lease", () => {

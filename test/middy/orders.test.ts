@@ -102,10 +102,11 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
     });
   });
 
+  const wrap = (request: { error: unknown }): void => {
+    request.error = Object.assign(new Error("changed"), { originalError: request.error });
+  };
+
   describe("waits for its release", () => {
-    const wrap = (request: { error: unknown }): void => {
-      request.error = Object.assign(new Error("changed"), { originalError: request.error });
-    };
     test.each<[string, object, () => Promise<unknown>, unknown]>([
       ["an early answer", others["an early answer"], handlers.succeeds, "early"],
       ["an early answer of undefined", others["an early answer of undefined"], handlers.succeeds, undefined],
@@ -236,6 +237,22 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
       .use(leaseLock({ client, clock, key: "job", whenHeld: "replace", skipResult: "replaced" }));
 
     await expect(app({}, context())).rejects.toThrow("after");
+  });
+
+  test.each([
+    ["changes", others["an onError that changes the error"].onError],
+    ["wraps", wrap],
+  ])("a handler that was replaced is skipped though an inner onError %s its error", async (_, onError) => {
+    const { clock, client, other, context } = bench();
+    const app = middy(async (_event: unknown, { lock }: LambdaContext) => {
+      await adminOf(other).requestRevocation("job", { token: lock.lease.token });
+      await clock.advance(20_000);
+      lock.signal.throwIfAborted();
+    })
+      .use(leaseLock({ client, clock, key: "job", whenHeld: "replace", skipResult: "replaced" }))
+      .use({ onError });
+
+    expect(await app({}, context())).toBe("replaced");
   });
 
   test("a context that takes no lock is refused before anything is sent", async () => {

@@ -324,7 +324,12 @@ function failuresIn<TRecord>(
   const lines = new Set<string>();
   for (const entry of entries) {
     if (!failed.has(entry)) continue;
-    onFailure(entry.record, failed.get(entry), entry.id);
+    const error = failed.get(entry);
+    // Its own error, also a later one, must not fail the records that are done: they would come again.
+    new Promise((told) => told(onFailure(entry.record, error, entry.id))).catch((mistake: unknown) => {
+      console.error("onFailure failed:", mistake);
+      writeFailure(entry.record, error, entry.id);
+    });
     const { line, isCheckpoint, failure } = entry;
     if (!isCheckpoint || line === undefined || !lines.has(line)) reported.push(failure);
     if (line !== undefined) lines.add(line);

@@ -73,11 +73,6 @@ export class Hold {
     return this.#leaving;
   }
 
-  /** Whether `leave` has been called. */
-  get isLeft(): boolean {
-    return this.#leaving !== undefined;
-  }
-
   /** Whether its lease was revoked for a newer invocation. Then its failure does not count. */
   get isReplaced(): boolean {
     return this.#terms.settings.whenHeld === "replace" && this.#loss?.reason === "revoked";

@@ -75,25 +75,30 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
     async after(request) {
       const entry = entryOf(request);
       if (entry === undefined) return;
+      const leave = async (outcome: HoldOutcome): Promise<void> => {
+        // What fails from here on is not the handler.
+        entries.delete(request);
+        await entry.hold.leave(outcome);
+      };
       const stream = streamOf(request.response);
       if (stream === undefined) {
-        await entry.hold.leave(holdOutcomeOf(entry, "after", undefined));
+        await leave(holdOutcomeOf(entry, "after", undefined));
         return;
       }
       entry.isStreaming = true;
       request.response = withStreamEnd(request.response, stream, (isWhole) =>
-        entry.hold.leave(isWhole ? "succeeded" : "failed"),
+        leave(isWhole ? "succeeded" : "failed"),
       );
     },
 
     async onError(request) {
       const entry = entryOf(request);
       if (entry === undefined) return;
-      const { isLeft } = entry.hold;
+      entries.delete(request);
       // If nobody reads the stream, its producer may still run.
       await entry.hold.leave(entry.isStreaming ? "unknown" : holdOutcomeOf(entry, "failed", request.error));
       // No early response here: the hooks of outer middlewares have to clean up.
-      if (!isLeft && entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
+      if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
 }
