@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
 import { type Called, leasehold } from "../support/command-line.ts";
@@ -78,6 +79,19 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
       expect((await right.acquire("k")).held).toBe(true);
     } finally {
       await rm(folder, { recursive: true });
+    }
+  });
+
+  it("audit and history show the time that --since says, and no other", async () => {
+    const { world, right, call } = setUp(wrong);
+    const operator = new LeaseOperator(right, { by: "alice" });
+    const { token } = await right.acquire("k");
+    await operator.stop("k", { token });
+    await world.time.advance(2 * 3_600_000);
+    await operator.pause("k", { forMs: 60_000, reason: "INC-7" });
+    for (const args of [["audit"], ["audit", "k"], ["history", "k"]]) {
+      const { stdout } = await call(...args, "--since", "1h", "--ndjson");
+      expect(stdout.match(/"(action|what)":"[a-z]+"/g)).toEqual([expect.stringContaining("pause")]);
     }
   });
 

@@ -111,12 +111,17 @@ export async function* auditTrail(
 ): AsyncGenerator<AuditEntry, void, undefined> {
   const { key, prefix, sinceMs } = checkOptions(options, auditRules);
   check(key === undefined || prefix === undefined, "prefix", prefix, "nothing beside key");
-  const range = timesSince(core, auditSortKeyPrefix, sinceMs);
+  const within = await timesSince(core, auditSortKeyPrefix, key === undefined ? {} : { key, sinceMs });
   const read = (after: { readonly after?: ItemKey }): Promise<ScanPage> =>
     key === undefined
-      ? scan(core, { ...everywhere(range, prefix), ...after })
-      : query(core, { ...under({ key }, range), consistent: true, ...after });
-  for await (const { items } of pagesOf(read)) yield* items.flatMap((item) => auditEntryIn(item) ?? []);
+      ? scan(core, { ...everywhere(within, prefix), ...after })
+      : query(core, { ...under({ key }, within), consistent: true, ...after });
+  for await (const { items } of pagesOf(read)) {
+    const entries = items.flatMap((item) => auditEntryIn(item) ?? []);
+    // A scan costs the same without the time, and its first answer tells the service's.
+    const from = core.clock.now() - (sinceMs ?? Number.POSITIVE_INFINITY);
+    yield* entries.filter(({ at }) => !(at < from));
+  }
 }
 
 /** A range of sort keys that are a prefix and a time. */
@@ -125,14 +130,20 @@ export interface TimeRange {
   readonly to: string;
 }
 
-/** The sort keys of the last so many milliseconds. */
-export function timesSince(
-  { clock }: Pick<Core, "clock">,
+/**
+ * The sort keys of the last so many milliseconds of the service's time. 1 request if no answer has told it: this
+ * machine's clock may be wrong.
+ */
+export async function timesSince(
+  core: Core,
   prefix: string,
-  sinceMs: number | undefined,
-): TimeRange {
-  const from = sinceMs === undefined ? "" : new Date(Math.max(0, clock.now() - sinceMs)).toISOString();
-  return { from: prefix + from, to: `${prefix}~` };
+  { key, sinceMs }: { readonly key?: string; readonly sinceMs?: number | undefined },
+): Promise<TimeRange> {
+  const to = `${prefix}~`;
+  if (key === undefined || sinceMs === undefined) return { from: prefix, to };
+  if (!core.clock.isTold)
+    await query(core, { ...under({ key }, { from: to, to }), consistent: false, limit: 1 });
+  return { from: prefix + new Date(Math.max(0, core.clock.now() - sinceMs)).toISOString(), to };
 }
 
 /** The key condition for the items of a time range under a key. */

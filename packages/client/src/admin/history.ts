@@ -55,9 +55,9 @@ export async function* historyOf(
   options: HistoryOptions,
 ): AsyncGenerator<LeaseChange, void, undefined> {
   const { sinceMs, newestFirst = false, limit } = checkOptions(options, historyRules);
-  const range = timesSince(core, historySortKeyPrefix, sinceMs);
+  const within = await timesSince(core, historySortKeyPrefix, { key: checkKey(key), sinceMs });
   const asked = {
-    ...under({ key: checkKey(key) }, range),
+    ...under({ key }, within),
     ...{ consistent: true, descending: newestFirst, ...(limit === undefined ? {} : { limit }) },
   };
   let left = limit ?? Number.POSITIVE_INFINITY;
