@@ -208,6 +208,24 @@ describe("--timeout", () => {
 });
 
 it.each([
+  "audit",
+  "audit k",
+  "history k",
+  "tasks orders",
+  "tasks ls orders",
+  "tasks requeue orders --state failed",
+  "jobs runs report",
+])("%s ends at once at Ctrl-C, also where the service hangs", async (line) => {
+  const stop = new AbortController();
+  const hang = vi.fn(() => new Promise<never>(() => undefined));
+  Object.assign(store, { scan: hang, query: hang });
+  const called = leasehold(line.split(" "), { store, clock, env, signal: stop.signal });
+  await eventually(() => expect(hang).toHaveBeenCalled());
+  stop.abort(new Interruption("SIGINT"));
+  expect(await called).toEqual({ code: 130, stdout: "", stderr: "" });
+});
+
+it.each([
   ["run", ["run", "k", "--", "true"]],
   ["tasks work", ["tasks", "work", "orders", "--", "true"]],
 ])("%s gives the signals back when its child has ended", async (_, args) => {

@@ -24,6 +24,7 @@ import { doctorKey, permissionFindings } from "../table/permissions.ts";
 import { ownCommand } from "../table/place.ts";
 import { durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
+import { untilInterrupted } from "./polling.ts";
 
 /**
  * How far this machine's clock is from the service's, by the Date headers of all answers. Each header has the service's
@@ -156,11 +157,10 @@ function median(times: readonly number[]): number {
 }
 
 /** Reads all leases to find those that no caller wants any more, and large payloads. */
-async function leftoverFinding(client: LeaseClient, signal: AbortSignal): Promise<Finding> {
+async function leftoverFinding(client: LeaseClient, call: DoctorCall): Promise<Finding> {
   let expired = 0;
   let large = 0;
-  for await (const { leases } of new LeaseAdmin(client).listPages()) {
-    signal.throwIfAborted();
+  for await (const { leases } of untilInterrupted(new LeaseAdmin(client).listPages(), call)) {
     for (const { expiresAt, data } of leases) {
       if (expiresAt < serviceNow(client) - oldMs) expired += 1;
       if (data !== undefined && utf8Bytes(JSON.stringify(data)) > largeBytes) large += 1;
@@ -268,7 +268,7 @@ async function useFindings(
   const leftovers =
     items > mostItems && !flags.scan
       ? notChecked("leftovers", `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`)
-      : await unlessDenied("leftovers", () => leftoverFinding(client, signal));
+      : await unlessDenied("leftovers", () => leftoverFinding(client, call));
   return [...permissions, latency, leftovers];
 }
 

@@ -8,6 +8,7 @@ import type { Cell, Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { detailText, type HistoryEntry, historyEntries, whatText } from "../view/history.ts";
 import { globTest } from "../view/rows.ts";
+import { untilInterrupted } from "./polling.ts";
 
 export const history = command({
   usage: "history KEY",
@@ -30,9 +31,9 @@ leasehold history nightly-report --since 2d`,
     const operator = new LeaseOperator(client, { by });
     const since = defined({ sinceMs });
     const changes: LeaseChange[] = [];
-    for await (const change of operator.history(key, since)) changes.push(change);
+    for await (const change of untilInterrupted(operator.history(key, since), call)) changes.push(change);
     const audit: AuditEntry[] = [];
-    for await (const entry of operator.audit({ key, ...since })) audit.push(entry);
+    for await (const entry of untilInterrupted(operator.audit({ key, ...since }), call)) audit.push(entry);
     const entries = historyEntries(changes, audit).slice(limit === undefined ? 0 : -limit);
     const zone = global.local ? "local" : "utc";
     printer.list({
@@ -97,7 +98,8 @@ it reads the whole table, a megabyte a request.`,
     const { prefix, since: sinceMs, by, action, limit } = flags;
     const isBy = by === undefined ? () => true : globTest(by);
     const entries: AuditEntry[] = [];
-    for await (const entry of operator.audit(defined({ key, prefix, sinceMs }))) {
+    const traces = operator.audit(defined({ key, prefix, sinceMs }));
+    for await (const entry of untilInterrupted(traces, call)) {
       if (isBy(entry.by) && (action === undefined || entry.action === action)) entries.push(entry);
     }
     entries.sort((one, other) => other.at - one.at);

@@ -32,6 +32,7 @@ import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { priceOfTable, readTable, serviceNow, usualMostItems } from "../view/table-snapshot.ts";
+import { untilInterrupted } from "./polling.ts";
 
 /** A job in one line. */
 interface JobSummary {
@@ -165,17 +166,15 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
     "fail-if-empty": yes("exit with 1 where nothing is found"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal, signal }) {
+  async run({ operands: [job = ""], flags, connect, printer, terminal, signal, clock }) {
     const states = statesIn(flags.state);
     const { client } = await connect();
     const { limit = usualLimit } = flags;
     const range = rangeOf(flags, serviceNow(client));
     const rows: JobRun[] = [];
     const query = { ...range, descending: true, limit, ...defined({ state: states }) };
-    for await (const run of jobRunsOf(client, job, flags).runs(query)) {
-      signal.throwIfAborted();
-      rows.push(run);
-    }
+    const runs = jobRunsOf(client, job, flags).runs(query);
+    for await (const run of untilInterrupted(runs, { clock, signal })) rows.push(run);
     printer.list({
       kind: "run",
       rows,
@@ -244,15 +243,13 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
     "fail-if-empty": yes("exit with 1 where nothing is missed"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal, signal }) {
+  async run({ operands: [job = ""], flags, connect, printer, terminal, signal, clock }) {
     const { client } = await connect();
     const schedule = await scheduleOf(client, job, flags);
     const rows: MissedSlot[] = [];
     const range = rangeOf(flags, serviceNow(client));
-    for await (const missed of jobRunsOf(client, job, flags).missed({ schedule, ...range })) {
-      signal.throwIfAborted();
-      rows.push(missed);
-    }
+    const slots = jobRunsOf(client, job, flags).missed({ schedule, ...range });
+    for await (const missed of untilInterrupted(slots, { clock, signal })) rows.push(missed);
     printer.list({
       kind: "missed",
       rows,

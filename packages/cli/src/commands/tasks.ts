@@ -20,6 +20,7 @@ import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
 import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
+import { untilInterrupted } from "./polling.ts";
 
 const styles: Partial<Record<TaskState, Style>> = {
   running: "cyan",
@@ -62,14 +63,14 @@ the whole set, a megabyte a request.`,
   writes: false,
   operands: [1, 1],
   flags: {},
-  async run({ operands: [set = ""], connect, printer, signal }) {
+  async run({ operands: [set = ""], connect, printer, signal, clock }) {
     const { client } = await connect();
     const counts: Record<TaskState, number> = {
       ...{ waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 },
     };
     const oldest: Partial<Record<TaskState, number>> = {};
-    for await (const task of new TaskSet(client, set).list()) {
-      signal.throwIfAborted();
+    const listed = new TaskSet(client, set).list();
+    for await (const task of untilInterrupted(listed, { clock, signal })) {
       const { state } = task;
       counts[state] += 1;
       oldest[state] = Math.min(oldest[state] ?? Number.POSITIVE_INFINITY, sinceOf(task));
@@ -105,13 +106,13 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ operands: [set = ""], flags, connect, printer, signal }) {
+  async run({ operands: [set = ""], flags, connect, printer, signal, clock }) {
     const state = taskStateIn(flags.state);
     const { client } = await connect();
     const { limit = Number.POSITIVE_INFINITY, match = "" } = flags;
     const rows: TaskRecord[] = [];
-    for await (const task of new TaskSet(client, set).list(defined({ state }))) {
-      signal.throwIfAborted();
+    const listed = new TaskSet(client, set).list(defined({ state }));
+    for await (const task of untilInterrupted(listed, { clock, signal })) {
       if (!task.remark.includes(match)) continue;
       rows.push(task);
       if (rows.length >= limit) break;
@@ -205,8 +206,7 @@ meantime stays as it is.
     const options = { by, ...defined({ reason: flags.reason, maxAttempts: flags["max-attempts"] }) };
     const seen = new Set<string>(ids);
     if (state !== undefined) {
-      for await (const { id, remark } of tasks.list({ state })) {
-        signal.throwIfAborted();
+      for await (const { id, remark } of untilInterrupted(tasks.list({ state }), call)) {
         if (remark.includes(match)) seen.add(id);
         if (seen.size >= limit) break;
       }
