@@ -1,8 +1,10 @@
+import { LeaseServiceError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import { beforeAll, describe, expect, it } from "vitest";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable } from "../support/lock-table.ts";
@@ -100,6 +102,44 @@ describe("leasehold stop", () => {
     const { code, stderr } = await called;
     expect(code).toBe(75);
     expect(stderr).toContain("import/orders is still held 20s after you asked.");
+  });
+
+  it("exits with 69 where nothing has answered since it asked", async () => {
+    const table = await importing();
+    const { store, clock, holder } = table;
+    let isDown = false;
+    const dead = changedStore(store, {
+      query: async (...args) => {
+        if (isDown) throw new LeaseServiceError("LEASE_NO_ANSWER", "no answer");
+        return await store.query(...args);
+      },
+      transact: async (...args) => {
+        isDown = true;
+        return await store.transact(...args);
+      },
+    });
+    const called = table.call(["stop", "import/orders", "--yes", "--wait", "20s"], { store: dead });
+    await clock.advance(60_000);
+    const { code, stderr } = await called;
+    expect(code).toBe(69);
+    expect(stderr).toContain("nothing is known of import/orders since you asked: no answer in 20s");
+    expect(stderr).not.toContain("is still held");
+    expect((await holder("x").inspect("import/orders"))?.revocation).toBeDefined();
+  });
+
+  it("tells of an error that comes after Ctrl-C, and not from it", async () => {
+    const table = await importing();
+    const stop = new AbortController();
+    const store = changedStore(table.store, {
+      transact: () => {
+        stop.abort(new Interruption("SIGINT"));
+        return Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "the item is full"));
+      },
+    });
+    const options = { store, signal: stop.signal };
+    const { code, stderr } = await table.call(["stop", "import/orders", "--yes"], options);
+    expect(code).toBe(69);
+    expect(stderr).toContain("the item is full");
   });
 
   it.each([

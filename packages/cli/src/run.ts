@@ -176,13 +176,19 @@ function report(
   isVerbose: boolean,
 ): number {
   if (error instanceof DryRunEnd) return exitCodes.done;
-  if (signal.aborted) return exitCodeOfAbort(signal);
+  if (signal.aborted && isOf(error, signal.reason)) return exitCodeOfAbort(signal);
   const code = exitCodeOf(error);
   terminal.complain(`leasehold: ${shownLines(messageOf(error))}`);
   const { code: name, docs } = Object(error) as Partial<LeaseError>;
   if (docs !== undefined) terminal.say(`${ownCommand(env)} help errors ${name} says what to do`);
   if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));
   return code;
+}
+
+/** Whether a signal has led to an error. An older AWS SDK does not say whose signal has ended its request. */
+function isOf(error: unknown, reason: unknown): boolean {
+  if (error === reason) return true;
+  return error instanceof Error && (error.name === "AbortError" || isOf(error.cause, reason));
 }
 
 function shownLines(text: string): string {

@@ -12,7 +12,7 @@ import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
 import { agreed } from "../terminal/terminal.ts";
-import { ageText, paragraph, shown, timeText } from "../terminal/text.ts";
+import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
 import { rememberedHolder } from "../view/history.ts";
 import {
   endText,
@@ -149,7 +149,9 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
   flags: {
     ...leaseFlags,
     reason: reasonFlag,
-    wait: duration("then wait until it has let go, at most so long; exit 75 where it has not"),
+    wait: duration(
+      "then wait until it has let go, at most so long; exit 75 where it has not, 69 without an answer",
+    ),
   },
   async run(call) {
     const { operands, flags, terminal } = call;
@@ -199,12 +201,18 @@ async function untilGone(
 ): Promise<number> {
   terminal.say(`waiting up to ${ageText(forMs)} for it to let go …`);
   const polling = { terminal, clock, signal, everyMs: lookEveryMs, forMs };
+  let isAnswered = false;
   for await (const { leases, lastHolder } of looks(() => operator.describe(key), polling)) {
+    isAnswered = true;
     const lease = leases.find((one) => one.token === token);
     if (lease?.state === "held" || lease?.state === "stopping" || lease?.state === "grace") continue;
     const ended = lease !== undefined ? "over, without a release" : endText(lastHolder?.end ?? "released");
     terminal.say(`${shown(key)} was ${ended} ${ageText(Math.max(0, now() - askedAt))} after you asked.`);
     return exitCodes.done;
+  }
+  if (!isAnswered) {
+    const message = `nothing is known of ${shown(key)} since you asked: no answer in ${durationText(forMs)}`;
+    throw new CommandError(message, exitCodes.unavailable);
   }
   terminal.say(`${shown(key)} is still held ${ageText(Math.max(0, now() - askedAt))} after you asked.`);
   return exitCodes.held;
