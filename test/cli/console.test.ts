@@ -12,10 +12,14 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
+import { put } from "../support/foreign-items.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 import { eventually } from "../support/patience.ts";
+import { goodSettings, scriptedDynamoDb } from "../support/scripted-dynamodb.ts";
+import { refuse } from "../support/scripted-server.ts";
 
 const written = { "x-leasehold-write": "1", "content-type": "application/json" };
+const dynamodb = scriptedDynamoDb();
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>\u202e\u001b[2J`;
 
 /** A table with something on each page. */
@@ -476,6 +480,14 @@ describe("the console", () => {
     const { status, body } = await page("/");
     expect([status, body]).toEqual([200, expect.stringContaining("shown again")]);
   });
+
+  it("does not keep settings that could not be read: the next page reads them again", async () => {
+    const { page } = await openedConsole(new MemoryLeaseStore(), [], { env: dynamodb.env });
+    dynamodb.answer({ DescribeTable: refuse("AccessDeniedException") });
+    expect((await page("/table")).body).toContain("The settings cannot be seen");
+    dynamodb.answer(goodSettings);
+    expect((await page("/table")).body).not.toContain("The settings cannot be seen");
+  });
 });
 
 /** A table with this many locks, `key/0000` and so on; each has been held for 10 s longer than the next. */
@@ -645,6 +657,28 @@ describe("what the console shows of work", () => {
     const own = (await page(linked(body, /^report$/))).body;
     expect(own).toContain("rate(1 hour)");
     expect(own.match(/data-row="2026/g)?.length).toBeGreaterThan(3);
+  });
+
+  it("the other jobs, and the runs of one, where its schedule cannot be read on this machine", async () => {
+    const { store } = lockTable();
+    for (const job of ["report", "moon"]) {
+      await new JobRuns(new LeaseClient({ store }), job, { schedule: "rate(1 hour)" }).run(
+        new Date(Date.now() - 3_600_000).toISOString(),
+        () => undefined,
+      );
+    }
+    put(store, "leasehold/registry", "job#moon", { schedule: "rate(1 hour)", timeZone: "Moon/Tycho" });
+    const { page } = await openedConsole(store);
+    for (const path of ["/jobs", "/jobs/job?job=moon"]) {
+      expect(await page(path)).toMatchObject({ status: 200, body: expect.stringContaining("Moon/Tycho") });
+    }
+    const { code, stdout, stderr } = await leasehold(["jobs", "--json"], { store });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject([
+      { job: "moon" },
+      { job: "report", missed: expect.any(Number) },
+    ]);
+    expect(stderr).toContain("moon: its schedule rate(1 hour) cannot be read here");
   });
 
   it("a set of tasks: its states as a bar with words, and links to those in one state", async () => {

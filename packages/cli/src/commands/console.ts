@@ -134,7 +134,14 @@ async function settingsOf(call: Call): Promise<readonly Finding[]> {
 function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
-    if (last === undefined || monotonicMs() - last.at > forMs) last = { at: monotonicMs(), answer: ask() };
+    if (last === undefined || monotonicMs() - last.at > forMs) {
+      const next = { at: monotonicMs(), answer: ask() };
+      last = next;
+      // Ignored: who has asked gets the error. It is not kept.
+      next.answer.catch(() => {
+        if (last === next) last = undefined;
+      });
+    }
     return last.answer;
   };
 }

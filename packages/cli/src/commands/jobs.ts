@@ -17,7 +17,7 @@ import {
   limitFlags,
   rangeFlags,
   rangeOf,
-  registeredSchedule,
+  readableSchedule,
   remarkText,
   runColumns,
   scheduleFlags,
@@ -103,7 +103,9 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     for (const job of jobs) {
       signal.throwIfAborted();
       const known = registered.get(job);
-      const schedule = given ?? (known && registeredSchedule(known));
+      const schedule = given ?? (known && readableSchedule(known));
+      if (known !== undefined && schedule === undefined)
+        terminal.say(`${shown(job)}: its schedule ${shown(known.schedule)} cannot be read here`);
       rows.push(await summaryOf(jobRunsOf(client, job, flags), serviceNow(client), schedule));
     }
     const now = serviceNow(client);

@@ -11,7 +11,7 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import { defined } from "../flags.ts";
-import { registeredSchedule } from "../jobs/job-flags.ts";
+import { readableSchedule } from "../jobs/job-flags.ts";
 import { primitivesOf } from "../view/key-rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type JobLook, type JobSlot, jobPage, jobsPage, runPage } from "./job-pages.ts";
@@ -113,8 +113,8 @@ async function lookAtJob(
   }
   const now = serviceNow(client);
   const registered = jobs.find((one) => one.job === job);
-  if (registered === undefined) return { job, slots, registered, next: undefined, now };
-  const schedule = registeredSchedule(registered);
+  const schedule = registered && readableSchedule(registered);
+  if (schedule === undefined) return { job, slots, registered, next: undefined, now };
   // Before the last run that is read, a slot without one may have had a run.
   const oldest = slots.length < limit ? undefined : slots.at(-1)?.slot;
   const since = new Date(Math.max(now - dayMs, Date.parse(oldest ?? "") || 0));

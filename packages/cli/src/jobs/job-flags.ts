@@ -3,6 +3,7 @@
 
 import type { LeaseClient } from "@leasehold/client";
 import {
+  InvalidScheduleError,
   type JobRun,
   JobRuns,
   type JobRunsOptions,
@@ -101,9 +102,19 @@ export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): S
 /** A schedule as the registry has it. */
 type WrittenSchedule = Pick<RegisteredJob, "schedule" | "timeZone">;
 
-/** The schedule in the registry. */
+/** The schedule in the registry. Throws InvalidScheduleError. */
 export function registeredSchedule({ schedule, timeZone }: WrittenSchedule): Schedule {
   return parseScheduleExpression(schedule, defined({ timeZone }));
+}
+
+/** The schedule in the registry; undefined where this machine cannot read it, as with a time zone newer than its own. */
+export function readableSchedule(written: WrittenSchedule): Schedule | undefined {
+  try {
+    return registeredSchedule(written);
+  } catch (error) {
+    if (error instanceof InvalidScheduleError) return undefined;
+    throw error;
+  }
 }
 
 /** The schedule in the flags, or else in the registry. Rejects with a UsageError without a schedule. */
