@@ -320,6 +320,34 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(writes).toHaveLength(1);
   });
 
+  it("takes no answer of what stands in front of it for its own, and waits for none without an end", async () => {
+    const { store } = await busyTable();
+    const { page, browser, origin, trouble } = await openedPage(store, ["--write"]);
+    await browser.addInitScript(`{
+      const { timeout } = AbortSignal;
+      AbortSignal.timeout = () => timeout.call(AbortSignal, 500);
+    }`);
+    const address = `${origin}/key?key=feed`;
+    await page.goto(address);
+    const signIn = { status: 200, contentType: "text/html", body: "<p>Sign in</p>" };
+    await page.route(address, (route) => route.fulfill(signIn));
+    const state = page.locator("#state");
+    await state.filter({ hasText: "could not look: Sign in" }).waitFor();
+    await page.unroute(address);
+    await state.filter({ hasText: /^$/ }).waitFor({ state: "attached" });
+    await page.route(address, () => undefined);
+    await state.filter({ hasText: "does not answer" }).waitFor();
+    await page.route("**/act/pause", (route) => route.fulfill(signIn));
+    await page.getByRole("button", { name: "Pause" }).click();
+    const pausing = page.locator("dialog[open]");
+    await pausing.getByLabel("Reason").fill("vendor down");
+    await pausing.getByRole("button", { name: "Pause" }).click();
+    await pausing.getByText("look whether it was done").waitFor();
+    await page.waitForTimeout(2_000);
+    expect(await pausing.count()).toBe(1);
+    expect(trouble).toEqual([]);
+  });
+
   it("skips a slot and requeues a task by its buttons", async () => {
     const { store, client } = await busyTable();
     const { page, origin } = await openedPage(store, ["--write"]);

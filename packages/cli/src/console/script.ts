@@ -75,9 +75,14 @@ function change(old, next) {
   while (at) { const rest = at.nextSibling; at.remove(); at = rest; }
 }
 
+// Only the console's own answer counts, and not that of what stands in front of it; nor is one waited for without an end.
+function straight() {
+  return { redirect: "error", signal: AbortSignal.timeout(60000) };
+}
+
 async function answered() {
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, ...straight() });
     return { ok: answer.ok, status: answer.status, text: await answer.text() };
   } catch {
     // Ignored: the network alone can fail here, and the next look tries again.
@@ -94,13 +99,14 @@ async function look() {
     if (!answer) { state.textContent = "The console does not answer. What you see is what was read last."; return; }
     if (answer.status === 401) { state.textContent = "The session is over: open the address that the console has printed."; return; }
     const page = new DOMParser().parseFromString(answer.text, "text/html");
-    if (!answer.ok) { state.textContent = "The console could not look: " + (page.querySelector(".problem") || page.body).textContent.trim() + ". What you see is what was read last."; return; }
+    const [next, foot] = [page.querySelector("#main"), page.querySelector("footer")];
+    if (!answer.ok || !next || !foot) { state.textContent = "The console could not look: " + (page.querySelector(".problem") || page.body).textContent.trim().slice(0, 500) + ". What you see is what was read last."; return; }
     // A dialog may have been opened since the question: what is typed there is worth more than a new page.
     if (document.querySelector("dialog[open]")) return;
     showTimes(page);
     const focused = document.activeElement;
-    change(main, page.querySelector("main"));
-    change(footer, page.querySelector("footer"));
+    change(main, next);
+    change(footer, foot);
     if (focused !== document.activeElement && main.contains(focused)) focused.focus({ preventScroll: true });
     state.textContent = "";
   } finally {
@@ -141,12 +147,13 @@ document.addEventListener("submit", async (event) => {
     method: "POST",
     headers: { "x-leasehold-write": "1", "content-type": "application/json" },
     body: JSON.stringify(Object.fromEntries(new FormData(form))),
+    ...straight(),
   }).catch(() => undefined);
   if (!answer) { sent.delete(form); said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
-  // Ignored: the answer is not JSON, and its status is shown.
-  const result = await answer.json().catch(() => ({ message: "answer " + answer.status }));
-  said.textContent = result.message;
-  if (!answer.ok) sent.delete(form);
+  // Ignored: the answer is not the console's own, and its status is shown.
+  const result = await answer.json().catch(() => undefined);
+  said.textContent = result ? result.message : "answer " + answer.status + ": look whether it was done before you try again.";
+  if (!answer.ok || !result) sent.delete(form);
   else setTimeout(() => { sent.delete(form); form.closest("dialog").close(); void look(); }, 1500);
 });
 
