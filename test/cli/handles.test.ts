@@ -101,6 +101,29 @@ describe("leasehold acquire", () => {
     expect((await waiting).code).toBe(0);
   });
 
+  it.each([
+    ["no file yet", () => undefined],
+    [
+      "a handle whose lease is over",
+      async () => {
+        await call("acquire", "first", file);
+        await clock.advance(60_000);
+      },
+    ],
+  ])(
+    "keeps one of two handles that are acquired into one file at once, and releases the other lease: %s",
+    async (_, before) => {
+      await before();
+      const keys = ["a", "b"];
+      const calls = await Promise.all(keys.map((key) => call("acquire", key, file)));
+      expect(calls.map(({ code }) => code).sort()).toEqual([0, 74]);
+      const held = await Promise.all(keys.map((key) => client.inspect(key)));
+      const { key, token } = JSON.parse(await readFile(file, "utf8"));
+      expect(held.flatMap((lease) => (lease ? [[lease.key, lease.token]] : []))).toEqual([[key, token]]);
+      expect(await readdir(folder)).toEqual(["lease.json"]);
+    },
+  );
+
   it("releases again where another process has written the file meanwhile", async () => {
     const lease = await client.acquire("deploy", { leaseDurationMs: 10_000 });
     const waiting = call("acquire", "deploy", file, "--wait", "1m");

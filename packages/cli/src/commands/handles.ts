@@ -3,8 +3,8 @@
 // so the room for it exists before the lease.
 
 import { randomUUID } from "node:crypto";
-import { fchmodSync, fstatSync } from "node:fs";
-import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promises";
+import { fchmodSync, fstatSync, linkSync, readFileSync, renameSync } from "node:fs";
+import { type FileHandle, open, readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -62,18 +62,35 @@ class HandleFile {
     return file;
   }
 
-  /** Puts the handle in its place, and replaces an older one atomically. Rejects with a CommandError (74). */
-  async save(handle: LeaseHandle): Promise<void> {
+  /**
+   * Puts the handle in its place, and replaces an older one atomically; only the content `seen`, if that is given. Of
+   * several calls, one gets a place without a file. Rejects with a CommandError (74).
+   */
+  async save(handle: LeaseHandle, seen?: { readonly content: string | undefined }): Promise<void> {
     try {
       const bytes = Buffer.from(`${JSON.stringify(handle)}\n`);
       await this.#draft.write(bytes, 0, bytes.length, 0);
       await this.#draft.truncate(bytes.length);
       await this.#draft.sync();
       await this.#draft.close();
-      await rename(this.#draftPath, this.#path);
+      // Nothing is awaited in between: what another call writes after the look would be lost.
+      if (seen !== undefined && contentOf(this.#path) !== seen.content)
+        throw new Error("another process has written it meanwhile");
+      if (seen !== undefined && seen.content === undefined) this.#claimPlace();
+      else renameSync(this.#draftPath, this.#path);
     } catch (error) {
       await this.discard();
       failed("write", this.#path, error);
+    }
+  }
+
+  #claimPlace(): void {
+    try {
+      linkSync(this.#draftPath, this.#path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
+      // This file system has no links.
+      renameSync(this.#draftPath, this.#path);
     }
   }
 
@@ -104,11 +121,13 @@ async function readHandle(
   throw new UsageError(`${shown(path)} holds no handle of a lease; ${advice}`);
 }
 
-/** The content of a file; undefined if there is none. Rejects with a CommandError (74). */
-async function contentOf(path: string): Promise<string | undefined> {
-  return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) =>
-    error.code === "ENOENT" ? undefined : failed("read", path, error),
-  );
+/** The content of a file; undefined if there is none. Throws a CommandError (74). */
+function contentOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : failed("read", path, error);
+  }
 }
 
 /** The handle in a file's content; undefined if the content is something else. */
@@ -148,18 +167,13 @@ the handle of another lease that is held is refused (74).
       if (path === undefined) makePrivate(call.terminal);
       return await acquireInto(call, key, (lease) => call.terminal.deliver(JSON.stringify(lease)));
     }
-    const before = await contentOf(path);
-    await refuseLiving(call, key, { path, handle: handleIn(before ?? "") });
+    const content = contentOf(path);
+    await refuseLiving(call, key, { path, handle: handleIn(content ?? "") });
     const file = await HandleFile.prepare(path);
-    let isSaved = false;
     try {
-      return await acquireInto(call, key, async (lease) => {
-        if ((await contentOf(path)) !== before) throw new Error("another process has written it meanwhile");
-        await file.save(lease.toJSON());
-        isSaved = true;
-      });
+      return await acquireInto(call, key, (lease) => file.save(lease.toJSON(), { content }));
     } finally {
-      if (!isSaved) await file.discard();
+      await file.discard();
     }
   },
 });
