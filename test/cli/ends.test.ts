@@ -1,4 +1,7 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
@@ -6,11 +9,15 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Interruption } from "../../packages/cli/src/exit-codes.ts";
+import { Child } from "../../packages/cli/src/work/child.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
 import { collectUncaught } from "../support/uncaught.ts";
+
+const isatty = vi.hoisted(() => vi.fn<(fd: number) => boolean>());
+vi.mock("node:tty", async (load) => ({ ...(await load<object>()), isatty }));
 
 const env = { PATH: process.env.PATH };
 const slot = "2025-12-31T08:00:00.000Z";
@@ -49,6 +56,35 @@ describe("leasehold tasks work", () => {
     expect((await called).code).toBe(0);
     expect(await tasks.get("1")).toMatchObject({ state: "succeeded", remark: "x".repeat(1_000) });
   });
+});
+
+describe("leasehold tasks work at a terminal", () => {
+  it.each(["SIGINT", "SIGTERM"] as const)(
+    "waits after %s for nothing that its child has left behind",
+    async (name) => {
+      isatty.mockReturnValue(true);
+      onTestFinished(() => void isatty.mockReset());
+      const folder = await mkdtemp(join(tmpdir(), "leasehold-left-"));
+      const file = join(folder, "pid");
+      onTestFinished(async () => {
+        process.kill(Number(await readFile(file, "utf8")), "SIGKILL");
+        await rm(folder, { recursive: true });
+      });
+      const start = vi.spyOn(Child, "start");
+      const tasks = new TaskSet(client, "orders");
+      await tasks.add([{ id: "1" }]);
+      const { onRedirect, send } = signals();
+      const program = `sleep 600 2> /dev/null & echo $! > ${file}; exit 3`;
+      const args = ["tasks", "work", "orders", "--", "sh", "-c", program];
+      const called = leasehold(args, { store, env, onRedirect });
+      await eventually(() => expect(start).toHaveBeenCalled());
+      const child = await (start.mock.results[0]?.value as Promise<Child>);
+      await child.ended;
+      send(name);
+      expect((await called).code).toBe(128 + constants.signals[name]);
+      expect(await tasks.get("1")).toMatchObject({ state: "waiting", attempts: 0 });
+    },
+  );
 });
 
 describe("leasehold tasks work that a signal ends", () => {

@@ -1,5 +1,6 @@
 // The commands about sets of tasks.
 
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parsedJson } from "@leasehold/client/internal";
 import {
@@ -363,13 +364,14 @@ async function runTask(call: WorkCall, running: EndingCall, set: string, task: T
   throw end.code === flags["park-exit"] ? new FinalFailureError(reason) : new Error(reason);
 }
 
-/** Reads a child's stdout line by line; resolves at its end. */
+/** Reads a child's stdout line by line; resolves at its end, or when it is not waited for any longer. */
 async function readLines(child: Child, onLine: (line: string) => void): Promise<void> {
   let rest = "";
-  for await (const chunk of child.stdout?.setEncoding("utf8") ?? []) {
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
     lines.forEach(onLine);
-  }
+  });
+  if (child.stdout) await once(child.stdout, "close");
   if (rest !== "") onLine(rest);
 }

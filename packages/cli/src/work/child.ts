@@ -171,16 +171,19 @@ export class Child {
 
   /** Passes on a signal that this process has received. */
   passOn(name: NodeJS.Signals): void {
-    if (!(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
+    if (this.#isEnded || !(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
     if (name === "SIGTERM") this.#onTerminated();
   }
 
-  /** Sends a signal to the child and to all its descendants. */
+  /**
+   * Sends a signal to the child and to all its descendants. What an ended child has left behind in our group cannot be
+   * found any more: its output is not waited for, then.
+   */
   kill(name: NodeJS.Signals): void {
-    if (isWindows) this.#process.kill(name);
-    else if (!this.#sharesGroup) send(-this.#pid, name);
-    // After the child's end, another process may have its number.
-    else if (!this.#isEnded) for (const pid of [...descendantsOf(this.#pid), this.#pid]) send(pid, name);
+    if (!this.#sharesGroup) send(-this.#pid, name);
+    else if (this.#isEnded) this.#process.stdout?.destroy();
+    else if (isWindows) this.#process.kill(name);
+    else for (const pid of [...descendantsOf(this.#pid), this.#pid]) send(pid, name);
   }
 
   /** Whether its group still has processes. Not known for a child that shares our group. */
