@@ -93,8 +93,8 @@ interface Firing {
 }
 
 const reads: ReadonlySet<string> = new Set(["GetItem", "Query", "Scan", "BatchGetItem"]);
-/** A function's last lines may come after its answer. */
-const lastLinesMs = 500;
+/** A function's last lines may come after its answer: they have come when nothing has for so long. */
+const quietMs = 1_000;
 
 /**
  * Runs a synthesized app on an engine, hands each function what its schedule would, one after the other, and counts what
@@ -134,8 +134,13 @@ export async function countFirings(
     const scheduledTime = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
     const { functionError, payload } = await app.invoke(name, { scheduledTime });
     if (functionError !== undefined) throw new Error(`${name} failed: ${JSON.stringify(payload)}`);
-    await delay(lastLinesMs);
-    const { logged, metrics } = outputIn(events);
+    for (let seen = -1; seen < events.length; ) {
+      seen = events.length;
+      await delay(quietMs);
+    }
+    // A release starts the waking function at a time of its own.
+    const [{ functionName } = { functionName: name }] = app.environments(name);
+    const { logged, metrics } = outputIn(events, functionName);
     firings.push({ ...count, logged, metrics });
   }
   return firings;
@@ -152,12 +157,15 @@ function unitsIn(body: string): number {
   return [ConsumedCapacity].flat().reduce((sum, { CapacityUnits }) => sum + CapacityUnits, 0);
 }
 
-function outputIn(events: readonly LocalAppEvent[]): Pick<Firing, "logged" | "metrics"> {
+function outputIn(
+  events: readonly LocalAppEvent[],
+  functionName: string,
+): Pick<Firing, "logged" | "metrics"> {
   let logged = 0;
   const metrics: string[] = [];
   for (const event of events) {
-    if (event.type === "log") logged += event.log.line.length;
-    if (event.type !== "metric") continue;
+    if (event.type === "log" && event.log.functionName === functionName) logged += event.log.line.length;
+    if (event.type !== "metric" || event.functionName !== functionName) continue;
     const { namespace, name, dimensions } = event.metric;
     metrics.push(JSON.stringify([namespace, name, dimensions]));
   }
