@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
-import { TaskSet } from "@leasehold/jobs";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
 import { type Called, leasehold } from "../support/command-line.ts";
 import { stubChild } from "../support/stub-child.ts";
@@ -93,6 +93,19 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
       const { stdout } = await call(...args, "--since", "1h", "--ndjson");
       expect(stdout.match(/"(action|what)":"[a-z]+"/g)).toEqual([expect.stringContaining("pause")]);
     }
+  });
+
+  it("jobs runs, missed and backfill count from DynamoDB's time", async () => {
+    const { world, right, call } = setUp(wrong);
+    const slotAt = (ms: number) => new Date(world.time.now() + ms).toISOString();
+    await world.time.advance(600_000);
+    await new JobRuns(right, "report").run(slotAt(-60_000), () => undefined);
+    const range = ["report", "--since", "90m"];
+    expect((await call("jobs", "runs", ...range, "-o", "key")).stdout).toBe(`${slotAt(-60_000)}\n`);
+    const hourly = [...range, "--schedule", "rate(1 hour)"];
+    const missed = `${slotAt(-4_200_000)}\n${slotAt(-600_000)}\n`;
+    expect((await call("jobs", "missed", ...hourly, "-o", "key")).stdout).toBe(missed);
+    expect((await call("jobs", "backfill", ...hourly, "--dry-run")).stdout).toBe(missed);
   });
 
   it("run waits for a holder, and gets the lock when that one has died", async () => {

@@ -23,7 +23,7 @@ import {
 } from "../jobs/job-flags.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
-import { serviceNow } from "../view/table-snapshot.ts";
+import { toldNow } from "../view/table-snapshot.ts";
 import { checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
 import { holdFlags, leaseMsOf, timeForCron } from "../work/hold.ts";
 import { type ChildEnd, checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
@@ -324,7 +324,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
     const connection = await connect();
     const schedule = await scheduleOf(connection.client, job, call.flags);
     const runs = jobRunsOf(connection.client, job, call.flags);
-    const query = { schedule, ...rangeOf(call.flags, serviceNow(connection.client)) };
+    const query = { schedule, ...rangeOf(call.flags, await toldNow(connection.client, job)) };
     const slots = await slotsToRun(runs, query, limit);
     for (const slot of slots)
       global["dry-run"] ? terminal.print(slot) : terminal.say(`  ${slotText(slot)} UTC`);

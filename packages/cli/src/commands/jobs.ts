@@ -31,7 +31,7 @@ import {
 import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
-import { priceOfTable, readTable, serviceNow, usualMostItems } from "../view/table-snapshot.ts";
+import { priceOfTable, readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
 import { untilInterrupted } from "./polling.ts";
 
 /** A job in one line. */
@@ -172,7 +172,7 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
     const states = statesIn(flags.state);
     const { client } = await connect();
     const { limit = usualLimit } = flags;
-    const range = rangeOf(flags, serviceNow(client));
+    const range = rangeOf(flags, await toldNow(client, job));
     const rows: JobRun[] = [];
     const query = { ...range, descending: true, limit, ...defined({ state: states }) };
     const runs = jobRunsOf(client, job, flags).runs(query);
@@ -249,7 +249,7 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
     const { client } = await connect();
     const schedule = await scheduleOf(client, job, flags);
     const rows: MissedSlot[] = [];
-    const range = rangeOf(flags, serviceNow(client));
+    const range = rangeOf(flags, await toldNow(client, job));
     const slots = jobRunsOf(client, job, flags).missed({ schedule, ...range });
     for await (const missed of untilInterrupted(slots, { clock, signal })) rows.push(missed);
     printer.list({

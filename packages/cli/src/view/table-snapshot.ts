@@ -24,6 +24,13 @@ export function serviceNow(client: LeaseClient): number {
   return coreOf(client).clock.now();
 }
 
+/** The service's time. 1 read, of this key, if no answer has told it: this machine's clock may be wrong. */
+export async function toldNow(client: LeaseClient, key: string): Promise<number> {
+  const { clock } = coreOf(client);
+  if (!clock.isTold) await client.doneSlot(key);
+  return clock.now();
+}
+
 /** The least that this machine's clock is ahead of the service's; negative for behind, 0 if they may agree. */
 function machineAheadMs(client: LeaseClient): number {
   const ahead = coreOf(client).clock.ahead();
