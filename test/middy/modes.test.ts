@@ -6,7 +6,8 @@ import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { leaseLock } from "@leasehold/middy";
 import middy, { type PluginExecutionMode } from "@middy/core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { eventually } from "../support/patience.ts";
 import { bench, type LambdaContext, ways } from "./support.ts";
 
 describe("streaming", () => {
@@ -302,6 +303,21 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
     expect(await holder()).toBeDefined();
     expect([response.status, response.headers.get("x-a"), await response.text()]).toEqual([201, "1", "ab"]);
     expect(await holder()).toBeUndefined();
+  });
+
+  test("whose stream is destroyed before anybody has read it releases the lock, and ends its source", async () => {
+    const cancelled = vi.fn();
+    const web = new ReadableStream({ cancel: cancelled }, { highWaterMark: 0 });
+    const node = Readable.from(["a", "b"]);
+    for (const source of [node, web]) {
+      const { answered, holder, clock } = await answer({ body: source });
+      expect(await holder()).toBeDefined();
+      (answered as { readonly body: Readable }).body.destroy();
+      await eventually(async () => expect(await holder()).toBeUndefined());
+      expect(clock.pending).toBe(0);
+    }
+    expect(node.destroyed).toBe(true);
+    expect(cancelled).toHaveBeenCalledOnce();
   });
 });
 

@@ -18,6 +18,13 @@ export function withStreamEnd(
   onEnd: (isWhole: boolean) => Promise<void>,
 ): unknown {
   const guarded = Readable.from(untilEnd(stream, onEnd));
+  // A stream that is destroyed before anybody has read it has not begun: it ends here.
+  guarded.once("close", () => {
+    if (stream instanceof Readable) stream.destroy();
+    // Ignored: it has ended, or its reader ends it.
+    else (stream as ReadableStream).cancel().catch(() => undefined);
+    void onEnd(false);
+  });
   // A platform's Response reads the stream that it was created from, whatever its member is.
   if (isPlatformResponse(response)) {
     return new Response(Readable.toWeb(guarded) as ConstructorParameters<typeof Response>[0], response);
