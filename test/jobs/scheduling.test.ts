@@ -9,6 +9,7 @@ import {
   type SchedulingOptions,
 } from "../../packages/jobs/src/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { WorldOfClocks, wrongClocks } from "../support/wrong-clocks.ts";
 
 const hourMs = 3_600_000;
 const start = Date.UTC(2026, 0, 1, 8, 30);
@@ -287,6 +288,24 @@ describe("the end of a schedule", () => {
     expect(slotsRun()).toEqual(["09:00"]);
     await end(process);
   });
+});
+
+it.each(wrongClocks)("on a machine whose clock is $name, each slot runs when it is due", async (wrong) => {
+  const world = new WorldOfClocks();
+  const machine = world.machine(wrong);
+  const runs = new JobRuns(new LeaseClient({ store: world.store, clock: machine }), "report");
+  await world.time.advance(30_000);
+  const late: Record<string, number> = {};
+  const work = ({ slot }: RunContext): void => {
+    late[hour(slot)] = world.time.now() - Date.parse(slot);
+  };
+  const ended = runs.schedule("cron(* * * * ? *)", work, { signal: stop.signal });
+  for (let minute = 0; minute < 3; minute += 1) await world.time.advance(60_000);
+  stop.abort();
+  await ended;
+  expect(Object.keys(late)).toEqual(["00:01", "00:02", "00:03"]);
+  // An answer tells the time to a second.
+  expect(Math.max(...Object.values(late).map(Math.abs))).toBeLessThanOrEqual(2_000);
 });
 
 it("jitter begins runs at random within its time, and never before their slot", async () => {

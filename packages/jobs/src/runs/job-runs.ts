@@ -258,8 +258,8 @@ export class JobRuns {
    * looked at again as well: that process may die. A slot that is due while this process works is run after that, or
    * left out where a later one is due, unless `catchUpMs` is given. A service that fails ends nothing.
    *
-   * 2 requests a run. A process that finds a slot run by another makes 1, and 1 each `retryAfterMs` until that run has
-   * ended. Resolves when the signal aborts, or the schedule has no more times. Rejects with ClientClosedError when the
+   * 1 request at the begin, if no answer has told this client the service's time; 2 requests a run. A process that finds
+   * a slot run by another makes 1, and 1 each `retryAfterMs` until that run has ended. Resolves when the signal aborts, or the schedule has no more times. Rejects with ClientClosedError when the
    * client is closed, and with a mistake in the program.
    *
    * ```ts
@@ -286,6 +286,7 @@ export class JobRuns {
     check(catchUpMs <= most, "catchUpMs", catchUpMs, `at most ${most}, half of the time that runs are kept`);
     await keepSchedule(this.#core, times, terms, {
       keepForMs,
+      ask: (signal) => this.#core.get({ key: runItemKey(this.job, ""), consistent: false }, { signal }),
       missed: (range) => this.missed(range),
       run: (slot) => this.#run(slot, work, signal ? { signal } : {}),
     });

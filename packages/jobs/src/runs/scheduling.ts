@@ -62,6 +62,8 @@ const lastTime = Date.parse("9999-12-31T23:59:59.999Z");
 /** What a schedule does with slots. */
 export interface ScheduledRuns {
   readonly keepForMs: number;
+  /** Reads something, so that an answer tells the service's time. */
+  ask(signal: AbortSignal | undefined): Promise<unknown>;
   missed(range: Pick<MissedQuery, "schedule" | "since">): AsyncIterable<MissedSlot>;
   run(slot: string): Promise<Finished<unknown>>;
 }
@@ -114,7 +116,9 @@ export async function keepSchedule(
     }
   };
 
-  let seenUntil = clock.now();
+  const began = clock.monotonic();
+  await tellTime(core, signal, runs);
+  let seenUntil = clock.now() - (clock.monotonic() - began);
   let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;
   while (!signal?.aborted) {
     const now = clock.now();
@@ -144,6 +148,17 @@ export async function keepSchedule(
     );
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     await pauseWhileOpen(core, Math.max(1, Math.min(wakeAt - now, longestSleepMs)), signal);
+  }
+}
+
+/** Before the first answer, this machine's clock may be wrong: slots would be run too early, and those before them never. */
+async function tellTime(core: Core, signal: AbortSignal | undefined, runs: ScheduledRuns): Promise<void> {
+  if (core.clock.isTold || signal?.aborted) return;
+  try {
+    await runs.ask(signal);
+  } catch (error) {
+    // Ignored: the schedule begins by this machine's clock, and its first request tells what is wrong.
+    if (!signal?.aborted && (!isOperational(error) || error instanceof ClientClosedError)) throw error;
   }
 }
 
