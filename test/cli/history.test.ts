@@ -1,6 +1,7 @@
 import { type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
 import { historyItemOf } from "@leasehold/client/internal";
 import { describe, expect, it } from "vitest";
+import { put } from "../support/foreign-items.ts";
 import { type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 import { putItem } from "../support/recomposed.ts";
 
@@ -86,5 +87,30 @@ describe("leasehold history", () => {
     const { stdout } = await call(["get", "nightly-report"]);
     expect(stdout).toContain("last 3 holders");
     expect(stdout).toContain("TAKEN OVER");
+  });
+
+  it.each([
+    ["audit#", { action: "stop", by: "x", sortKey: "lease", reason: { why: "odd" } }],
+    ["audit#", { action: "stop", by: "x", sortKey: "lease", holder: { owner: 8 } }],
+    ["audit#", { action: "stop", by: "x" }],
+    ["~history#", { what: "released", owner: "o", sortKey: "lease", fencingToken: 1, acquiredAt: "odd" }],
+    [
+      "~history#",
+      { what: "released", owner: "o", sortKey: "lease", fencingToken: 1, acquiredAt: 1, reason: 5 },
+    ],
+  ])("leaves out what another program has written in their place: %s%j", async (prefix, content) => {
+    const { call, holder, store } = lockTable();
+    const { token } = await holder("worker").acquire("import");
+    await call(["stop", "import", "--yes", "--token", token]);
+    put(store, "import", `${prefix}2026-11-22T03:00:00.000Z#odd`, {
+      data: JSON.stringify(content),
+      ttl: 9e9,
+    });
+    for (const args of [["audit"], ["history", "import"], ["get", "import"]]) {
+      const called = await call(args);
+      expect(called.code).toBeLessThan(2);
+      expect(called.stdout).toMatch(/stop/);
+      await call([...args, "--json"]);
+    }
   });
 });

@@ -76,12 +76,30 @@ export function traceNow(
   return leaveTrace(entry, randomness.token().slice(-12), usualAuditRetentionMs);
 }
 
+/** By name, the types of members; one with a question mark may be absent. */
+export type Shape = Readonly<Record<string, `${"string" | "number" | "object"}${"" | "?"}`>>;
+
+const traceShape: Shape = {
+  ...{ sortKey: "string", action: "string", by: "string", reason: "string?" },
+  ...{ holder: "object?", until: "number?" },
+};
+const holderShape: Shape = { owner: "string", acquiredAt: "number", fencingToken: "number" };
+
+/** Whether the members of a content are of these types: another program may have written it. */
+export function fits(content: object, shape: Shape): boolean {
+  return Object.entries(shape).every(([name, type]) => {
+    const value: unknown = content[name as keyof typeof content];
+    return value === undefined ? type.endsWith("?") : type.startsWith(typeof value);
+  });
+}
+
 /** Reads a trace; undefined if another program has written the item. */
 export function auditEntryIn(item: Item): AuditEntry | undefined {
   const content = Object(parsedJson(String(item[attributeNames.data]))?.value) as AuditEntry;
   const [, time] = String(item[attributeNames.sortKey]).split("#");
-  if (typeof content.action !== "string" || typeof content.by !== "string") return undefined;
   const { sortKey, action, by, reason, holder, until } = content;
+  if (!fits(content, traceShape) || (holder !== undefined && !fits(Object(holder), holderShape)))
+    return undefined;
   const key = String(item[attributeNames.partitionKey]);
   return { key, sortKey, at: Date.parse(String(time)), action, by, reason, holder, until };
 }

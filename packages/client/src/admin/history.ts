@@ -8,7 +8,7 @@ import { parsedJson } from "../base/item-values.ts";
 import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../base/schema.ts";
 import { type Item, pagesOf } from "../base/store.ts";
 import { type Core, query } from "../core/core.ts";
-import { timesSince, under } from "./audit.ts";
+import { fits, type Shape, timesSince, under } from "./audit.ts";
 import type { LeaseChange } from "./lease-changes.ts";
 
 /** Options of {@link LeaseOperator.history}. */
@@ -38,10 +38,15 @@ export function historyItemOf(change: LeaseChange, retentionMs: number): Item {
   };
 }
 
+const changeShape: Shape = {
+  ...{ what: "string", sortKey: "string", owner: "string", reason: "string?" },
+  ...{ fencingToken: "number", acquiredAt: "number" },
+};
+
 /** Reads a change; undefined if another program has written the item. */
 export function changeIn(item: Item): LeaseChange | undefined {
   const content = Object(parsedJson(String(item[attributeNames.data]))?.value) as LeaseChange;
-  if (typeof content.what !== "string" || typeof content.owner !== "string") return undefined;
+  if (!fits(content, changeShape)) return undefined;
   const { what, sortKey, owner, fencingToken, acquiredAt, reason } = content;
   const [, at] = String(item[attributeNames.sortKey]).split("#");
   const key = String(item[attributeNames.partitionKey]);
