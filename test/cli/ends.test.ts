@@ -1,8 +1,10 @@
 /** How commands that run a child end: by a signal, by --max, and what the table says then. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
+import tty from "node:tty";
 import { runCommandLine } from "@leasehold/cli";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
@@ -15,9 +17,6 @@ import { leasehold } from "../support/command-line.ts";
 import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
 import { collectUncaught } from "../support/uncaught.ts";
-
-const isatty = vi.hoisted(() => vi.fn<(fd: number) => boolean>());
-vi.mock("node:tty", async (load) => ({ ...(await load<object>()), isatty }));
 
 const env = { PATH: process.env.PATH };
 const slot = "2025-12-31T08:00:00.000Z";
@@ -62,8 +61,12 @@ describe("leasehold tasks work at a terminal", () => {
   it.each(["SIGINT", "SIGTERM"] as const)(
     "waits after %s for nothing that its child has left behind",
     async (name) => {
-      isatty.mockReturnValue(true);
-      onTestFinished(() => void isatty.mockReset());
+      const isatty = vi.spyOn(tty, "isatty").mockReturnValue(true);
+      syncBuiltinESMExports();
+      onTestFinished(() => {
+        isatty.mockRestore();
+        syncBuiltinESMExports();
+      });
       const folder = await mkdtemp(join(tmpdir(), "leasehold-left-"));
       const file = join(folder, "pid");
       onTestFinished(async () => {
@@ -71,6 +74,7 @@ describe("leasehold tasks work at a terminal", () => {
         await rm(folder, { recursive: true });
       });
       const start = vi.spyOn(Child, "start");
+      onTestFinished(() => start.mockRestore());
       const tasks = new TaskSet(client, "orders");
       await tasks.add([{ id: "1" }]);
       const { onRedirect, send } = signals();
@@ -80,8 +84,15 @@ describe("leasehold tasks work at a terminal", () => {
       await eventually(() => expect(start).toHaveBeenCalled());
       const child = await (start.mock.results[0]?.value as Promise<Child>);
       await child.ended;
-      send(name);
-      expect((await called).code).toBe(128 + constants.signals[name]);
+      let code: number | undefined;
+      void called.then((end) => {
+        code = end.code;
+      });
+      // As a person does who waits.
+      await eventually(() => {
+        send(name);
+        expect(code).toBe(128 + constants.signals[name]);
+      });
       expect(await tasks.get("1")).toMatchObject({ state: "waiting", attempts: 0 });
     },
   );
