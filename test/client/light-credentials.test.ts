@@ -127,13 +127,16 @@ describe("there are no credentials, says an error that names the SDK's store, an
       { AWS_WEB_IDENTITY_TOKEN_FILE: "/var/token", AWS_ROLE_ARN: "arn" },
       /it does not read AWS_WEB_IDENTITY_TOKEN_FILE/,
     ],
-    ...["example.com", "localhost.example.com", "not-localhost"].map(
-      (host): [string, Record<string, string>, RegExp] => [
-        `with an agent at ${host}, without TLS`,
-        { AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://${host}/credentials` },
-        /neither HTTPS nor a container's host/,
-      ],
-    ),
+    [
+      "with an agent elsewhere, without TLS",
+      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/credentials" },
+      /neither HTTPS nor a container's host/,
+    ],
+    ...["localhost.example.com", "not-localhost"].map((host): [string, Record<string, string>, RegExp] => [
+      `with an agent at ${host}, without TLS`,
+      { AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://${host}/credentials` },
+      /neither HTTPS nor a container's host/,
+    ]),
     [
       "with an agent of ECS that is no URL",
       { AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: ":99999/v2" },
