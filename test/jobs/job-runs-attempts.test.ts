@@ -194,10 +194,10 @@ describe("calls of one object with reentrant", () => {
   });
 });
 
-describe("an attempt that succeeds in transactions of its own at the same moment", () => {
+describe("an attempt that succeeds in a transaction of its own", () => {
   const send = (entries: LeaseTransactItem[]) => transactIn(store, entriesOf(entries));
 
-  test("sends one of them, and is told that the other was not sent", async () => {
+  test("sends one of two at the same moment, and is told that the other was not sent", async () => {
     let sent = 0;
     await runsOf("a").run(slot, async ({ succeedIn }) => {
       const outcomes = [1, 2].map(() =>
@@ -214,7 +214,7 @@ describe("an attempt that succeeds in transactions of its own at the same moment
     expect(item()).toMatchObject({ state: "succeeded" });
   });
 
-  test("sends the second one when the first one is refused", async () => {
+  test("sends the second of two when the first one is refused", async () => {
     const refused = new Error("refused");
     await runsOf("a").run(slot, async ({ succeedIn }) => {
       const outcomes = [succeedIn(() => Promise.reject(refused)), succeedIn(send)];
@@ -222,6 +222,30 @@ describe("an attempt that succeeds in transactions of its own at the same moment
       expect(first).toMatchObject({ reason: refused });
       expect(second).toMatchObject({ status: "fulfilled" });
     });
+    expect(item()).toMatchObject({ state: "succeeded" });
+  });
+
+  test("has not succeeded without it, when its client is closed while it is sent", async () => {
+    const client = clientOf("a");
+    const running = new JobRuns(client, job).run(slot, ({ succeedIn }) =>
+      succeedIn(async (entries) => {
+        await client.close();
+        await send(entries);
+      }),
+    );
+    await expect(running).rejects.toThrow("cancelled");
+    expect(await runsOf("b").get(slot)).toMatchObject({ state: "lost" });
+  });
+
+  test("waits for one that its work did not wait for", async () => {
+    let hasSent = false;
+    await runsOf("a").run(slot, ({ succeedIn }) => {
+      void succeedIn(async (entries) => {
+        await send(entries);
+        hasSent = true;
+      });
+    });
+    expect(hasSent).toBe(true);
     expect(item()).toMatchObject({ state: "succeeded" });
   });
 });

@@ -60,6 +60,8 @@ export class RunAttempt {
       await this.#record("failed", this.#describe(error)).catch(() => {});
       return { state: "failed", error };
     }
+    // Ignored: its caller has its error.
+    await this.#succeeding.catch(() => {});
     if (this.#hasSucceeded) return { state: "succeeded", result };
     const { loss } = lease;
     if (loss?.reason === "revoked") {
@@ -107,16 +109,18 @@ export class RunAttempt {
     const resume = await held.still();
     if (held.lost !== undefined && held.lost !== "expired") throw held.error;
     const now = core.clock.now();
-    form.outcome = { state: "succeeded", endedAt: now, remark: this.#remark };
+    const outcome = { state: "succeeded", endedAt: now, remark: this.#remark } as const;
+    form.outcome = outcome;
     const { record: shown } = held;
     const write = form.release({ shown, now, retentionMs: form.retentionMs, slot, cooldown: undefined });
+    // A release of the lease meanwhile, as at the client's end, must not record it without the user's writes.
+    form.outcome = undefined;
     try {
       await sendByUser(core, send, entriesOf(core, [write], format), {
         key: { pk: held.key, sk: held.sortKey },
-        isWritten: (item) => form.showsRelease(item),
+        isWritten: (item) => form.showsRelease(item, outcome),
       });
     } catch (error) {
-      form.outcome = undefined;
       resume();
       throw error;
     }

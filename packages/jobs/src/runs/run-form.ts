@@ -123,10 +123,10 @@ export class RunForm extends LockForm {
   }
 
   /** By the outcome, which only this attempt writes: the end of another caller's claim may have replaced its token. */
-  showsRelease(item: Item | undefined): boolean {
+  showsRelease(item: Item | undefined, outcome: RunForm["outcome"] = this.outcome): boolean {
     const { attempt, state, endedAt } = runAttributeNames;
-    if (this.outcome === undefined || item?.[attempt] !== this.#attempt) return false;
-    return item[state] === this.outcome.state && item[endedAt] === this.outcome.endedAt;
+    if (outcome === undefined || item?.[attempt] !== this.#attempt) return false;
+    return item[state] === outcome.state && item[endedAt] === outcome.endedAt;
   }
 
   /** Adds this attempt to the history, unless it has succeeded: then the run itself shows it, and no other follows. */
