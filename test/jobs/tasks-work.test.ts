@@ -389,6 +389,18 @@ describe("processing a set", () => {
     expect(Buffer.byteLength(remark)).toBeLessThanOrEqual(1_024);
     expect(remark.startsWith("🧀🧀🧀")).toBe(true);
   });
+
+  test.each([
+    ["has no text", Object.create(null), "an error that could not be described"],
+    ["has a message that is no text", Object.assign(new Error(), { message: 4 }), "4"],
+  ])("goes on after its work has thrown what %s", async (_, thrown, remark) => {
+    await add(2, { maxAttempts: 1 });
+    const summary = await setOf("a").process(() => {
+      throw thrown;
+    });
+    expect(summary).toMatchObject({ failed: 2 });
+    expect(ended("1")).toMatchObject({ state: "failed", remark });
+  });
 });
 
 test("1,000 tasks over 8 workers are done exactly once each, at little more than 2 requests a task", async () => {

@@ -365,10 +365,15 @@ export function checkRemark(remark: unknown): string {
 
 /** Turns a thrown value into a remark, cut to the length of a remark. */
 export function remarkOf(thrown: unknown): string {
-  const text = (thrown instanceof Error && thrown.message) || String(thrown);
-  // A third of the bytes: no character takes more than three for each of its UTF-16 units.
-  const cut = utf8Bytes(text) <= taskLimits.remarkBytes ? text : text.slice(0, taskLimits.remarkBytes / 3);
-  return cut.toWellFormed();
+  try {
+    const text = String((thrown instanceof Error && thrown.message) || thrown);
+    // A third of the bytes: no character takes more than three for each of its UTF-16 units.
+    const cut = utf8Bytes(text) <= taskLimits.remarkBytes ? text : text.slice(0, taskLimits.remarkBytes / 3);
+    return cut.toWellFormed();
+  } catch {
+    // Ignored: any value can be thrown, and one that has no text must not end the worker.
+    return "an error that could not be described";
+  }
 }
 
 const listRules: Rules<{ readonly state?: TaskState }> = {
