@@ -103,6 +103,8 @@ export interface RunContext {
    * and the attempt goes on.
    * `TransactionCanceledException` with ConditionalCheckFailed for the entry means that another attempt has begun.
    *
+   * Do not call `succeedIn` inside `send`: such a call waits for this one, and this one for it, without an end.
+   *
    * No request of its own, 1 where `send` rejects; the entry is billed as 2 write units. Rejects with LeaseLostError
    * when the attempt has ended.
    *

@@ -209,6 +209,8 @@ export class Task {
    * stays. `TransactionCanceledException` with ConditionalCheckFailed for one of the entries means that the task
    * belongs to another worker.
    *
+   * Do not end the task inside `send`, in any way: such a call waits for this one, and this one for it, without an end.
+   *
    * No request of its own, 1 where `send` rejects; the entries are billed as 4 write units or more. The role needs
    * UpdateItem and DeleteItem on the lease table.
    *
