@@ -185,6 +185,15 @@ describe("slots that were missed", () => {
     await end(process);
   });
 
+  it("are none where the clock was set back, and no slot has two runs", async () => {
+    const process = begin("a");
+    await clock.advance(hourMs);
+    clock.jump(-2 * hourMs);
+    await clock.advance(3 * hourMs);
+    expect(slotsRun()).toEqual(["09:00", "08:00", "10:00"]);
+    await end(process);
+  });
+
   it("are not tried where their attempts are used up", async () => {
     const runs = new JobRuns(new LeaseClient({ store, clock }), "report", { maxAttempts: 1 });
     const fail = (): never => {

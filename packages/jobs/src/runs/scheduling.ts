@@ -8,6 +8,7 @@ import {
   duration,
   isOperational,
   LeaseUnavailableError,
+  limits,
   pauseWhileOpen,
   type Rules,
   SlotDoneError,
@@ -133,6 +134,8 @@ export async function keepSchedule(
         onFailure(error, undefined);
       }
     }
+    // A clock that was set back shows slots again. Those that have run are done.
+    if (now < seenUntil - limits.slotAheadMs) seenUntil = now;
     addDue(seenUntil, now);
     seenUntil = Math.max(seenUntil, now);
     const [first] = [...pending.keys()].filter((slot) => Number(pending.get(slot)) <= now).toSorted();
