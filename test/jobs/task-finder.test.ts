@@ -289,6 +289,11 @@ describe("a snapshot", () => {
       expect(found).toMatchObject({ claimableInMs: 1_000 });
     });
 
+    test("knows that also where a task of the page cannot be read", async () => {
+      const page = () => ({ items: [running("a", 60_000), { ...task("b"), dueAt: "soon" }], next: more });
+      expect(await lookAtDue(page)).toMatchObject({ claimableInMs: 2_000 });
+    });
+
     test("knows of the tasks within the page what the page shows, up to the last of them", async () => {
       const page = () => ({ items: [task("a", 7_000), task("b", 8_000), task("c")], next: more });
       expect(await lookAtDue(page)).toBe("c");

@@ -106,11 +106,11 @@ export class TaskFinder {
     this.#serialKeys.beginLook();
     const from = openTaskStartOf(sortKey);
     const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: taskPageSize }, terms);
-    const open = this.#readable(page.items.filter(isOpen));
+    const open = page.items.filter(isOpen);
     const isAtEnd = page.next === undefined || open.length < page.items.length;
     this.#upcoming.forget(from, isAtEnd ? undefined : sortKeyOf(open.at(-1) ?? {}));
     this.#upcoming.set(sortKey, undefined);
-    this.#found = this.#claimableOf(open, tried);
+    this.#found = this.#claimableOf(this.#readable(open), tried);
   }
 
   /** Reads page after page until a task can be claimed; then returns undefined. */
