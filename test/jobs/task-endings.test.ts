@@ -11,19 +11,20 @@ import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
 
+const longestTimerMs = 2 ** 31 - 1;
 const leaseDurationMs = 30_000;
 const pastLeaseMs = leaseDurationMs + 1_001;
 let clock: BackgroundClock;
 let store: ScriptedStore;
 let events: LeaseEvent[];
 
-/** Notes which timers do not keep a process alive. */
+/** Notes which timers do not keep a process alive. Its timers are as short as those of Node. */
 class BackgroundClock extends ManualClock {
   readonly background: number[] = [];
 
   override schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }) {
     if (options?.background) this.background.push(delayMs);
-    return super.schedule(callback, delayMs);
+    return super.schedule(callback, Math.min(delayMs, longestTimerMs));
   }
 }
 
@@ -89,6 +90,15 @@ describe("a task that is claimed", () => {
   test("has one timer for maxRunMs, which does not keep the process alive", async () => {
     await claimed("a", { maxRunMs: 123_456, heartbeat: false });
     expect(clock.background).toContain(123_456);
+  });
+
+  test("may run for longer than a timer takes", async () => {
+    const maxRunMs = longestTimerMs + 1_000;
+    const task = await claimed("a", { maxRunMs, leaseDurationMs: 2 * maxRunMs, heartbeat: false });
+    await clock.advance(maxRunMs - 1);
+    expect(task.held).toBe(true);
+    await clock.advance(1);
+    expect(task.held).toBe(false);
   });
 
   test("leaves no timer for maxRunMs behind when it is ended", async () => {

@@ -75,8 +75,15 @@ export class Task {
     const { core, terms } = context;
     const { maxRunMs } = terms;
     if (maxRunMs === undefined) return;
-    const tooLong = (): void => claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
-    claim.onEnd(core.clock.schedule(tooLong, maxRunMs, { background: true }));
+    const { clock } = core;
+    const endsAt = clock.monotonic() + maxRunMs;
+    // A timer of Node takes no more than 24 days.
+    const endIfDue = (): void => {
+      const leftMs = endsAt - clock.monotonic();
+      if (leftMs <= 0) claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
+      else claim.onEnd(clock.schedule(endIfDue, leftMs, { background: true }));
+    };
+    endIfDue();
   }
 
   /** The task's name within its set. */
