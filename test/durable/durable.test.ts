@@ -1126,6 +1126,7 @@ test.each([
   '{"leasehold":"unavailable","held":null,"retryAfterMs":1}',
   '{"leasehold":"unavailable","key":"k","held":{"owner":"o"},"retryAfterMs":1}',
   '{"leasehold":"unavailable","key":"k","held":{"expiresAt":1},"retryAfterMs":1}',
+  '{"leasehold":"notDue","key":"k","slot":"s"}',
   '{"leasehold":"other","code":"x"}',
   '{"leasehold":"none","code":"x","name":"y"}',
 ])("an error of the work's own stays its own, though its data look like a lease's: %s", async (data) => {
@@ -1155,6 +1156,7 @@ test.each([
     5_000,
   ),
   new SlotDoneError("another", "1", "2"),
+  new SlotNotDueError("another", "1", 5_000),
   new LeaseServiceError("LEASE_CONFLICT", "too many at once"),
   new ClientClosedError(),
 ])("an error of another lease comes out of the work as what it is, also in a replay: %s", async (error) => {

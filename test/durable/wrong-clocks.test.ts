@@ -1,7 +1,7 @@
 /** Durable executions whose invocations run on machines with wrong clocks: the table's answers tell the right time. */
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LeaseClient } from "@leasehold/client";
-import { withDurableLease } from "@leasehold/durable";
+import { type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { describe, expect, test } from "vitest";
 import { DurableWorld } from "../support/durable-leases.ts";
 import { Machine, type WrongClock, wrongClocks } from "../support/wrong-clocks.ts";
@@ -17,10 +17,13 @@ function setUp(machines: readonly Pick<WrongClock, "wallMs">[]) {
   const outcomes: string[] = [];
   let invocations = 0;
   /** Runs two steps with a time between them, under the lease; each invocation is a cold start. */
-  const start = (name: string, { betweenSeconds = 3_600, waitMs = 0 } = {}) => {
+  const start = (
+    name: string,
+    { betweenSeconds = 3_600, ...options }: DurableLeaseOptions & { readonly betweenSeconds?: number } = {},
+  ) => {
     const handler = withDurableExecution(async (_: unknown, context: DurableContext) => {
       const client = world.client(all[invocations++ % all.length]);
-      return await withDurableLease(context, client, key, { waitMs }, async (lease, own) => {
+      return await withDurableLease(context, client, key, options, async (lease, own) => {
         await own.step("first", async () => void outcomes.push(`${name} first ${lease.fencingToken}`));
         await own.wait({ seconds: betweenSeconds });
         await own.step("second", async () => void outcomes.push(`${name} second ${lease.fencingToken}`));
@@ -94,4 +97,12 @@ describe.each([
     expect(lost(world)).toEqual([]);
     expect((await right().acquire(key)).held).toBe(true);
   });
+});
+
+test("a slot that was due when an execution began is not refused by a later, slow machine", async () => {
+  const { world, start, outcomes } = setUp([{ wallMs: 0 }, { wallMs: -3 * hour }]);
+  const run = start("A", { slot: new Date(world.clock.now()) });
+  await world.play(2 * hour);
+  expect(run).toMatchObject({ status: "SUCCEEDED" });
+  expect(outcomes).toHaveLength(2);
 });

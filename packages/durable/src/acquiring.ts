@@ -31,14 +31,19 @@ const isFree = "the lock is free";
  * Acquires the lock in steps; the execution is suspended while another holder has it.
  *
  * It stores its identity before its first attempt, so that a repeated attempt finds what an earlier one has acquired.
- * Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
+ * Rejects with LeaseUnavailableError, SlotDoneError, SlotNotDueError and LeaseServiceError.
  */
 export async function acquireInSteps(
   context: DurableContext,
   { lock, waitMs }: DurableTerms,
 ): Promise<Lease> {
-  const { id } = await context.step("lease:begin", async () => ({ id: randomUUID() }), {
+  const begin = async (): Promise<{ readonly id: string }> => {
+    lock.checkDue();
+    return { id: randomUUID() };
+  };
+  const { id } = await context.step("lease:begin", () => portably(begin), {
     serdes: defaultSerdes,
+    retryStrategy: retryService,
   });
   const owner = ownerOf(context.executionContext.durableExecutionArn, id);
   // The time of the first refusal: before an answer of the service, this machine's clock may be wrong.

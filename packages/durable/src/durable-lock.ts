@@ -79,7 +79,7 @@ export class DurableLock {
   readonly #terms: AcquisitionTerms;
   readonly #data: string | undefined;
 
-  /** Throws InvalidOptionsError and SlotNotDueError. Sends nothing. */
+  /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: DurableLockOptions) {
     const core = coreOf(client);
     this.#core = core;
@@ -88,7 +88,6 @@ export class DurableLock {
     this.#terms = checkAcquireOptions(given, true, core.owner, core.times);
     this.leaseDurationMs = this.#terms.leaseDurationMs;
     this.#data = checkData(given.data);
-    checkDue(key, this.#terms, core.clock);
     const { clockSkewMs } = core.times;
     if (!Number.isFinite(clockSkewMs)) {
       const allowed =
@@ -106,6 +105,14 @@ export class DurableLock {
   /** The time by the client's clock, in epoch milliseconds. */
   now(): number {
     return this.#core.clock.now();
+  }
+
+  /**
+   * Throws SlotNotDueError for a slot that this machine's clock does not know as due yet. Not for a replay: another
+   * machine's clock has decided, and the lease may be held. Sends nothing.
+   */
+  checkDue(): void {
+    checkDue(this.key, this.#terms, this.#core.clock);
   }
 
   /**

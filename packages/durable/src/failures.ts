@@ -9,6 +9,7 @@ import {
   LeaseServiceError,
   LeaseUnavailableError,
   SlotDoneError,
+  SlotNotDueError,
 } from "@leasehold/client";
 import { longestChain, mayPass } from "@leasehold/client/internal";
 
@@ -29,6 +30,12 @@ type KeptError =
       readonly key: string;
       readonly slot: string;
       readonly doneSlot: string;
+    }
+  | {
+      readonly leasehold: "notDue";
+      readonly key: string;
+      readonly slot: string;
+      readonly dueInMs: number;
     }
   | { readonly leasehold: "service"; readonly code: ServiceCode }
   | { readonly leasehold: "other"; readonly code: LeaseErrorCode; readonly name: string };
@@ -93,6 +100,10 @@ function keptOf(error: unknown): KeptError | undefined {
     const { key, slot, doneSlot } = error;
     return { leasehold: "done", key, slot, doneSlot };
   }
+  if (error instanceof SlotNotDueError) {
+    const { key, slot, dueInMs } = error;
+    return { leasehold: "notDue", key, slot, dueInMs };
+  }
   if (error instanceof LeaseServiceError) return { leasehold: "service", code: error.code as ServiceCode };
   return error instanceof LeaseError ? { leasehold: "other", code: error.code, name: error.name } : undefined;
 }
@@ -112,6 +123,8 @@ function madeFrom(kept: KeptError): LeaseError {
       return new LeaseUnavailableError(kept.key, kept.held ?? undefined, kept.retryAfterMs);
     case "done":
       return new SlotDoneError(kept.key, kept.slot, kept.doneSlot);
+    case "notDue":
+      return new SlotNotDueError(kept.key, kept.slot, kept.dueInMs);
     case "service":
       return new LeaseServiceError(kept.code, "");
     case "other":
@@ -132,7 +145,7 @@ function keptErrorIn(errorData: unknown): KeptError | undefined {
 }
 
 function isKept(value: unknown): value is KeptError {
-  const { leasehold, key, reason, held, retryAfterMs, slot, doneSlot, code, name } = Object(value);
+  const { leasehold, key, reason, held, retryAfterMs, slot, doneSlot, dueInMs, code, name } = Object(value);
   const areTexts = (...values: readonly unknown[]): boolean =>
     values.every((each) => typeof each === "string");
   switch (leasehold) {
@@ -142,6 +155,8 @@ function isKept(value: unknown): value is KeptError {
       return areTexts(key) && Number.isFinite(retryAfterMs) && (held === null || isKeptHolder(held));
     case "done":
       return areTexts(key, slot, doneSlot);
+    case "notDue":
+      return areTexts(key, slot) && Number.isFinite(dueInMs);
     case "service":
       return areTexts(code);
     default:
