@@ -300,6 +300,14 @@ describe("a snapshot", () => {
       expect(await look()).toMatchObject({ claimableInMs: 3_000 });
     });
 
+    test("looks for the others that were due there, when another worker is busy there", async () => {
+      expect(await lookAtDue(() => ({ items: [task("a"), task("b")], next: more }))).toBe("b");
+      finder.moveOn();
+      store.pages.push({ items: [task("a")], next: more });
+      expect(await look()).toBe("a");
+      expect(store.requests).toHaveLength(2);
+    });
+
     test("has forgotten the tasks after the last page", async () => {
       const found = await lookAtDue(() => ({ items: [task("a", 9_000)] }));
       expect(found).toMatchObject({ claimableInMs: 9_000 });

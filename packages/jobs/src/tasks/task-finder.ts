@@ -61,9 +61,9 @@ export class TaskFinder {
     this.#found.push(item);
   }
 
-  /** Drops what was found: another worker is busy in this part of the set. */
+  /** Drops what was found, but does not forget it: another worker is busy in this part of the set. */
   moveOn(): void {
-    this.#found = [];
+    for (const item of this.#found.splice(0)) this.expect(sortKeyOf(item), this.#now());
   }
 
   /** Notes when a task may be claimed, on the monotonic clock; undefined when it is not open any more. */
