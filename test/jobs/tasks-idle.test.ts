@@ -1,7 +1,7 @@
 import { LeaseClient, type QueryRequest } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Task, TaskSet, type WorkOptions } from "../../packages/jobs/src/index.ts";
+import { type Task, TaskSet, type TaskSetOptions, type WorkOptions } from "../../packages/jobs/src/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { Random } from "../worlds/random.ts";
 
@@ -25,11 +25,11 @@ function isConsistent({ consistent }: QueryRequest): boolean {
   return consistent;
 }
 
-const setOf = (owner: string): TaskSet => {
+const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet => {
   const random = new Random(owner.length);
   let tokens = 0;
   const randomness = { token: () => `${owner} ${++tokens}`, fraction: () => random.fraction() };
-  return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), "set");
+  return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), "set", options);
 };
 const add = (count: number, delayMs: (index: number) => number, prefix = "") =>
   setOf("adder").add(
@@ -179,6 +179,29 @@ test("ten workers that wait for the same task look one after another, and one of
   expect(summaries.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(40);
   expect(store.count("update") - before).toBeLessThan(80);
 });
+
+test.each<[failing: string, TaskSetOptions]>([
+  ["claims", {}],
+  ["the rate", { rate: { claims: 9, perMs: 1_000 } }],
+])(
+  "a task that became due in an outage of %s is claimed soon after it, without a survey",
+  async (_, options) => {
+    await add(40, (index) => (index === 0 ? hourMs + 4_000 : 2 * hourMs));
+    const begunAt: number[] = [];
+    const run = setOf("a", options).process(() => void begunAt.push(clock.monotonic()), {
+      signal: stop.signal,
+      until: "never",
+    });
+    await clock.advance(hourMs + 3_000);
+    const looks = countLooks();
+    store.next("throttled", "throttled", "throttled");
+    await clock.advance(6_000);
+    expect(begunAt).toHaveLength(1);
+    expect(looks().length).toBeLessThanOrEqual(3);
+    stop.abort();
+    await run;
+  },
+);
 
 test("a worker's own task that waits for its next attempt is claimed when it is due, without a survey", async () => {
   await add(200, () => hourMs);

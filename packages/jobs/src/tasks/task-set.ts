@@ -193,15 +193,20 @@ export class TaskSet {
     for (;;) {
       const next = await this.#finder.next(tried, terms);
       if ("snapshot" in next) return next;
-      const waitMs = isCounted ? 0 : ((await this.#rate?.take()) ?? 0);
+      const sortKey = sortKeyOf(next.item);
+      const remember = (error: unknown): never => {
+        // The failure may pass, and the task is still due.
+        this.#finder.expect(sortKey, clock.monotonic());
+        throw error;
+      };
+      const waitMs = isCounted ? 0 : ((await this.#rate?.take().catch(remember)) ?? 0);
       if (waitMs > 0) {
         this.#finder.putBack(next.item);
         return { rateUsedUpForMs: waitMs };
       }
-      const sortKey = sortKeyOf(next.item);
       const serialKey = serialKeyOf(next.item);
       const attempt = new ClaimAttempt(this.#context, next.item);
-      const outcome = await attempt.run();
+      const outcome = await attempt.run().catch(remember);
       if (outcome instanceof Task) {
         void outcome.ended.then(() => {
           this.#finder.expect(sortKey, outcome.claimableAt);
