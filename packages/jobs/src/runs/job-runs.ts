@@ -259,8 +259,9 @@ export class JobRuns {
    * left out where a later one is due, unless `catchUpMs` is given. A service that fails ends nothing.
    *
    * 1 request at the begin, if no answer has told this client the service's time; 2 requests a run. A process that finds
-   * a slot run by another makes 1, and 1 each `retryAfterMs` until that run has ended. Resolves when the signal aborts, or the schedule has no more times. Rejects with ClientClosedError when the
-   * client is closed, and with a mistake in the program.
+   * a slot run by another makes 1, and 1 each `retryAfterMs` until that run has ended. Resolves when the signal aborts,
+   * or the schedule has no more times. Rejects with ClientClosedError when the client is closed, and with a mistake in
+   * the program.
    *
    * ```ts
    * const stop = new AbortController();

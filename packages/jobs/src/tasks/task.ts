@@ -210,9 +210,8 @@ export class Task {
    * Ends the task with success in your own transaction: your writes and the end happen together, or not at all.
    *
    * `send` gets 2 entries. It puts them into the `TransactItems` of one TransactWriteItems beside at most 98 of yours,
-   * and resolves when DynamoDB has confirmed it. No renewal runs meanwhile, and every other end of the task waits for
-   * `send`: one that is awaited inside of it never comes. If `send` rejects, the task is read once: it may have been
-   * ended, although the answer was lost. If it was not, the call rejects with that error, and the claim
+   * and resolves when DynamoDB has confirmed it. No renewal runs meanwhile. If `send` rejects, the task is read once: it
+   * may have been ended, although the answer was lost. If it was not, the call rejects with that error, and the claim
    * stays. `TransactionCanceledException` with ConditionalCheckFailed for one of the entries means that the task
    * belongs to another worker.
    *
