@@ -208,6 +208,14 @@ describe("a lease that another caller of its owner shares", () => {
     expect(seen).toEqual(times);
   });
 
+  it("is shared at once where it is long enough, also while a renewal hangs", async () => {
+    const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
+    store.next("hangs");
+    const renewing = follow(outer.renew(), clock);
+    expect((await client.acquire("k", { ...again, leaseDurationMs: 4_000 })).held).toBe(true);
+    expect(renewing.at).toBeUndefined();
+  });
+
   it("is renewed once more where a renewal for the shorter time is under way", async () => {
     const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
     await clock.advance(1_000);
