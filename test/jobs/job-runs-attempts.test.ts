@@ -248,6 +248,21 @@ describe("an attempt that succeeds in a transaction of its own", () => {
     expect(hasSent).toBe(true);
     expect(item()).toMatchObject({ state: "succeeded" });
   });
+
+  test("fails by the error of one that its work did not wait for", async () => {
+    const refused = new Error("refused");
+    const running = runsOf("a").run(slot, ({ succeedIn }) => void succeedIn(() => Promise.reject(refused)));
+    expect(await failureOf(running)).toBe(refused);
+    expect(item()).toMatchObject({ state: "failed", remark: String(refused) });
+  });
+
+  test("has succeeded by the first of two that its work did not wait for", async () => {
+    const running = runsOf("a").run(slot, ({ succeedIn }) => {
+      for (let calls = 0; calls < 2; calls += 1) succeedIn(send).catch(() => undefined);
+      return "done";
+    });
+    expect(await running).toBe("done");
+  });
 });
 
 describe("an attempt whose lease is lost while it works", () => {

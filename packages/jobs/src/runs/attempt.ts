@@ -31,8 +31,8 @@ export class RunAttempt {
   #remark: string | undefined;
   /** Whether the work has recorded its success itself. */
   #hasSucceeded = false;
-  /** The last one of the transactions in which the work records its success: one after the other. */
-  #succeeding: Promise<void> = Promise.resolve();
+  /** The last of the calls of `succeedIn` that have not ended: one after the other. */
+  #succeeding: Promise<void> | undefined;
 
   constructor(context: AttemptContext) {
     const { held, slot } = context;
@@ -53,6 +53,10 @@ export class RunAttempt {
     let result: T;
     try {
       result = await runTraced(lease, () => work(this.#runContext()));
+      // The work has not waited for it: without its writes, the work has not succeeded.
+      await this.#succeeding?.catch((error: unknown) => {
+        if (!this.#hasSucceeded) throw error;
+      });
     } catch (error) {
       if (this.#hasSucceeded) return { state: "failed", error };
       // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,
@@ -60,8 +64,6 @@ export class RunAttempt {
       await this.#record("failed", this.#describe(error)).catch(() => {});
       return { state: "failed", error };
     }
-    // Ignored: its caller has its error.
-    await this.#succeeding.catch(() => {});
     if (this.#hasSucceeded) return { state: "succeeded", result };
     const { loss } = lease;
     if (loss?.reason === "revoked") {
@@ -92,10 +94,14 @@ export class RunAttempt {
         this.#remark = checkText("remark", text, runLimits.remarkBytes);
       },
       succeedIn: (send, options) => {
-        const succeed = (): Promise<void> => this.#succeedIn(send, options);
+        const succeed = (): Promise<void> =>
+          this.#succeedIn(send, options).finally(() => {
+            if (this.#succeeding === call) this.#succeeding = undefined;
+          });
         // Ignored: the earlier call has its error.
-        this.#succeeding = this.#succeeding.then(succeed, succeed);
-        return this.#succeeding;
+        const call = (this.#succeeding ?? Promise.resolve()).then(succeed, succeed);
+        this.#succeeding = call;
+        return call;
       },
     };
   }
