@@ -205,6 +205,19 @@ describe("a worker that ends its task twice", () => {
     expect(message).toMatch(/it has ended already: it has parked, by this worker; nothing was changed$/);
     expect(ended()).toMatchObject({ state: "parked" });
   });
+
+  test("has succeeded, also where a refusal of the second request tells of the open item alone", async () => {
+    const task = await claimed("a");
+    const transact = store.transact.bind(store);
+    store.transact = async (...given) => {
+      const { refusals, ...result } = await transact(...given);
+      // The other reason is a conflict, with a transaction that reads the ended item.
+      return { ...result, refusals: refusals.slice(0, 1) };
+    };
+    store.next("answer lost");
+    await inTime(task.succeed());
+    expect(ended()).toMatchObject({ state: "succeeded" });
+  });
 });
 
 test("of calls with different endings one ends the task, when the first of three had no answer as well", async () => {
@@ -236,6 +249,16 @@ describe("a worker that ends its task in a transaction of its own", () => {
     expect(others).toMatchObject([isEnded, isEnded]);
     expect(await failure(task.succeedIn(send))).toMatchObject({ reason: "ended" });
     expect(sent).toEqual([]);
+  });
+
+  test("has its error when it was not written, although an earlier success arrived meanwhile", async () => {
+    const task = await claimed("a");
+    store.next("request lost", "request lost", "request lost");
+    expect(await failure(inTime(task.succeed()))).toBeInstanceOf(LeaseServiceError);
+    const late = store.calls.at(-1)?.entries ?? [];
+    const refuseAfter = () => transactIn(store, late).then(refuse);
+    expect(await failure(task.succeedIn(refuseAfter))).toBe(refused);
+    expect(ended()).toMatchObject({ state: "succeeded" });
   });
 
   test("sends it when an earlier one is refused meanwhile, and may give the same one again", async () => {

@@ -32,7 +32,7 @@ import {
 } from "./expressions.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
 import { isExhausted, readTask, type TaskRecord, taskStateOf } from "./record.ts";
-import { endedTaskKey } from "./schema.ts";
+import { endedTaskKey, taskAttributeNames } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 import { callWithRetry } from "./task-context.ts";
 import type { TaskForm } from "./task-form.ts";
@@ -320,8 +320,13 @@ export class Task {
     const { core } = context;
     const result = await callWithRetry(core, () => transact(core, endTask(ended)));
     const [open, done] = result.refusals;
-    const earlier = done?.item;
-    if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
+    let earlier = done?.item;
+    if (!result.applied && earlier === undefined) {
+      // A refusal may tell of the open item alone, where another transaction has the ended one at that moment.
+      if (open?.item === undefined)
+        earlier = await core.get({ key: endedTaskKey(ended.set, ended.id), consistent: true });
+      if (earlier === undefined) throw this.#lossBy(open?.item);
+    }
     this.#isOpen = false;
     if (earlier === undefined) return state;
     const isOurs = lastReleasedToken(earlier) === token;
@@ -334,10 +339,12 @@ export class Task {
     const context = this.#context;
     const { core, set } = context;
     const ended = endedTask(context, this.#item, this.#claim.record, "succeeded", remark, token);
+    const { state, endedAt } = taskAttributeNames;
     await sendByUser(core, send, entriesOf(core, endTask(ended), format), {
       key: endedTaskKey(set, this.id),
+      // An earlier end by this worker, which arrived meanwhile, has another time.
       isWritten: (item) =>
-        lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded",
+        lastReleasedToken(item) === token && item?.[state] === "succeeded" && item[endedAt] === ended.now,
     });
     this.#isOpen = false;
     return "succeeded";
