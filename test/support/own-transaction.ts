@@ -23,6 +23,17 @@ export async function transactIn(store: LeaseStore, entries: readonly Transactio
   if (!applied) throw Object.assign(new Error("cancelled"), { name: "TransactionCanceledException" });
 }
 
+/** An entry that writes an item of the user's own. */
+export function ownWrite(key: TransactionEntry["key"]): TransactionEntry {
+  return {
+    key,
+    condition: "attribute_not_exists(#owner)",
+    names: { "#owner": "owner" },
+    values: { ":owner": "user" },
+    action: { update: "SET #owner = :owner" },
+  };
+}
+
 function plain(values: Record<string, { S?: string; N?: string }> = {}): Record<string, string | number> {
   return Object.fromEntries(Object.entries(values).map(([name, { S, N }]) => [name, S ?? Number(N)]));
 }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/index.ts";
 import { storedAttempts } from "../../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
-import { entriesOf, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs, type Holding } from "../beliefs.ts";
 import {
   Cluster,
@@ -182,8 +182,11 @@ export class Schedule {
       // An earlier release has no such method.
       if (one.outcome === "succeedsIn" && "succeedIn" in context && store !== undefined) {
         isEnding = true;
-        await context.succeedIn((items) => transactIn(store, entriesOf(items)));
+        const { slot, attempt } = context;
+        const own = { pk: "users", sk: `${slot} ${attempt}` };
+        await context.succeedIn((items) => transactIn(store, [...entriesOf(items), ownWrite(own)]));
         world.count("succeeded in a transaction");
+        if (world.table.peek(own) === undefined) world.fault(`${slot} succeeded without its own write`);
       }
       return process.name;
     };

@@ -11,7 +11,7 @@ import {
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
-import { entriesOf, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -74,6 +74,7 @@ export class Import {
   /** Cancels that their callers have heard the end of, by their remarks. */
   readonly #answered = new Set<string>();
   #cancels = 0;
+  #ownWrites = 0;
   readonly #rate: TaskRate | undefined;
   /** Claims that have been counted by the set's rate, and claims that have landed. */
   #counted = 0;
@@ -262,9 +263,13 @@ export class Import {
     if (one === undefined) return;
     const { running, task } = one;
     running.parts.claimed.delete(task);
+    const again = async (error: unknown): Promise<void> => {
+      if (!(error instanceof LeaseError) || error.code !== "LEASE_NO_ANSWER") throw error;
+      await this.#succeedIn(running, task);
+    };
     const calls: Readonly<Record<Ending, () => Promise<unknown>>> = {
       succeed: () => task.succeed(),
-      succeedIn: () => task.succeedIn((items) => transactIn(running.parts.store, entriesOf(items))),
+      succeedIn: () => this.#succeedIn(running, task).catch(again),
       fail: () => task.fail("", { retryAfterMs }),
       release: () => task.release(),
     };
@@ -274,6 +279,15 @@ export class Import {
       if (how === "succeed" || how === "succeedIn") this.#succeeds(task);
     };
     world.watch(running, call, ended, isExpected);
+  }
+
+  /** With a write of the user's own: it is there if the call resolves. */
+  async #succeedIn({ parts }: Running<Worker>, task: Task): Promise<void> {
+    const { world } = this;
+    this.#ownWrites += 1;
+    const key = { pk: "users", sk: `own ${this.#ownWrites}` };
+    await task.succeedIn((items) => transactIn(parts.store, [...entriesOf(items), ownWrite(key)]));
+    if (world.table.peek(key) === undefined) world.fault(`${task.id} succeeded without its own write`);
   }
 
   #endThrice(of: number): void {

@@ -100,7 +100,7 @@ export interface RunContext {
    * `send` gets 1 entry. It puts it into the `TransactItems` of one TransactWriteItems, and resolves when DynamoDB has
    * confirmed it. No renewal runs meanwhile: do nothing else under the lease. If `send` rejects, the run is read once:
    * its success may have been recorded, although the answer was lost. If it was not, the call rejects with that error,
-   * and the attempt goes on.
+   * and the attempt goes on; work that has ended without waiting for it fails.
    * `TransactionCanceledException` with ConditionalCheckFailed for the entry means that another attempt has begun.
    *
    * Do not call `succeedIn` inside `send`: such a call waits for this one, and this one for it, without an end.
