@@ -152,7 +152,7 @@ describe("what a keeper may not do shows before it has kept anything", () => {
   });
 });
 
-it.each(["sfn:stopExecution", "sfn:describeExecution", "dynamodb:updateItem"])(
+it.each(["dynamodb:getItem", "sfn:stopExecution", "sfn:describeExecution", "dynamodb:updateItem"])(
   "a keeper goes on in time after a first request that hangs: %s",
   async (action) => {
     kept.steps.hang(action, 1);

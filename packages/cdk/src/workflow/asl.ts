@@ -110,9 +110,14 @@ export function callOnce(action: string, state: Call): State {
  * @param answers more errors that are answers of this call
  */
 export function retryUnless(...answers: readonly string[]): Json {
+  return retryAlsoLate("States.Timeout", ...answers);
+}
+
+/** The same, also after a timeout: of a request that may hang, and has a time limit for each repetition. */
+export function retryAlsoLate(...answers: readonly string[]): Json {
   return [
     {
-      ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, "States.Timeout", ...answers],
+      ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, ...answers],
       MaxAttempts: 0,
     },
     {

@@ -24,6 +24,7 @@ import {
   jsonata,
   noSuchExecution,
   refused,
+  retryAlsoLate,
   rule,
   type State,
   wait,
@@ -70,6 +71,8 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
     Begin: begin(terms),
     Prove: call("dynamodb:getItem", {
       Arguments: inspectKeptArguments(terms),
+      TimeoutSeconds: patienceSeconds,
+      Retry: retryAlsoLate(),
       Assign: { record: keptRecord },
       Next: "JudgeProof",
       Catch: [
