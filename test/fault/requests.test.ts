@@ -196,7 +196,7 @@ describe("heartbeats counted on the wire", () => {
       dynamodb,
       onEvent: (event) => {
         if (event.type === "renewed") renewed.add(event.key);
-        if (event.type === "lost" && event.reason !== "released") lost.push(event.key);
+        if (event.type === "lost") lost.push(event.key);
       },
     });
     const leases = await table.leasesDueTogether(beater, keysUnder(key, 3), 200);
@@ -207,7 +207,8 @@ describe("heartbeats counted on the wire", () => {
     renewed.clear();
     await eventually(() => expect(renewed).toEqual(new Set([`${key}/0`, `${key}/2`])));
     expect(leases.map((lease) => lease.held)).toEqual([true, false, true]);
-    expect(leases[1]?.signal.reason).toMatchObject({ reason: "taken" });
+    // A beat between the two writes finds the lease released, and nobody else's yet.
+    expect(["taken", "released"]).toContain(leases[1]?.loss?.reason);
     await Promise.all(leases.map((lease) => lease.release()));
   });
 });
