@@ -39,8 +39,6 @@ export class LeaseGroup implements AsyncDisposable {
   readonly fencingToken: number;
   readonly #held: readonly HeldLease[];
   readonly #lost = new AbortController();
-  /** Stops listening to the leases: one that a reentrant owner had before may go on for long. */
-  readonly #ignore: readonly (() => void)[];
 
   /** @internal Groups are made by {@link acquireAll}; `won` is a lease of this call, if it has won any. */
   constructor(held: readonly [HeldLease, ...HeldLease[]], won: HeldLease = held[0]) {
@@ -50,7 +48,7 @@ export class LeaseGroup implements AsyncDisposable {
     this.#held = held;
     this.leases = new Map(held.map((lease) => [lease.key, new Lease(lease, undefined)]));
     this.keys = [...this.leases.keys()];
-    this.#ignore = this.#handles.map(({ signal }) => onAbort(signal, (reason) => this.#lost.abort(reason)));
+    for (const { signal } of this.#handles) onAbort(signal, (reason) => this.#lost.abort(reason));
   }
 
   /** Whether all of them protect their holder at this moment, by the holder's own clock. Sends nothing. */
@@ -113,7 +111,6 @@ export class LeaseGroup implements AsyncDisposable {
     const results = await Promise.allSettled(this.#handles.map((lease) => lease.release()));
     const failures = failuresOf(results);
     if (failures.length > 0) throw worstOf(failures);
-    for (const ignore of this.#ignore) ignore();
     return results.every((result) => result.status === "fulfilled" && result.value);
   }
 
