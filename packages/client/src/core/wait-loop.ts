@@ -78,6 +78,12 @@ export abstract class WaitLoop<
     return { withinMs: waitMs > 0 ? this.budget.callMs : Number.POSITIVE_INFINITY, signal };
   }
 
+  /** The same for a look: one that hangs leaves time for others. */
+  protected get lookBudget(): { readonly withinMs: number; readonly signal: AbortSignal | undefined } {
+    const { signal, withinMs } = this.callBudget;
+    return { withinMs: Math.min(withinMs, callBudgetMs), signal };
+  }
+
   /** What is known of how long holders keep the lease. */
   protected get holds(): HoldWatch | undefined {
     return undefined;
@@ -281,10 +287,8 @@ export class RetryLoop<Won extends { readonly granted: true } = Granted> extends
     if (end === undefined) return this.#takeNews();
     try {
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
-      const { withinMs, signal } = this.callBudget;
-      const item = await core.gate.pass({ signal, withinMs: Math.min(withinMs, callBudgetMs) }, (leftMs) =>
-        core.get(request, { withinMs: leftMs, signal }),
-      );
+      const budget = this.lookBudget;
+      const item = await core.gate.pass(budget, (withinMs) => core.get(request, { ...budget, withinMs }));
       shared.tell(item);
       return this.#judged(attempt, item);
     } finally {

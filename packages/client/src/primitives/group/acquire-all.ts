@@ -8,7 +8,6 @@ import { ifOperational } from "../../base/operational.ts";
 import type { WaitOptions } from "../../base/options.ts";
 import { readRecord } from "../../base/record.ts";
 import { leaseItemKey, leaseSortKey, limits, utf8Bytes } from "../../base/schema.ts";
-import { callBudgetMs } from "../../base/timed-call.ts";
 import { begin, contentionOf, isTraced, traced } from "../../core/acquire.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
@@ -103,9 +102,7 @@ class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, Group
       if (clock.monotonic() >= lock.claimableAt) continue;
       const { key, sortKey } = lock.record;
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
-      const { withinMs, signal } = this.callBudget;
-      const budget = { withinMs: Math.min(withinMs, callBudgetMs), signal };
-      const record = readRecord(await core.get(request, budget));
+      const record = readRecord(await core.get(request, this.lookBudget));
       left = left.filter((other) => other !== lock);
       // The next attempt also recognises an own transaction that landed late.
       if (record === undefined || record.token === token) continue;
