@@ -3,7 +3,7 @@
 // instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
-import { onAbort } from "@leasehold/client/internal";
+import { longestTimerMs, onAbort } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
 import { defined, type GlobalValues } from "./flags.ts";
 import { isLoopback, localCredentials, localRegion, type TablePlace, type TableSize } from "./table/place.ts";
@@ -150,9 +150,6 @@ class RequestLog {
   }
 }
 
-/** Node's timers take no longer time: they would fire at once. */
-const longestTimeoutMs = 2 ** 31 - 1;
-
 /** The same store, with a log of its requests. */
 function watched(
   store: LeaseStore,
@@ -186,7 +183,7 @@ function watched(
     const limits = [
       options.signal,
       closed,
-      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutMs, longestTimeoutMs))]),
+      ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutMs, longestTimerMs))]),
     ];
     const ignored = limits.map((limit) => onAbort(limit, (reason) => over.abort(reason)));
     try {

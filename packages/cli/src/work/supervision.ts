@@ -2,6 +2,7 @@
 // same way.
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
+import { callAfter } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
@@ -87,14 +88,10 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   const name = shown(key);
   const timers = new Set<() => void>();
   const after = (delayMs: number, callback: () => void): void => {
-    const dueAt = clock.monotonic() + delayMs;
-    const cancel = clock.schedule(() => {
+    const cancel = callAfter(clock, delayMs, () => {
       timers.delete(cancel);
-      // A timer of Node's lasts 24 days at most.
-      const leftMs = dueAt - clock.monotonic();
-      if (leftMs > 0) after(leftMs, callback);
-      else callback();
-    }, delayMs);
+      callback();
+    });
     timers.add(cancel);
   };
   let stoppedFor: "lease" | "max" | undefined;

@@ -84,6 +84,23 @@ export interface Moment {
   readonly uptime: number | undefined;
 }
 
+/** Calls back once after a time, however long: what a timer of Node cuts off is scheduled again. */
+export function callAfter(
+  clock: Clock,
+  delayMs: number,
+  callback: () => void,
+  options?: Parameters<Clock["schedule"]>[2],
+): () => void {
+  const dueAt = clock.monotonic() + delayMs;
+  const look = (): void => {
+    const leftMs = dueAt - clock.monotonic();
+    if (leftMs > 0) cancel = clock.schedule(look, leftMs, options);
+    else callback();
+  };
+  let cancel = clock.schedule(look, delayMs, options);
+  return () => cancel();
+}
+
 /** Sleeps until the time is over or the signal aborts, whichever comes first. Keeps the process alive. */
 export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

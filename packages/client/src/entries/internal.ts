@@ -43,7 +43,7 @@ export {
   unchecked,
   withMethods,
 } from "../base/check-values.ts";
-export { deferred, settles, sleep, systemClock } from "../base/clock.ts";
+export { callAfter, deferred, longestTimerMs, settles, sleep, systemClock } from "../base/clock.ts";
 export {
   InvalidOptionsError,
   LeaseAbortedError,

@@ -9,6 +9,7 @@ import type {
 } from "@leasehold/client";
 import {
   backoffMs,
+  callAfter,
   checkWork,
   deferred,
   type Ended,
@@ -75,15 +76,8 @@ export class Task {
     const { core, terms } = context;
     const { maxRunMs } = terms;
     if (maxRunMs === undefined) return;
-    const { clock } = core;
-    const endsAt = clock.monotonic() + maxRunMs;
-    // A timer of Node takes no more than 24 days.
-    const endIfDue = (): void => {
-      const leftMs = endsAt - clock.monotonic();
-      if (leftMs <= 0) claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
-      else claim.onEnd(clock.schedule(endIfDue, leftMs, { background: true }));
-    };
-    endIfDue();
+    const tooLong = (): void => claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
+    claim.onEnd(callAfter(core.clock, maxRunMs, tooLong, { background: true }));
   }
 
   /** The task's name within its set. */
