@@ -341,7 +341,7 @@ export function isoTime(epochMs: number): string {
 /** The text of a thrown value, or of a reason. */
 export function saying(reason: unknown): string {
   try {
-    return reason instanceof Error ? reason.message : String(reason);
+    return String(reason instanceof Error ? reason.message : reason);
   } catch {
     // Ignored: the value has no text, or is a proxy that refuses to show it.
     return describe(reason);

@@ -5,6 +5,7 @@
  *     replaceResult     the one that was seen is still there
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
+import { saying } from "../../base/errors.ts";
 import { leaseItemKey, limits, timeToLive, utf8Bytes } from "../../base/schema.ts";
 import type { QueryRequest } from "../../base/store.ts";
 import { notGrantedSince } from "../../statements/lock.ts";
@@ -143,9 +144,9 @@ export function hasEarlierValue(entry: CacheEntry): boolean {
 }
 
 function cachedFailureOf(error: unknown): CachedFailure {
-  const { name, message } = error instanceof Error ? error : { name: typeof error, message: error };
   // Programs set both to values that are no text.
-  return { name: shortened(String(name)), message: shortened(String(message)) };
+  const name = saying(error instanceof Error ? error.name : typeof error);
+  return { name: shortened(name), message: shortened(saying(error)) };
 }
 
 /** A reason is a sentence; a longer message is cut. */
