@@ -15,6 +15,7 @@ import { Duration } from "aws-cdk-lib";
 import { CustomState, Fail, type IChainable, Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { jsonata, literal, refused, call as sdkCall } from "../workflow/asl.ts";
+import { aYear } from "../workflow/durations.ts";
 import { placed } from "../workflow/lease-requests.ts";
 import type { TargetSettings } from "./job-target.ts";
 
@@ -122,7 +123,7 @@ export function lockedCall(job: Construct, { table, permits }: TargetSettings, c
 type Mark = typeof endCalls;
 
 /** How long a mark is kept: it has to outlast its run, which takes a year at most. */
-const markRetentionMs = Duration.days(372).toMilliseconds();
+const markRetentionMs = aYear.plus(Duration.days(7)).toMilliseconds();
 
 /** A write of the mark, beside the lease's item. */
 function markState(tableName: string, mark: Mark): Record<string, unknown> {
