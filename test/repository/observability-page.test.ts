@@ -48,16 +48,6 @@ async function measuredBy(event: LoggedEvent): Promise<string[]> {
     .map(({ descriptor }) => descriptor.name);
 }
 
-/** The span that each event begins, ends or is noted in. */
-const inSpans: Partial<Record<LoggedEvent["type"], string>> = {
-  acquired: `begins ${code([spanNames.hold])}`,
-  takeover: code([spanNames.takeover]),
-  contended: code([spanNames.contended]),
-  renewed: code([spanNames.renewed]),
-  lost: `ends ${code([spanNames.hold])}`,
-  released: `ends ${code([spanNames.hold])}`,
-};
-
 it("the table of names says what becomes of each event", async () => {
   const rows: string[] = [];
   for (const event of Object.values(sampleEvents)) {
@@ -67,7 +57,6 @@ it("the table of names says what becomes of each event", async () => {
       code([logLevels[event.type]]),
       code(measurements),
       code(await measuredBy(event)),
-      inSpans[event.type] ?? "",
     ];
     rows.push(`| ${cells.join(" | ")} |`.replaceAll("|  |", "| |").replaceAll("|  |", "| |"));
   }
