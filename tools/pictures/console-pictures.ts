@@ -8,15 +8,15 @@ import { type Browser, chromium } from "playwright-core";
 import { type PlayedTable, playedTable } from "./console-table.ts";
 
 const pages = [
-  { name: "locks", path: "/", writes: false },
-  { name: "key", path: "/key?key=label-printer", writes: true },
-  { name: "jobs", path: "/jobs", writes: false },
-  { name: "tasks", path: "/tasks", writes: false },
+  { name: "locks", path: "/", writes: false, isNarrowToo: false },
+  { name: "key", path: "/key?key=label-printer", writes: true, isNarrowToo: true },
+  { name: "jobs", path: "/jobs", writes: false, isNarrowToo: false },
+  { name: "tasks", path: "/tasks", writes: false, isNarrowToo: false },
 ] as const;
 
 const widths = [
-  { width: 1_280, most: 860, scale: 1.5 },
-  { width: 360, most: 800, scale: 2 },
+  { width: 1_280, most: 860, scale: 1.5, isNarrow: false },
+  { width: 360, most: 800, scale: 2, isNarrow: true },
 ] as const;
 
 /** A repository keeps every picture that it ever had. */
@@ -61,7 +61,7 @@ async function photographed(
     stdout.once("data", (chunk) => resolve(String(chunk).trim())),
   );
   const files: string[] = [];
-  for (const { width, most, scale } of widths) {
+  for (const { width, most, scale, isNarrow } of widths) {
     for (const colorScheme of ["light", "dark"] as const) {
       const page = await browser.newPage({
         ...{ colorScheme, deviceScaleFactor: scale },
@@ -71,7 +71,8 @@ async function photographed(
       const session = await page.context().newCDPSession(page);
       await page.goto(address);
       await page.getByRole("heading", { name: "Locks" }).waitFor();
-      for (const { name, path } of pages.filter((one) => one.writes === writes)) {
+      const wanted = pages.filter((one) => one.writes === writes && (one.isNarrowToo || !isNarrow));
+      for (const { name, path } of wanted) {
         await page.goto(`${new URL(address).origin}${path}`);
         const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
         const file = `console-${name}-${width}-${colorScheme}.webp`;
