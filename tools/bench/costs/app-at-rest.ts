@@ -23,7 +23,6 @@ interface Alarm {
 }
 
 interface ScheduleProperties {
-  readonly Description: string;
   readonly ScheduleExpression: string;
   readonly State?: string;
   readonly Target: { readonly Arn: unknown };
@@ -40,24 +39,22 @@ export async function appAtRest(
     .map(([, { Properties }]) => Properties as unknown as ScheduleProperties)
     .filter(({ State }) => State !== "DISABLED");
   const firings = await fire(schedules.map(({ Target }) => String(referenceTo(Target.Arn))));
-  const fired = schedules.map(({ ScheduleExpression, Description }, index): RestingPart => {
+  const fired = schedules.map(({ ScheduleExpression }, index): Usage => {
     const { writeUnits, readUnits, releases, logged } = firings[index] as Firing;
     const once = { schedule: 1, writeUnit: writeUnits, readUnit: readUnits, logGigabyte: logged / 1e9 };
     const run = sumOf([handlerRun, 1], [once, 1], [wakeUp, releases]);
-    const minutes = minutesBetween(ScheduleExpression);
-    const often = minutes === 1 ? "each minute" : `each ${minutes} minutes`;
-    return { part: `${often}: ${Description}`, usage: sumOf([run, minutesOfMonth / minutes]) };
+    return sumOf([run, minutesOfMonth / minutesBetween(ScheduleExpression)]);
   });
   const metrics = new Set(firings.flatMap((firing) => firing.metrics));
   const dashboards = resourcesOf(template, "AWS::CloudWatch::Dashboard").length;
   return [
     { part: `${alarms.length} alarms, on ${alarmMetric} metrics`, usage: { alarmMetric } },
     {
-      part: `${metrics.size} metrics that these schedules' runs write`,
+      part: `${metrics.size} metrics that the schedules' runs write`,
       usage: { customMetric: metrics.size },
     },
     { part: `${dashboards} dashboard`, usage: { dashboard: dashboards } },
-    ...fired,
+    { part: `${fired.length} schedules`, usage: sumOf(...fired.map((usage) => [usage, 1] as const)) },
   ];
 }
 

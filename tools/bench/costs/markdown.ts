@@ -38,7 +38,7 @@ export async function writeGenerated(
 export function table([head = [], ...rows]: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
   const rule = head.map((_, index) =>
-    rows.every((row) => /^([*\d.,–]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
+    rows.every((row) => /^(\[?[*\d.,–]+(\]\(\S+\))?|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
   );
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }

@@ -1,11 +1,10 @@
 /** What AWS charges, and where that is said: in us-east-1, in US dollars, without the free tiers. */
 export interface Price {
   readonly usd: number;
-  /** What it is for, with the number of them. */
+  /** What it is for: one of them, or millions of them where one costs next to nothing. */
   readonly for: string;
+  /** AWS's own page, or one that quotes it. */
   readonly source: string;
-  /** Whether the source is AWS's own page, or a page that quotes it. */
-  readonly confirmed: boolean;
 }
 
 /** When the sources were read. */
@@ -15,69 +14,58 @@ export const pricesRegion = "us-east-1";
 export const prices = {
   transition: {
     usd: 0.025 / 1_000,
-    for: "a state transition of a Standard workflow",
+    for: "state transitions of a Standard workflow",
     source: "https://aws.amazon.com/step-functions/pricing/",
-    confirmed: true,
   },
   writeUnit: {
     usd: 0.625 / 1_000_000,
-    for: "a write request unit, on demand",
+    for: "write request units",
     source: "https://airbyte.com/data-engineering-resources/dynamodb-pricing",
-    confirmed: false,
   },
   readUnit: {
     usd: 0.125 / 1_000_000,
-    for: "a read request unit, on demand",
+    for: "read request units",
     source: "https://airbyte.com/data-engineering-resources/dynamodb-pricing",
-    confirmed: false,
   },
   invocation: {
     usd: 0.2 / 1_000_000,
-    for: "a Lambda request",
+    for: "Lambda requests",
     source: "https://cloudchipr.com/blog/aws-lambda-pricing",
-    confirmed: false,
   },
   gigabyteSecond: {
     usd: 0.0000133334,
-    for: "a GB-second of Lambda on Arm",
+    for: "GB-seconds of Lambda on Arm",
     source: "https://cloudchipr.com/blog/aws-lambda-pricing",
-    confirmed: false,
   },
   schedule: {
     usd: 1 / 1_000_000,
-    for: "an invocation by EventBridge Scheduler",
+    for: "invocations by EventBridge Scheduler",
     source: "https://cloudburn.io/blog/amazon-eventbridge-pricing",
-    confirmed: false,
   },
   customEvent: {
     usd: 1 / 1_000_000,
-    for: "an event of one's own on EventBridge; those of AWS's services are free",
+    for: "own events on EventBridge; those of AWS's services are free",
     source: "https://cloudburn.io/blog/amazon-eventbridge-pricing",
-    confirmed: false,
   },
   alarmMetric: {
     usd: 0.1,
     for: "a metric of an alarm, a month",
     source: "https://c3x.dev/resources/aws/aws_cloudwatch_metric_alarm",
-    confirmed: false,
   },
   customMetric: {
     usd: 0.3,
-    for: "a metric of one's own, a month",
+    for: "an own metric, a month",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
-    confirmed: false,
   },
   dashboard: {
     usd: 3,
     for: "a dashboard, a month",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
-    confirmed: false,
   },
   logGigabyte: {
     usd: 0.5,
     for: "a GB of logs, taken in",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
-    confirmed: false,
   },
 } as const satisfies Readonly<Record<string, Price>>;
 

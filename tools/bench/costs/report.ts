@@ -46,7 +46,7 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
   const sections = [
     section(
       "A lease that is held, an hour",
-      "A keeper is a state machine that renews a lease for a workflow or a person; a heartbeat renews it in a process. With `renewals: together()`, heartbeats share requests, but not write units.",
+      "By a [keeper](DESIGN.md#the-keeper), which is a state machine, or by a heartbeat of a process. With `renewals: together()`, heartbeats share requests, but not write units.",
       [
         ["lease", "keeper's transitions", "its writes", "$ a month", "heartbeat's writes", "$ a month"],
         ...(await Promise.all(leases.map(leaseRow))),
@@ -62,11 +62,10 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
     ),
     section(
       "A job each minute, a month",
-      `${thousands(minutesOfMonth)} runs of a SingletonJob by EventBridge Scheduler; a function takes 100 ms at 512 MB. Alarms cost the same for a job that runs less often, and so do metrics if it runs each hour. The jobs of a table share half of the metrics; the jobs of a stack share the alarms of the keeper and of the redrive guard. \`alarms: false\` of the job and \`metrics: false\` of the middleware save them.`,
+      `${thousands(minutesOfMonth)} runs of a SingletonJob; a function takes 100 ms at 512 MB. Alarms cost the same for a rarer job, and metrics too if it runs each hour. The jobs of a table share half of the metrics, those of a stack the alarms of the keeper and of the redrive guard. \`alarms: false\` of the job and \`metrics: false\` of the middleware save them.`,
       [
         [
-          "target",
-          "policy",
+          "target and policy",
           "transitions",
           "writes",
           "Lambda requests",
@@ -83,7 +82,7 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
       ...restingRows(resting),
     ]),
     section(`Prices, ${pricesRegion}, read on ${pricesDate}`, pricesNote, [
-      ["for", "$", "source"],
+      ["for", "$"],
       ...Object.values(prices).map(priceRow),
     ]),
   ];
@@ -91,7 +90,7 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
 }
 
 const pricesNote =
-  "Without free tiers, discounts and taxes. The sources are AWS, or pages that quote its prices.";
+  "Without free tiers, discounts and taxes. Each links to its source: AWS, or a page that quotes it.";
 
 async function leaseRow(lease: Duration): Promise<string[]> {
   const keeper = await keeperHour(lease);
@@ -139,8 +138,7 @@ async function jobRows(): Promise<string[][]> {
       const costs = [runs, alarmsOfJob(target, overlap), metrics].map(costOf);
       const all = costs.reduce((sum, cost) => sum + cost, 0);
       return [
-        target,
-        policy,
+        `${target}: ${policy}`,
         ...counts(runs, "transition", "writeUnit", "invocation"),
         ...[...costs, all].map(dollars),
       ];
@@ -156,9 +154,9 @@ function restingRows(resting: readonly RestingPart[]): string[][] {
   ];
 }
 
-function priceRow({ usd, for: what, source, confirmed }: Price): string[] {
-  const [per, name] = usd < 0.001 ? [1e6, `1,000,000 × ${what}`] : [1, what];
-  return [name, String(Number((usd * per).toPrecision(8))), `[${confirmed ? "AWS" : "quoted"}](${source})`];
+function priceRow({ usd, for: what, source }: Price): string[] {
+  const [per, name] = usd < 0.001 ? [1e6, `1,000,000 ${what}`] : [1, what];
+  return [name, `[${Number((usd * per).toPrecision(8))}](${source})`];
 }
 
 function counts(usage: Usage, ...names: readonly (keyof Usage)[]): string[] {
