@@ -1,4 +1,4 @@
-/** How large a stack of locked jobs becomes: its template, its resources, its policies, and the files beside it. */
+/** How large a stack of locked jobs becomes: its template, its resources and its policies. */
 import { LeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
@@ -23,8 +23,6 @@ interface StackSize {
   readonly templateBytes: number;
   /** Of the role with the most. */
   readonly policyCharacters: number;
-  /** Files with the definitions of state machines. */
-  readonly definitions: number;
 }
 
 /** A stack with so many jobs of locked functions, each with its alarms; with the policies as the library writes them. */
@@ -49,20 +47,16 @@ export function stackOfJobs(jobs: number, context: Record<string, unknown> = {})
 
 /** Measures stacks of jobs as `cdk` writes their templates, with indents. For more jobs, another stack is needed. */
 export function stackSizes(): readonly StackSize[] {
-  return [1, 10, 30, 36].map(sizeWith);
+  return [1, 30, 36].map(sizeWith);
 }
 
 function sizeWith(jobs: number): StackSize {
   const template = Template.fromStack(stackOfJobs(jobs)).toJSON() as CloudFormationTemplate;
-  const files = resourcesOf(template, "AWS::StepFunctions::StateMachine").map(
-    ([, { Properties }]) => (Properties.DefinitionS3Location as { readonly Key: string }).Key,
-  );
   return {
     jobs,
     resources: Object.keys(template.Resources).length,
     templateBytes: Buffer.byteLength(JSON.stringify(template, undefined, 1)),
     policyCharacters: Math.max(...inlinePolicies(template).values()),
-    definitions: new Set(files).size,
   };
 }
 
@@ -104,18 +98,16 @@ export async function writeStackSizes(): Promise<void> {
 
 /** The table of docs/limits.md. */
 export function stackSizeReport(sizes = stackSizes()): string {
-  const rows = sizes.map(({ jobs, resources, templateBytes, policyCharacters, definitions }) => {
+  const rows = sizes.map(({ jobs, resources, templateBytes, policyCharacters }) => {
     const thousands = Math.ceil(templateBytes / 1_000) * 1_000;
-    return [jobs, resources, thousands, policyCharacters, definitions].map((figure) =>
-      figure.toLocaleString("en-US"),
-    );
+    return [jobs, resources, thousands, policyCharacters].map((figure) => figure.toLocaleString("en-US"));
   });
   const most = [awsLimits.resources, awsLimits.template, awsLimits.inlinePolicies].map((limit) =>
     limit.toLocaleString("en-US"),
   );
   return table([
-    ["jobs", "resources", "template, bytes", "inline policies of a role, characters", "files of definitions"],
+    ["jobs", "resources", "template, bytes", "inline policies of a role, characters"],
     ...rows,
-    ["**AWS takes**", ...most, "–"],
+    ["**AWS takes**", ...most],
   ]);
 }
