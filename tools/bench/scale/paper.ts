@@ -87,21 +87,21 @@ export const figures: readonly Figure[] = [
   {
     what: "fair lock: hand-overs a second, 5 processes",
     paper: roundTripsPerSecond / 2,
-    because: "a release, an acquisition, and between them the next one has to look",
+    because: "a release, a look of the next caller, an acquisition",
     within: undefined,
     simulate: () => cyclesPerSecond(5, 20, fair({ maxWaiters: 500 })),
   },
   {
     what: "lock: acquisitions and releases a second without order, 5 processes",
     paper: roundTripsPerSecond / 2,
-    because: "the same: mostly the one that has just had it gets it again",
+    because: "as one caller: mostly the last holder gets it again",
     within: 0.1,
     simulate: () => cyclesPerSecond(5, 20),
   },
   {
     what: "group of 10 locks: acquisitions and releases a second, one caller",
     paper: 1_000 / (3 * roundTripMs),
-    because: "a transaction takes as long as two writes; the releases go together",
+    because: "a transaction takes as long as two writes",
     within: 0.05,
     simulate: () => groupsPerSecond(10, 5),
   },
@@ -147,7 +147,7 @@ export const figures: readonly Figure[] = [
   {
     what: "semaphore: holders with heartbeats, leases of 30 s",
     paper: holdersOf(30),
-    because: "the square of the holders: each renewal is billed for all seats",
+    because: "the square of the holders: a renewal is billed for all seats",
     within: 0.15,
     simulate: () => largest(150, 260, async (n) => isServed((await keepPermits(n, 30_000)).throttled)),
   },
@@ -161,7 +161,7 @@ export const figures: readonly Figure[] = [
   {
     what: "fair lock: write units a second of a line of 100 that wait",
     paper: lineUnits(100),
-    because: "the square of the waiters: each check-in is billed for all tickets",
+    because: "the square of the waiters: a check-in is billed for all tickets",
     within: 0.2,
     simulate: () => unitsOfLine(100, 300),
   },
@@ -206,14 +206,13 @@ export const command = "npm run bench -- scale";
 
 /** The table of docs/scale.md. */
 export function scaleReport(compared: readonly Compared[]): string {
-  const rows = compared.map(({ what, paper, simulated, because, within }) => [
+  const rows = compared.map(({ what, paper, simulated, because }) => [
     what,
     shown(paper),
     shown(simulated),
-    within === undefined ? "at most" : `${100 * within} %`,
     because,
   ]);
-  return table([["what", "on paper", "simulated", "may differ by", "the limit"], ...rows]);
+  return table([["what", "on paper", "simulated", "the limit"], ...rows]);
 }
 
 /** Two figures that tell something, or three from a hundred on. */
