@@ -46,7 +46,7 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
   const sections = [
     section(
       "A lease that is held, an hour",
-      "By a [keeper](DESIGN.md#the-keeper), which is a state machine, or by a heartbeat of a process. With `renewals: together()`, heartbeats share requests, but not write units.",
+      "Renewed by a [keeper](DESIGN.md#the-keeper) or by a process's heartbeat. `renewals: together()` saves requests, not write units.",
       [
         ["lease", "keeper's transitions", "its writes", "$ a month", "heartbeat's writes", "$ a month"],
         ...(await Promise.all(leases.map(leaseRow))),
