@@ -1,8 +1,8 @@
 /**
- * The operations whose requests docs/requests.md promises, with and without contention: one file for each page. And the tables
+ * The operations whose requests docs/requests.md promises, with and without contention: one file for each page. And the lists
  * of that page: what they send, and what a million of each cost.
  */
-import { dollars, table } from "../costs/markdown.ts";
+import { dollars } from "../costs/markdown.ts";
 import { costOf } from "../costs/prices.ts";
 import { fair } from "./fair.ts";
 import { groups } from "./group.ts";
@@ -34,33 +34,31 @@ export const documentedOperations: readonly DocumentedOperation[] = pages.flatMa
   operations.map((operation) => ({ of, page, ...operation })),
 );
 
-const bySize = "by size";
-
-/** Gives the generated part of docs/requests.md. Operations that send and cost the same share a row. */
+/** Gives the generated part of docs/requests.md. Operations that send and cost the same share a line. */
 export function requestsReport(): string {
   const pages = Map.groupBy(documentedOperations, ({ page }) => page);
   return [...pages]
     .map(([page, operations]) => {
-      const rows = Map.groupBy(operations, (operation) => cells(operation).join(" | "));
+      const lines = Map.groupBy(operations, priceOf);
       const link = page.replace(/^docs\//, "");
       return [
         `### [${operations[0]?.of}](${link})`,
         "",
-        table([
-          ["each of", "sends", "write", "read", "$"],
-          ...[...rows.values()].map((alike) => [
-            alike.map(({ name }) => name).join("; "),
-            ...alike.slice(0, 1).flatMap(cells),
-          ]),
-        ]),
+        ...[...lines].map(([price, alike]) => `- ${price}: ${alike.map(({ name }) => name).join("; ")}`),
       ].join("\n");
     })
     .join("\n\n");
 }
 
-/** What follows the name. */
-function cells({ requests, writeUnits, readUnits }: DocumentedOperation): string[] {
-  if (writeUnits === undefined || readUnits === undefined) return [requests, bySize, bySize, bySize];
-  const cost = costOf({ writeUnit: writeUnits, readUnit: readUnits });
-  return [requests, String(writeUnits), String(readUnits), dollars(1e6 * cost)];
+/** What an operation sends, its units, and dollars for a million of it: `**1 UpdateItem** (1 write, $0.63)`. */
+function priceOf({ requests, writeUnits, readUnits }: DocumentedOperation): string {
+  const sends = `**${requests}**`;
+  if (writeUnits === undefined || readUnits === undefined) return `${sends} (by size)`;
+  if (writeUnits === 0 && readUnits === 0) return sends;
+  const cost = dollars(1e6 * costOf({ writeUnit: writeUnits, readUnit: readUnits }));
+  const units = [
+    ...(writeUnits > 0 ? [`${writeUnits} write`] : []),
+    ...(readUnits > 0 ? [`${readUnits} read`] : []),
+  ];
+  return `${sends} (${[...units, `$${cost}`].join(", ")})`;
 }

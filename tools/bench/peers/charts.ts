@@ -8,6 +8,7 @@ import { init, use } from "echarts/core";
 import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
 import type { HandOverTimes, PeerResults } from "./results.ts";
+import { nameOf } from "./tables.ts";
 
 use([BarChart, LineChart, GridComponent, TitleComponent, LabelLayout, SVGRenderer]);
 
@@ -38,21 +39,6 @@ interface LineChartData {
 
 export type ChartData = BarChartData | LineChartData;
 
-/** Short names, for the ends of lines and the heads of bars. */
-const labels: Readonly<Record<string, string>> = {
-  floor: "bare writes",
-  "floor-again": "bare writes again (noise)",
-  leasehold: "Leasehold",
-  "leasehold-light": "Leasehold, light",
-  "leasehold-fair": "Leasehold, fair()",
-  "lock-client": "lock-client FailOpen",
-  "lock-client-closed": "lock-client FailClosed",
-  "lock-client-local-time": "lock-client, local time",
-  "java-client": "Amazon's, for Java",
-  idempotency: "idempotency (no lock)",
-};
-const labelOf = (id: string): string => labels[id] ?? id;
-
 /** What the charts of a run show. */
 export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
   const lease = conditions.takeOverLeaseMs / 1000;
@@ -82,7 +68,7 @@ export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
       series: ["time (p50)", "CPU"],
       bars: results.cycles
         .filter(({ id }) => id !== "floor")
-        .map(({ id, ratio, cpuRatio }) => ({ label: labelOf(id), values: [ratio, cpuRatio] })),
+        .map(({ id, ratio, cpuRatio }) => ({ label: nameOf(id), values: [ratio, cpuRatio] })),
     },
     {
       kind: "bars",
@@ -92,7 +78,7 @@ export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
       digits: 2,
       series: ["called at the death", `called ${2 * lease} s after it`],
       bars: results.takeOvers.map(({ id, fromDeathMs, laterMs }) => ({
-        label: labelOf(id),
+        label: nameOf(id),
         values: [fromDeathMs === undefined ? undefined : fromDeathMs / 1000, laterMs / 1000],
       })),
     },
@@ -124,7 +110,7 @@ export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
       unit: "KB, minified and gzipped; shorter is better",
       digits: 0,
       series: [""],
-      bars: results.bundles.map(({ id, gzipBytes }) => ({ label: labelOf(id), values: [gzipBytes / 1000] })),
+      bars: results.bundles.map(({ id, gzipBytes }) => ({ label: nameOf(id), values: [gzipBytes / 1000] })),
     },
   ];
 }
@@ -136,7 +122,7 @@ function linesOf<One extends { readonly id: string }>(
   value: (one: One) => number,
 ): LineChartData["lines"] {
   return [...new Set(measured.map(({ id }) => id))].map((id) => ({
-    label: labelOf(id),
+    label: nameOf(id),
     values: at.map((x) => {
       const found = measured.find((one) => one.id === id && where(one) === x);
       return found === undefined ? undefined : value(found);

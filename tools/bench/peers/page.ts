@@ -56,7 +56,7 @@ function conditionsText(results: PeerResults): string {
     "",
     `${date}, ${engine}, Node ${node}, ${cores} cores (${processor}), a load of ${load.toFixed(2)} at the beginning, ${minutes.toFixed(1)} minutes.`,
     "",
-    `The floor ran twice. Its two runs differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +
+    `The bare writes ran twice. Their two runs differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +
       `${percent(cpu)} in CPU; in single rounds the ratio of their medians went from ${again?.lowest.toFixed(2)} to ` +
       `${again?.highest.toFixed(2)}. A smaller difference says nothing.`,
   ].join("\n");
@@ -67,7 +67,7 @@ function losses(results: PeerResults): string {
   return [
     "## What Leasehold loses at",
     "",
-    `All that others do with less, by more than the noise. The first figure is ${nameOf("leasehold")}.`,
+    "All that others do with less, by more than the noise: Leasehold's figure, and then theirs.",
     "",
     ...(lines.length === 0 ? ["Nothing in this run."] : lines.map((line) => `- ${line}`)),
   ].join("\n");
@@ -143,7 +143,7 @@ export function lossesOf(results: PeerResults): string[] {
       .toSorted((a, b) => a.value - b.value);
     if (better.length === 0) return [];
     const others = better.map(({ id, value }) => `${nameOf(id)} ${show(value)}`).join("; ");
-    return [`**${what}**: ${show(ours.value)}. Less: ${others}.`];
+    return [`**${what}**: ${show(ours.value)}; ${others}.`];
   });
 }
 

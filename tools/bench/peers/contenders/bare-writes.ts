@@ -95,8 +95,8 @@ const noLock = "the writes exclude nobody";
 
 /** The floor, and the same once more: what the two differ by is the machine's noise. */
 export const floors: readonly Contender[] = [
-  { id: "floor", name: "two bare writes (the floor)" },
-  { id: "floor-again", name: "the floor once more (noise)" },
+  { id: "floor", name: "bare writes" },
+  { id: "floor-again", name: "bare writes again (noise)" },
 ].map((named) => ({
   ...named,
   cannot: { takeOver: noLock, handOver: noLock },

@@ -59,7 +59,7 @@ class IdempotentWork implements LockClient {
 
 export const idempotency: Contender = {
   id: "idempotency",
-  name: "Powertools idempotency (no lock)",
+  name: "idempotency (no lock)",
   cannot: { handOver: "refuses, and does not wait", hold: "does not renew" },
   usesKeysOnce: true,
   open: ({ dynamodb, plainTable }, { leaseDurationMs }) =>

@@ -156,7 +156,7 @@ class JavaLocks implements LockClient {
 
 export const javaClient: Contender = {
   id: "java-client",
-  name: "Amazon's lock client for Java",
+  name: "Amazon's, for Java",
   cannot: { bundle: "runs in a JVM" },
   open: (place, holding) => new JavaLocks(place, holding),
 };

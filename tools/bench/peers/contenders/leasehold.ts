@@ -37,14 +37,14 @@ function bySdk({ dynamodb, leaseTable }: Place, holding: Holding, options: Acqui
 
 export const leasehold: Contender = {
   id: "leasehold",
-  name: "Leasehold, AWS SDK",
+  name: "Leasehold",
   cannot: {},
   open: (place, holding) => bySdk(place, holding),
 };
 
 export const leaseholdLight: Contender = {
   id: "leasehold-light",
-  name: "Leasehold, light store",
+  name: "Leasehold, light",
   cannot: { handOver: "the same requests as with the AWS SDK" },
   open: ({ clientConfig, leaseTable }, { leaseDurationMs, heartbeatMs: heartbeat = false }) => {
     const settings = clientConfig as Pick<LightStoreOptions, "endpoint" | "region" | "credentials">;

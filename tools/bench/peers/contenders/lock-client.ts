@@ -73,7 +73,7 @@ function failOpen(place: Place, holding: Holding, more: Partial<FailOpenConfig> 
 
 export const lockClientFailOpen: Contender = {
   id: "lock-client",
-  name: "dynamodb-lock-client, FailOpen",
+  name: "lock-client FailOpen",
   cannot: {},
   open: (place, holding) => failOpen(place, holding),
 };
@@ -82,7 +82,7 @@ const noLease = "has no lease: a dead holder's lock stays closed, on purpose";
 
 export const lockClientFailClosed: Contender = {
   id: "lock-client-closed",
-  name: "dynamodb-lock-client, FailClosed",
+  name: "lock-client FailClosed",
   cannot: { takeOver: noLease, hold: noLease, bundle: "the same bundle as FailOpen" },
   open: (place) =>
     new CallbackLocks(place, (table) => new lockClient.FailClosed({ ...table, acquirePeriodMs })),
@@ -91,7 +91,7 @@ export const lockClientFailClosed: Contender = {
 /** FailOpen with `trustLocalTime`: for the takeovers, which are all that it changes. */
 export const lockClientLocalTime: Contender = {
   id: "lock-client-local-time",
-  name: "the same, with trustLocalTime",
+  name: "lock-client, local time",
   cannot: {},
   open: (place, holding) => failOpen(place, holding, { trustLocalTime: true }),
 };
