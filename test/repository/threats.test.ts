@@ -207,25 +207,25 @@ describe("the command line", () => {
 
 describe("docs/security.md", () => {
   const page = readFileSync(join(root, "docs/security.md"), "utf8");
-  const tables = [...page.matchAll(/^\| threat \|.*\n\|[-|: ]+\|\n(?<rows>(?:\|.*\n)+)/gm)];
-  const rows = tables.flatMap(({ groups }) => (groups?.rows ?? "").trim().split("\n"));
+  const places = page.split(/^### /m).filter((section) => section.includes("\n- **"));
+  const items = [...page.matchAll(/^- \*\*.*(?:\n {2}.*)*/gm)].map(([item]) => item.replaceAll(/\n */g, " "));
 
-  it("has a table of threats for each place that can be attacked", () => {
-    expect(tables.length).toBeGreaterThan(4);
-    expect(rows.length).toBeGreaterThan(30);
+  it("has threats for each place that can be attacked", () => {
+    expect(places.length).toBeGreaterThan(4);
+    expect(items.length).toBeGreaterThan(30);
   });
 
-  it.each(rows)("%s", (row) => {
-    expect(wrongIn(row, threatTests)).toEqual([]);
+  it.each(items)("%s", (item) => {
+    expect(wrongIn(item, threatTests)).toEqual([]);
   });
 
-  it("has a row for each threat that tests try", () => {
-    const threats = rows.map((row) => cellsOf(row)[0]);
+  it("has each threat that tests try", () => {
+    const threats = items.map((item) => partsOf(item)?.threat);
     expect(threats).toEqual(expect.arrayContaining(Object.keys(threatTests)));
-    expect(new Set(threats).size).toBe(rows.length);
+    expect(new Set(threats).size).toBe(items.length);
   });
 
-  it("would be found wrong with a row that lacks a cell or a test, or whose test is not there", () => {
+  it("would be found wrong with a threat that lacks a defence or a test, or whose test is not there", () => {
     const file = "repository/threats.test.ts";
     const gone = ["with a guessed token changes", "everything"].join(" ");
     const tests: typeof threatTests = {
@@ -233,30 +233,35 @@ describe("docs/security.md", () => {
       none: [["client/none.test.ts", "x"]],
       gone: [[file, gone]],
     };
-    expect(wrongIn("| a | b | c |", tests)).toEqual([]);
-    expect(wrongIn("| other | b (not ours) | c |", tests)).toEqual([]);
-    expect(wrongIn("| other | b (not ours) | |", tests)).toEqual(["an empty cell"]);
-    expect(wrongIn("| a | b |", tests)).toEqual(["2 cells"]);
-    expect(wrongIn("| other | b | c |", tests)).toEqual(["no test"]);
-    expect(wrongIn("| a | b (not ours) | c |", tests)).toEqual(["has a test"]);
-    expect(wrongIn("| none | b | c |", tests)).toEqual(["no client/none.test.ts"]);
-    expect(wrongIn("| gone | b | c |", tests)).toEqual([`no "${gone}" in ${file}`]);
+    expect(partsOf("- **a**: b. And b. *Gap:* c. And c.")).toEqual({
+      threat: "a",
+      defence: "b. And b",
+      gap: "c. And c",
+    });
+    expect(wrongIn("- **a**: b. *Gap:* c.", tests)).toEqual([]);
+    expect(wrongIn("- **a**: b.", tests)).toEqual([]);
+    expect(wrongIn("- **other**: b (not ours). *Gap:* c.", tests)).toEqual([]);
+    expect(wrongIn("- **a**: *Gap:* c.", tests)).toEqual(["no defence"]);
+    expect(wrongIn("- **a**: b", tests)).toEqual(["no defence"]);
+    expect(wrongIn("- **other**: b. *Gap:* c.", tests)).toEqual(["no test"]);
+    expect(wrongIn("- **a**: b (not ours).", tests)).toEqual(["has a test"]);
+    expect(wrongIn("- **none**: b.", tests)).toEqual(["no client/none.test.ts"]);
+    expect(wrongIn("- **gone**: b.", tests)).toEqual([`no "${gone}" in ${file}`]);
   });
 });
 
-function cellsOf(row: string): string[] {
-  return row
-    .split(/(?<!\\)\|/)
-    .slice(1, -1)
-    .map((cell) => cell.trim());
+/** The parts of an item: `- **threat**: defence. *Gap:* gap.` Not every threat leaves a gap. */
+function partsOf(item: string): Partial<Record<"threat" | "defence" | "gap", string>> | undefined {
+  const parts = /^- \*\*(?<threat>.+?)\*\*: (?!\*Gap)(?<defence>.+?)\.(?: \*Gap:\* (?<gap>.+)\.)?$/.exec(
+    item,
+  );
+  return parts?.groups && { ...parts.groups };
 }
 
-/** What is wrong with a row of the page's tables. */
-function wrongIn(row: string, known: typeof threatTests): string[] {
-  const cells = cellsOf(row);
-  if (cells.length !== 3) return [`${cells.length} cells`];
-  if (cells.includes("")) return ["an empty cell"];
-  const [threat = "", defence = ""] = cells;
+/** What is wrong with an item of the page. */
+function wrongIn(item: string, known: typeof threatTests): string[] {
+  const { threat = "", defence } = partsOf(item) ?? {};
+  if (defence === undefined) return ["no defence"];
   const tests = known[threat];
   // A defence that is another's, as AWS's own, says so.
   const isOurs = !defence.endsWith("(not ours)");
