@@ -128,11 +128,16 @@ export async function readRuns(): Promise<readonly RunFigures[]> {
 
 /** The page with the sums of these runs. */
 export function pageWith(page: string, runs: readonly RunFigures[]): string {
-  const unique = (of: (run: RunFigures) => string): string => [...new Set(runs.map(of))].join(", ");
+  const unique = (of: (run: RunFigures) => string): string[] => [...new Set(runs.map(of))];
+  const commits = unique(({ commit }) => `\`${commit}\``);
+  const ofCommits =
+    commits.length > 1
+      ? `${commits.length} commits from ${commits[0]} to ${commits.at(-1)}`
+      : `${commits[0]}`;
   const total = (of: (run: RunFigures) => number): string => shown(sum(runs, of));
   const faults = total((run) => Object.values(run.faults).reduce((all, times) => all + times, 0));
   const about = [
-    `Measured in ${runs.length} runs on the commits ${unique(({ commit }) => `\`${commit}\``)}, on ${unique(({ engine }) => engine)}:`,
+    `Measured in ${runs.length} runs on ${ofCommits}, on ${unique(({ engine }) => engine).join(", ")}:`,
     `${total(({ minutes }) => minutes)} minutes, ${total(({ requests }) => requests)} requests, ${faults} faults of the network,`,
     `${total(({ kills }) => kills)} processes killed, ${total(({ freezes }) => freezes)} frozen, ${total(({ holds }) => holds)} leases held,`,
     `${total(operationsOf)} operations, ${total(({ violations }) => violations)} violations.`,
@@ -141,10 +146,7 @@ export function pageWith(page: string, runs: readonly RunFigures[]): string {
   const [ok, refused, unknown] = [0, 1, 2].map((outcome) =>
     shown(outcomes.reduce((all, [, counts]) => all + (counts[outcome] ?? 0), 0)),
   );
-  const bySubject = outcomes.map(
-    ([subject, counts]) => `${subject} ${shown(counts.reduce((all, count) => all + count, 0))}`,
-  );
-  const ended = `Operations: ${ok} ok, ${refused} refused, ${unknown} unknown (the outcome never reached the caller). By kind: ${bySubject.join(", ")}.`;
+  const ended = `Operations: ${ok} ok, ${refused} refused, ${unknown} unknown (the outcome never reached the caller).`;
   return withGenerated(page, `${about}\n\n${ended}`, "npm run evidence -- torture");
 }
 
