@@ -99,7 +99,7 @@ function picture(chart: ChartData): string {
   return [
     "<picture>",
     `  <source media="(prefers-color-scheme: dark)" srcset="./${fileOf(chart, "dark")}">`,
-    `  <img src="./${fileOf(chart, "light")}" alt="The figures of the table below" width="520">`,
+    `  <img src="./${fileOf(chart, "light")}" alt="The table below" width="520">`,
     "</picture>",
   ].join("\n");
 }
