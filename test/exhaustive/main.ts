@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
-import { table } from "../../tools/bench/costs/markdown.ts";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { wholeIn } from "../support/arguments.ts";
 import { answerOf, bundleThread } from "../worlds/players.ts";
@@ -106,9 +105,9 @@ function mistakesFound(done: readonly Done[], groups: readonly Group[]): string 
 function coursesPlayed(done: readonly Done[], groups: readonly Group[]): string {
   const counted = (of: (result: Exploration) => number): string =>
     done.reduce((total, { result }) => total + of(result), 0).toLocaleString("en");
-  const sums = [casesOf(done), counted(({ states }) => states), counted(({ courses }) => courses)];
+  const [states, courses] = [counted((one) => one.states), counted((one) => one.courses)];
   const byGroup = groups.map(([name, some]) => `${name} ${casesOf(some)}`);
-  return `${table([["cases", "states", "courses"], sums])}\n\nCases of ${byGroup.join(", ")}.`;
+  return `${casesOf(done)} cases, ${states} states, ${courses} courses. Cases of ${byGroup.join(", ")}.`;
 }
 
 function casesOf(done: readonly Done[]): string {
