@@ -137,20 +137,14 @@ function handOvers({ handOvers: measured, conditions }: PeerResults): ResultTabl
 }
 
 function bundles({ bundles: measured }: PeerResults): ResultTable {
-  const floor = measured[0]?.gzipBytes ?? 0;
   return {
     title: "Bundle and start of a function that takes a lock",
     text: "Minified by esbuild, gzipped. The start is that of a Node process that sends no request.",
-    head: ["", "KB gzipped", "more than the floor", "CPU of the import, ms", "start, ms"],
+    head: ["", "KB gzipped", "CPU of the import, ms", "start, ms"],
     rows: rowsOf(contenders, ({ id }) => {
       const cost = measured.find((one) => one.id === id);
-      if (cost === undefined) return [none, none, none, none];
-      return [
-        kilobytes(cost.gzipBytes),
-        kilobytes(cost.gzipBytes - floor),
-        cost.importCpuMs.toFixed(0),
-        cost.startMs.toFixed(0),
-      ];
+      if (cost === undefined) return [none, none, none];
+      return [kilobytes(cost.gzipBytes), cost.importCpuMs.toFixed(0), cost.startMs.toFixed(0)];
     }),
     reasons: reasonsFor("bundle"),
     charts: ["bundle"],
@@ -163,8 +157,8 @@ function holding({ holding: measured, conditions }: PeerResults): ResultTable {
   return {
     title: "Locks that are held",
     text:
-      "Requests and CPU of a heartbeat period: so many locks are held in one process, and renewed each " +
-      `${conditions.heartbeatMs / 1000} s, by Leasehold with \`renewals: together()\`. The last column is what each of ` +
+      "Requests and CPU of a heartbeat period: one process holds so many locks, and renews them each " +
+      `${conditions.heartbeatMs / 1000} s, Leasehold with \`renewals: together()\`. Last, what each of ` +
       `${thousands(most)} locks keeps of the heap, after a collection of garbage.`,
     head: [
       "locks",
