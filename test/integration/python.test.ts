@@ -32,12 +32,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The stack of docs/python.md. */
+/** The stack of docs/python.md, and {@link workflowInPython}. */
 function templateInTypeScript(): unknown {
   const app = new App({ outdir: join(folder, "typescript") });
   const stack = new Stack(app, "Billing");
   const table = new LeaseTable(stack, "Leases", { stream: true });
-  const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
   const report = new LambdaFunction(stack, "Report", {
     runtime: Runtime.PYTHON_3_13,
     handler: "index.handler",
@@ -48,6 +47,7 @@ function templateInTypeScript(): unknown {
     schedule: ScheduleExpression.cron({ hour: "3", minute: "0" }),
     target: SingletonJobTarget.lockedLambda(report, { timeout: Duration.minutes(5) }),
   });
+  const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
   const work = new Pass(stack, "Work");
   const workflow = new LeasedWorkflow(stack, "Import", {
     table,
@@ -63,6 +63,25 @@ function templateInTypeScript(): unknown {
   });
   return app.synth().getStackByName("Billing").template;
 }
+
+/** A workflow and its job, beside what the page shows. */
+const workflowInPython = `
+from aws_cdk.aws_stepfunctions import Pass
+from leasehold.cdk import LeasedWorkflow, LeaseWakeup
+wakeup = LeaseWakeup(stack, "Wakeup", table=table)
+workflow = LeasedWorkflow(
+    stack, "Import", table=table, wakeup=wakeup, key="import", when_held="wait", work=Pass(stack, "Work")
+)
+SingletonJob(
+    stack,
+    "Hourly",
+    table=table,
+    schedule=ScheduleExpression.rate(Duration.hours(1)),
+    target=SingletonJobTarget.workflow(
+        state_machine=workflow.state_machine, redrive_guard=workflow.redrive_guard
+    ),
+)
+`;
 
 /** Installs the constructs in an environment of their own. */
 async function install(): Promise<void> {
@@ -104,10 +123,10 @@ describe.skipIf(!hasPython)("the constructs in Python", () => {
   // Two compilations, and the CDK for Python from the network.
   beforeAll(install, 900_000);
 
-  it("make of the stack in docs/python.md the template that TypeScript makes of it", async () => {
+  it("make of the stack in docs/python.md and of a workflow the template that TypeScript makes of them", async () => {
     const page = await readFile(join(root, "docs/python.md"), "utf8");
     const program = /```python\n(.+?)```/s.exec(page)?.[1] ?? "";
-    await runInPython(program);
+    await runInPython(program.replace("app.synth()", `${workflowInPython}app.synth()`));
     const made: unknown = JSON.parse(await readFile(join(folder, "python/Billing.template.json"), "utf8"));
     expect(made).toEqual(templateInTypeScript());
   });
