@@ -17,7 +17,7 @@ const isolated = [
 const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
 /** For the mutation run alone. */
 const apart = "test/mutation/worlds.test.ts";
-const demonstration = "test/e2e/main-job.test.ts";
+const demonstration = "test/e2e/demonstration.test.ts";
 /** What goes by a store's own requests, repetitions and connections. Contracts and the torture play the rest on it. */
 const onTheLightStore =
   "test/fault/{bad-service,closing-processes,hanging,lost-answers,processes,requests,throttling}.test.ts";

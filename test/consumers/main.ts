@@ -42,18 +42,23 @@ const supplies: Supplies = {
 await installOldest();
 const failures: unknown[] = [];
 const since = performance.now();
-for (const name of named.length > 0 ? named : Object.keys(consumers)) {
-  const project = await StrangersProject.create(name);
-  try {
-    await consumers[name]?.(project, supplies);
-  } catch (error) {
-    failures.push(error);
-    console.error(error instanceof Error ? error.message : error);
-  } finally {
-    if (isKept) console.log(`${name}: kept in ${project.folder}`);
-    else await project.remove();
+const waiting = named.length > 0 ? named : Object.keys(consumers);
+async function tryProjects(): Promise<void> {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const project = await StrangersProject.create(name);
+    try {
+      await consumers[name]?.(project, supplies);
+    } catch (error) {
+      failures.push(error);
+      console.error(error instanceof Error ? error.message : error);
+    } finally {
+      if (isKept) console.log(`${name}: kept in ${project.folder}`);
+      else await project.remove();
+    }
   }
 }
+// Two at a time: an installation mostly waits for the network.
+await Promise.all([tryProjects(), tryProjects()]);
 await rm(destination, { recursive: true, force: true });
 const seconds = ((performance.now() - since) / 1_000).toFixed(0);
 console.log(
