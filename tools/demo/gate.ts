@@ -26,7 +26,7 @@ export interface HeldRequest<T> {
    * Resolves to whether DynamoDB has done the first one.
    */
   letThrough(): Promise<boolean>;
-  /** Loses it, and what its sender has sent again, with their connections. */
+  /** Loses it, and what its sender sends again, with their connections. */
   lose(): void;
 }
 
@@ -56,8 +56,8 @@ export class Gate implements AsyncDisposable {
   /** Every request that came, by the id that the SDK gives it and its repetitions. */
   readonly #known = new Set<string>();
   readonly #passing = new Set<Promise<boolean>>();
-  /** The repetitions of requests that are held. */
-  readonly #repetitions = new Map<string, Passage[]>();
+  /** What becomes of a repetition of a request that was held: it is held too, or lost as that one was. */
+  readonly #repetitions = new Map<string, (repetition: Passage) => void>();
 
   private constructor(endpoint: string) {
     this.#endpoint = new URL(endpoint);
@@ -120,9 +120,9 @@ export class Gate implements AsyncDisposable {
       lose: () => response.destroy(),
     };
     const id = String(incoming.headers["amz-sdk-invocation-id"] ?? randomUUID());
-    const held = this.#repetitions.get(id);
-    if (held !== undefined) {
-      held.push(passage);
+    const repeat = this.#repetitions.get(id);
+    if (repeat !== undefined) {
+      repeat(passage);
       return;
     }
     const operation = String(incoming.headers["x-amz-target"]).split(".").at(-1) ?? "";
@@ -136,7 +136,7 @@ export class Gate implements AsyncDisposable {
   /** Keeps a request here, and what its sender sends again. */
   #stop(id: string, first: Passage): Stopped {
     const repetitions: Passage[] = [];
-    this.#repetitions.set(id, repetitions);
+    this.#repetitions.set(id, (repetition) => repetitions.push(repetition));
     return {
       letThrough: async () => {
         const isDone = await first.pass();
@@ -146,7 +146,7 @@ export class Gate implements AsyncDisposable {
         return isDone;
       },
       lose: () => {
-        this.#repetitions.delete(id);
+        this.#repetitions.set(id, ({ lose }) => lose());
         for (const { lose } of [first, ...repetitions]) lose();
       },
     };
