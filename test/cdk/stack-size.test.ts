@@ -1,3 +1,4 @@
+// @module-tag long
 /** Thirty locked jobs with their alarms fit into one stack, and no policy of theirs grows with their number. */
 import { readFileSync } from "node:fs";
 import { LeaseHeartbeat, LeaseTable } from "@leasehold/cdk";

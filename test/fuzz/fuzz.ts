@@ -1,4 +1,4 @@
-// Runs a property: few times with every test run, and many times with the long tests, for ten seconds at most. Both have their
+// Runs a property: few times with every test run, and many times with the long tests, for five seconds at most. Both have their
 // seeds, so that a run finds what the last one found. LEASEHOLD_FUZZ_SEED=new looks elsewhere, and LEASEHOLD_FUZZ_RUNS says how
 // often, whatever time it takes. A case that fails is printed by fast-check with its seed and its path: LEASEHOLD_FUZZ_SEED and
 // LEASEHOLD_FUZZ_PATH repeat it.
@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkPrototypes } from "./hostile.ts";
 
-const longMs = 10_000;
+const longMs = 5_000;
 const hourMs = 3_600_000;
 const quickSeed = 20_261_122;
 const longSeed = 20_261_123;

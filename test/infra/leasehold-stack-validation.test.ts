@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from "vitest";
 import { acknowledgedFindings, acknowledgeFindings } from "../../infra/acknowledged-findings.ts";
 import { findingsIn } from "../support/cdk-nag.ts";
