@@ -69,6 +69,51 @@ export interface ScheduledRuns {
   run(slot: string): Promise<Finished<unknown>>;
 }
 
+/** The slots that are to be tried. */
+class WaitingSlots {
+  /** By slot, when it is tried. */
+  readonly #times = new Map<string, number>();
+  /** No time in there is before this one. */
+  #from = Number.POSITIVE_INFINITY;
+  /** Those whose time has come, the oldest slot last. */
+  #due: string[] = [];
+
+  set(slot: string, time: number): void {
+    this.#times.set(slot, time);
+    this.#from = Math.min(this.#from, time);
+  }
+
+  /** When one is to be tried next; infinite if there is none. */
+  get soonest(): number {
+    const oldest = this.#due.at(-1);
+    return Math.min(this.#from, oldest === undefined ? Number.POSITIVE_INFINITY : Date.parse(oldest));
+  }
+
+  /** Takes the oldest slot whose time has come; undefined if there is none. */
+  take(now: number): string | undefined {
+    if (this.#from <= now) this.#findDue(now);
+    const oldest = this.#due.at(-1);
+    // A clock that was set back shows an earlier time than the slot.
+    if (oldest === undefined || Date.parse(oldest) > now) return undefined;
+    this.#due.pop();
+    return oldest;
+  }
+
+  #findDue(now: number): void {
+    const due = new Set(this.#due);
+    this.#from = Number.POSITIVE_INFINITY;
+    for (const [slot, time] of this.#times) {
+      if (time > now) {
+        this.#from = Math.min(this.#from, time);
+      } else {
+        due.add(slot);
+        this.#times.delete(slot);
+      }
+    }
+    this.#due = [...due].sort().reverse();
+  }
+}
+
 /**
  * Runs each slot when it is due, one after the other, until the signal aborts or the schedule has no more times. Rejects
  * with ClientClosedError, and with mistakes in the program.
@@ -81,8 +126,7 @@ export async function keepSchedule(
 ): Promise<void> {
   const { clock, randomness } = core;
   const at = (time: number): string => new Date(time).toISOString();
-  /** By slot, when it is tried next. */
-  const pending = new Map<string, number>();
+  const waiting = new WaitingSlots();
   const between = (after: number, until: number): Iterable<string> =>
     slotsOf({ schedule, since: at(after + 1), until: at(until) });
 
@@ -91,23 +135,23 @@ export async function keepSchedule(
     const due = [...between(after, now + 1)];
     const wanted =
       catchUpMs === 0 ? due.slice(-1) : due.filter((slot) => Date.parse(slot) >= now - catchUpMs);
-    for (const slot of wanted) pending.set(slot, Date.parse(slot) + jitterMs * randomness.fraction());
+    for (const slot of wanted) waiting.set(slot, Date.parse(slot) + jitterMs * randomness.fraction());
   };
 
   const tryNow = async (slot: string): Promise<void> => {
-    const later = (): void => void pending.set(slot, clock.now() + retryAfterMs);
+    const later = (): void => waiting.set(slot, clock.now() + retryAfterMs);
     // It may have run, and its run may be forgotten.
-    if (Date.parse(slot) < clock.now() - runs.keepForMs) return void pending.delete(slot);
+    if (Date.parse(slot) < clock.now() - runs.keepForMs) return;
     try {
       const finished = await runs.run(slot);
       if (signal?.aborted) return;
-      if (finished.state === "succeeded") pending.delete(slot);
-      else later();
-      if (finished.state === "failed") onFailure(finished.error, slot);
+      if (finished.state === "succeeded") return;
+      later();
+      onFailure(finished.error, slot);
     } catch (error) {
-      if (error instanceof SlotDoneError || error instanceof RunsExhaustedError) pending.delete(slot);
+      if (error instanceof SlotDoneError || error instanceof RunsExhaustedError) return;
       // The process that runs it may die.
-      else if (error instanceof LeaseUnavailableError) later();
+      if (error instanceof LeaseUnavailableError) later();
       else if (signal?.aborted) return;
       else if (!isOperational(error) || error instanceof ClientClosedError) throw error;
       else {
@@ -126,7 +170,7 @@ export async function keepSchedule(
     if (catchUpAt <= now) {
       try {
         for await (const { slot, run } of runs.missed({ schedule, since: at(now - catchUpMs) }))
-          if (!run?.exhausted) pending.set(slot, now);
+          if (!run?.exhausted) waiting.set(slot, Date.parse(slot));
         catchUpAt = Number.POSITIVE_INFINITY;
       } catch (error) {
         if (!isOperational(error) || error instanceof ClientClosedError) throw error;
@@ -138,16 +182,16 @@ export async function keepSchedule(
     if (now < seenUntil - limits.slotAheadMs) seenUntil = now;
     addDue(seenUntil, now);
     seenUntil = Math.max(seenUntil, now);
-    const [first] = [...pending.keys()].filter((slot) => Number(pending.get(slot)) <= now).toSorted();
-    if (first !== undefined) {
-      await tryNow(first);
+    const slot = waiting.take(now);
+    if (slot !== undefined) {
+      await tryNow(slot);
       continue;
     }
     const [next] = between(seenUntil, lastTime);
     const wakeAt = Math.min(
       next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next),
       catchUpAt,
-      ...pending.values(),
+      waiting.soonest,
     );
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     await pauseWhileOpen(core, Math.max(1, Math.min(wakeAt - now, longestSleepMs)), signal);
