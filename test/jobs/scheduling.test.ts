@@ -1,5 +1,5 @@
 /** Schedules in processes that go on: each slot has one run, whatever becomes of the processes. */
-import { ClientClosedError, LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { ClientClosedError, LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import {
@@ -324,6 +324,35 @@ it.each(wrongClocks)(
     expect(Object.keys(late)).toEqual(["00:01", "00:02", "00:03"]);
     // An answer tells the time to a second.
     expect(Math.max(...Object.values(late).map(Math.abs))).toBeLessThanOrEqual(2_000);
+  },
+);
+
+it.each(wrongClocks.filter(({ wallMs }) => wallMs !== 0))(
+  "on a machine whose clock is $name, no slot runs before it is due where the service could not be asked at first",
+  async (wrong) => {
+    const world = new WorldOfClocks();
+    let isDown = true;
+    const store: LeaseStore = {
+      ...world.store,
+      get: async (...asked) => (isDown ? await fails() : await world.store.get(...asked)),
+      update: async (...asked) => (isDown ? await fails() : await world.store.update(...asked)),
+    };
+    const fails = (): Promise<never> => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too busy"));
+    const runs = new JobRuns(new LeaseClient({ store, clock: world.machine(wrong) }), "report");
+    await world.time.advance(30_000);
+    const late: [string, number][] = [];
+    const work = ({ slot }: RunContext): void => {
+      late.push([hour(slot), world.time.now() - Date.parse(slot)]);
+    };
+    const terms = { signal: stop.signal, onFailure: () => undefined };
+    const ended = runs.schedule("cron(* * * * ? *)", work, terms);
+    for (let second = 0; second < 100; second += 1) await world.time.advance(1_000);
+    isDown = false;
+    for (let second = 0; second < 100; second += 1) await world.time.advance(1_000);
+    stop.abort();
+    await ended;
+    expect(late.map(([slot]) => slot)).toEqual(["00:02", "00:03"]);
+    expect(Math.min(...late.map(([, ms]) => ms))).toBeGreaterThan(-2_000);
   },
 );
 

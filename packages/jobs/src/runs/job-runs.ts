@@ -258,10 +258,10 @@ export class JobRuns {
    * looked at again as well: that process may die. A slot that is due while this process works is run after that, or
    * left out where a later one is due, unless `catchUpMs` is given. A service that fails ends nothing.
    *
-   * 1 request at the begin, if no answer has told this client the service's time; 2 requests a run. A process that finds
-   * a slot run by another makes 1, and 1 each `retryAfterMs` until that run has ended. Resolves when the signal aborts,
-   * or the schedule has no more times. Rejects with ClientClosedError when the client is closed, and with a mistake in
-   * the program.
+   * 1 request at the begin, if no answer has told this client the service's time, repeated each `retryAfterMs` while it
+   * fails; 2 requests a run. A process that finds a slot run by another makes 1, and 1 each `retryAfterMs` until that
+   * run has ended. Resolves when the signal aborts, or the schedule has no more times. Rejects with ClientClosedError
+   * when the client is closed, and with a mistake in the program.
    *
    * ```ts
    * const stop = new AbortController();

@@ -9,6 +9,7 @@ import {
   isOperational,
   LeaseUnavailableError,
   limits,
+  mayPass,
   pauseWhileOpen,
   type Rules,
   SlotDoneError,
@@ -121,9 +122,10 @@ class WaitingSlots {
 export async function keepSchedule(
   core: Core,
   schedule: Schedule,
-  { signal, catchUpMs, jitterMs, retryAfterMs, onFailure }: SchedulingTerms,
+  terms: SchedulingTerms,
   runs: ScheduledRuns,
 ): Promise<void> {
+  const { signal, catchUpMs, jitterMs, retryAfterMs, onFailure } = terms;
   const { clock, randomness } = core;
   const at = (time: number): string => new Date(time).toISOString();
   const waiting = new WaitingSlots();
@@ -162,7 +164,7 @@ export async function keepSchedule(
   };
 
   const began = clock.monotonic();
-  await tellTime(core, signal, runs);
+  await tellTime(core, terms, runs);
   let seenUntil = clock.now() - (clock.monotonic() - began);
   let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;
   while (!signal?.aborted) {
@@ -198,14 +200,27 @@ export async function keepSchedule(
   }
 }
 
-/** Before the first answer, this machine's clock may be wrong: slots would be run too early, and those before them never. */
-async function tellTime(core: Core, signal: AbortSignal | undefined, runs: ScheduledRuns): Promise<void> {
-  if (core.clock.isTold || signal?.aborted) return;
-  try {
-    await runs.ask(signal);
-  } catch (error) {
-    // Ignored: the schedule begins by this machine's clock, and its first request tells what is wrong.
-    if (!signal?.aborted && (!isOperational(error) || error instanceof ClientClosedError)) throw error;
+/**
+ * Asks until an answer has come: before it, this machine's clock may be wrong, and slots would be run too early, and those
+ * before them never.
+ */
+async function tellTime(
+  core: Core,
+  { signal, retryAfterMs, onFailure }: SchedulingTerms,
+  runs: ScheduledRuns,
+): Promise<void> {
+  while (!core.clock.isTold && !signal?.aborted) {
+    try {
+      await runs.ask(signal);
+      return;
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (!isOperational(error) || error instanceof ClientClosedError) throw error;
+      // The runs meet the same error, and tell of it.
+      if (!mayPass(error)) return;
+      onFailure(error, undefined);
+    }
+    await pauseWhileOpen(core, retryAfterMs, signal);
   }
 }
 
