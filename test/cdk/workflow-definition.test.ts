@@ -192,6 +192,26 @@ describe("a leased workflow", () => {
     },
   );
 
+  it("does no work when its keeper has died, and the keeper's answer comes after the end of the lease", async () => {
+    const { machines } = steps;
+    const send = machines.sendTaskSuccess.bind(machines);
+    machines.sendTaskSuccess = (...answer) =>
+      void clock.schedule(() => send(...answer), leaseDurationMs + 3_000);
+    const execution = start(define());
+    await clock.advance(500);
+    for (const { executionArn } of machines.executions(machineArn("keeper"))) machines.stop(executionArn);
+    await clock.advance(leaseDurationMs + 2_000);
+    const thief = await other.acquire(key, { leaseDurationMs: 120_000 });
+    await clock.advance(2_000);
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "KeeperNotReadyError",
+      cause: expect.stringContaining("see its execution"),
+    });
+    expect(entered(execution)).not.toContain("Minute");
+    expect(token()).toBe(thief.token);
+  });
+
   it.each([
     ["sfn:startExecution.waitForTaskToken", "Sfn.SfnException", 8_000],
     ["sfn:startExecution.waitForTaskToken", "Sfn.AccessDeniedException", 0],

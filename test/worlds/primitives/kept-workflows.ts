@@ -193,7 +193,7 @@ class UnreliableSteps extends StepFunctions {
   }
 
   protected override async call(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
-    const { random } = this.#world;
+    const { random, clock } = this.#world;
     const isService = /:(aws-sdk:)?(dynamodb|sfn):/.test(resource);
     if (resource.includes("describeExecution") && this.#world.clock.monotonic() < this.throttledUntil) {
       this.#world.count("a look is throttled");
@@ -204,11 +204,20 @@ class UnreliableSteps extends StepFunctions {
     if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args, signal);
     const what = this.isPrompt
       ? "answer late"
-      : random.pick(["refused", "cut off", "answer lost", "answer late"] as const);
+      : random.pick(
+          resource.includes("sendTaskSuccess")
+            ? (["refused", "cut off", "answer lost", "answer late", "arrives late"] as const)
+            : (["refused", "cut off", "answer lost", "answer late"] as const),
+        );
     this.#world.count(`call: ${what}`);
     this.#world.tell("service", () => `${resource}: ${what}`);
     if (what === "refused") throw new StatesError("DynamoDb.ThrottlingException", "too many requests");
-    if (what === "cut off") {
+    if (what === "arrives late") {
+      // Ignored: nobody hears the answer any more.
+      const arrive = (): void => void super.call(resource, args, signal).catch(() => undefined);
+      clock.schedule(arrive, random.between(1_000, 30_000));
+    }
+    if (what === "cut off" || what === "arrives late") {
       await this.#pause(cutOffMs);
       throw new StatesError("States.TaskFailed", "no answer has come");
     }
@@ -444,7 +453,10 @@ export class KeptWorkflows {
     const { execution, token } = sent;
     const item = this.#steps.lease(key);
     const stands = item?.[attributeNames.token] === token && item[attributeNames.fence] === sent.fence;
-    const isExcused = this.#wasJustBroken(token) || (name !== "first" && this.#wasJustRedriven(execution));
+    // Work may go on without a keeper for a while, and not begin so.
+    const isExcused =
+      this.#wasBroken(token) ||
+      (name !== "first" && (this.#isUnkept(token) || this.#wasJustRedriven(execution)));
     if (!stands && !isExcused) world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
     this.#working.set(execution, sent);
     world.count("worked");
@@ -456,8 +468,14 @@ export class KeptWorkflows {
 
   /** For a while, work goes on whose lease was broken, or which has no keeper: until its keeper finds out. */
   #wasJustBroken(token: string): boolean {
-    const now = this.world.clock.monotonic();
-    if (now < (this.#unkept.get(token) ?? 0)) return true;
+    return this.#isUnkept(token) || this.#wasBroken(token);
+  }
+
+  #isUnkept(token: string): boolean {
+    return this.world.clock.monotonic() < (this.#unkept.get(token) ?? 0);
+  }
+
+  #wasBroken(token: string): boolean {
     const at = this.#broken.get(token);
     return at !== undefined && this.world.clock.monotonic() - at < noticeMs;
   }

@@ -87,7 +87,7 @@ export const noSuchExecution = "Sfn.ExecutionDoesNotExistException";
 export const startedBefore = "Sfn.ExecutionAlreadyExistsException";
 
 /** Step Functions' error when an expression fails; it would fail again. */
-const evaluationFailed = "States.QueryEvaluationError";
+export const evaluationFailed = "States.QueryEvaluationError";
 
 /** The fields that a call needs; the rest is any field of a Task state. */
 type Call = { readonly Arguments: Json; readonly [field: string]: Json };

@@ -20,6 +20,7 @@ import {
   catching,
   choice,
   type Definition,
+  evaluationFailed,
   fail,
   type Json,
   jsonata,
@@ -231,12 +232,8 @@ function grant(request: Json, terms: WorkflowTerms): State {
  */
 function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
   const name = `$hash(${own("token")}, 'SHA-256') & '-0-'`;
-  const notReady = {
-    Error: "KeeperNotReadyError",
-    Cause: jsonata(
-      `'the keeper of the lease did not prove and renew it in time: see its execution ' & ${name} & '0 of ${keeperArn}'`,
-    ),
-  };
+  const cause = `'the keeper of the lease did not prove and renew it in time: see its execution ' & ${name} & '0 of ${keeperArn}'`;
+  const notReady = failureAs(`{'Error': 'KeeperNotReadyError', 'Cause': ${cause}}`);
   const notStarted =
     `$states.errorOutput.Error != '${notPermittedError}' and ${isDenied} ` +
     `? {'Error': '${notPermittedError}', 'Cause': 'its keeper may not be started: ' & $string($states.errorOutput)} ` +
@@ -252,11 +249,17 @@ function startKeeper({ keeperArn }: WorkflowTerms, startMs: number): State {
     },
     TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(startMs / 1500)),
     Retry: retryUnless(notPermittedError, ...denials),
-    // The keeper's first renewal has given the lease another end.
-    Assign: { [leaseVariable]: jsonata(`$merge([$${leaseVariable}, $states.result])`) },
+    // The keeper's first renewal has given the lease another end. An answer that comes after it would begin the work
+    // without a lease, if the keeper has died since.
+    Assign: {
+      [leaseVariable]: jsonata(
+        `$states.result.expiresAt <= $millis() ? $error('late') : $merge([$${leaseVariable}, $states.result])`,
+      ),
+    },
     Next: "Work",
     Catch: [
-      catching("States.Timeout", "Cancel", { Assign: assigning({ failure: notReady }) }),
+      catching("States.Timeout", "Cancel", { Assign: notReady }),
+      catching(evaluationFailed, "Cancel", { Assign: notReady }),
       catching("States.ALL", "Cancel", { Assign: failureAs(notStarted) }),
     ],
   });
