@@ -1,3 +1,4 @@
+import type { LeaseClient } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
@@ -10,6 +11,7 @@ beforeEach(() => {
 
 const stopped = { status: "ABORTED", error: "LeaseLostError" };
 const lost = { status: "FAILED", error: "LeaseLostError" };
+const noop = (): void => undefined;
 
 describe("a keeper", () => {
   it("keeps the lease at 2.4 state transitions and 1 write a beat, and a look at every fifth", async () => {
@@ -69,17 +71,49 @@ describe("a keeper", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
-  it("ends within a beat when the lease was released, and leaves the next holder alone", async () => {
+  it("keeps the lock of work that one look does not find", async () => {
+    const { lease, work, keeper } = await kept.guarded();
+    for (let looks = 0; looks < 3; looks += 1) {
+      kept.steps.fail("sfn:describeExecution", 1, "Sfn.ExecutionDoesNotExistException");
+      expect(await kept.beats(10)).toBeGreaterThan(0);
+    }
+    expect([kept.status(work), kept.status(keeper)]).toEqual(["RUNNING", "RUNNING"]);
+    expect(kept.token()).toBe(lease.token);
+  });
+
+  it("ends within a beat and a second when the lease was released, and leaves the next holder alone", async () => {
     const { lease, work, keeper } = await kept.guarded();
     await lease.release();
     const next = await kept.client.acquire(key);
     await next.release();
     const third = await kept.client.acquire(key);
     kept.steps.machines.stop(work);
-    await kept.clock.advance(beatMs);
+    await kept.clock.advance(beatMs + 1_000);
     expect(kept.status(keeper)).toBe("SUCCEEDED");
     expect(kept.token()).toBe(third.token);
   });
+
+  it.each<[string, (other: LeaseClient) => Promise<unknown>]>([
+    ["has the lock again", (other) => other.withLease(key, noop).then(() => other.acquire(key))],
+    ["has had the lock", (other) => other.withLease(key, noop)],
+    ["keeps it closed", (other) => other.withLease(key, { lockAtLeastForMs: leaseDurationMs }, noop)],
+  ])(
+    "leaves work alone that has released its lease and is about to end, where another holder %s",
+    async (_, hold) => {
+      const { lease, work, keeper } = await kept.guarded();
+      await kept.clock.advance(beatMs - 200);
+      await lease.release();
+      await hold(kept.clientOf("other"));
+      const after = kept.steps.lease(key);
+      await kept.clock.advance(500);
+      // Its end, or the first description that shows it, comes after the keeper has seen the lock.
+      kept.steps.machines.stop(work, { error: "by itself" });
+      await kept.clock.advance(beatMs);
+      expect(kept.describe(work)).toMatchObject({ error: "by itself" });
+      expect(kept.status(keeper)).toBe("SUCCEEDED");
+      expect(kept.steps.lease(key)).toEqual(after);
+    },
+  );
 
   it("stops the guarded execution when another holder has the lock, and fails with LeaseLostError", async () => {
     const { lease, work, keeper } = await kept.guarded();

@@ -11,7 +11,8 @@
  *     Renew is refused ─▶ Inspect ─▶ JudgeLease ─▶ released: Done · still ours: Pause1 · lost, or asked to stop: AskStopping
  *     Renew fails ─▶ Doubt ─▶ Pause1, for a second · no time for another attempt: AskStopping
  *
- *     A lost permit: JudgeLease ─▶ PauseStopping ─▶ AskStopping, for its item may not tell any more that it was released
+ *     A lost permit, or a lock that others have had since: JudgeLease ─▶ PauseStopping ─▶ AskStopping, for the item may not
+ *     tell any more that it was released
  *
  *     start ─▶ HoldOn ─▶ DecideAlone ─▶ RenewAlone ─▶ HoldOn      for a person or a container: 3 transitions a beat
  *
@@ -51,7 +52,7 @@ import {
   recordedState,
   renewKeptArguments,
 } from "./kept-requests.ts";
-import { attributeOf, type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
+import { attributeOf, isInCooldown, type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
 
 /** After this many beats in a row with trouble, the keeper looks as well. */
 const troublesBetweenLooks = 5;
@@ -64,6 +65,8 @@ const mostDeniedLooks = 6;
  */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
 const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
+/** Whether a later holder of the lock has let it go already: each lease has the next fencing token. */
+const wasHeldSince = `${ofRecord("fence", "N")} - ($exists(${ofRecord("token", "S")}) and $not(${isInCooldown}) ? 1 : 0) > $fence`;
 /** The last look has failed. */
 const isUnseen = "$blindLooks > 0";
 
@@ -201,16 +204,14 @@ function judgeLease(): State {
       rule(isOurs, "Doubt", carryOn),
       rule(wasReleased, "Done"),
       // Another holder's release may have overwritten the mark of this lease's release. Work that has released its
-      // lease ends within the pause.
-      rule(`${isPermit} and $not(${isAlone})`, "PauseStopping", {
+      // lease ends within the pause, and its description shows that.
+      rule(`(${isPermit} or ${wasHeldSince}) and $not(${isAlone})`, "PauseStopping", {
         isStopping: true,
         stops: 0,
         isHeld: false,
         isRevoked: false,
         loss,
       }),
-      // The guarded work may have released the lease, and another caller may have had it since. Then the work has ended
-      // by now.
       stopping(`$not(${isAlone})`, { isHeld: false, isRevoked: false, loss }),
     ],
     "Lost",

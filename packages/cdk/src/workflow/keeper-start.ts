@@ -117,8 +117,13 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
         }),
       ],
     }),
-    // A missing execution may have been started a moment ago: descriptions are eventually consistent.
-    AskGuarded: askGuarded("Decide", eventsOf.task + eventsOf.choice, jsonata("$begun ? 'GONE' : 'UNKNOWN'")),
+    // A missing execution may have been started a moment ago: descriptions are eventually consistent. So it is gone when
+    // two looks in a row do not find it.
+    AskGuarded: askGuarded(
+      "Decide",
+      eventsOf.task + eventsOf.choice,
+      jsonata("$begun and $status = 'MISSING' ? 'GONE' : 'MISSING'"),
+    ),
     NotPermitted: failing(
       notPermittedError,
       "'the keeper of ' & $key & ' lacks a permission; guard() of its LeaseHeartbeat gives it, or the table does: ' & $problem",

@@ -40,7 +40,7 @@ export const notPermittedError = "KeeperNotPermittedError";
 export const notProvenError = "LeaseNotProvenError";
 
 /** Whether the execution with the status in the variable `status` has ended. */
-export const isOver = "$not($status in ['RUNNING', 'PENDING_REDRIVE', 'UNKNOWN'])";
+export const isOver = "$not($status in ['RUNNING', 'PENDING_REDRIVE', 'MISSING', 'UNKNOWN'])";
 
 /** Whether a catcher's error is a missing permission; Step Functions names it differently for each service. */
 export const isDenied = "$contains($string($states.errorOutput), /AccessDenied|not authorized/)";
