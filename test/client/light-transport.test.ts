@@ -345,6 +345,12 @@ describe("an error of DynamoDB's", () => {
 
 const hostile: readonly [string, Reaction, string][] = [
   ["a page of a proxy's", html(200), "LEASE_NO_ANSWER"],
+  ["JSON of a proxy's", say({}, 200, { "content-type": "application/json" }), "LEASE_NO_ANSWER"],
+  [
+    "JSON of a proxy's, with attributes",
+    say({ Attributes: {} }, 200, { "content-type": "application/json" }),
+    "LEASE_NO_ANSWER",
+  ],
   ["a proxy's page of an error", html(502), "LEASE_SERVICE_FAILED"],
   ["a proxy's refusal", html(403), "LEASE_REQUEST_REJECTED"],
   ["nothing but a status", (response) => void response.writeHead(204).end(), "LEASE_NO_ANSWER"],
@@ -441,6 +447,14 @@ describe.each(hostile)("where the answer is %s", (_name, reaction, code) => {
     // What takes the acquisition back meets the same.
     await client.close().catch(() => undefined);
   });
+});
+
+it.each([
+  ["a type of its own", { "content-type": "application/x-amz-json-1.1" }],
+  ["no type, but a request's id", { "content-type": "", "x-amzn-requestid": "1" }],
+])("an engine's answer with %s counts", async (_, headers) => {
+  server.script(say({}, 200, headers));
+  expect(await newStore().update(write, newCall())).toMatchObject({ applied: true });
 });
 
 it("an answer that is not DynamoDB's is shown by its beginning", async () => {

@@ -104,11 +104,16 @@ export interface Said {
 }
 
 /** Reads DynamoDB's answer; undefined if the answer is not DynamoDB's. */
-export function readAnswer({ status, body }: HttpAnswer): Said | undefined {
+export function readAnswer({ status, headers, body }: HttpAnswer): Said | undefined {
   try {
     const said: Said = JSON.parse(body);
     const isOurs = isMap(said) && Object.entries(said).every(([name, value]) => forms[name]?.(value) ?? true);
-    return isOurs && (status === 200 || typeof said.__type === "string") ? said : undefined;
+    const isNamed =
+      status === 200
+        ? // Each engine sends one of the two, and a proxy's JSON has neither.
+          headers["x-amzn-requestid"] || /x-amz-json/.test(String(headers["content-type"]))
+        : typeof said.__type === "string";
+    return isOurs && isNamed ? said : undefined;
   } catch {
     // Ignored: it is no JSON.
     return undefined;
@@ -132,10 +137,10 @@ export function foreignAnswer({ status, headers, body }: HttpAnswer): Error {
   const parts = [
     `status ${status}`,
     type,
-    ...(encoding === undefined ? [] : [encoding]),
-    ...(location === undefined ? [] : [`a redirection to ${location}`]),
+    encoding,
+    location && `a redirection to ${location}`,
     `${body.length} characters that begin with ${JSON.stringify(body.slice(0, 60))}`,
-  ];
+  ].filter(Boolean);
   const error = unanswered(`the answer is not DynamoDB's: ${parts.join(", ")}`);
   // After an unreadable success, a write may have landed.
   return status < 300 ? error : Object.assign(error, { $metadata: { httpStatusCode: status } });
