@@ -200,7 +200,10 @@ describe("the waking of parked workflows", () => {
     gone = new Set();
     waking = {
       waiters: {
-        oldest: async (key) => parked.get(key)?.[0],
+        oldest: async (key, after) => {
+          const waiters = parked.get(key) ?? [];
+          return waiters[after === undefined ? 0 : waiters.indexOf(after) + 1];
+        },
         isHeld: async (key) => holders.has(key),
         remove: async ({ taskToken }) => {
           for (const [key, waiters] of parked) {
@@ -256,14 +259,34 @@ describe("the waking of parked workflows", () => {
     expect(parked.get(key)).toEqual([{ taskToken: "last" }]);
   });
 
-  test("a waiter of another wakeup is left to it, and keeps its place; nothing has failed", async () => {
+  const wakesOwn: Waking<Waiter>["wake"] = async (waiter, key) =>
+    waiter.taskToken.startsWith("own") ? await waking.wake(waiter, key) : "denied";
+
+  test("a waiter of another wakeup, or of a removed machine, keeps its place, and the next one is woken; nothing has failed", async () => {
     const key = keyOf();
-    park(key, "of another team", "own");
+    park(key, "of another team", "of a removed machine", "own and gone", "own", "own second");
+    gone = new Set(["own and gone"]);
     const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-    const denying: Waking<Waiter> = { ...waking, wake: async () => "denied" };
+    const denying: Waking<Waiter> = { ...waking, wake: wakesOwn };
     expect(await wakeWaiters(denying, event(released(key)))).toEqual({ batchItemFailures: [] });
-    expect(parked.get(key)).toHaveLength(2);
-    expect(warn).toHaveBeenCalledOnce();
+    expect(woken).toEqual(["own"]);
+    expect(parked.get(key)?.map(({ taskToken }) => taskToken)).toEqual([
+      "of another team",
+      "of a removed machine",
+      "own second",
+    ]);
+    expect(warn).toHaveBeenCalledTimes(2);
+  });
+
+  test("of a long line of another wakeup, one release tries ten, and nothing has failed", async () => {
+    const key = keyOf();
+    park(key, ...Array.from({ length: 500 }, (_, index) => `of another team ${index}`), "own");
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const denying: Waking<Waiter> = { ...waking, wake: wakesOwn };
+    expect(await wakeWaiters(denying, event(released(key)))).toEqual({ batchItemFailures: [] });
+    expect(woken).toEqual([]);
+    expect(parked.get(key)).toHaveLength(501);
+    expect(warn).toHaveBeenCalledTimes(10);
   });
 
   test("several records about one key wake one waiter", async () => {

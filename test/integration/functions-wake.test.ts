@@ -39,6 +39,9 @@ describe("the waiters in the lease table", () => {
     await parkedAt(table.newKey(), "2026-03-01T09:00:00Z#x", "another key's");
     await parkedAt(key, "2026-03-01T10:00:02Z#b", "second");
     await parkedAt(key, "2026-03-01T10:00:01Z#a", "first");
+    const second = await waiters.oldest(key, await waiters.oldest(key));
+    expect(second).toMatchObject({ taskToken: "second" });
+    expect(await waiters.oldest(key, second)).toBeUndefined();
     for (const expected of ["first", "second"]) {
       const waiter = await waiters.oldest(key);
       expect(waiter).toMatchObject({ taskToken: expected, key: { pk: key } });

@@ -41,7 +41,8 @@ export async function wakeAt(
     },
   }));
   const waiters = {
-    oldest: async (key: string) => parkedIn(table, key)[0],
+    oldest: async (key: string, after?: ParkedWaiter) =>
+      parkedIn(table, key).find((waiter) => after === undefined || waiter.key.sk > after.key.sk),
     isHeld: async (key: string) => table.peek(leaseItemKey(key))?.[attributeNames.token] !== undefined,
     remove: async (waiter: ParkedWaiter) => {
       table.transactNow([{ ...removeWaiter(waiter), action: "delete" }]);

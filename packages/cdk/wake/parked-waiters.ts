@@ -15,7 +15,7 @@ export type ParkedWaiter = WaitsBy & { readonly key: ItemKey };
 /** The parked waiters of a lease table. */
 export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Waiters<ParkedWaiter> {
   return {
-    async oldest(key) {
+    async oldest(key, after) {
       const { keyCondition, names, values } = waitersOf(key);
       const { Items } = await dynamodb.send(
         new QueryCommand({
@@ -25,6 +25,7 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
           ExpressionAttributeValues: wire(values),
           ConsistentRead: true,
           Limit: 1,
+          ...(after && { ExclusiveStartKey: wire(after.key) }),
         }),
       );
       const item = Items?.[0];

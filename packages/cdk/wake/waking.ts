@@ -7,8 +7,11 @@ export type Waiter = WaitsBy;
 
 /** The waiters, by key. */
 export interface Waiters<W extends Waiter = Waiter> {
-  /** The waiter that has waited longest, read consistently; undefined when there is none. */
-  oldest(key: string): Promise<W | undefined>;
+  /**
+   * The waiter that has waited longest, read consistently; undefined when there is none. With `after`, only waiters that
+   * have parked after that one count.
+   */
+  oldest(key: string, after?: W): Promise<W | undefined>;
   /** Removes a waiter; does nothing if it is gone already. */
   remove(waiter: W): Promise<void>;
   /** Whether the lock is held at this moment, or in its cooldown; a consistent read. */
@@ -32,6 +35,8 @@ export interface Waking<W extends Waiter = Waiter> {
 
 /** The time that is reserved for one more waiter. */
 const reserveMs = 2_000;
+/** One release tries at most this many waiters that this function may not wake. */
+const mostDenied = 10;
 
 /**
  * Wakes, for each lock that became free, the workflow or durable function that has waited longest.
@@ -41,7 +46,9 @@ const reserveMs = 2_000;
  * removes ended waiters on the way. The stream delivers failed keys again, and all records after them.
  *
  * If this function may not wake a waiter, the waiter belongs to another LeaseWakeup of the table, which sees the same
- * release. The waiter keeps its place, and nothing has failed.
+ * release, or to a state machine or function that was removed. The waiter keeps its place, nothing has failed, and the
+ * next waiter is woken too: otherwise the leftover of a removed machine would keep all others asleep until ttl removes
+ * it.
  *
  * A lock in its cooldown (`lockAtLeastForMs`) wakes no waiter, and neither does the cooldown's end, because nothing is
  * written at that moment. Its waiters try again after their own timeout.
@@ -85,8 +92,9 @@ function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamR
 
 async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promise<void> {
   const { waiters, wake, remainingMs } = waking;
-  for (;;) {
-    const waiter = await waiters.oldest(key);
+  let denied: W | undefined;
+  for (let left = mostDenied; left > 0; ) {
+    const waiter = await waiters.oldest(key, denied);
     if (waiter === undefined || (await waiters.isHeld(key))) return;
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
     const isAwake = await wake(waiter, key);
@@ -94,7 +102,9 @@ async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promis
       // The table's stream has another reader, which may wake it. If there is none, the waiter resumes by its own
       // timeout.
       console.warn("a waiter is left to another LeaseWakeup, for this one does not serve() it", { key });
-      return;
+      denied = waiter;
+      left -= 1;
+      continue;
     }
     await waiters.remove(waiter);
     if (isAwake) return;
