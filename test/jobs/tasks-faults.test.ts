@@ -93,6 +93,29 @@ describe("requests", () => {
   });
 });
 
+describe("an addition whose answer is lost", () => {
+  test.each(["answer lost", "request lost"] as const)("counts what it has added: %s", async (fate) => {
+    store.next(fate);
+    const adding = setOf("a").add([{ id: "2" }, { id: "3" }]);
+    expect(await afterWaiting(adding)).toEqual({ added: 2, known: 0 });
+  });
+
+  test("counts what it has added, where a worker has ended it meanwhile", async () => {
+    store.next("answer lost");
+    const adding = setOf("a").add([{ id: "2" }]);
+    await setOf("b").process(() => undefined);
+    expect(ended("2")).toBeDefined();
+    expect(await afterWaiting(adding)).toEqual({ added: 1, known: 0 });
+  });
+
+  test("counts as known what another caller has added before", async () => {
+    await clock.advance(1);
+    store.next("request lost", "throttled");
+    const adding = setOf("a").add([{ id: "1" }, { id: "2" }]);
+    expect(await afterWaiting(adding)).toEqual({ added: 1, known: 1 });
+  });
+});
+
 describe("a claim whose answer is lost", () => {
   test.each(["answer lost", "request lost"] as const)(
     "(%s) is repeated, and counts one attempt",

@@ -1,4 +1,9 @@
-import type { ConditionCheckOptions, LeaseClient, LeaseTransactItem } from "@leasehold/client";
+import type {
+  ConditionCheckOptions,
+  LeaseClient,
+  LeaseTransactItem,
+  TransactionResult,
+} from "@leasehold/client";
 import {
   check,
   checkKey,
@@ -7,6 +12,7 @@ import {
   coreOf,
   InvalidOptionsError,
   isOperational,
+  LeaseError,
   sortKeyOf,
   transact,
   whileOpen,
@@ -35,7 +41,7 @@ import {
 } from "./options.ts";
 import type { RateUsedUp, TaskSource } from "./polled-set.ts";
 import { readTask, serialKeyOf, type TaskRecord, type TaskState } from "./record.ts";
-import { serialKeyItemKey, taskLimits } from "./schema.ts";
+import { serialKeyItemKey, taskAttributeNames, taskLimits } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 import { callWithRetry } from "./task-context.ts";
@@ -125,11 +131,18 @@ export class TaskSet {
     while (left.length > 0) {
       const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
       const writes = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await callWithRetry(core, () => transact(core, writes));
-      if (result.applied) return left.length;
-      const isKnown = (index: number): boolean =>
-        result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;
-      left = left.filter((_, index) => !isKnown(index));
+      let mayHaveLanded = false;
+      const send = (): Promise<TransactionResult> =>
+        transact(core, writes).catch((error: unknown) => {
+          mayHaveLanded ||= error instanceof LeaseError && error.mayHaveLanded;
+          throw error;
+        });
+      const { applied, refusals } = await callWithRetry(core, send);
+      const known = left.map((_, index) => refusals[2 * index] ?? refusals[2 * index + 1]);
+      // An earlier copy has added all of them, and another caller would have done so at another time.
+      const areOwn = known.every((refusal) => refusal?.item?.[taskAttributeNames.addedAt] === common.now);
+      if (applied || (mayHaveLanded && areOwn)) return left.length;
+      left = left.filter((_, index) => known[index] === undefined);
     }
     return 0;
   }
