@@ -259,6 +259,8 @@ export class KeptWorkflows {
   #times = 0;
   /** Leases whose keeper was aborted, by their tokens: until when their work may go on without one. */
   readonly #unkept = new Map<string, number>();
+  /** By token, the aborted keepers of which nobody has heard yet. */
+  readonly #unheard = new Map<string, Set<string>>();
   /** The last lease of each execution. */
   readonly #tokens = new Map<string, string>();
   /** What may be stopped: executions that were redriven, tokens of holders that were asked to stop or lost their keeper. */
@@ -386,7 +388,8 @@ export class KeptWorkflows {
     const delays = world.random.pick([[0], [0], [0, 5_000], [world.random.between(1, 30_000)]]);
     const isPrompt = delays[0] === 0 && this.#steps.trouble === 0;
     // Until it has been told, and what hears of it has come through, nobody keeps the lease.
-    if (!isPrompt) this.#unkept.set(lease.token, Number.POSITIVE_INFINITY);
+    const unheard = this.#unheard.get(lease.token) ?? new Set();
+    if (!isPrompt) this.#unheard.set(lease.token, unheard.add(executionArn));
     if (!isPrompt) this.#mayStop.add(lease.token);
     const { detail } = statusEvent(described);
     for (const delayMs of delays) {
@@ -400,6 +403,7 @@ export class KeptWorkflows {
         });
         void this.#steps.machines.finished(started.executionArn).then(({ status }) => {
           if (status !== "SUCCEEDED" || isPrompt) return;
+          unheard.delete(executionArn);
           this.#unkept.set(lease.token, clock.monotonic() + noticeMs);
         });
       }, delayMs);
@@ -472,7 +476,8 @@ export class KeptWorkflows {
   }
 
   #isUnkept(token: string): boolean {
-    return this.world.clock.monotonic() < (this.#unkept.get(token) ?? 0);
+    const isUnheard = (this.#unheard.get(token)?.size ?? 0) > 0;
+    return isUnheard || this.world.clock.monotonic() < (this.#unkept.get(token) ?? 0);
   }
 
   #wasBroken(token: string): boolean {
