@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { adminOf } from "../support/admin.ts";
-import { KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
+import { beatMs, KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
 import { startedBy } from "../support/step-functions.ts";
 
 let kept: KeptWork;
@@ -157,13 +157,17 @@ describe("a keeper that is aborted", () => {
     expect(kept.describe(work)).toMatchObject({ cause: "no keeper of its lease goes on" });
   });
 
-  it("has another in its place after a start that hangs", async () => {
-    const { work, keeper } = await kept.guarded();
-    kept.steps.hang("sfn:startExecution.waitForTaskToken", 1);
-    kept.steps.machines.stop(keeper);
-    await kept.clock.advance(45_000);
-    expect([kept.running().length, kept.status(work)]).toEqual([1, "RUNNING"]);
-  });
+  it.each(["dynamodb:getItem", "sfn:startExecution.waitForTaskToken"])(
+    "has another in its place in time after a request that hangs: %s",
+    async (action) => {
+      const { lease, work, keeper } = await kept.guarded();
+      await kept.clock.advance(beatMs - 1);
+      kept.steps.hang(action, 1);
+      kept.steps.machines.stop(keeper);
+      expect(await kept.beats(5)).toBeGreaterThan(0);
+      expect([kept.token(), kept.running().length, kept.status(work)]).toEqual([lease.token, 1, "RUNNING"]);
+    },
+  );
 
   it("has nothing in its place where the work has let its lease go, or has ended", async () => {
     holdBack();

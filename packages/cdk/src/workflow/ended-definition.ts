@@ -78,8 +78,11 @@ const ownEnds: readonly string[] = [
  * so that the row does not grow while the work goes on.
  */
 const mostKeepers = 20;
-/** A new keeper is ready in less than a second, unless Step Functions is slow. */
-const keeperStartSeconds = 40;
+/**
+ * A new keeper is ready in less than a second, unless Step Functions is slow. A request that hangs leaves time for another
+ * one, because the lease is not renewed meanwhile; two keepers of one lease do no harm.
+ */
+const keeperStartSeconds = jsonata("$max([3, $min([40, $floor($lease.leaseDurationMs / 3000)])])");
 
 /** No caller waits for it, so it may go on until the service answers again. */
 const patiently: Json = [
@@ -127,7 +130,10 @@ export function endedDefinition(terms: EndedTerms): Definition {
       chosen(isPermit, inspectPermitsArguments(terms), inspectArguments(terms)),
       chosen(isPermit, ofOwner, record),
     );
-  const seeKept = (next: string): State => look(next, inspectKeptArguments(terms), keptRecord);
+  const seeKept = (next: string): State => ({
+    ...look(next, inspectKeptArguments(terms), keptRecord),
+    TimeoutSeconds: keeperStartSeconds,
+  });
   const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
   return {
     Comment: "Lets go of the lease of an execution that has ended, and replaces a keeper that has.",
