@@ -41,6 +41,7 @@ import { skipSlot, takeBackRun } from "./skipping.ts";
 import {
   checkMissedQuery,
   checkSlotTime,
+  lastTime,
   type MissedQuery,
   type MissedRange,
   type MissedSlot,
@@ -229,7 +230,9 @@ export class JobRuns {
    * ```
    */
   missed(query: MissedQuery): AsyncGenerator<MissedSlot, void, undefined> {
-    const range = checkMissedQuery(query, this.#core.clock.now());
+    const { clock } = this.#core;
+    // Before the first answer, this machine's clock may be slow.
+    const range = checkMissedQuery(query, clock.isTold ? clock.now() : lastTime);
     this.#history.checkKept("since", range.since);
     return this.#missed(range);
   }
@@ -320,11 +323,13 @@ export class JobRuns {
     if (range.since >= range.until) return;
     const { since, until } = range;
     const runs = this.#history.walk({ since, until, descending: false }, runPageSize, true);
-    for await (const missed of missedAmong(slotsOf(range), runs)) {
-      // The first answer may have shown that this machine's clock is fast.
-      if (Date.parse(missed.slot) >= this.#core.clock.now()) return;
-      yield missed;
-    }
+    yield* missedAmong(this.#slotsUntilNow(range), runs);
+  }
+
+  /** The first answer has told the time when the first slot is asked for. */
+  *#slotsUntilNow(range: MissedRange): Generator<string, void, undefined> {
+    const now = new Date(this.#core.clock.now()).toISOString();
+    yield* slotsOf({ ...range, until: range.until < now ? range.until : now });
   }
 
   /**

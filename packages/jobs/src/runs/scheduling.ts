@@ -16,7 +16,7 @@ import {
 } from "@leasehold/client/internal";
 import type { Finished } from "./attempt.ts";
 import { RunsExhaustedError } from "./errors.ts";
-import { type MissedQuery, type MissedSlot, type Schedule, slotsOf } from "./slots.ts";
+import { lastTime, type MissedQuery, type MissedSlot, type Schedule, slotsOf } from "./slots.ts";
 
 /** Options of {@link JobRuns.schedule}. */
 export interface SchedulingOptions {
@@ -59,7 +59,6 @@ export function checkSchedulingOptions(options: SchedulingOptions): SchedulingTe
 
 /** A sleep ends at least so often, to see whether the clock was set, or the machine was suspended. */
 const longestSleepMs = 60_000;
-const lastTime = Date.parse("9999-12-31T23:59:59.999Z");
 
 /** What a schedule does with slots. */
 export interface ScheduledRuns {

@@ -20,6 +20,9 @@ export type Slot = string | Date;
 /** Years 0 to 9999 in UTC: as text, these sort in the order of time. */
 const slotPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** The last time that has such a text. */
+export const lastTime: number = Date.parse("9999-12-31T23:59:59.999Z");
+
 /** Gives a slot as text. Refuses every other way to write a time: one slot has one text. */
 export function checkSlotTime(option: string, slot: unknown): string {
   const isDate = readable(option, slot, () => slot instanceof Date);
@@ -72,7 +75,7 @@ export interface MissedRange {
   readonly until: string;
 }
 
-/** Validates a query. */
+/** Validates a query; its range ends at a time at the latest. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
   const given = checkOptions(query, missedRules, "query", ["since"]);
   const schedule = readSchedule(given.schedule);
