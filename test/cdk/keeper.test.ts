@@ -1,4 +1,5 @@
 import type { LeaseClient } from "@leasehold/client";
+import { cancel, revokeToken, type Write } from "@leasehold/client/internal";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
@@ -92,6 +93,31 @@ describe("a keeper", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
     expect(kept.token()).toBe(third.token);
   });
+
+  it.each<[string, (other: LeaseClient) => Promise<Write> | Write]>([
+    [
+      "a caller that has given up",
+      () => cancel({ key }, { token: "given up", now: kept.clock.now(), retentionMs: 1 }),
+    ],
+    [
+      "a caller that has given up beside the next holder",
+      async (other) => {
+        await other.acquire(key);
+        return revokeToken({ key }, "given up");
+      },
+    ],
+  ])(
+    "leaves work alone that has released its lease, where the mark of %s has replaced its own",
+    async (_, mark) => {
+      const { lease, work, keeper } = await kept.guarded();
+      await lease.release();
+      kept.steps.store.updateNow((await mark(kept.clientOf("other"))).request());
+      const after = kept.steps.lease(key);
+      await kept.clock.advance(beatMs);
+      expect([kept.status(keeper), kept.status(work)]).toEqual(["SUCCEEDED", "RUNNING"]);
+      expect(kept.steps.lease(key)).toEqual(after);
+    },
+  );
 
   it.each<[string, (other: LeaseClient) => Promise<unknown>]>([
     ["has the lock again", (other) => other.withLease(key, noop).then(() => other.acquire(key))],

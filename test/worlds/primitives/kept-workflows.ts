@@ -174,6 +174,8 @@ class UnreliableSteps extends StepFunctions {
   isPrompt = false;
   /** Until when every look is refused, on the world's clock. */
   throttledUntil = 0;
+  /** For how long a description may still show an execution at work that has ended. */
+  staleMs = 0;
 
   constructor(
     world: World,
@@ -225,6 +227,20 @@ class UnreliableSteps extends StepFunctions {
     if (what === "answer lost") throw new StatesError("DynamoDb.SdkClientException", "the answer was lost");
     await this.#pause(random.between(100, 4_000));
     return result;
+  }
+
+  protected override perform(action: string, args: unknown, signal: AbortSignal): unknown {
+    const result = super.perform(action, args, signal);
+    if (action !== "sfn:describeExecution") return result;
+    const { ExecutionArn } = args as { readonly ExecutionArn: string };
+    const { status, stopDate } = this.machines.describe(ExecutionArn);
+    const endedMsAgo =
+      status === "RUNNING"
+        ? Number.POSITIVE_INFINITY
+        : this.#world.clock.now() - Date.parse(String(stopDate));
+    if (endedMsAgo >= this.#world.random.between(0, this.staleMs)) return result;
+    this.#world.count("a description is stale");
+    return { ...(result as object), Status: "RUNNING" };
   }
 
   #pause(ms: number): Promise<void> {
@@ -285,6 +301,7 @@ export class KeptWorkflows {
       world.random.pick([0, 0, 60, 250]),
     );
     this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
+    this.#steps.staleMs = world.random.pick([0, 900]);
     this.#steps.isPrompt = situation.waits === true && world.random.chance(0.5);
     const terms = { tableName: "leases", retentionMs };
     this.#keeper = this.#steps.define("keeper", keeperDefinition(terms));
@@ -564,6 +581,8 @@ export class KeptWorkflows {
     if (event.type === "redriven") this.#tellGuard(executionArn);
     if (event.type === "finished" && stateMachineArn === this.#keeper && event.status === "ABORTED")
       this.#replace(executionArn);
+    if (event.type === "finished" && stateMachineArn === this.#keeper)
+      this.#expectNoFalseAlarm(executionArn, event.error);
     if (event.type !== "finished" || stateMachineArn !== this.#workflow) return;
     this.#working.delete(executionArn);
     this.#judgeWait(executionArn);
@@ -601,6 +620,24 @@ export class KeptWorkflows {
     const token = this.#tokens.get(executionArn) ?? "";
     if (this.#mayStop.has(executionArn) || this.#mayStop.has(token) || this.#broken.has(token)) return;
     this.world.fault(`${nameOf(executionArn)} is healthy, and was stopped`);
+  }
+
+  /**
+   * While no call fails but looks that are throttled, the keeper of work that has succeeded tells of no loss: unless it may
+   * not look, and others have had the lock since.
+   */
+  #expectNoFalseAlarm(executionArn: string, error: string | undefined): void {
+    const { machines, trouble, calmSince, throttledUntil } = this.#steps;
+    if (error !== "LeaseLostError" || trouble > 0 || calmSince > 0) return;
+    const { guarded, lease } = machines.describe(executionArn).input as {
+      readonly guarded: string;
+      readonly lease: { readonly fencingToken: number };
+    };
+    if (machines.describe(guarded).status !== "SUCCEEDED") return;
+    const { [attributeNames.fence]: fence, [attributeNames.token]: token } = this.#steps.lease(key) ?? {};
+    const wasHeldSince = Number(fence) - (token === undefined ? 0 : 1) > lease.fencingToken;
+    if (wasHeldSince && this.world.clock.monotonic() < throttledUntil + noticeMs) return;
+    this.world.fault(`${nameOf(guarded)} has succeeded, and its keeper tells that its lease was lost`);
   }
 
   /** A grant to another while the work of one goes on, which nobody has broken. */

@@ -52,7 +52,7 @@ import {
   recordedState,
   renewKeptArguments,
 } from "./kept-requests.ts";
-import { attributeOf, isInCooldown, type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
+import { attributeOf, type LeaseTerms, ofRecord, wasHeldSince, wasReleased } from "./lease-requests.ts";
 
 /** After this many beats in a row with trouble, the keeper looks as well. */
 const troublesBetweenLooks = 5;
@@ -65,8 +65,6 @@ const mostDeniedLooks = 6;
  */
 const isTimeUp = "$millis() + 1000 >= $expiresAt";
 const notInTime = jsonata("'it could not be renewed in time: ' & $problem");
-/** Whether a later holder of the lock has let it go already: each lease has the next fencing token. */
-const wasHeldSince = `${ofRecord("fence", "N")} - ($exists(${ofRecord("token", "S")}) and $not(${isInCooldown}) ? 1 : 0) > $fence`;
 /** The last look has failed. */
 const isUnseen = "$blindLooks > 0";
 

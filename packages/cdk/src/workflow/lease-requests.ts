@@ -277,11 +277,27 @@ export function wasBrokenIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `${ofRecord("brokenToken", "S", terms)} = ${variable(terms, "token")}`;
 }
 
-/** {@link wasReleasedIn} for variables without a prefix. */
-export const wasReleased: string = wasReleasedIn({});
-
 /** JSONata: whether the item in the variable `record` is a lock in its cooldown, without a holder. */
 export const isInCooldown: string = inCooldown({});
+
+/** JSONata: whether a caller holds the lock in the variable `record`. */
+const isHeld = `($exists(${ofRecord("token", "S")}) and $not(${isInCooldown}))`;
+
+/**
+ * JSONata: whether the lease of the variables token and fence was released. Another caller that has given up may have
+ * replaced the mark of the release. Each lease has the next fencing token: so the lock is free, or what it says of its
+ * last end is about this lease, until a later lease has ended.
+ */
+export const wasReleased: string = [
+  wasReleasedIn({}),
+  `${ofRecord("fence", "N")} = $fence and $not(${isHeld}) and $not(${wasBrokenIn({})})`,
+  `${ofRecord("fence", "N")} = $fence + 1 and ${isHeld} and $contains(${ofRecord("lastEnd", "S")}, /^(released|completed) /)`,
+]
+  .map((one) => `(${one})`)
+  .join(" or ");
+
+/** JSONata: whether a later lease than that of the variable fence has ended. */
+export const wasHeldSince: string = `${ofRecord("fence", "N")} - (${isHeld} ? 1 : 0) > $fence`;
 
 function inCooldown(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `$contains(${ofRecord("token", "S", terms)}, /^${cooldownToken("")}/)`;
