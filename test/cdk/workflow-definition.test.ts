@@ -138,6 +138,18 @@ describe("a leased workflow", () => {
     expect(token()).toBe(thief.token);
   });
 
+  it("succeeds when its work has let the lock go itself, and another caller that has given up has left its mark", async () => {
+    const execution = start(define());
+    await clock.advance(20_000);
+    const keeper = steps.machines.executions(machineArn("keeper"))[0]?.input as {
+      readonly lease: Parameters<LeaseClient["adopt"]>[0];
+    };
+    expect(await other.adopt(keeper.lease).release()).toBe(true);
+    steps.store.updateNow(cancel({ key }, { token: "given up", now: clock.now(), retentionMs: 1 }).request());
+    await clock.advance(60_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED" });
+  });
+
   it("goes on when the grant landed and its answer was lost", async () => {
     const definition = define();
     steps.loseAnswers("dynamodb:updateItem", 1);

@@ -266,10 +266,20 @@ export function ofRecord(
   return attributeOf(variable(terms, "record"), attribute, type);
 }
 
-/** JSONata: whether the holder of the variable `token` has released the item in the variable `record`. */
+/**
+ * JSONata: whether the lease of the variables `token` and `fence` was released, by the item in the variable `record`.
+ *
+ * Another caller that has given up may have replaced the mark of the release. Each lease has the next fencing token: so
+ * the lock is free, or what it says of its last end is about this lease, until a later lease has ended.
+ */
 export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
-  const released = `${ofRecord("releasedToken", "S", terms)} = ${variable(terms, "token")}`;
-  return `${released} and $not(${wasBrokenIn(terms)})`;
+  const fence = ofRecord("fence", "N", terms);
+  const own = variable(terms, "fence");
+  const isMarked = `${ofRecord("releasedToken", "S", terms)} = ${variable(terms, "token")}`;
+  const isFree = `${fence} = ${own} and $not(${isHeldIn(terms)})`;
+  const lastEnd = `$contains(${ofRecord("lastEnd", "S", terms)}, /^(released|completed) /)`;
+  const isNext = `${fence} = ${own} + 1 and ${isHeldIn(terms)} and ${lastEnd}`;
+  return `((${isMarked} or ${isFree}) and $not(${wasBrokenIn(terms)}) or ${isNext})`;
 }
 
 /** JSONata: whether the item in the variable `record` says that the lease of the variable `token` was broken. */
@@ -277,27 +287,19 @@ export function wasBrokenIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `${ofRecord("brokenToken", "S", terms)} = ${variable(terms, "token")}`;
 }
 
+/** {@link wasReleasedIn} for variables without a prefix. */
+export const wasReleased: string = wasReleasedIn({});
+
+/** JSONata: whether a later lease than that of the variable `fence` has ended. */
+export const wasHeldSince: string = `${ofRecord("fence", "N")} - (${isHeldIn({})} ? 1 : 0) > $fence`;
+
 /** JSONata: whether the item in the variable `record` is a lock in its cooldown, without a holder. */
 export const isInCooldown: string = inCooldown({});
 
 /** JSONata: whether a caller holds the lock in the variable `record`. */
-const isHeld = `($exists(${ofRecord("token", "S")}) and $not(${isInCooldown}))`;
-
-/**
- * JSONata: whether the lease of the variables token and fence was released. Another caller that has given up may have
- * replaced the mark of the release. Each lease has the next fencing token: so the lock is free, or what it says of its
- * last end is about this lease, until a later lease has ended.
- */
-export const wasReleased: string = [
-  wasReleasedIn({}),
-  `${ofRecord("fence", "N")} = $fence and $not(${isHeld}) and $not(${wasBrokenIn({})})`,
-  `${ofRecord("fence", "N")} = $fence + 1 and ${isHeld} and $contains(${ofRecord("lastEnd", "S")}, /^(released|completed) /)`,
-]
-  .map((one) => `(${one})`)
-  .join(" or ");
-
-/** JSONata: whether a later lease than that of the variable fence has ended. */
-export const wasHeldSince: string = `${ofRecord("fence", "N")} - (${isHeld} ? 1 : 0) > $fence`;
+function isHeldIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
+  return `($exists(${ofRecord("token", "S", terms)}) and $not(${inCooldown(terms)}))`;
+}
 
 function inCooldown(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `$contains(${ofRecord("token", "S", terms)}, /^${cooldownToken("")}/)`;
