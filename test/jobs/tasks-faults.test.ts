@@ -592,6 +592,19 @@ test("ttl keeps every item as long as the set says, and what it has dropped may 
   expect(await set.add([{ id: "2" }])).toEqual({ added: 1, known: 0 });
 });
 
+test("ttl does not remove what a process adds by its first request, although its clock is slow", async () => {
+  store.isLocal = false;
+  const now = clock.now() + 12 * 3_600_000;
+  store.time = () => ({ earliest: now, latest: now + 1_000 });
+  await setOf("slow", { keepForMs: 3_600_000 }).add([{ id: "2" }]);
+  const [added] = setOf("slow", { keepForMs: 3_600_000 }).addEntries([{ id: "3" }]);
+  expect(added).toMatchObject({
+    Update: { ExpressionAttributeValues: { ":ttl": { N: String(open("2")?.ttl) } } },
+  });
+  store.table.collectGarbage(now);
+  expect(open("2")).toBeDefined();
+});
+
 test("a task that ttl has removed while a worker had it is not made again by the worker's ending", async () => {
   const task = await claimed(setOf("a", { heartbeat: false }));
   store.table.collectGarbage(Number.POSITIVE_INFINITY);

@@ -117,7 +117,7 @@ const countsClaim = say({
   when: "(attribute_not_exists(#claims) OR #claims < :most)",
 });
 /** No clock that the service corrects is behind by this much. */
-const rateKeptForMs = 24 * 60 * 60 * 1000;
+export const mostBehindMs: number = 24 * 60 * 60 * 1000;
 const endedWithoutSuccess = say({ when: "(#state = :failed OR #state = :parked OR #state = :cancelled)" });
 
 /** The task that a write changes. */
@@ -214,7 +214,7 @@ export function countClaim(rate: {
     ":zero": 0,
     ":one": 1,
     ":most": claims,
-    ":ttl": timeToLive((period + 1) * perMs, rateKeptForMs),
+    ":ttl": timeToLive((period + 1) * perMs, mostBehindMs),
   });
 }
 

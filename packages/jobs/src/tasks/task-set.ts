@@ -15,13 +15,14 @@ import {
   LeaseError,
   sortKeyOf,
   transact,
+  type Write,
   whileOpen,
 } from "@leasehold/client/internal";
 import { entriesOf, formatOf } from "../own-transaction.ts";
 import { type TraceOptions, traceRules } from "../trace.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { ClaimAttempt, ClaimRate } from "./claim-attempt.ts";
-import { addTask } from "./expressions.ts";
+import { addTask, mostBehindMs } from "./expressions.ts";
 import {
   checkListOptions,
   checkProcessOptions,
@@ -126,11 +127,11 @@ export class TaskSet {
   }
 
   async #addSome(tasks: readonly TaskTerms[]): Promise<number> {
-    const { core, set, terms } = this.#context;
+    const { core } = this.#context;
     let left = tasks;
     while (left.length > 0) {
-      const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
-      const writes = left.flatMap((task) => addTask({ ...common, ...task }));
+      const now = core.clock.now();
+      const writes = this.#additions(left, now);
       let mayHaveLanded = false;
       const send = (): Promise<TransactionResult> =>
         transact(core, writes).catch((error: unknown) => {
@@ -140,11 +141,18 @@ export class TaskSet {
       const { applied, refusals } = await callWithRetry(core, send);
       const known = left.map((_, index) => refusals[2 * index] ?? refusals[2 * index + 1]);
       // An earlier copy has added all of them, and another caller would have done so at another time.
-      const areOwn = known.every((refusal) => refusal?.item?.[taskAttributeNames.addedAt] === common.now);
+      const areOwn = known.every((refusal) => refusal?.item?.[taskAttributeNames.addedAt] === now);
       if (applied || (mayHaveLanded && areOwn)) return left.length;
       left = left.filter((_, index) => known[index] === undefined);
     }
     return 0;
+  }
+
+  #additions(tasks: readonly TaskTerms[], now: number): Write[] {
+    const { core, set, terms } = this.#context;
+    // Before the first answer, this machine's clock may be slow, and ttl must not remove what nobody has done.
+    const keepForMs = terms.keepForMs + (core.clock.isTold ? 0 : mostBehindMs);
+    return tasks.flatMap((task) => addTask({ set, now, keepForMs, ...task }));
   }
 
   /**
@@ -161,7 +169,7 @@ export class TaskSet {
    * ```
    */
   addEntries(tasks: readonly TaskInput[], options: ConditionCheckOptions = {}): LeaseTransactItem[] {
-    const { core, set, terms } = this.#context;
+    const { core, terms } = this.#context;
     const given = checkTasks(tasks, terms);
     const most = tasksPerTransaction;
     check(
@@ -171,9 +179,7 @@ export class TaskSet {
       `at most ${most}, as many as a transaction takes`,
     );
     const format = formatOf(core, options);
-    const common = { set, now: core.clock.now(), keepForMs: terms.keepForMs };
-    const writes = given.flatMap((task) => addTask({ ...common, ...task }));
-    return entriesOf(core, writes, format);
+    return entriesOf(core, this.#additions(given, core.clock.now()), format);
   }
 
   /**
