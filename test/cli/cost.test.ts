@@ -74,10 +74,11 @@ describe("leasehold cost", () => {
     ["30/m", 0.5],
     ["3600/h", 1],
     ["86400/d", 1],
-    ["2", undefined],
-    ["x/s", undefined],
-    ["2/y", undefined],
   ])("reads the rate %s", (text, rate) => {
-    expect(parseRate(text)).toBe(rate);
+    expect(parseRate(text, "--acquires")).toBe(rate);
+  });
+
+  it.each(["2", "x/s", "2/y"])("refuses the rate %s", (text) => {
+    expect(() => parseRate(text, "--acquires")).toThrow(`--acquires is "${text}"; allowed: a rate`);
   });
 });

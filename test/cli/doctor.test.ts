@@ -2,6 +2,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
 import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
 import { leasehold } from "../support/command-line.ts";
@@ -171,6 +172,13 @@ describe("leasehold doctor", () => {
     expect(code).toBe(69);
   });
 
+  it("does not call the table wrong where Ctrl-C ends its description", async () => {
+    const stop = new AbortController();
+    server.answer({ ...good, DescribeTable: () => stop.abort(new Interruption("SIGINT")) });
+    const called = await leasehold(["doctor", "--read-only"], { env, signal: stop.signal });
+    expect(called).toEqual({ code: 130, stdout: "", stderr: "" });
+  });
+
   it("calls a clock wrong that is off by more than the allowance", async () => {
     const late: Reaction = (response, request) =>
       say({}, 200, { date: new Date(Date.now() - 60_000).toUTCString() })(response, request);
@@ -188,8 +196,8 @@ describe("the permissions' finding", () => {
       region: "eu-central-1",
       credentials: { accessKeyId: "local", secretAccessKey: "local" },
     });
-    const ask: AskedTable["ask"] = (send) => send(dynamodb, { abortSignal: AbortSignal.timeout(10_000) });
-    const found = await permissionFindings({ tableName: "leases", ask } as AskedTable, false);
+    const send = dynamodb.send.bind(dynamodb);
+    const found = await permissionFindings({ tableName: "leases", send } as AskedTable, false);
     dynamodb.destroy();
     return found;
   };

@@ -255,17 +255,24 @@ describe("--timeout", () => {
 });
 
 it.each([
+  "ls",
+  "get k",
+  "stop k",
   "audit",
   "audit k",
   "history k",
   "tasks orders",
   "tasks ls orders",
   "tasks requeue orders --state failed",
+  "jobs",
+  "jobs report",
   "jobs runs report",
+  `jobs show report ${slot}`,
+  "jobs missed report",
 ])("%s ends at once at Ctrl-C, also where the service hangs", async (line) => {
   const stop = new AbortController();
   const hang = vi.fn(() => new Promise<never>(() => undefined));
-  Object.assign(store, { scan: hang, query: hang });
+  Object.assign(store, { get: hang, scan: hang, query: hang });
   const called = leasehold(line.split(" "), { store, clock, env, signal: stop.signal });
   await eventually(() => expect(hang).toHaveBeenCalled());
   stop.abort(new Interruption("SIGINT"));

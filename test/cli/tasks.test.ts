@@ -1,4 +1,4 @@
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -120,6 +120,25 @@ describe("leasehold tasks requeue", () => {
     });
     expect(code).toBe(130);
     expect(await tasks.get("sick")).toMatchObject({ state: "parked" });
+  });
+
+  it.each([
+    ["by their ids", ["bad", "sick"], "1 of 2 wait again."],
+    ["by their state", ["--state", "parked"], "1 of 2 wait again."],
+    ["by their state, and cannot look", ["--state", "parked"], "Some of 2 may wait again."],
+  ])("says how many wait again where the service fails half-way: %s", async (what, which, said) => {
+    await tasks.add([{ id: "ill" }]);
+    await (await tasks.claim())?.fail("no", { final: true });
+    const failure = new LeaseServiceError("LEASE_THROTTLED", "throttled");
+    const { requeue } = TaskSet.prototype;
+    vi.spyOn(TaskSet.prototype, "requeue").mockResolvedValueOnce(true).mockRejectedValueOnce(failure);
+    vi.spyOn(TaskSet.prototype, "requeueAll").mockImplementation(async function (this: TaskSet) {
+      await requeue.call(this, "sick");
+      if (what.endsWith("look")) vi.spyOn(store, "query").mockRejectedValue(failure);
+      throw failure;
+    });
+    const { code, stderr } = await call(["tasks", "requeue", "orders", ...which, "--yes"]);
+    expect([code, stderr]).toEqual([69, expect.stringContaining(said)]);
   });
 
   it("finds out where there is nothing", async () => {

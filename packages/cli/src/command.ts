@@ -41,7 +41,12 @@ export interface Command<F extends Flags = Flags> {
   readonly details?: string;
   /** Whether it writes to the table: then the help says so, and --read-only refuses it. */
   readonly writes: boolean;
-  /** The least and the most number of operands. @default [0, 0] */
+  /**
+   * Whether it ends by itself at a signal, after what has to be put in order. A command that only reads has nothing to
+   * put in order: it ends at once, also while a request hangs. @default - `writes`
+   */
+  readonly endsItself?: boolean;
+  /** The least and the most number of operands. @default - as many as the usage names */
   readonly operands?: readonly [least: number, most: number];
   /** Whether a command line may follow `--`. With "none", operands may follow it. @default "none" */
   readonly child?: "none" | "optional" | "required";
@@ -60,6 +65,13 @@ export interface CommandEntry {
 
 /** Commands by their names, in the order in which they are listed. The names of some have two words. */
 export type Commands = Readonly<Record<string, CommandEntry>>;
+
+/** The least and the most number of operands by a usage: `ls [PREFIX]` names none or one. */
+export function operandsIn(usage: string): readonly [least: number, most: number] {
+  const [own = ""] = usage.split(/ [<(]| \[?--/);
+  const named = own.split(" ").filter((word) => /^\[?[A-Z]+\]?$/.test(word));
+  return [named.filter((word) => !word.startsWith("[")).length, named.length];
+}
 
 /** Gives a command the types of its own flags. */
 export function command<const F extends Flags>(definition: Command<F>): Command<F> {

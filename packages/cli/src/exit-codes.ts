@@ -2,6 +2,8 @@
 // them: they never change.
 
 import { constants } from "node:os";
+import type { Clock } from "@leasehold/client";
+import { settles } from "@leasehold/client/internal";
 
 /** Exit codes: those of sysexits(3) where they fit, else as flock(1) and timeout(1) have them. */
 export const exitCodes = {
@@ -93,6 +95,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Whether an error says that a package is not installed. A file that the package itself misses is another error. */
+export function isMissingPackage(error: unknown, name: string): boolean {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? "") && message.includes(`'${name}'`);
+}
+
 /** The exit code after a signal, as in shells: 130 for SIGINT, 143 for SIGTERM. */
 export function exitCodeOfSignal(name: NodeJS.Signals): number {
   return 128 + constants.signals[name];
@@ -103,6 +111,15 @@ export class Interruption extends CommandError {
   constructor(name: NodeJS.Signals) {
     super(`interrupted by ${name}`, exitCodeOfSignal(name));
   }
+}
+
+/** A read's result; rejects with the signal's reason as soon as it aborts, also while a request hangs. */
+export async function unlessInterrupted<T>(
+  reading: Promise<T>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<T> {
+  await settles(clock, reading, Number.POSITIVE_INFINITY, signal);
+  return await reading;
 }
 
 /** The exit code of a command that a signal has interrupted. */

@@ -28,15 +28,23 @@ export type Values<F extends Flags> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer T> ? T : never;
 };
 
-type Extra = Pick<Partial<Flag<unknown>>, "short" | "variable">;
+/** Further properties of a flag; a placeholder in place of the usual one. */
+type Extra = Pick<Partial<Flag<unknown>>, "short" | "variable" | "placeholder">;
+
+type Parse<T> = (text: string, name: string) => T;
 
 function valued<T>(
   placeholder: string,
   help: string,
-  parse: (text: string, name: string) => T,
-  extra: Extra = {},
+  extra: Extra | undefined,
+  parse: Parse<T>,
 ): Flag<T | undefined> {
   return { placeholder, help, parse, multiple: false, fallback: undefined, ...extra };
+}
+
+/** A flag whose value, any text except an empty one, is read by a function of its own. */
+export function custom<T>(placeholder: string, help: string, parse: Parse<T>): Flag<T | undefined> {
+  return valued(placeholder, help, undefined, (value, name) => parse(notEmpty(value, name), name));
 }
 
 /** A flag without a value. */
@@ -52,7 +60,7 @@ function isTrue(text: string, name: string): boolean {
 
 /** A flag whose value is any text except an empty one. */
 export function text(placeholder: string, help: string, extra?: Extra): Flag<string | undefined> {
-  return valued(placeholder, help, notEmpty, extra);
+  return valued(placeholder, help, extra, notEmpty);
 }
 
 function notEmpty(value: string, name: string): string {
@@ -60,41 +68,37 @@ function notEmpty(value: string, name: string): string {
   return value;
 }
 
-/** A flag that may be given several times. */
-export function texts(placeholder: string, help: string, extra?: Extra): Flag<readonly string[]> {
-  return { placeholder, help, parse: notEmpty, multiple: true, fallback: [], ...extra };
+/** A flag that may be given several times, each time with any text except an empty one. */
+export function texts(placeholder: string, help: string): Flag<readonly string[]> {
+  return several(placeholder, help, notEmpty);
+}
+
+/** The same, with a function that reads each value. */
+export function several<T>(placeholder: string, help: string, parse: Parse<T>): Flag<readonly T[]> {
+  const read: Parse<T> = (value, name) => parse(notEmpty(value, name), name);
+  return { placeholder, help, parse: read, multiple: true, fallback: [] };
 }
 
 /** A flag whose value is a duration with its unit; in milliseconds. */
 export function duration(help: string, extra?: Extra): Flag<number | undefined> {
-  return valued(
-    "DUR",
-    help,
-    (value, name) => {
-      const parsed = parseDuration(value);
-      if (typeof parsed === "number") return parsed;
-      throw new UsageError(`${name} is "${value}"; ${parsed.advice}`);
-    },
-    extra,
-  );
+  return valued("DUR", help, extra, (value, name) => {
+    const parsed = parseDuration(value);
+    if (typeof parsed === "number") return parsed;
+    throw new UsageError(`${name} is "${value}"; ${parsed.advice}`);
+  });
 }
 
 /** A flag whose value is a whole number. */
 export function whole(
   help: string,
-  { least = 0, most = Number.MAX_SAFE_INTEGER, placeholder = "N" } = {},
+  { least = 0, most = Number.MAX_SAFE_INTEGER } = {},
   extra?: Extra,
 ): Flag<number | undefined> {
-  return valued(
-    placeholder,
-    help,
-    (value, name) => {
-      const number = Number(value);
-      if (/^-?\d+$/.test(value) && number >= least && number <= most) return number;
-      throw new UsageError(`${name} is "${value}"; allowed: a whole number from ${least} to ${most}`);
-    },
-    extra,
-  );
+  return valued("N", help, extra, (value, name) => {
+    const number = Number(value);
+    if (/^-?\d+$/.test(value) && number >= least && number <= most) return number;
+    throw new UsageError(`${name} is "${value}"; allowed: a whole number from ${least} to ${most}`);
+  });
 }
 
 /** A flag whose value is one of a few words. */
@@ -103,30 +107,20 @@ export function choice<const W extends string>(
   help: string,
   extra?: Extra,
 ): Flag<W | undefined> {
-  return valued(
-    words.join("|"),
-    help,
-    (value, name) => {
-      const word = words.find((one) => one === value);
-      if (word === undefined) throw new UsageError(`${name} is "${value}"; allowed: ${words.join(", ")}`);
-      return word;
-    },
-    extra,
-  );
+  return valued(words.join("|"), help, extra, (value, name) => {
+    const word = words.find((one) => one === value);
+    if (word === undefined) throw new UsageError(`${name} is "${value}"; allowed: ${words.join(", ")}`);
+    return word;
+  });
 }
 
 /** A flag whose value is a JSON document. */
 export function json(help: string, extra?: Extra): Flag<unknown> {
-  return valued(
-    "JSON",
-    help,
-    (value, name): unknown => {
-      const parsed = parsedJson(value);
-      if (parsed === undefined) throw new UsageError(`${name} is no JSON: ${value}`);
-      return parsed.value;
-    },
-    extra,
-  );
+  return valued("JSON", help, extra, (value, name): unknown => {
+    const parsed = parsedJson(value);
+    if (parsed === undefined) throw new UsageError(`${name} is no JSON: ${value}`);
+    return parsed.value;
+  });
 }
 
 /** The flags of every command. */

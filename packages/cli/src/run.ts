@@ -3,7 +3,7 @@
 import { hostname, userInfo } from "node:os";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
-import type { Call, Command, CommandEntry } from "./command.ts";
+import { type Call, type Command, type CommandEntry, operandsIn } from "./command.ts";
 import { commands } from "./commands/index.ts";
 import { type Connection, connect, DryRunEnd, type OpenStore, openStore } from "./connection.ts";
 import {
@@ -14,6 +14,7 @@ import {
   messageOf,
   type SignalSource,
   UsageError,
+  unlessInterrupted,
 } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, readLoosely } from "./flags.ts";
 import { ownCommand } from "./table/place.ts";
@@ -106,7 +107,8 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
         return connection;
       },
     };
-    return await command.run(call);
+    const running = command.run(call);
+    return await ((command.endsItself ?? command.writes) ? running : unlessInterrupted(running, call));
   };
   try {
     const code = await run();
@@ -156,10 +158,11 @@ function commandIn(
 
 function checkUsage(
   name: string,
-  { operands: [least, most] = [0, 0], child: takesChild = "none", usage }: Command,
+  { operands: allowed, child: takesChild = "none", usage }: Command,
   operands: readonly string[],
   child: readonly string[] | undefined,
 ): void {
+  const [least, most] = allowed ?? operandsIn(usage);
   const advice = `usage: leasehold ${usage}; leasehold ${name} --help tells more`;
   if (operands.length < least) throw new UsageError(`something is missing; ${advice}`);
   if (operands.length > most)

@@ -4,8 +4,8 @@
 import {
   DescribeTableCommand,
   DynamoDBClient,
-  ListTablesCommand,
   ListTagsOfResourceCommand,
+  paginateListTables,
 } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
@@ -13,6 +13,7 @@ import { lightStore } from "@leasehold/client/light";
 import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 import { defined } from "./flags.ts";
 import {
+  hasTableTag,
   isLoopback,
   localCredentials,
   ownCommand,
@@ -135,31 +136,24 @@ async function taggedTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal):
   const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: first }), { abortSignal });
   // The ARNs of tables of one account and region differ only in the name.
   const prefix = (Table?.TableArn ?? "").slice(0, -first.length);
+  const isTagged = async (name: string): Promise<boolean> => {
+    const command = new ListTagsOfResourceCommand({ ResourceArn: prefix + name });
+    return hasTableTag((await dynamodb.send(command, { abortSignal })).Tags);
+  };
   const found: string[] = [];
   for (let at = 0; at < names.length; at += atOnce) {
     const some = names.slice(at, at + atOnce);
-    const tags = await Promise.all(
-      some.map(async (name) => {
-        const command = new ListTagsOfResourceCommand({ ResourceArn: prefix + name });
-        return (await dynamodb.send(command, { abortSignal })).Tags ?? [];
-      }),
-    );
-    const isTagged = (index: number): boolean =>
-      tags[index]?.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value) ?? false;
-    found.push(...some.filter((_, index) => isTagged(index)));
+    const areTagged = await Promise.all(some.map(isTagged));
+    found.push(...some.filter((_, index) => areTagged[index]));
   }
   return found;
 }
 
-async function allTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal): Promise<readonly string[]> {
+async function allTables(client: DynamoDBClient, abortSignal: AbortSignal): Promise<readonly string[]> {
   const names: string[] = [];
-  let after: string | undefined;
-  do {
-    const command = new ListTablesCommand(defined({ ExclusiveStartTableName: after }));
-    const page = await dynamodb.send(command, { abortSignal });
-    names.push(...(page.TableNames ?? []));
-    after = page.LastEvaluatedTableName;
+  for await (const { TableNames = [] } of paginateListTables({ client }, {}, { abortSignal })) {
+    names.push(...TableNames);
     if (names.length > mostTables) throw new Error(`there are more than ${mostTables} tables`);
-  } while (after !== undefined);
+  }
   return names;
 }

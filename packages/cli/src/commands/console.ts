@@ -6,17 +6,36 @@ import { onAbort } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { act } from "../console/actions.ts";
-import { makePage } from "../console/pages.ts";
-import { ConsoleServer, hostIn } from "../console/server.ts";
-import { TableReader } from "../console/table-reader.ts";
+import { jobPage, jobsPage, runPage } from "../console/job-pages.ts";
+import { keyPage } from "../console/key-page.ts";
+import type { Page } from "../console/layout.ts";
+import { ConsoleServer, hostIn, type PageRequest } from "../console/server.ts";
+import { auditPage, locksPage, tablePage } from "../console/table-pages.ts";
+import { Kept, type PageContext, TableReader } from "../console/table-reader.ts";
+import { setPage, tasksPage } from "../console/task-pages.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { duration, text, whole, yes } from "../flags.ts";
+import { custom, duration, text, whole, yes } from "../flags.ts";
 import { type Finding, settingFindings } from "../table/findings.ts";
 import { isLoopback, isLoopbackHost } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
 import { paceFlags } from "./polling.ts";
+
+/** The pages by their addresses; undefined for an address that names nothing. */
+const pages: Readonly<
+  Record<string, (request: PageRequest, context: PageContext) => Promise<Page | undefined>>
+> = {
+  "/": locksPage,
+  "/audit": auditPage,
+  "/table": tablePage,
+  "/key": keyPage,
+  "/jobs": jobsPage,
+  "/jobs/job": jobPage,
+  "/jobs/run": runPage,
+  "/tasks": tasksPage,
+  "/tasks/set": setPage,
+};
 
 const usualPort = 8787;
 /** Settings change seldom, and reading them takes four requests. */
@@ -25,6 +44,7 @@ const healthForMs = 60_000;
 export const consoleCommand = command({
   usage: "console",
   writes: false,
+  endsItself: true,
   details: `
 Serves pages on this machine: locks, a key with its line and its past, jobs, tasks, the table, and what operators did.
 They are read-only unless --write is given. The address that is printed opens them: keep it to yourself.
@@ -43,12 +63,12 @@ your own (--auth-token-file).`,
     scan: yes("read tables of more than 100,000 items, too"),
     "auth-token-file": text("FILE", "a secret of your own, at least 16 characters: the page asks for it"),
     "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
-    "public-url": text("URL", "the address under which others reach it"),
+    "public-url": custom("URL", "the address under which others reach it", publicUrlIn),
   },
   async run(call) {
     const { flags, global, connect, env, terminal, clock, signal, by } = call;
     const { host = "127.0.0.1", port } = flags;
-    const publicUrl = publicUrlOf(flags["public-url"]);
+    const publicUrl = flags["public-url"];
     const secret = await secretOf(flags["auth-token-file"]);
     if (!isLoopbackHost(host) && secret === undefined && flags["trust-header"] === undefined) {
       const advice = "--auth-token-file FILE, or --trust-header NAME behind something that sets it";
@@ -57,16 +77,17 @@ your own (--auth-token-file).`,
     const isReadOnly = !flags.write || global["read-only"];
     const connection = await connect();
     const { client, place } = connection;
+    const monotonicMs = (): number => clock.monotonic();
     const reader = new TableReader(client, {
       everyMs: flags.every ?? 2_000,
       mostUnitsPerSecond: flags["max-rcu"] ?? usualUnitsPerSecond,
-      monotonicMs: () => clock.monotonic(),
+      monotonicMs,
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });
-    const health = keptFor(
-      healthForMs,
-      () => clock.monotonic(),
+    const health = new Kept(
       () => settingsOf(call),
+      () => healthForMs,
+      monotonicMs,
     );
     const context = { connection, reader, isReadOnly, health };
     const opening = secret ?? randomBytes(24).toString("base64url");
@@ -74,7 +95,8 @@ your own (--auth-token-file).`,
       {
         environment: { ...environmentOf(connection, env), isReadOnly },
         everyMs: () => reader.everyMs,
-        page: (request) => makePage(request, context),
+        page: async (request) =>
+          Object.hasOwn(pages, request.path) ? await pages[request.path]?.(request, context) : undefined,
         act: async (name, fields, person) => {
           const result = await act(name, fields, client, person ?? by);
           reader.forget();
@@ -130,22 +152,6 @@ async function settingsOf(call: Call): Promise<readonly Finding[]> {
   return await withTable(call, undefined, async (asked) => settingFindings(asked, await factsOf(asked)));
 }
 
-/** Returns a question whose answer is kept for a while, however often a page asks. */
-function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise<T>): () => Promise<T> {
-  let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
-  return () => {
-    if (last === undefined || monotonicMs() - last.at > forMs) {
-      const next = { at: monotonicMs(), answer: ask() };
-      last = next;
-      // Ignored: who has asked gets the error. It is not kept.
-      next.answer.catch(() => {
-        if (last === next) last = undefined;
-      });
-    }
-    return last.answer;
-  };
-}
-
 /** These addresses stand for every address of the machine. */
 const allAddresses: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
@@ -176,12 +182,9 @@ function ownHosts(host: string): (given: string, port: number) => boolean {
 }
 
 /** Throws a UsageError. */
-function publicUrlOf(given: string | undefined): URL | undefined {
-  if (given === undefined) return undefined;
-  if (!/^https?:/.test(given) || !URL.canParse(given)) {
-    throw new UsageError(`--public-url is "${shown(given)}"; allowed: an address with http: or https:`);
-  }
-  return new URL(given);
+function publicUrlIn(given: string, name: string): URL {
+  if (/^https?:/.test(given) && URL.canParse(given)) return new URL(given);
+  throw new UsageError(`${name} is "${given}"; allowed: an address with http: or https:`);
 }
 
 const leastSecret = 16;

@@ -3,7 +3,7 @@
 
 import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
-import { duration, text, whole, yes } from "../flags.ts";
+import { custom, duration, whole, yes } from "../flags.ts";
 import { docsAddress, shown } from "../terminal/text.ts";
 import { prices, secondsOfMonth } from "../view/read-cost.ts";
 
@@ -64,10 +64,11 @@ function line(
 
 const rateUnits = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 
-/** Reads `2/s`, `10/m`, `500/h`, `20/d` as a rate per second; undefined for everything else. */
-export function parseRate(text: string): number | undefined {
+/** Reads `2/s`, `10/m`, `500/h`, `20/d` as a rate per second. Throws a UsageError. */
+export function parseRate(text: string, name: string): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/.exec(text) ?? [];
-  return unit === undefined ? undefined : Number(count) / rateUnits[unit as keyof typeof rateUnits];
+  if (unit !== undefined) return Number(count) / rateUnits[unit as keyof typeof rateUnits];
+  throw new UsageError(`${name} is "${text}"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d`);
 }
 
 const defaultLeaseMs = 30_000;
@@ -84,17 +85,15 @@ counts once more in writes; a refused attempt costs as much as a successful one.
     lease: duration("how long a lease lasts (default 30s)"),
     heartbeat: yes("leases are renewed, each at about a third of its duration"),
     holders: whole("how many leases are held at any time (default 1)", { least: 0, most: 10_000_000 }),
-    acquires: text("RATE", "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)"),
+    acquires: custom(
+      "RATE",
+      "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)",
+      parseRate,
+    ),
     waiters: whole("how many callers wait at any time (default 0)", { least: 0, most: 10_000_000 }),
   },
   async run({ flags, global, printer, terminal }) {
-    const { lease = defaultLeaseMs, holders = 1, acquires = "0/s", waiters = 0 } = flags;
-    const acquiresPerSecond = parseRate(acquires);
-    if (acquiresPerSecond === undefined) {
-      throw new UsageError(
-        `--acquires is "${shown(acquires)}"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d`,
-      );
-    }
+    const { lease = defaultLeaseMs, holders = 1, acquires: acquiresPerSecond = 0, waiters = 0 } = flags;
     if (lease === 0) throw new UsageError('--lease is "0"; allowed: a duration such as 30s');
     const lines = estimate({
       leaseMs: lease,

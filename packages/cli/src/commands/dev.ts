@@ -7,7 +7,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { onAbort } from "@leasehold/client/internal";
 import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, isMissingPackage, UsageError } from "../exit-codes.ts";
 import { choice, defined, text, whole } from "../flags.ts";
 import { localCredentials, localRegion, ownCommand } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
@@ -43,9 +43,7 @@ export async function loadEnginePackage(
     try {
       return (await load()) as EnginePackage;
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const isMissing = code === "MODULE_NOT_FOUND" || code === "ERR_MODULE_NOT_FOUND";
-      if (!isMissing || !message.includes(packageName)) throw error;
+      if (!isMissingPackage(error, packageName)) throw error;
     }
   }
   throw new CommandError(
@@ -120,11 +118,11 @@ export function shellLines({ set, unset }: LocalVariables, shell: Shell): string
 }
 
 const flags = {
-  port: whole("where it listens; the next free port where that one is taken (default 8000)", {
-    least: 1,
-    most: 65_535,
-    placeholder: "PORT",
-  }),
+  port: whole(
+    "where it listens; the next free port where that one is taken (default 8000)",
+    { least: 1, most: 65_535 },
+    { placeholder: "PORT" },
+  ),
   data: text("DIR", "the folder that keeps the data (default: in memory, gone at the end)"),
   engine: choice(["dynamodb-local", "dynoxide"], "the engine (default: the first that this machine can run)"),
   shell: choice(shells, "whose syntax the lines to paste have (default: that of your shell)"),
@@ -147,6 +145,7 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
   leasehold dev --data .leases -t leases   # keeps its data
   leasehold dev -- npm test                # a database for the tests alone`,
   writes: false,
+  endsItself: true,
   child: "optional",
   flags,
   async run(call) {

@@ -24,7 +24,6 @@ import { doctorKey, permissionFindings } from "../table/permissions.ts";
 import { ownCommand } from "../table/place.ts";
 import { durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { untilInterrupted } from "./polling.ts";
 
 /**
  * How far this machine's clock is from the service's, by the Date headers of all answers. Each header has the service's
@@ -157,10 +156,10 @@ function median(times: readonly number[]): number {
 }
 
 /** Reads all leases to find those that no caller wants any more, and large payloads. */
-async function leftoverFinding(client: LeaseClient, call: DoctorCall): Promise<Finding> {
+async function leftoverFinding(client: LeaseClient): Promise<Finding> {
   let expired = 0;
   let large = 0;
-  for await (const { leases } of untilInterrupted(new LeaseAdmin(client).listPages(), call)) {
+  for await (const { leases } of new LeaseAdmin(client).listPages()) {
     for (const { expiresAt, data } of leases) {
       if (expiresAt < serviceNow(client) - oldMs) expired += 1;
       if (data !== undefined && utf8Bytes(JSON.stringify(data)) > largeBytes) large += 1;
@@ -235,7 +234,8 @@ async function identityFinding(
 }
 
 /** A table that cannot be described is a finding. A service that does not answer ends the command. */
-function tableFailure(error: unknown, { env }: DoctorCall): Finding {
+function tableFailure(error: unknown, { env, signal }: DoctorCall): Finding {
+  signal.throwIfAborted();
   const code = exitCodeOf(error);
   if (code === exitCodes.unavailable || code === exitCodes.fault) throw error;
   const text = messageOf(error);
@@ -268,7 +268,7 @@ async function useFindings(
   const leftovers =
     items > mostItems && !flags.scan
       ? notChecked("leftovers", `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`)
-      : await unlessDenied("leftovers", () => leftoverFinding(client, call));
+      : await unlessDenied("leftovers", () => leftoverFinding(client));
   return [...permissions, latency, leftovers];
 }
 

@@ -157,7 +157,6 @@ the handle of another lease that is held is refused (74).
   leasehold renew lease.json        # again and again, before the lease ends
   leasehold release lease.json`,
   writes: true,
-  operands: [1, 2],
   flags: holdFlags,
   async run(call) {
     const { operands, flags, global } = call;
@@ -255,7 +254,6 @@ export const renew = command({
 Prolongs the lease of a handle by its duration, counted from now, and writes the new handle over the old one; with - it
 reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
   writes: true,
-  operands: [1, 1],
   flags: {},
   async run({ operands: [path = ""], connect, terminal, signal, global }) {
     const handle = await readHandle(path, { terminal, signal });
@@ -283,7 +281,6 @@ export const release = command({
   details: `
 Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no longer the holder's. 1 request.`,
   writes: true,
-  operands: [1, 1],
   flags: { complete: yes("record the slot as done, so that nobody runs it again") },
   async run({ operands: [path = ""], flags, connect, terminal, signal }) {
     const handle = await readHandle(path, { terminal, signal });
@@ -313,7 +310,6 @@ export const check = command({
 Whether the lease of a handle is still held by it, by the table and the service's time: exit 0, or 76 where it is not.
 1 consistent read. The answer is a moment old: what must not happen without the lease needs its fencing token.`,
   writes: false,
-  operands: [1, 1],
   flags: {},
   async run({ operands: [path = ""], connect, terminal, signal, printer }) {
     const handle = await readHandle(path, { terminal, signal });

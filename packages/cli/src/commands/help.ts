@@ -90,7 +90,6 @@ export const helpErrors = command({
   usage: "help errors [CODE]",
   details: "Says what an error's code means, when it comes and what to do. Without a CODE it lists them.",
   writes: false,
-  operands: [0, 1],
   flags: {},
   async run({ operands, printer, terminal }) {
     const codes = Object.keys(texts);
@@ -127,7 +126,6 @@ field makes no new version. Without KIND it lists the kinds.
 
   leasehold schema lock`,
   writes: false,
-  operands: [0, 1],
   flags: {},
   async run({ operands: [given], terminal }) {
     const kinds = Object.keys(recordKinds) as RecordKind[];

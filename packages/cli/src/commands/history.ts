@@ -1,14 +1,13 @@
 // The past of a key, and what operators have done.
 
-import { type AuditEntry, type LeaseChange, LeaseOperator } from "@leasehold/client/admin";
+import { type AuditEntry, LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
-import type { Cell, Style } from "../terminal/table.ts";
+import type { Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
 import { detailText, type HistoryEntry, historyEntries, whatText } from "../view/history.ts";
 import { globTest } from "../view/rows.ts";
-import { untilInterrupted } from "./polling.ts";
 
 export const history = command({
   usage: "history KEY",
@@ -18,22 +17,17 @@ are recorded where the table is made with LeaseTable({ history }); what operator
 
 leasehold history nightly-report --since 2d`,
   writes: false,
-  operands: [1, 1],
   flags: {
     since: duration("only of the last so long, as 24h"),
     limit: whole("at most so many lines, the latest ones", { least: 1 }),
   },
-  async run(call) {
-    const { operands, flags, global, connect, printer, terminal, by } = call;
-    const [key = ""] = operands;
+  async run({ operands: [key = ""], flags, global, connect, printer, terminal, by }) {
     const { since: sinceMs, limit } = flags;
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by });
     const since = defined({ sinceMs });
-    const changes: LeaseChange[] = [];
-    for await (const change of untilInterrupted(operator.history(key, since), call)) changes.push(change);
-    const audit: AuditEntry[] = [];
-    for await (const entry of untilInterrupted(operator.audit({ key, ...since }), call)) audit.push(entry);
+    const changes = await Array.fromAsync(operator.history(key, since));
+    const audit = await Array.fromAsync(operator.audit({ key, ...since }));
     const entries = historyEntries(changes, audit).slice(limit === undefined ? 0 : -limit);
     const zone = global.local ? "local" : "utc";
     printer.list({
@@ -41,7 +35,7 @@ leasehold history nightly-report --since 2d`,
       rows: entries,
       columns: [
         { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },
-        { title: "WHAT", cell: whatCell },
+        { title: "WHAT", cell: (entry) => ({ text: whatText(entry), style: styles[entry.what] }) },
         { title: "WHO", cell: ({ owner = "—" }) => owner, gives: true, from: 50 },
         { title: "HELD", cell: ({ heldForMs: ms }) => (ms === undefined ? "" : ageText(ms)), align: "right" },
         { title: "DETAIL", cell: detailText, gives: true, from: 70 },
@@ -67,12 +61,6 @@ const styles: Readonly<Partial<Record<HistoryEntry["what"], Style>>> = {
   expired: "red",
 };
 
-function whatCell(entry: HistoryEntry): Cell {
-  const text = whatText(entry);
-  const style = styles[entry.what];
-  return style === undefined ? text : { text, style };
-}
-
 const actions = ["stop", "break", "pause", "resume", "skip", "requeue", "cancel"] as const;
 
 export const audit = command({
@@ -81,7 +69,6 @@ export const audit = command({
 Shows what operators have done, the latest first: by whom, to which lease, run or task, and why. Traces are kept for 30 days. Without a key
 it reads the whole table, a megabyte a request.`,
   writes: false,
-  operands: [0, 1],
   flags: {
     prefix: text("PREFIX", "keys that begin so"),
     since: duration("only of the last so long, as 24h"),
@@ -90,19 +77,15 @@ it reads the whole table, a megabyte a request.`,
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run(call) {
-    const { operands, flags, global, connect, printer, terminal } = call;
-    const [key] = operands;
+  async run({ operands: [key], flags, global, connect, printer, terminal, by: person }) {
     const { client } = await connect();
-    const operator = new LeaseOperator(client, { by: call.by });
+    const operator = new LeaseOperator(client, { by: person });
     const { prefix, since: sinceMs, by, action, limit } = flags;
     const isBy = by === undefined ? () => true : globTest(by);
-    const entries: AuditEntry[] = [];
-    const traces = operator.audit(defined({ key, prefix, sinceMs }));
-    for await (const entry of untilInterrupted(traces, call)) {
-      if (isBy(entry.by) && (action === undefined || entry.action === action)) entries.push(entry);
-    }
-    entries.sort((one, other) => other.at - one.at);
+    const traces = await Array.fromAsync(operator.audit(defined({ key, prefix, sinceMs })));
+    const entries = traces
+      .filter((entry) => isBy(entry.by) && (action === undefined || entry.action === action))
+      .sort((one, other) => other.at - one.at);
     const zone = global.local ? "local" : "utc";
     printer.list({
       kind: "action",

@@ -9,7 +9,7 @@ import {
   type OperatorResult,
 } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError, unlessInterrupted } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
@@ -32,10 +32,10 @@ import { looks } from "./polling.ts";
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
 
 /** Everything under a key, and the operator that may act on it. */
-async function describedKey({ connect, by }: Pick<Call, "connect" | "by">, key: string) {
-  const { client } = await connect();
-  const operator = new LeaseOperator(client, { by });
-  return { client, operator, details: await operator.describe(key) };
+async function describedKey(call: Pick<Call, "connect" | "by" | "clock" | "signal">, key: string) {
+  const { client } = await call.connect();
+  const operator = new LeaseOperator(client, { by: call.by });
+  return { client, operator, details: await unlessInterrupted(operator.describe(key), call) };
 }
 
 /** The given reason, or the answer to a question. Throws a UsageError without a reason. */
@@ -145,7 +145,6 @@ until its lease ends. Says beforehand when a holder will never hear of it.
 
 leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --wait 60s`,
   writes: true,
-  operands: [1, 1],
   flags: {
     ...leaseFlags,
     reason: reasonFlag,
@@ -226,7 +225,6 @@ two may be at work. leasehold stop asks first. To confirm, type the key.
 
 leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'`,
   writes: true,
-  operands: [1, 1],
   flags: {
     ...leaseFlags,
     reason: reasonFlag,
@@ -317,7 +315,6 @@ leasehold resume ends it early.
 
 leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`,
   writes: true,
-  operands: [1, 1],
   flags: {
     for: duration("for how long, at most 366d"),
     reason: reasonFlag,
@@ -374,7 +371,6 @@ export const resume = command({
 Ends the pause of a key. It never ends the lease of a holder. What a job has missed meanwhile is run by
 leasehold jobs backfill.`,
   writes: true,
-  operands: [1, 1],
   flags: { reason: reasonFlag },
   async run(call) {
     const { operands, flags, terminal, by } = call;

@@ -5,7 +5,7 @@ import { parsedJson } from "@leasehold/client/internal";
 import type { JobRuns, MissedQuery, RunContext } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, isMissingPackage, messageOf, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, whole, yes } from "../flags.ts";
 import {
   dueSlot,
@@ -24,7 +24,7 @@ import {
 import { agreed } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
 import { toldNow } from "../view/table-snapshot.ts";
-import { checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { checkExecutable, endingBySignals, type ParentCall } from "../work/child.ts";
 import { holdFlags, leaseMsOf, timeForCron } from "../work/hold.ts";
 import { type ChildEnd, checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
 
@@ -34,9 +34,10 @@ const howFlags = {
   ...childFlags,
 };
 
-type RunningCall = Pick<Call, "env" | "clock" | "terminal" | "child" | "global" | "signal"> & {
-  readonly flags: Values<typeof howFlags> & { readonly lease?: number | undefined };
-};
+type RunningCall = ParentCall &
+  Pick<Call, "child" | "global"> & {
+    readonly flags: Values<typeof howFlags> & { readonly lease?: number | undefined };
+  };
 
 /** Refuses a call that does not say how, before anything is sent. */
 function checkHow({ flags, child, env }: RunningCall, isNeeded: boolean): void {
@@ -60,13 +61,12 @@ function failureOf({ code, isLost, isTooLong }: ChildEnd): SlotFailure | undefin
 
 /** Rejects with a SlotFailure, and with a CommandError (126, 127). */
 async function runSlotCommand(
-  running: EndingCall,
-  call: RunningCall,
+  running: RunningCall,
   { tableName }: Connection,
   { job, slot, attempt, lease }: RunContext,
 ): Promise<void> {
-  const { child: commandLine = [], flags } = call;
-  const end = await runUnderLease(running, call, {
+  const { child: commandLine = [], flags } = running;
+  const end = await runUnderLease(running, {
     commandLine,
     variables: {
       ...leaseVariables(job, lease, { tableName, slot }),
@@ -107,10 +107,7 @@ async function loadLambda() {
   try {
     return await import("@aws-sdk/client-lambda");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-    // A file that the package itself misses is another error.
-    if (!isMissing || !message.includes(`'${packageName}'`)) throw error;
+    if (!isMissingPackage(error, packageName)) throw error;
     const advice = `npm install ${packageName}, beside @leasehold/cli; or give a command behind -- in its place`;
     throw new CommandError(`--invoke needs ${packageName}: ${advice}`, exitCodes.configuration, {
       cause: error,
@@ -167,7 +164,6 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
   leasehold jobs run daily-report --schedule 'cron(0 8 * * ? *)' --tz Europe/Berlin -- ./report.sh
   leasehold jobs run daily-report --slot 2026-11-21T08:00Z --again -- ./report.sh`,
   writes: true,
-  operands: [1, 1],
   child: "optional",
   flags: runFlags,
   async run(call) {
@@ -224,7 +220,7 @@ async function runByCommand(
   const running = endingBySignals(call);
   const { signal } = running;
   try {
-    const work = (context: RunContext) => runSlotCommand(running, call, connection, context);
+    const work = (context: RunContext) => runSlotCommand(running, connection, context);
     await runs.run(slot, work, { signal, ...defined({ waitMs: flags.wait }) });
   } catch (error) {
     if (!(error instanceof SlotFailure)) return await refusedBy(error, call, runs, slot);
@@ -276,7 +272,6 @@ a slot that has succeeded (80). 1 request.
 
   leasehold jobs skip daily-report 2026-11-21T08:00Z --reason holiday`,
   writes: true,
-  operands: [2, 2],
   flags: { reason: text("TEXT", "why: the run's remark"), ...limitFlags },
   async run(call) {
     const { operands, flags, connect, terminal, by } = call;
@@ -313,7 +308,6 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
 
   leasehold jobs backfill daily-report --schedule 'cron(0 8 ? * MON-FRI *)' --since 3d -- ./report.sh`,
   writes: true,
-  operands: [1, 1],
   child: "optional",
   flags: backfillFlags,
   async run(call) {
@@ -362,7 +356,7 @@ async function byCommand(
     { ...query, stopOnFailure: call.flags["stop-on-failure"], signal: running.signal },
     async (context) => {
       terminal.say(`leasehold: running ${slotText(context.slot)} UTC`);
-      await runSlotCommand(running, call, connection, context);
+      await runSlotCommand(running, connection, context);
     },
   );
   for (const { slot, error } of report.failed) {

@@ -1,16 +1,9 @@
 // The looks at jobs and their runs.
 
-import {
-  type JobRun,
-  type JobRuns,
-  type MissedSlot,
-  type RunState,
-  registeredJobs,
-  type Schedule,
-} from "@leasehold/jobs";
+import { type JobRun, type JobRuns, type RunState, registeredJobs, type Schedule } from "@leasehold/jobs";
 import { command } from "../command.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
-import { defined, text, whole, yes } from "../flags.ts";
+import { custom, defined, whole, yes } from "../flags.ts";
 import {
   givenSchedule,
   jobRunsOf,
@@ -20,6 +13,7 @@ import {
   readableSchedule,
   remarkText,
   runColumns,
+  runStates,
   scheduleFlags,
   scheduleOf,
   slotIn,
@@ -32,7 +26,6 @@ import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { priceOfTable, readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
-import { untilInterrupted } from "./polling.ts";
 
 /** A job in one line. */
 interface JobSummary {
@@ -64,12 +57,8 @@ async function summaryOf(runs: JobRuns, now: number, schedule: Schedule | undefi
     counts[run.state] += 1;
     if (run.exhausted) counts.exhausted += 1;
   }
-  let missed: number | undefined;
-  if (schedule !== undefined) {
-    missed = 0;
-    for await (const _ of runs.missed({ schedule, since })) missed += 1;
-  }
-  return { job: runs.job, lastRun, lastSuccess, last24h: counts, missed };
+  const missed = schedule && (await Array.fromAsync(runs.missed({ schedule, since })));
+  return { job: runs.job, lastRun, lastSuccess, last24h: counts, missed: missed?.length };
 }
 
 export const jobs = command({
@@ -86,14 +75,14 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     ...limitFlags,
     "fail-if-empty": yes("exit with 1 where there is no job"),
   },
-  async run({ operands, flags, connect, printer, terminal, signal }) {
+  async run({ operands, flags, connect, printer, terminal }) {
     const given = givenSchedule(flags);
     const { client, place, describeTable } = await connect();
     const registered = new Map((await registeredJobs(client)).map((one) => [one.job, one]));
     let jobs: readonly string[] = operands.length > 0 ? operands : [...registered.keys()];
     if (jobs.length === 0 || (flags.scan && operands.length === 0)) {
       const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
-      const snapshot = await priceOfTable(describeTable, () => readTable(client, { mostItems, signal }));
+      const snapshot = await priceOfTable(describeTable, () => readTable(client, { mostItems }));
       jobs = snapshot.keys.filter(({ items }) => (items.run ?? 0) > 0).map(({ key }) => key);
       terminal.say(`${jobs.length} jobs.  ${place} · ${costText(snapshot.cost)}`);
     } else if (operands.length === 0) {
@@ -101,7 +90,6 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     }
     const rows: JobSummary[] = [];
     for (const job of jobs) {
-      signal.throwIfAborted();
       const known = registered.get(job);
       const schedule = given ?? (known && readableSchedule(known));
       if (known !== undefined && schedule === undefined)
@@ -160,23 +148,19 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
 
   leasehold jobs runs daily-report --state failed,lost --since 7d`,
   writes: false,
-  operands: [1, 1],
   flags: {
-    state: text("STATES", "only in these states: running, succeeded, failed, lost, skipped"),
+    state: custom("STATES", `only in these states: ${runStates.join(", ")}`, statesIn),
     ...rangeFlags,
     limit: whole(`at most so many (default ${usualLimit})`, { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal, signal, clock }) {
-    const states = statesIn(flags.state);
+  async run({ operands: [job = ""], flags, connect, printer, terminal }) {
     const { client } = await connect();
-    const { limit = usualLimit } = flags;
+    const { state, limit = usualLimit } = flags;
     const range = rangeOf(flags, await toldNow(client, job));
-    const rows: JobRun[] = [];
-    const query = { ...range, descending: true, limit, ...defined({ state: states }) };
-    const runs = jobRunsOf(client, job, flags).runs(query);
-    for await (const run of untilInterrupted(runs, { clock, signal })) rows.push(run);
+    const query = { ...range, descending: true, limit, ...defined({ state }) };
+    const rows = await Array.fromAsync(jobRunsOf(client, job, flags).runs(query));
     printer.list({
       kind: "run",
       rows,
@@ -193,7 +177,6 @@ export const jobsShow = command({
   details: `
 All that is known of one run, with its attempts; exit 1 where it was neither begun nor skipped. 1 consistent read.`,
   writes: false,
-  operands: [2, 2],
   flags: limitFlags,
   async run({ operands: [job = "", given = ""], flags, connect, printer, terminal }) {
     const slot = slotIn(given);
@@ -238,20 +221,17 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
 
   leasehold jobs missed daily-report --schedule 'cron(0 8 ? * MON-FRI *)' --tz Europe/Berlin --since 7d`,
   writes: false,
-  operands: [1, 1],
   flags: {
     ...scheduleFlags,
     ...rangeFlags,
     "fail-if-empty": yes("exit with 1 where nothing is missed"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal, signal, clock }) {
+  async run({ operands: [job = ""], flags, connect, printer, terminal }) {
     const { client } = await connect();
     const schedule = await scheduleOf(client, job, flags);
-    const rows: MissedSlot[] = [];
     const range = rangeOf(flags, await toldNow(client, job));
-    const slots = jobRunsOf(client, job, flags).missed({ schedule, ...range });
-    for await (const missed of untilInterrupted(slots, { clock, signal })) rows.push(missed);
+    const rows = await Array.fromAsync(jobRunsOf(client, job, flags).missed({ schedule, ...range }));
     printer.list({
       kind: "missed",
       rows,

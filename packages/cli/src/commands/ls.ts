@@ -29,7 +29,6 @@ STATE  held      its time is not over
 
 leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
   writes: false,
-  operands: [0, 1],
   flags: {
     all: yes("every primitive: job runs, task sets and caches too"),
     expired: yes("only what has expired and was not released"),
@@ -53,7 +52,7 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
     const selection = { all, expired, tombstones, owner, olderMs: older, sort };
     const look = async (): Promise<TableSnapshot> => {
       const mostItems = scan ? Number.POSITIVE_INFINITY : usualMostItems;
-      return await priceOfTable(describeTable, () => readTable(client, { prefix, mostItems, signal }));
+      return await priceOfTable(describeTable, () => readTable(client, { prefix, mostItems }));
     };
     let found = 0;
     const print = (snapshot: TableSnapshot): void => {

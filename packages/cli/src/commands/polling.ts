@@ -1,5 +1,4 @@
-// Reading and polling until the user, the caller or a closed pipe ends it. A service that fails for a while does not end
-// polling.
+// Polling until the user, the caller or a closed pipe ends it. A service that fails for a while does not end it.
 
 import type { Clock } from "@leasehold/client";
 import { mayPass, settles, sleep } from "@leasehold/client/internal";
@@ -7,20 +6,6 @@ import { type Flags, type Values, whole } from "../flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
 import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../view/read-cost.ts";
-
-/** The same values; rejects with the signal's reason as soon as it aborts, also while a request is under way. */
-export async function* untilInterrupted<T>(
-  values: AsyncIterator<T>,
-  { clock, signal }: Pick<Polling, "clock" | "signal">,
-): AsyncGenerator<T, void, undefined> {
-  for (;;) {
-    const next = values.next();
-    await settles(clock, next, Number.POSITIVE_INFINITY, signal);
-    const { done, value } = await next;
-    if (done) return;
-    yield value;
-  }
-}
 
 /** The default pause between two looks at a table. */
 const usualPollMs = 2_000;

@@ -33,7 +33,6 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
   leasehold run deploy/prod --wait 10m -- ./deploy.sh
   * * * * * leasehold run orders/close --slot minute --skip-ok -- close-orders       # the same line on every host`,
   writes: true,
-  operands: [1, 1],
   child: "required",
   flags,
   async run(call) {
@@ -60,9 +59,9 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
 });
 
 /** Runs the child under a lease, and releases the lease, however the child ends. */
-async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): Promise<number> {
+async function runUnderHold(call: RunCall, { tableName }: Connection, hold: Hold): Promise<number> {
   const { lease, slot, waitedMs } = hold;
-  const { terminal, clock, global } = call;
+  const { flags, child: commandLine = [], terminal, clock, global } = call;
   const name = shown(lease.key);
   // After a wait, or at a terminal, someone wants to know. A crontab's mail is only for failures.
   const isTalkative = waitedMs > 0 || terminal.stderr.isTTY === true || global.verbose;
@@ -72,7 +71,10 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   const waited = waitedMs > 0 ? ` after ${durationText(waitedMs)}` : "";
   talk(`${name} acquired${waited} (fencing token ${lease.fencingToken})`);
   const startedAt = clock.monotonic();
-  const end = await superviseUnder(call, connection, hold).catch(async (error: unknown) => {
+  const variables = leaseVariables(lease.key, lease, { tableName, slot });
+  const end = await runUnderLease(call, {
+    ...{ commandLine, variables, key: lease.key, lease, leaseMs: leaseMsOf(flags), flags },
+  }).catch(async (error: unknown) => {
     // The user sees only that the child could not be started.
     await lease.release().catch(ifOperational(false));
     throw error;
@@ -89,20 +91,6 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   const what = slot !== undefined && isDone ? `released, and ${shown(slot)} is done,` : "released";
   talk(`${what} after ${heldFor}; child exited ${end.code}`);
   return end.isTooLong ? exitCodes.tooLong : end.code;
-}
-
-async function superviseUnder(call: RunCall, { tableName }: Connection, { lease, slot }: Hold) {
-  const { flags, child: commandLine = [] } = call;
-  const { key } = lease;
-  const variables = leaseVariables(key, lease, { tableName, slot });
-  return await runUnderLease(call, call, {
-    commandLine,
-    variables,
-    key,
-    lease,
-    leaseMs: leaseMsOf(flags),
-    flags,
-  });
 }
 
 /**

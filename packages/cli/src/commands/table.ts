@@ -2,7 +2,6 @@
 
 import {
   CreateTableCommand,
-  DescribeTimeToLiveCommand,
   type Tag,
   TagResourceCommand,
   UpdateContinuousBackupsCommand,
@@ -13,8 +12,15 @@ import { createLeaseTable } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { text, texts, type Values, yes } from "../flags.ts";
-import { type AskedTable, factsOf, type Learnt, refusalIn, withTable } from "../table/asked-table.ts";
+import { several, text, type Values, yes } from "../flags.ts";
+import {
+  type AskedTable,
+  factsOf,
+  type Learnt,
+  refusalIn,
+  timeToLiveOf,
+  withTable,
+} from "../table/asked-table.ts";
 import { type Finding, keyText, reportFindings, settingFindings } from "../table/findings.ts";
 import { newTableName, tableTag } from "../table/place.ts";
 import { confirm } from "../terminal/terminal.ts";
@@ -31,7 +37,7 @@ function sendTo(asked: AskedTable, { global, terminal }: Pick<Call, "global" | "
     }
     try {
       // The SDK's overloads take each command by its own type.
-      await asked.ask((dynamodb, options) => dynamodb.send(command as UpdateTableCommand, options));
+      await asked.send(command as UpdateTableCommand);
     } catch (error) {
       if (refusalIn(error) !== "unsupported") throw error;
       const message = `the engine of the table ${asked.tableName} does not know ${operation}: nothing is changed`;
@@ -73,28 +79,19 @@ const { partitionKey, sortKey, timeToLive } = attributeNames;
  * DynamoDB accepts one change an hour.
  */
 async function correctTimeToLive(send: Send, asked: AskedTable): Promise<string> {
-  const TableName = asked.tableName;
-  const { TimeToLiveDescription: current } = await asked.ask((dynamodb, options) =>
-    dynamodb.send(new DescribeTimeToLiveCommand({ TableName }), options),
-  );
-  const isOn = current?.TimeToLiveStatus?.startsWith("ENABL") ?? false;
-  if (isOn && current?.AttributeName === timeToLive) return `ttl is on already, on "${timeToLive}"`;
-  const attribute = isOn ? (current?.AttributeName ?? "") : timeToLive;
-  await setTimeToLive(send, TableName, attribute, !isOn);
-  return isOn
-    ? `ttl is turned off for "${attribute}": say leasehold table set --ttl again in an hour`
-    : `ttl is on, on "${timeToLive}"`;
+  const current = await timeToLiveOf(asked);
+  if (current === timeToLive) return `ttl is on already, on "${timeToLive}"`;
+  await setTimeToLive(send, asked.tableName, current ?? timeToLive, current === undefined);
+  return current === undefined
+    ? `ttl is on, on "${timeToLive}"`
+    : `ttl is turned off for "${current}": say leasehold table set --ttl again in an hour`;
 }
 
-/** Tags of the form k=v. Throws a UsageError. */
-function tagsOf(texts: readonly string[]): { readonly Key: string; readonly Value: string }[] {
-  return texts.map((text) => {
-    const [, Key, Value] = /^([^=]{1,128})=(.{0,256})$/.exec(text) ?? [];
-    if (Key === undefined || Value === undefined) {
-      throw new UsageError(`--tag is "${shown(text)}"; allowed: KEY=VALUE`);
-    }
-    return { Key, Value };
-  });
+/** Reads a tag of the form k=v. Throws a UsageError. */
+function tagIn(text: string, name: string): { readonly Key: string; readonly Value: string } {
+  const [, Key, Value] = /^([^=]{1,128})=(.{0,256})$/.exec(text) ?? [];
+  if (Key !== undefined && Value !== undefined) return { Key, Value };
+  throw new UsageError(`${name} is "${text}"; allowed: KEY=VALUE`);
 }
 
 const createFlags = {
@@ -102,7 +99,7 @@ const createFlags = {
   pitr: yes("point-in-time recovery: the table can be set back to any second of 35 days"),
   kms: text("KEY", "encrypt with this KMS key (id, ARN or alias) in place of one that AWS owns"),
   "deletion-protection": yes("the table refuses to be deleted until this is taken back"),
-  tag: texts("K=V", "a tag; may be given several times"),
+  tag: several("K=V", "a tag; may be given several times", tagIn),
 };
 
 /** The request that creates a table; ttl and point-in-time recovery are separate requests. */
@@ -149,7 +146,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
   async run(call) {
     const { flags, global, clock, terminal, printer } = call;
     const tableName = newTableName(call);
-    const tags = [tableTag, ...tagsOf(flags.tag)];
+    const tags = [tableTag, ...flags.tag];
     return await withTable(call, tableName, async (asked) => {
       const startedAt = clock.monotonic();
       const send = sendTo(asked, call);
@@ -189,7 +186,6 @@ export const tableShow = command({
   usage: "table show [NAME]",
   details: "Prints a table's settings. leasehold table check says which of them are wrong.",
   writes: false,
-  operands: [0, 1],
   flags: {},
   async run(call) {
     return await withTable(call, call.operands[0], async (asked) => {
@@ -226,7 +222,6 @@ export const tableCheck = command({
 Checks that a table is a lease table, and that its settings are right. Exit 0, 2 where something is broken, 1 with
 --strict where there are warnings. leasehold doctor checks permissions, clock and leases as well.`,
   writes: false,
-  operands: [0, 1],
   flags: { strict: yes("exit 1 where there are warnings") },
   async run(call) {
     const look = async (asked: AskedTable): Promise<readonly Finding[]> =>
@@ -243,7 +238,7 @@ const flags = {
   stream: yes("a stream of changes, old and new"),
   "no-stream": yes("no stream: waiting workflows are not woken any more; asks first"),
   ttl: yes("ttl on the right attribute; from a wrong one it takes two calls, an hour apart"),
-  tag: texts("K=V", "a tag, such as leasehold=true; may be given several times"),
+  tag: several("K=V", "a tag, such as leasehold=true; may be given several times", tagIn),
 };
 
 type SetCall = Call<typeof flags>;
@@ -255,11 +250,9 @@ export const tableSet = command({
   details:
     "Changes a table's settings, one request for each. What takes protection away asks for the table's name first.",
   writes: true,
-  operands: [0, 1],
   flags,
   async run(call) {
-    const tags = tagsOf(call.flags.tag);
-    checkFlags(call, tags.length > 0);
+    checkFlags(call);
     return await withTable(call, call.operands[0], async (asked) => {
       const { tableName: TableName } = asked;
       const send = sendTo(asked, call);
@@ -287,6 +280,7 @@ export const tableSet = command({
         say(`point-in-time recovery ${isOn ? "on" : "off"}`);
       }
       if (call.flags.ttl) say(await correctTimeToLive(send, asked));
+      const tags = [...call.flags.tag];
       if (tags.length > 0) {
         await send("TagResource", new TagResourceCommand({ ResourceArn: table.TableArn ?? "", Tags: tags }));
         say(`tagged ${tags.map(({ Key, Value }) => shown(`${Key}=${Value}`)).join(", ")}`);
@@ -302,13 +296,14 @@ function switched({ flags }: SetCall, flag: (typeof opposites)[number]): readonl
   return flags[`no-${flag}`] ? [false] : [];
 }
 
-function checkFlags({ flags }: SetCall, hasTags: boolean): void {
+function checkFlags({ flags }: SetCall): void {
   for (const flag of opposites) {
     if (flags[flag] && flags[`no-${flag}`]) {
       throw new UsageError(`--${flag} and --no-${flag} do not go together; give one of them`);
     }
   }
-  const isAny = hasTags || flags.ttl || opposites.some((flag) => flags[flag] || flags[`no-${flag}`]);
+  const isAny =
+    flags.tag.length > 0 || flags.ttl || opposites.some((flag) => flags[flag] || flags[`no-${flag}`]);
   if (!isAny) throw new UsageError("nothing is to be set; leasehold table set --help lists what can be");
 }
 

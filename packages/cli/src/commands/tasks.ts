@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { parsedJson } from "@leasehold/client/internal";
+import { ifOperational, isOperational, parsedJson } from "@leasehold/client/internal";
 import {
   FinalFailureError,
   type Task,
@@ -12,24 +12,15 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError, unlessInterrupted } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
-import { taskStates } from "../jobs/job-flags.ts";
-import type { Column, Style } from "../terminal/table.ts";
+import { stateCell, taskStates } from "../jobs/job-flags.ts";
+import type { Column } from "../terminal/table.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
 import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
-import { untilInterrupted } from "./polling.ts";
-
-const styles: Partial<Record<TaskState, Style>> = {
-  running: "cyan",
-  succeeded: "green",
-  failed: "red",
-  parked: "red",
-  cancelled: "dim",
-};
 
 /** Since when a task has been in its state, in epoch milliseconds. */
 function sinceOf({ state, addedAt, startedAt, endedAt }: TaskRecord): number {
@@ -40,7 +31,7 @@ function sinceOf({ state, addedAt, startedAt, endedAt }: TaskRecord): number {
 function taskColumns(now: number): readonly Column<TaskRecord>[] {
   return [
     { title: "ID", cell: ({ id }) => id, gives: true },
-    { title: "STATE", cell: ({ state }) => (styles[state] ? { text: state, style: styles[state] } : state) },
+    { title: "STATE", cell: ({ state }) => stateCell(state) },
     { title: "ATTEMPTS", cell: ({ attempts, maxAttempts }) => `${attempts}/${maxAttempts}`, align: "right" },
     { title: "OWNER", cell: ({ owner }) => owner ?? "—", gives: true },
     { title: "SINCE", cell: (task) => ageText(Math.max(0, now - sinceOf(task))), align: "right" },
@@ -48,12 +39,25 @@ function taskColumns(now: number): readonly Column<TaskRecord>[] {
   ];
 }
 
-/** Reads a state. Throws a UsageError. */
-function taskStateIn(given: string | undefined): TaskState | undefined {
-  if (given === undefined) return undefined;
-  const state = taskStates.find((one) => one === given);
-  if (state !== undefined) return state;
-  throw new UsageError(`--state is "${shown(given)}"; allowed: ${taskStates.join(", ")}`);
+interface Selection {
+  readonly state: TaskState | undefined;
+  /** A part of the remark. @default - any remark */
+  readonly match?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+/** The selected tasks of a set. */
+async function listed(
+  tasks: TaskSet,
+  { state, match = "", limit = Number.POSITIVE_INFINITY }: Selection,
+): Promise<readonly TaskRecord[]> {
+  const found: TaskRecord[] = [];
+  for await (const task of tasks.list(defined({ state }))) {
+    if (!task.remark.includes(match)) continue;
+    found.push(task);
+    if (found.length >= limit) break;
+  }
+  return found;
 }
 
 export const tasks = command({
@@ -62,16 +66,14 @@ export const tasks = command({
 How many tasks of a set are in each state, and since when the oldest ones wait or run; exit 1 for a set without tasks. Reads
 the whole set, a megabyte a request.`,
   writes: false,
-  operands: [1, 1],
   flags: {},
-  async run({ operands: [set = ""], connect, printer, signal, clock }) {
+  async run({ operands: [set = ""], connect, printer }) {
     const { client } = await connect();
     const counts: Record<TaskState, number> = {
       ...{ waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 },
     };
     const oldest: Partial<Record<TaskState, number>> = {};
-    const listed = new TaskSet(client, set).list();
-    for await (const task of untilInterrupted(listed, { clock, signal })) {
+    for await (const task of new TaskSet(client, set).list()) {
       const { state } = task;
       counts[state] += 1;
       oldest[state] = Math.min(oldest[state] ?? Number.POSITIVE_INFINITY, sinceOf(task));
@@ -100,24 +102,15 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
 
   leasehold tasks ls orders/today --state parked`,
   writes: false,
-  operands: [1, 1],
   flags: {
-    state: text("STATE", "only: waiting, running, succeeded, failed, parked, cancelled"),
+    state: choice(taskStates, `only: ${taskStates.join(", ")}`, { placeholder: "STATE" }),
     match: text("TEXT", "only where the remark holds this text"),
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ operands: [set = ""], flags, connect, printer, signal, clock }) {
-    const state = taskStateIn(flags.state);
+  async run({ operands: [set = ""], flags, connect, printer }) {
     const { client } = await connect();
-    const { limit = Number.POSITIVE_INFINITY, match = "" } = flags;
-    const rows: TaskRecord[] = [];
-    const listed = new TaskSet(client, set).list(defined({ state }));
-    for await (const task of untilInterrupted(listed, { clock, signal })) {
-      if (!task.remark.includes(match)) continue;
-      rows.push(task);
-      if (rows.length >= limit) break;
-    }
+    const rows = await listed(new TaskSet(client, set), flags);
     printer.list({
       kind: "task",
       rows,
@@ -137,7 +130,6 @@ export const tasksAdd = command({
 Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAttempts": 3, "delayMs": 0,
 "serialKey": "customer-42"}, of which only the id is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
   writes: true,
-  operands: [1, 1],
   flags: { "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }) },
   async run({ operands: [set = ""], flags, connect, terminal, printer, signal }) {
     const { client } = await connect();
@@ -199,37 +191,40 @@ meantime stays as it is.
   async run(call) {
     const { operands, flags, connect, terminal, by, signal } = call;
     const [set = "", ...ids] = operands;
-    const { state, match = "", limit = Number.POSITIVE_INFINITY } = flags;
+    const { state, match } = flags;
     if (ids.length > 0 === (state !== undefined)) throw new UsageError("give either ids, or --state");
-    if (match !== "" && state === undefined) throw new UsageError("--match goes with --state");
+    if (match !== undefined && state === undefined) throw new UsageError("--match goes with --state");
     const { client } = await connect();
     const tasks = new TaskSet(client, set);
     const options = { by, ...defined({ reason: flags.reason, maxAttempts: flags["max-attempts"] }) };
-    const seen = new Set<string>(ids);
-    if (state !== undefined) {
-      for await (const { id, remark } of untilInterrupted(tasks.list({ state }), call)) {
-        if (remark.includes(match)) seen.add(id);
-        if (seen.size >= limit) break;
-      }
-    }
+    const found = state === undefined ? [] : await unlessInterrupted(listed(tasks, flags), call);
+    const seen = new Set([...ids, ...found.map(({ id }) => id)]);
     if (seen.size === 0) throw new CommandError(`${shown(set)} has no such task`, exitCodes.nothing);
     const named = [...seen].slice(0, longestList).map(shown).join(", ");
     terminal.say(`${seen.size} of ${shown(set)}: ${named}${seen.size > longestList ? ", …" : ""}`);
     await agreed(call, { question: "Let them start again?" });
-    let requeued = 0;
-    if (state === undefined) {
-      for (const id of seen) {
-        signal.throwIfAborted();
-        if (await tasks.requeue(id, options)) requeued += 1;
-        else terminal.complain(`${shown(id)} has neither failed nor was it parked or cancelled: unchanged`);
+    // Only the tasks that were shown.
+    const filter = ({ id }: TaskRecord): boolean => {
+      signal.throwIfAborted();
+      return seen.has(id);
+    };
+    let requeued: number | undefined = 0;
+    try {
+      if (state === undefined) {
+        for (const id of seen) {
+          signal.throwIfAborted();
+          if (await tasks.requeue(id, options)) requeued += 1;
+          else terminal.complain(`${shown(id)} has neither failed nor was it parked or cancelled: unchanged`);
+        }
+      } else requeued = await tasks.requeueAll({ ...options, state, filter });
+    } catch (error) {
+      if (state !== undefined && isOperational(error)) {
+        const left = await listed(tasks, { state }).catch(ifOperational(undefined));
+        requeued = left && seen.size - left.filter(({ id }) => seen.has(id)).length;
       }
-    } else {
-      // Only the tasks that were shown.
-      const filter = ({ id }: TaskRecord): boolean => {
-        signal.throwIfAborted();
-        return seen.has(id);
-      };
-      requeued = await tasks.requeueAll({ ...options, state, filter });
+      if (requeued === undefined) terminal.say(`Some of ${seen.size} may wait again.`);
+      else if (requeued > 0) terminal.say(`${requeued} of ${seen.size} wait again.`);
+      throw error;
     }
     terminal.say(`${requeued} of ${seen.size} wait again.`);
     return requeued === seen.size ? exitCodes.done : exitCodes.nothing;
@@ -244,7 +239,6 @@ Exit 75 while a worker has it, 1 where it has ended or is not known. 2 requests.
 
   leasehold tasks drop orders/today doc-54 --reason 'wrong file'`,
   writes: true,
-  operands: [2, 2],
   flags: { reason: text("TEXT", "why: the task's remark") },
   async run(call) {
     const { operands, flags, connect, terminal } = call;
@@ -301,7 +295,6 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
 
   leasehold tasks work orders/today --concurrency 4 -- ./do-one.sh`,
   writes: true,
-  operands: [1, 1],
   child: "required",
   flags,
   async run(call) {
@@ -313,7 +306,7 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
     const { client } = await connect();
     const tasks = new TaskSet(client, set, { leaseDurationMs: lease });
     const running = endingBySignals(call);
-    const summary = await tasks.process((task) => runTask(call, running, set, task), {
+    const summary = await tasks.process((task) => runTask(running, set, task), {
       concurrency,
       until,
       signal: running.signal,
@@ -331,10 +324,10 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
 });
 
 /** Returns the remark of a success; throws for a failure. */
-async function runTask(call: WorkCall, running: EndingCall, set: string, task: Task): Promise<string> {
-  const { flags, child: commandLine = [], terminal } = call;
+async function runTask(running: EndingCall<WorkCall>, set: string, task: Task): Promise<string> {
+  const { flags, child: commandLine = [], terminal } = running;
   let last = "";
-  const end = await runUnderLease(running, call, {
+  const end = await runUnderLease(running, {
     commandLine,
     variables: {
       LEASEHOLD_KEY: set,

@@ -27,7 +27,6 @@ function definition(kind: string, language: string, write: (settings: TableSetti
     usage: `table ${kind} [NAME] [flags]`,
     details: `Prints the definition of a lease table for ${language}, to copy. Sends nothing. NAME is leases by default.`,
     writes: false,
-    operands: [0, 1],
     flags: {
       stream: yes("a stream of changes: waiting workflows and durable functions need it"),
       "no-pitr": yes("without point-in-time recovery"),

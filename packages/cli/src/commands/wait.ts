@@ -1,7 +1,7 @@
 import { LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { duration, text } from "../flags.ts";
+import { custom, duration } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
 import { globTest } from "../view/rows.ts";
@@ -18,15 +18,14 @@ have the lock. Exits with 0 when it is so, with 75 when --for is over, and with 
 leasehold wait deploy/prod --for 5m && echo free
 leasehold wait deploy/prod --until gone-owner='bob@*'`,
   writes: false,
-  operands: [1, 1],
   flags: {
     for: duration("for how long at most (default: for ever)"),
     timeout: duration("another name for --for"),
-    until: text("free|held|gone-owner=GLOB", "what to wait for (default free)"),
+    until: custom("free|held|gone-owner=GLOB", "what to wait for (default free)", conditionIn),
     every: duration("how often to look (default 1s)"),
   },
   async run({ operands: [key = ""], flags, connect, terminal, clock, signal, by }) {
-    const isSo = conditionOf(flags.until ?? "free");
+    const { until: isSo = isFree } = flags;
     if (flags.for !== undefined && flags.timeout !== undefined) {
       throw new UsageError("--timeout is another name for --for here; give one of them");
     }
@@ -55,13 +54,17 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
   },
 });
 
+function isFree(rows: readonly KeyRow[]): boolean {
+  return !rows.some(isClosed);
+}
+
 /** Throws a UsageError. */
-function conditionOf(until: string): (rows: readonly KeyRow[]) => boolean {
-  if (until === "free") return (rows) => !rows.some(isClosed);
-  if (until === "held") return (rows) => rows.some(isHeld);
-  const pattern = /^gone-owner=(.+)$/s.exec(until)?.[1];
+function conditionIn(given: string, name: string): (rows: readonly KeyRow[]) => boolean {
+  if (given === "free") return isFree;
+  if (given === "held") return (rows) => rows.some(isHeld);
+  const pattern = /^gone-owner=(.+)$/s.exec(given)?.[1];
   if (pattern === undefined) {
-    throw new UsageError(`--until is "${shown(until)}"; allowed: free, held, gone-owner=GLOB`);
+    throw new UsageError(`${name} is "${given}"; allowed: free, held, gone-owner=GLOB`);
   }
   const isOwner = globTest(pattern);
   return (rows) => !rows.some((row) => isHeld(row) && row.leases.some(({ owner }) => isOwner(owner)));

@@ -1,17 +1,26 @@
 // The pages of jobs: when they are due, how their last runs went, and one run.
 
-import type { JobRun, JobRunAttempt, RegisteredJob } from "@leasehold/jobs";
-import { tookMs } from "../jobs/job-flags.ts";
+import type { LeaseClient } from "@leasehold/client";
+import {
+  type JobRun,
+  type JobRunAttempt,
+  JobRuns,
+  type RegisteredJob,
+  registeredJobs,
+} from "@leasehold/jobs";
+import { readableSchedule, tookMs } from "../jobs/job-flags.ts";
 import { ageText, durationText } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
 import { badge, facts, type Html, html, named, offer, payloadOf, remarked, section, time } from "./html.ts";
 import type { Page } from "./layout.ts";
-import { list } from "./list.ts";
+import { list, paged } from "./list.ts";
 import type { PageRequest } from "./server.ts";
+import type { PageContext } from "./table-reader.ts";
 
 /** A job, and its latest slots, the latest first. A slot that was due and has no run is missed. */
-export interface JobLook {
+interface JobLook {
   readonly job: string;
   readonly slots: readonly JobSlot[];
   /** Undefined if the table does not know when the job is due. */
@@ -22,10 +31,50 @@ export interface JobLook {
 }
 
 /** A slot, and its run. */
-export interface JobSlot {
+interface JobSlot {
   readonly slot: string;
   readonly state: JobRun["state"] | "missed" | "exhausted";
   readonly run: JobRun | undefined;
+}
+
+const dayMs = 24 * 60 * 60 * 1_000;
+/** A slot that was due this recently may still begin. */
+const beginsWithinMs = 60_000;
+
+/** Reads the last slots of a job: those with a run, and those of the last day that were missed. */
+async function lookAtJob(
+  client: LeaseClient,
+  job: string,
+  jobs: readonly RegisteredJob[],
+  limit: number,
+): Promise<JobLook> {
+  const jobRuns = new JobRuns(client, job);
+  const slots: JobSlot[] = [];
+  for await (const run of jobRuns.runs({ descending: true, limit })) {
+    slots.push({ slot: run.slot, state: run.exhausted ? "exhausted" : run.state, run });
+  }
+  const now = serviceNow(client);
+  const registered = jobs.find((one) => one.job === job);
+  const schedule = registered && readableSchedule(registered);
+  if (schedule === undefined) return { job, slots, registered, next: undefined, now };
+  // Before the last run that is read, a slot without one may have had a run.
+  const oldest = slots.length < limit ? undefined : slots.at(-1)?.slot;
+  const since = new Date(Math.max(now - dayMs, Date.parse(oldest ?? "") || 0));
+  for await (const { slot, run } of jobRuns.missed({
+    schedule,
+    since,
+    until: new Date(now - beginsWithinMs),
+  })) {
+    if (run === undefined) slots.push({ slot, state: "missed", run });
+  }
+  slots.sort((one, other) => (one.slot > other.slot ? -1 : 1));
+  return {
+    job,
+    slots: slots.slice(0, limit),
+    registered,
+    next: schedule.next(new Date(now))?.getTime(),
+    now,
+  };
 }
 
 const signs: Readonly<Record<JobSlot["state"], string>> = {
@@ -83,8 +132,6 @@ function nextText({ next, now }: JobLook): Html | undefined {
     : html`${time(next)} <span class="dim">in ${ageText(Math.max(0, next - now))}</span>`;
 }
 
-const marksInList = 24;
-
 const jobColumns: readonly column.Column<JobLook>[] = [
   column.key("Job", ({ job }) => job, jobAddress),
   { title: "Schedule", cell: scheduleText },
@@ -104,11 +151,22 @@ const jobColumns: readonly column.Column<JobLook>[] = [
     },
     by: ({ slots: [last], now }) => last && slotMs(last, now),
   },
-  { title: "Last runs", kind: "marks", cell: ({ job, slots }) => marks(job, slots.slice(0, marksInList)) },
+  { title: "Last runs", kind: "marks", cell: ({ job, slots }) => marks(job, slots) },
 ];
 
+/** Each job costs at least one request at each look. */
+const jobsPerPage = 30;
+const slotsInList = 24;
+
 /** The jobs of one page of names, each with its last runs. */
-export function jobsPage(looks: readonly JobLook[], pages: Html | undefined, request: PageRequest): Page {
+export async function jobsPage(
+  request: PageRequest,
+  { connection: { client }, reader }: PageContext,
+): Promise<Page> {
+  const names = await reader.keysOf("job");
+  const { shown, pages } = paged(names, { caption: "jobs", request, size: jobsPerPage });
+  const registered = await registeredJobs(client);
+  const looks = await Promise.all(shown.map((job) => lookAtJob(client, job, registered, slotsInList)));
   return {
     title: "Jobs",
     main: html`<h1>Jobs</h1><section class="card">${list({
@@ -141,9 +199,17 @@ const slotColumns = ({ job, now }: JobLook): readonly column.Column<JobSlot>[] =
   column.data("Progress", ({ run }) => run?.progress),
 ];
 
+const slotsOnPage = 300;
+
 /** One job: its schedule and its last slots. */
-export function jobPage(look: JobLook, request: PageRequest): Page {
-  const { job, slots } = look;
+export async function jobPage(
+  request: PageRequest,
+  { connection: { client } }: PageContext,
+): Promise<Page | undefined> {
+  const job = request.query.get("job");
+  if (!job) return undefined;
+  const look = await lookAtJob(client, job, await registeredJobs(client), slotsOnPage);
+  const { slots } = look;
   const usual = usualMs(look);
   return {
     title: job,
@@ -186,11 +252,13 @@ function attemptList(attempts: readonly JobRunAttempt[], request: PageRequest): 
 }
 
 /** One run of a job. */
-export function runPage(
-  job: string,
-  slot: string,
-  { run, request, isReadOnly }: { run: JobRun | undefined; request: PageRequest; isReadOnly: boolean },
-): Page {
+export async function runPage(
+  request: PageRequest,
+  { connection: { client }, isReadOnly }: PageContext,
+): Promise<Page | undefined> {
+  const [job, slot] = [request.query.get("job"), request.query.get("slot")];
+  if (!job || !slot) return undefined;
+  const run = await new JobRuns(client, job).get(slot);
   const isOpen = run === undefined || run.state === "failed" || run.state === "lost";
   const skip = {
     action: "skip",

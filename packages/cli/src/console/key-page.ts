@@ -1,11 +1,12 @@
 // The page of one key: its holder, its line, its past, and what a person can do.
 
-import type {
-  DescribedLease,
-  DescribedSeats,
-  DescribedTicket,
-  KeyDetails,
-  LeaseChange,
+import {
+  type DescribedLease,
+  type DescribedSeats,
+  type DescribedTicket,
+  type KeyDetails,
+  type LeaseChange,
+  LeaseOperator,
 } from "@leasehold/client/admin";
 import { ageText } from "../terminal/text.ts";
 import {
@@ -39,16 +40,10 @@ import { jobAddress } from "./job-pages.ts";
 import type { Page } from "./layout.ts";
 import { list } from "./list.ts";
 import type { PageRequest } from "./server.ts";
+import type { PageContext } from "./table-reader.ts";
 import { setAddress } from "./task-pages.ts";
 
-/** What is shown of a key. */
-export interface KeyLook {
-  readonly details: KeyDetails;
-  /** Its history, the latest change first; none if the table keeps no history. */
-  readonly changes: readonly LeaseChange[];
-  readonly request: PageRequest;
-  readonly isReadOnly: boolean;
-}
+const mostChanges = 200;
 
 const changeColumns: readonly column.Column<HistoryEntry>[] = [
   column.time("When", ({ at }) => at),
@@ -59,8 +54,17 @@ const changeColumns: readonly column.Column<HistoryEntry>[] = [
 ];
 
 /** One key: its holder, its line, its past, and the possible actions. */
-export function keyPage({ details, changes, request, isReadOnly }: KeyLook): Page {
-  const { key, readAt, leases, doneSlot, waiting } = details;
+export async function keyPage(
+  request: PageRequest,
+  { connection: { client }, isReadOnly }: PageContext,
+): Promise<Page | undefined> {
+  const key = request.query.get("key");
+  if (!key) return undefined;
+  // A read needs no person's name.
+  const operator = new LeaseOperator(client, { by: "console" });
+  const details = await operator.describe(key);
+  const changes = await Array.fromAsync(operator.history(key, { newestFirst: true, limit: mostChanges }));
+  const { readAt, leases, doneSlot, waiting } = details;
   const own = leases.find(({ sortKey }) => sortKey === "lease");
   const others = leases.filter((lease) => lease !== own);
   const kinds = primitivesOf(details);

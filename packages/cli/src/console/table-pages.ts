@@ -75,8 +75,9 @@ const lockColumns: readonly column.Column<KeyRow>[] = [
 ];
 
 /** The locks, as they are now. */
-export function locksPage(snapshot: TableSnapshot, request: PageRequest): Page {
+export async function locksPage(request: PageRequest, { reader }: PageContext): Promise<Page> {
   const { query } = request;
+  const snapshot = await reader.read();
   const older = query.get("older") || undefined;
   const parsed = older === undefined ? undefined : parseDuration(older);
   const rows = selectRows(snapshot, {
@@ -154,7 +155,8 @@ const auditColumns: readonly column.Column<AuditEntry>[] = [
 ];
 
 /** The operators' actions and their reasons, the latest first. */
-export function auditPage({ keys, cost, readAt }: TableSnapshot, request: PageRequest): Page {
+export async function auditPage(request: PageRequest, { reader }: PageContext): Promise<Page> {
+  const { keys, cost, readAt } = await reader.read();
   const [prefix, by] = [request.query.get("prefix") ?? "", request.query.get("by")];
   const isBy = by ? globTest(by) : () => true;
   const entries = keys
@@ -234,7 +236,7 @@ ${section("Health", await healthOf(request, context), html`<code>leasehold docto
 /** The findings on the table's settings; or why they cannot be read. */
 async function healthOf(request: PageRequest, { health }: PageContext): Promise<Html> {
   try {
-    const rows = await health();
+    const rows = await health.get();
     return list({
       caption: "A check in each row",
       columns: findingColumns,

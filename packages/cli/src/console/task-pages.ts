@@ -1,17 +1,20 @@
 // The pages of sets of tasks.
 
-import type { TaskRecord, TaskState } from "@leasehold/jobs";
+import { type TaskRecord, TaskSet, type TaskState } from "@leasehold/jobs";
+import { defined } from "../flags.ts";
 import { taskStates } from "../jobs/job-flags.ts";
 import { cut } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
+import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
 import { type Html, html, named, offer, section } from "./html.ts";
 import type { Page } from "./layout.ts";
-import { list, tabs } from "./list.ts";
+import { list, paged, tabs } from "./list.ts";
 import type { PageRequest } from "./server.ts";
+import type { PageContext } from "./table-reader.ts";
 
 /** A set of tasks, counted. */
-export interface SetCounts {
+interface SetCounts {
   readonly set: string;
   readonly counts: Readonly<Record<TaskState, number>>;
 }
@@ -53,8 +56,18 @@ const setColumns: readonly column.Column<SetCounts>[] = [
   }),
 ];
 
+/** Each set costs at least one request at each look. */
+const setsPerPage = 30;
+
 /** The sets of tasks, each with its states. */
-export function tasksPage(sets: readonly SetCounts[], pages: Html | undefined, request: PageRequest): Page {
+export async function tasksPage(
+  request: PageRequest,
+  { connection: { client }, reader }: PageContext,
+): Promise<Page> {
+  const names = await reader.keysOf("tasks");
+  const { shown, pages } = paged(names, { caption: "sets", request, size: setsPerPage });
+  const counted = shown.map(async (set) => ({ set, counts: await new TaskSet(client, set).counts() }));
+  const sets = await Promise.all(counted);
   return {
     title: "Tasks",
     main: html`<h1>Tasks</h1><section class="card">${list({
@@ -89,20 +102,27 @@ const taskColumns = (now: number): readonly column.Column<TaskRecord>[] => {
   ];
 };
 
-/** A set, and those of its tasks that were read. */
-export interface SetLook extends SetCounts {
-  readonly tasks: readonly TaskRecord[];
-  readonly now: number;
-  readonly request: PageRequest;
-  readonly isReadOnly: boolean;
-}
+const mostTasksRead = 1_000;
 
 /** The tasks of a set, or those in one state, and the actions on tasks that ended without success. */
-export function setPage({ set, counts, tasks, now, request, isReadOnly }: SetLook): Page {
+export async function setPage(
+  request: PageRequest,
+  { connection: { client }, isReadOnly }: PageContext,
+): Promise<Page | undefined> {
+  const set = request.query.get("set");
+  if (!set) return undefined;
+  const state = (request.query.get("state") ?? undefined) as TaskState | undefined;
+  const taskSet = new TaskSet(client, set);
+  const tasks: TaskRecord[] = [];
+  for await (const task of taskSet.list(defined({ state }))) {
+    tasks.push(task);
+    if (tasks.length >= mostTasksRead) break;
+  }
+  const counts = await taskSet.counts();
+  const now = serviceNow(client);
   const total = totalOf(counts);
-  const states = taskStates.map((state) => ({ state, label: state, count: counts[state] }));
-  const asked = request.query.get("state");
-  const wanted = taskStates.find((state) => state === asked);
+  const states = taskStates.map((one) => ({ state: one, label: one, count: counts[one] }));
+  const wanted = taskStates.find((one) => one === state);
   const inAll = wanted === undefined ? total : counts[wanted];
   return {
     title: set,

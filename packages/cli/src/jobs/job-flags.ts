@@ -15,7 +15,7 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import { messageOf, UsageError } from "../exit-codes.ts";
-import { defined, duration, type Flags, text, type Values, whole } from "../flags.ts";
+import { custom, defined, duration, type Flags, text, type Values, whole } from "../flags.ts";
 import type { Cell, Column, Style } from "../terminal/table.ts";
 import { durationText, parseDuration, shown, timeText } from "../terminal/text.ts";
 
@@ -37,12 +37,22 @@ export const scheduleFlags = {
 } satisfies Flags;
 
 export const rangeFlags = {
-  since: text("DUR|TIME", "from this slot on: 7d, or a time in UTC (default 7d)"),
-  until: text("DUR|TIME", "up to, and without, this slot (default now)"),
+  since: custom("DUR|TIME", "from this slot on: 7d, or a time in UTC (default 7d)", boundaryIn),
+  until: custom("DUR|TIME", "up to, and without, this slot (default now)", boundaryIn),
 } satisfies Flags;
 
+/** Reads `7d`, `2026-11-21` or `2026-11-21T08:00Z`: a time, as soon as it is known what time it is now. */
+function boundaryIn(given: string, name: string): (now: number) => Date {
+  const agoMs = parseDuration(given);
+  if (typeof agoMs === "number") return (now) => new Date(now - agoMs);
+  const time = zonedTime(/^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00Z` : given);
+  if (time !== undefined) return () => time;
+  throw new UsageError(`${name} is "${given}"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z`);
+}
+
 const defaultSinceMs = 7 * 24 * 3_600_000;
-const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
+/** Every state of a run. */
+export const runStates: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
 /** Every state of a task, in the order of its life. */
 export const taskStates: readonly TaskState[] = [
@@ -80,17 +90,9 @@ export function rangeOf(
   { since, until }: Values<typeof rangeFlags>,
   now: number,
 ): { readonly since: Date; readonly until: Date } {
-  const boundaryIn = (given: string | undefined, fallback: number, flag: string): Date => {
-    if (given === undefined) return new Date(fallback);
-    const agoMs = parseDuration(given);
-    if (typeof agoMs === "number") return new Date(now - agoMs);
-    const time = zonedTime(/^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00Z` : given);
-    if (time !== undefined) return time;
-    throw new UsageError(`${flag} is "${shown(given)}"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z`);
-  };
   return {
-    since: boundaryIn(since, now - defaultSinceMs, "--since"),
-    until: boundaryIn(until, now, "--until"),
+    since: since?.(now) ?? new Date(now - defaultSinceMs),
+    until: until?.(now) ?? new Date(now),
   };
 }
 
@@ -157,28 +159,27 @@ export function dueSlot(written: WrittenSchedule, now: number, keepForMs = keptM
   );
 }
 
-/** Reads `failed,lost`. */
-export function statesIn(given: string | undefined): readonly RunState[] | undefined {
-  return given?.split(",").map((word) => {
-    const state = states.find((one) => one === word);
-    if (state === undefined) {
-      throw new UsageError(
-        `--state is "${shown(given)}"; allowed: ${states.join(", ")}, with commas between`,
-      );
-    }
-    return state;
-  });
+/** Reads `failed,lost`. Throws a UsageError. */
+export function statesIn(given: string, name: string): readonly RunState[] {
+  const words = given.split(",");
+  const found = words.flatMap((word) => runStates.find((state) => state === word) ?? []);
+  if (found.length === words.length) return found;
+  throw new UsageError(`${name} is "${given}"; allowed: ${runStates.join(", ")}, with commas between`);
 }
 
-const styles: Partial<Record<string, Style>> = { succeeded: "green", running: "cyan", skipped: "dim" };
+const styles: Readonly<Partial<Record<RunState | TaskState, Style>>> = {
+  ...({ running: "cyan", succeeded: "green", failed: "red", lost: "red", parked: "red" } as const),
+  ...({ skipped: "dim", cancelled: "dim" } as const),
+};
+
+/** The state of a run or a task, in its colour. */
+export function stateCell(state: RunState | TaskState, text: string = state): Cell {
+  return { text, style: styles[state] };
+}
 
 /** `EXHAUSTED` needs a person; `failed` and `lost` are retried. */
 export function stateText({ state, exhausted }: JobRun): string {
   return exhausted ? "EXHAUSTED" : state;
-}
-
-function stateCell(run: JobRun): Cell {
-  return { text: stateText(run), style: styles[run.state] ?? "red" };
 }
 
 /** The times of an attempt; of the latest, where a run is given. */
@@ -216,7 +217,7 @@ export function remarkText({ remark, progress, state }: JobRun): string {
 export function runColumns(maxAttempts: number, now: number): readonly Column<JobRun>[] {
   return [
     { title: "SLOT (UTC)", cell: ({ slot }) => slotText(slot) },
-    { title: "STATE", cell: stateCell },
+    { title: "STATE", cell: (run) => stateCell(run.state, stateText(run)) },
     { title: "ATTEMPT", cell: ({ attempt }) => `${attempt}/${maxAttempts}`, align: "right" },
     { title: "OWNER", cell: ({ owner }) => owner ?? "—", gives: true },
     {

@@ -29,9 +29,7 @@ export interface AskedTable {
   /** For people: the region, or the endpoint on this machine. */
   readonly region: string;
   /** Sends a request, within --timeout. Rejects with a LeaseError that names the table and the place. */
-  ask<T>(
-    send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
-  ): Promise<T>;
+  readonly send: DynamoDBClient["send"];
 }
 
 /**
@@ -56,18 +54,22 @@ export async function withTable<T>(
   );
   const region = await regionWithCredentials(dynamodb, env);
   const isLocal = isLoopback(endpoint);
-  const ask: AskedTable["ask"] = async (send) => {
+  // The SDK's overloads take each command by its own type.
+  const send = async (command: DescribeTableCommand) => {
     const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
     const abortSignal = AbortSignal.any([signal, limit]);
     try {
-      return await send(dynamodb, { abortSignal });
+      return await dynamodb.send(command, { abortSignal });
     } catch (error) {
       signal.throwIfAborted();
       throw await rejectionFor(error, { tableName, dynamodb }, abortSignal);
     }
   };
   try {
-    return await use({ tableName, dynamodb, isLocal, region: (isLocal && endpoint) || region, ask });
+    return await use({
+      ...{ tableName, dynamodb, isLocal, region: (isLocal && endpoint) || region },
+      send: send as DynamoDBClient["send"],
+    });
   } finally {
     dynamodb.destroy();
     if (global.verbose) terminal.say(`${sent} requests by the SDK`);
@@ -85,42 +87,33 @@ export interface TableFacts {
 
 /** Reads all settings of a table. Rejects if the table itself cannot be described. */
 export async function factsOf(asked: AskedTable): Promise<TableFacts> {
-  const { tableName } = asked;
-  const { Table: table = {} } = await asked.ask((dynamodb, options) =>
-    dynamodb.send(new DescribeTableCommand({ TableName: tableName }), options),
-  );
-  const { TableArn = "" } = table;
+  const TableName = asked.tableName;
+  const { Table: table = {} } = await asked.send(new DescribeTableCommand({ TableName }));
+  const { TableArn: ResourceArn = "" } = table;
   const [ttl, pointInTimeRecovery, tags] = await Promise.all([
-    learn(asked, "DescribeTimeToLive", async (dynamodb, options) => {
-      const { TimeToLiveDescription: said } = await dynamodb.send(
-        new DescribeTimeToLiveCommand({ TableName: tableName }),
-        options,
-      );
-      return said?.TimeToLiveStatus?.startsWith("ENABL") ? said.AttributeName : undefined;
+    learn("DescribeTimeToLive", () => timeToLiveOf(asked)),
+    learn("DescribeContinuousBackups", async () => {
+      const answer = await asked.send(new DescribeContinuousBackupsCommand({ TableName }));
+      const { PointInTimeRecoveryDescription: said } = answer.ContinuousBackupsDescription ?? {};
+      return said?.PointInTimeRecoveryStatus === "ENABLED";
     }),
-    learn(asked, "DescribeContinuousBackups", async (dynamodb, options) => {
-      const { ContinuousBackupsDescription: said } = await dynamodb.send(
-        new DescribeContinuousBackupsCommand({ TableName: tableName }),
-        options,
-      );
-      return said?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED";
-    }),
-    learn(asked, "ListTagsOfResource", async (dynamodb, options) => {
-      const command = new ListTagsOfResourceCommand({ ResourceArn: TableArn });
-      return (await dynamodb.send(command, options)).Tags ?? [];
+    learn("ListTagsOfResource", async () => {
+      return (await asked.send(new ListTagsOfResourceCommand({ ResourceArn }))).Tags ?? [];
     }),
   ]);
   return { table, ttl, pointInTimeRecovery, tags };
 }
 
+/** The attribute of a table's time to live; undefined if it is off. */
+export async function timeToLiveOf({ tableName: TableName, send }: AskedTable): Promise<string | undefined> {
+  const { TimeToLiveDescription: said } = await send(new DescribeTimeToLiveCommand({ TableName }));
+  return said?.TimeToLiveStatus?.startsWith("ENABL") ? said.AttributeName : undefined;
+}
+
 /** Sends a request that engines and roles may refuse: a refusal is a finding, and does not end the command. */
-async function learn<T>(
-  asked: AskedTable,
-  action: string,
-  send: Parameters<typeof asked.ask<T>>[0],
-): Promise<Learnt<T>> {
+async function learn<T>(action: string, ask: () => Promise<T>): Promise<Learnt<T>> {
   try {
-    return { value: await asked.ask(send) };
+    return { value: await ask() };
   } catch (error) {
     const refusal = refusalIn(error);
     if (refusal === "denied") return { unknown: `dynamodb:${action} is denied` };

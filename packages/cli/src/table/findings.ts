@@ -7,7 +7,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { Paint, Style } from "../terminal/table.ts";
 import { counted, docsAddress, shown } from "../terminal/text.ts";
 import type { AskedTable, Learnt, TableFacts } from "./asked-table.ts";
-import { tableTag } from "./place.ts";
+import { hasTableTag, tableTag } from "./place.ts";
 
 /** One finding. */
 export interface Finding {
@@ -181,9 +181,8 @@ function replicaFinding({ table }: TableFacts): Finding {
 function tagFinding({ tags }: TableFacts): Finding {
   const check = "tag";
   if ("unknown" in tags) return notChecked(check, tags.unknown);
-  const isTagged = tags.value.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value);
   const name = `${tableTag.Key}=${tableTag.Value}`;
-  const text = isTagged
+  const text = hasTableTag(tags.value)
     ? `${name}: commands find the table without --table`
     : `no tag ${name}: commands need --table (leasehold table set --tag ${name} changes it)`;
   return ok(check, text);

@@ -30,67 +30,38 @@ interface Trial {
   readonly action: string;
   readonly for: string;
   readonly isWrite: boolean;
-  readonly request: (TableName: string) => object;
+  readonly command: object;
 }
 
-const trials: readonly Trial[] = [
-  {
-    action: "GetItem",
-    for: "waiting and looking",
-    isWrite: false,
-    request: (TableName) => new GetItemCommand({ TableName, Key: key }),
-  },
-  {
-    action: "UpdateItem",
-    for: "every lock",
-    isWrite: true,
-    request: (TableName) =>
-      new UpdateItemCommand({ TableName, Key: key, UpdateExpression: "REMOVE #token", ...condition }),
-  },
-  {
-    action: "Query",
-    for: "jobs, tasks, leasehold get",
-    isWrite: false,
-    request: (TableName) =>
-      new QueryCommand({
-        TableName,
-        Limit: 1,
-        KeyConditionExpression: `${partitionKey} = :key`,
-        ExpressionAttributeValues: { ":key": { S: doctorKey } },
-      }),
-  },
-  {
-    action: "Scan",
-    for: "leasehold ls",
-    isWrite: false,
-    request: (TableName) => new ScanCommand({ TableName, Limit: 1 }),
-  },
-  {
-    action: "PartiQLUpdate",
-    for: "renewals that share a request",
-    isWrite: true,
-    request: (TableName) => {
-      const Statement = `UPDATE "${TableName}" REMOVE "${token}" WHERE "${partitionKey}" = ? AND "${sortKey}" = ? AND "${token}" = ?`;
-      const Parameters = [{ S: doctorKey }, { S: leaseSortKey }, never];
-      return new BatchExecuteStatementCommand({ Statements: [{ Statement, Parameters }] });
-    },
-  },
-  {
-    action: "ConditionCheckItem",
-    for: "lease.conditionCheck()",
-    isWrite: true,
-    request: (TableName) =>
-      new TransactWriteItemsCommand({
-        TransactItems: [{ ConditionCheck: { TableName, Key: key, ...condition } }],
-      }),
-  },
-  {
-    action: "DeleteItem",
-    for: "tasks",
-    isWrite: true,
-    request: (TableName) => new DeleteItemCommand({ TableName, Key: key, ...condition }),
-  },
-];
+function read(action: string, use: string, command: object): Trial {
+  return { action, for: use, isWrite: false, command };
+}
+
+function write(action: string, use: string, command: object): Trial {
+  return { action, for: use, isWrite: true, command };
+}
+
+function trialsOn(TableName: string): readonly Trial[] {
+  const table = { TableName, Key: key };
+  const Statement = `UPDATE "${TableName}" REMOVE "${token}" WHERE "${partitionKey}" = ? AND "${sortKey}" = ? AND "${token}" = ?`;
+  const Parameters = [{ S: doctorKey }, { S: leaseSortKey }, never];
+  const under = {
+    KeyConditionExpression: `${partitionKey} = :key`,
+    ExpressionAttributeValues: { ":key": { S: doctorKey } },
+  };
+  const update = new UpdateItemCommand({ ...table, UpdateExpression: "REMOVE #token", ...condition });
+  const batch = new BatchExecuteStatementCommand({ Statements: [{ Statement, Parameters }] });
+  const check = { TransactItems: [{ ConditionCheck: { ...table, ...condition } }] };
+  return [
+    read("GetItem", "waiting and looking", new GetItemCommand(table)),
+    write("UpdateItem", "every lock", update),
+    read("Query", "jobs, tasks, leasehold get", new QueryCommand({ TableName, Limit: 1, ...under })),
+    read("Scan", "leasehold ls", new ScanCommand({ TableName, Limit: 1 })),
+    write("PartiQLUpdate", "renewals that share a request", batch),
+    write("ConditionCheckItem", "lease.conditionCheck()", new TransactWriteItemsCommand(check)),
+    write("DeleteItem", "tasks", new DeleteItemCommand({ ...table, ...condition })),
+  ];
+}
 
 /** Tries the requests that locks and commands need. With `isReadOnly`, only reads. */
 export async function permissionFindings(
@@ -98,6 +69,7 @@ export async function permissionFindings(
   isReadOnly: boolean,
 ): Promise<readonly Finding[]> {
   const check = "permissions";
+  const trials = trialsOn(asked.tableName);
   const isTried = ({ isWrite }: Trial): boolean => !(isWrite && isReadOnly);
   const outcomes = await Promise.all(
     trials.map(async (trial) => (isTried(trial) ? await outcome(asked, trial) : "left")),
@@ -126,12 +98,10 @@ export async function permissionFindings(
 
 type Outcome = "permitted" | "denied" | "unsupported";
 
-async function outcome(asked: AskedTable, { request }: Trial): Promise<Outcome> {
+async function outcome({ send }: AskedTable, { command }: Trial): Promise<Outcome> {
   try {
-    const answer = await asked.ask((dynamodb, options) =>
-      // The SDK's overloads take each command by its own type.
-      dynamodb.send(request(asked.tableName) as BatchExecuteStatementCommand, options),
-    );
+    // The SDK's overloads take each command by its own type.
+    const answer = await send(command as BatchExecuteStatementCommand);
     // DynamoDB refuses each statement of a batch separately.
     return answer.Responses?.[0]?.Error?.Code === "AccessDenied" ? "denied" : "permitted";
   } catch (error) {

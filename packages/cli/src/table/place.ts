@@ -24,6 +24,12 @@ export interface TableSize {
 /** The tag by which commands find the table when none is named. */
 export const tableTag = { Key: "leasehold", Value: "true" } as const;
 
+export function hasTableTag(
+  tags: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[] = [],
+): boolean {
+  return tags.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value);
+}
+
 /** The name of a table that does not exist yet: the operand, or --table. Throws a UsageError. */
 export function newTableName({
   operands,

@@ -7,7 +7,7 @@ import { cut, shown, widthOf } from "./text.ts";
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "magenta" | "cyan";
 
 /** A cell: its text, or its text and how it is coloured. */
-export type Cell = string | { readonly text: string; readonly style: Style };
+export type Cell = string | { readonly text: string; readonly style: Style | undefined };
 
 /** One column. */
 export interface Column<Row> {

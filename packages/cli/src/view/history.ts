@@ -112,9 +112,8 @@ export async function pastHolders(
   details: KeyDetails,
   most: number,
 ): Promise<readonly PastHolder[]> {
-  const changes: LeaseChange[] = [];
   const options = { newestFirst: true, limit: most * changesPerHolder };
-  for await (const change of operator.history(details.key, options)) changes.push(change);
+  const changes = await Array.fromAsync(operator.history(details.key, options));
   const found = endedHolds(changes).slice(0, most);
   return found.length > 0 ? found : rememberedHolder(details);
 }

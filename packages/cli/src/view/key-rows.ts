@@ -117,32 +117,28 @@ export interface KeyRow {
   readonly note: string;
 }
 
-const sortKeysOf: Readonly<Record<Exclude<Primitive, "other">, RegExp>> = {
-  lock: /^lease$/,
-  semaphore: /^semaphore$/,
-  "rw-lock": /^read-write$/,
-  job: /^run#/,
-  tasks: /^(task|done)#/,
-  cache: /^cache(#|$)/,
-};
+/** The primitives of items, by the part of their sort keys before `#`. */
+const primitives: ReadonlyMap<string, Primitive> = new Map([
+  ["lease", "lock"],
+  ["semaphore", "semaphore"],
+  ["read-write", "rw-lock"],
+  ["run", "job"],
+  ["task", "tasks"],
+  ["done", "tasks"],
+  ["cache", "cache"],
+]);
 
 /** The primitive that an item at a sort key belongs to. */
 export function primitiveOf(sortKey: string): Primitive {
-  const found = Object.entries(sortKeysOf).find(([, pattern]) => pattern.test(sortKey));
-  return (found?.[0] as Primitive | undefined) ?? "other";
+  return primitives.get(sortKey.split("#", 1)[0] ?? "") ?? "other";
 }
 
 /** Every primitive with items under a key, in the order of display. A key with audit items alone has none. */
 export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Primitive[] {
-  const found = new Set(leases.map(({ sortKey }) => primitiveOf(sortKey)));
-  for (const kind of Object.keys(items)) {
-    if (kind === "lease" || kind === "semaphore") found.add(primitiveOf(kind));
-    if (kind === "read-write") found.add("rw-lock");
-    if (kind === "run" || kind === "task" || kind === "done") found.add(primitiveOf(`${kind}#`));
-    if (kind === "cache") found.add("cache");
-  }
+  const kinds = Object.keys(items).filter((kind) => primitives.has(kind));
+  const found = new Set([...leases.map(({ sortKey }) => sortKey), ...kinds].map(primitiveOf));
   if (parked.count > 0) found.add("lock");
-  return [...Object.keys(sortKeysOf), "other"].filter((one): one is Primitive => found.has(one as Primitive));
+  return [...new Set([...primitives.values(), "other" as const])].filter((one) => found.has(one));
 }
 
 /** The rows of a key. */

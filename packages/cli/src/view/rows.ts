@@ -167,8 +167,7 @@ const stylesOfStates: Readonly<Partial<Record<LeaseState, Style>>> = {
 
 /** A text in the colour of a state; the text itself shows the state too. */
 export function inColorOf(state: LeaseState, text: string): Cell {
-  const style = stylesOfStates[state];
-  return style === undefined ? text : { text, style };
+  return { text, style: stylesOfStates[state] };
 }
 
 /** `…710169`: enough to distinguish two numbers. */

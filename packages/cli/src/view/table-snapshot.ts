@@ -64,7 +64,6 @@ export interface SnapshotOptions {
   readonly prefix?: string | undefined;
   /** Reads no more than about this many items; Infinity for all. @default 100000 */
   readonly mostItems?: number;
-  readonly signal?: AbortSignal;
 }
 
 /** The default limit of items. */
@@ -92,7 +91,7 @@ export class TableTooLargeError extends Error {
 export async function readTable(client: LeaseClient, options: SnapshotOptions = {}): Promise<TableSnapshot> {
   const core = coreOf(client);
   const { clockSkewMs } = core.times;
-  const { prefix = "", mostItems = usualMostItems, signal } = options;
+  const { prefix = "", mostItems = usualMostItems } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
   const readers = new Map<string, KeyDetailsReader>();
   /** By key, the time of the last answer that had items of it: reading a large table takes minutes. */
@@ -101,7 +100,7 @@ export async function readTable(client: LeaseClient, options: SnapshotOptions = 
   let cost = readCost(0, 0);
   // Everything: the filter of a scan saves only transfer, and would hide the items that were paid for.
   const everything = everyItem();
-  const page = (after: object) => scan(core, { ...everything, ...after }, { signal });
+  const page = (after: object) => scan(core, { ...everything, ...after });
   for await (const { items, next } of pagesOf(page)) {
     const now = core.clock.now();
     for (const item of items) {

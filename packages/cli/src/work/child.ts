@@ -238,20 +238,23 @@ function cannotStart(file: string, error: NodeJS.ErrnoException): CommandError {
 /** These signals end the command that runs children one after the other, and not only the present child. */
 const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
 
+/** What running a child needs of a call. */
+export type ParentCall = Pick<Call, "env" | "clock" | "terminal" | "redirectSignals" | "signal">;
+
 /** A call that passes its signals on to its children, and ends by them when the children have ended. */
-export type EndingCall = Pick<Call, "terminal" | "redirectSignals" | "signal"> & {
+export type EndingCall<C extends ParentCall> = C & {
   /** The exit code after a signal has ended it; undefined before. */
   readonly exitCode: () => number | undefined;
 };
 
 /** Lets signals end a command that runs children one after the other, or several at once. */
-export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" | "signal">): EndingCall {
+export function endingBySignals<C extends ParentCall>(call: C): EndingCall<C> {
   const stop = new AbortController();
   const listeners = new Set<(name: NodeJS.Signals) => void>();
   let stopRedirecting = (): void => {};
   const signal = AbortSignal.any([call.signal, stop.signal]);
   return {
-    terminal: call.terminal,
+    ...call,
     signal,
     redirectSignals: (listener) => {
       if (listeners.size === 0) {
@@ -272,16 +275,11 @@ export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" 
 
 /** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) if it cannot be started. */
 export async function runChild<T>(
-  { terminal, redirectSignals, signal }: Pick<Call, "terminal" | "redirectSignals" | "signal">,
+  { terminal, redirectSignals, signal }: ParentCall,
   {
     commandLine,
     ...options
-  }: {
-    readonly commandLine: readonly string[];
-    readonly env: NodeJS.ProcessEnv;
-    readonly fd?: number | undefined;
-    readonly isPiped?: boolean;
-  },
+  }: Omit<ChildOptions, "onUnguarded"> & { readonly commandLine: readonly string[] },
   watch: (child: Child) => Promise<T>,
 ): Promise<T> {
   let child: Child | undefined;

@@ -3,11 +3,10 @@
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
 import { callAfter } from "@leasehold/client/internal";
-import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
-import { type Child, runChild } from "./child.ts";
+import { type Child, type ParentCall, runChild } from "./child.ts";
 
 /** The flags for the child's end. */
 export const childFlags = {
@@ -187,16 +186,16 @@ interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say" | "atte
  * a LeaseLostError, without a start, if the lease is lost already.
  */
 export async function runUnderLease(
-  signals: Pick<Call, "terminal" | "redirectSignals" | "signal">,
-  { env, clock, terminal }: Pick<Call, "env" | "clock" | "terminal">,
+  call: ParentCall,
   { commandLine, variables, attend, ...options }: LeasedCommand,
 ): Promise<ChildEnd> {
+  const { env, clock, terminal } = call;
   const say = (line: string): void => terminal.complain(line);
   const { fd } = options.flags;
   const started = { commandLine, env: { ...env, ...variables }, fd, isPiped: attend !== undefined };
   // A process that was frozen, or waited for an answer, may have lost it already.
   options.lease.signal.throwIfAborted();
-  return await runChild(signals, started, async (child) => {
+  return await runChild(call, started, async (child) => {
     const attended = attend?.(child);
     const end = await superviseChild(child, { ...options, clock, say, attended });
     await attended;
