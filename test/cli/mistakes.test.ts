@@ -3,7 +3,7 @@
 import { LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { priceOfTable, TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
+import { tooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -54,6 +54,6 @@ describe("a detail of a refusal that cannot be read", () => {
 });
 
 it("the price of a table hides no mistake", async () => {
-  const tooLarge = () => Promise.reject(new TableTooLargeError({ items: 1, bytes: 1, units: 1, dollars: 0 }));
-  await expect(priceOfTable(() => Promise.reject(mistake), tooLarge)).rejects.toBe(mistake);
+  const cost = { items: 1, bytes: 1, units: 1, dollars: 0 };
+  await expect(tooLargeError(cost, () => Promise.reject(mistake))).rejects.toBe(mistake);
 });

@@ -22,7 +22,7 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>, attended?: Promi
     hasLeftovers: () => child.left,
   };
   const none = {
-    "on-lost": undefined,
+    "on-lost": "term" as const,
     "kill-after": undefined,
     grace: undefined,
     max: undefined,

@@ -47,6 +47,11 @@ export function custom<T>(placeholder: string, help: string, parse: Parse<T>): F
   return valued(placeholder, help, undefined, (value, name) => parse(notEmpty(value, name), name));
 }
 
+/** The same flag, with a value for where it is absent. Its help says it, too. */
+export function usually<T>(flag: Flag<T | undefined>, fallback: T): Flag<T> {
+  return { ...flag, fallback };
+}
+
 /** A flag without a value. */
 export function yes(help: string, extra: Extra = {}): Flag<boolean> {
   return { help, multiple: false, fallback: false, parse: isTrue, ...extra };

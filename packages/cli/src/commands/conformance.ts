@@ -9,17 +9,19 @@ import { everyItem } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
-import { text } from "../flags.ts";
+import { text, usually } from "../flags.ts";
 import { type Finding, findingLines, notChecked, ok, settingFindings } from "../table/findings.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { counted, durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
 
-const flags = { prefix: text("TEXT", 'what its keys begin with (default "leasehold-conformance/")') };
+const usualPrefix = "leasehold-conformance/";
+const flags = {
+  prefix: usually(text("TEXT", `what its keys begin with (default "${usualPrefix}")`), usualPrefix),
+};
 
 type ConformanceCall = Call<typeof flags>;
 
-const defaultPrefix = "leasehold-conformance/";
 const groupWidth = Math.max(...conformanceChecks.map(({ group }) => group.length));
 /** Only --json shows longer reasons in full. */
 const longestReason = 300;
@@ -37,7 +39,7 @@ DynamoDB it costs less than a cent.`,
   flags,
   async run(call) {
     const connection = await call.connect();
-    const prefix = call.flags.prefix ?? defaultPrefix;
+    const { prefix } = call.flags;
     await askFirst(call, connection, prefix);
     if (call.printer.isForPeople) call.terminal.print(connection.place);
     const settings = await settingResults(call, connection);

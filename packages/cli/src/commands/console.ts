@@ -14,11 +14,10 @@ import { auditPage, locksPage, tablePage } from "../console/table-pages.ts";
 import { Kept, type PageContext, TableReader } from "../console/table-reader.ts";
 import { setPage, tasksPage } from "../console/task-pages.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { custom, duration, text, whole, yes } from "../flags.ts";
+import { custom, text, usually, whole, yes } from "../flags.ts";
 import { type Finding, settingFindings } from "../table/findings.ts";
 import { isLoopback, isLoopbackHost } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
-import { usualUnitsPerSecond } from "../view/read-cost.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
 import { paceFlags } from "./polling.ts";
 
@@ -56,10 +55,9 @@ To show it to others, put something in front of it that knows who people are (--
 your own (--auth-token-file).`,
   flags: {
     port: whole("port (default 8787; the next free one where it is taken)", { most: 65_535 }),
-    host: text("HOST", "address to listen on (default 127.0.0.1)"),
+    host: usually(text("HOST", "address to listen on (default 127.0.0.1)"), "127.0.0.1"),
     write: yes("offer writes, too"),
-    every: duration("how often a page looks again (default 2s)"),
-    ...paceFlags,
+    ...paceFlags("how often a page looks again"),
     scan: yes("read tables of more than 100,000 items, too"),
     "auth-token-file": text("FILE", "a secret of your own, at least 16 characters: the page asks for it"),
     "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
@@ -67,10 +65,9 @@ your own (--auth-token-file).`,
   },
   async run(call) {
     const { flags, global, connect, env, terminal, clock, signal, by } = call;
-    const { host = "127.0.0.1", port } = flags;
-    const publicUrl = flags["public-url"];
+    const { host, port, "public-url": publicUrl, "trust-header": trustedHeader } = flags;
     const secret = await secretOf(flags["auth-token-file"]);
-    if (!isLoopbackHost(host) && secret === undefined && flags["trust-header"] === undefined) {
+    if (!isLoopbackHost(host) && secret === undefined && trustedHeader === undefined) {
       const advice = "--auth-token-file FILE, or --trust-header NAME behind something that sets it";
       throw new UsageError(`--host ${shown(host)} lets others in: it needs ${advice}`);
     }
@@ -79,8 +76,8 @@ your own (--auth-token-file).`,
     const { client, place } = connection;
     const monotonicMs = (): number => clock.monotonic();
     const reader = new TableReader(client, {
-      everyMs: flags.every ?? 2_000,
-      mostUnitsPerSecond: flags["max-rcu"] ?? usualUnitsPerSecond,
+      everyMs: flags.every,
+      mostUnitsPerSecond: flags["max-rcu"],
       monotonicMs,
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });
@@ -114,13 +111,13 @@ your own (--auth-token-file).`,
         secret: opening,
         isOwnHost: ownHosts(host),
         publicUrl,
-        trustedHeader: flags["trust-header"],
+        trustedHeader,
       },
     );
     const actual = await listen(server, host, port);
     const isEverywhere = allAddresses.has(host);
     const address = publicUrl?.origin ?? `http://${isEverywhere ? "localhost" : inAddress(host)}:${actual}`;
-    const opens = secret === undefined && flags["trust-header"] === undefined ? `/#secret=${opening}` : "/";
+    const opens = secret === undefined && trustedHeader === undefined ? `/#secret=${opening}` : "/";
     terminal.print(`${address}${opens}`);
     terminal.say(`${place}, ${isReadOnly ? "read-only" : "with writes"}. Ctrl-C ends it.`);
     const where = isEverywhere ? "every address of this machine" : shown(host);

@@ -3,7 +3,7 @@
 
 import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
-import { custom, duration, whole, yes } from "../flags.ts";
+import { custom, duration, usually, whole, yes } from "../flags.ts";
 import { docsAddress, shown } from "../terminal/text.ts";
 import { prices, secondsOfMonth } from "../view/read-cost.ts";
 
@@ -71,8 +71,6 @@ export function parseRate(text: string, name: string): number {
   throw new UsageError(`${name} is "${text}"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d`);
 }
 
-const defaultLeaseMs = 30_000;
-
 export const cost = command({
   usage: "cost [flags]",
   details: `
@@ -82,26 +80,24 @@ counts once more in writes; a refused attempt costs as much as a successful one.
   leasehold cost --lease 30s --heartbeat --holders 20 --acquires 2/s --waiters 5`,
   writes: false,
   flags: {
-    lease: duration("how long a lease lasts (default 30s)"),
+    lease: usually(duration("how long a lease lasts (default 30s)"), 30_000),
     heartbeat: yes("leases are renewed, each at about a third of its duration"),
-    holders: whole("how many leases are held at any time (default 1)", { least: 0, most: 10_000_000 }),
-    acquires: custom(
-      "RATE",
-      "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)",
-      parseRate,
+    holders: usually(whole("how many leases are held at any time (default 1)", { most: 10_000_000 }), 1),
+    acquires: usually(
+      custom(
+        "RATE",
+        "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)",
+        parseRate,
+      ),
+      0,
     ),
-    waiters: whole("how many callers wait at any time (default 0)", { least: 0, most: 10_000_000 }),
+    waiters: usually(whole("how many callers wait at any time (default 0)", { most: 10_000_000 }), 0),
   },
   async run({ flags, global, printer, terminal }) {
-    const { lease = defaultLeaseMs, holders = 1, acquires: acquiresPerSecond = 0, waiters = 0 } = flags;
+    const { lease, heartbeat, holders, acquires, waiters } = flags;
     if (lease === 0) throw new UsageError('--lease is "0"; allowed: a duration such as 30s');
-    const lines = estimate({
-      leaseMs: lease,
-      hasHeartbeat: flags.heartbeat,
-      holders,
-      acquiresPerSecond,
-      waiters,
-    });
+    const uses = { holders, acquiresPerSecond: acquires, waiters };
+    const lines = estimate({ leaseMs: lease, hasHeartbeat: heartbeat, ...uses });
     const total = lines.reduce((sum, { usdAMonth }) => sum + usdAMonth, 0);
     const rows: readonly (CostLine | undefined)[] = [...lines, undefined];
     if (printer.format === "json") {

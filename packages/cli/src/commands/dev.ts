@@ -8,7 +8,7 @@ import { onAbort } from "@leasehold/client/internal";
 import type { Engine, EngineOptions } from "@leasehold/engine";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, isMissingPackage, UsageError } from "../exit-codes.ts";
-import { choice, defined, text, whole } from "../flags.ts";
+import { choice, defined, text, usually, whole } from "../flags.ts";
 import { localCredentials, localRegion, ownCommand } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 import { checkExecutable, runChild } from "../work/child.ts";
@@ -118,10 +118,13 @@ export function shellLines({ set, unset }: LocalVariables, shell: Shell): string
 }
 
 const flags = {
-  port: whole(
-    "where it listens; the next free port where that one is taken (default 8000)",
-    { least: 1, most: 65_535 },
-    { placeholder: "PORT" },
+  port: usually(
+    whole(
+      "where it listens; the next free port where that one is taken (default 8000)",
+      { least: 1, most: 65_535 },
+      { placeholder: "PORT" },
+    ),
+    8_000,
   ),
   data: text("DIR", "the folder that keeps the data (default: in memory, gone at the end)"),
   engine: choice(["dynamodb-local", "dynoxide"], "the engine (default: the first that this machine can run)"),
@@ -129,8 +132,6 @@ const flags = {
 };
 
 type DevCall = Call<typeof flags>;
-
-const defaultPort = 8_000;
 
 export const dev = command({
   usage: "dev [flags] [-- CMD [ARG…]]",
@@ -156,7 +157,7 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
     }
     if (child !== undefined) checkExecutable(child[0] ?? "", env);
     const engine = await startLocalEngine({
-      port: flags.port ?? defaultPort,
+      port: flags.port,
       // An endpoint in the environment is another DynamoDB.
       env: { ...env, DYNAMODB_ENDPOINT: undefined },
       signal,
@@ -194,7 +195,7 @@ async function serve(
 ): Promise<number> {
   const { version, endpoint = "" } = engine;
   const variables = localVariables({ tableName, endpoint }, env);
-  const { port = defaultPort, data } = flags;
+  const { port, data } = flags;
   const kept = data === undefined ? "in memory, and gone at the end" : `kept in ${shown(data)}`;
   terminal.say(`${version} runs at ${endpoint}, with the table ${tableName}. Its data is ${kept}.`);
   if (Number(new URL(endpoint).port) !== port)

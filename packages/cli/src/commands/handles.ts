@@ -20,7 +20,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { quoted } from "../view/next-steps.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { acquireHold, checkHoldFlags, holdFlags, leaseMsOf } from "../work/hold.ts";
+import { acquireHold, checkHoldFlags, holdFlags } from "../work/hold.ts";
 
 /** More than any handle needs: a key, an owner and a seat's payload at their largest, with room for escapes. */
 const roomBytes = 32_768;
@@ -188,7 +188,7 @@ async function refuseLiving(
 ): Promise<void> {
   if (handle === undefined) return;
   const { client, tableName } = await call.connect();
-  const { permits = 1, read, write } = call.flags;
+  const { permits, read, write } = call.flags;
   const isSameTable = handle.tableName === tableName;
   // Then this call gets the lock only when that lease has ended.
   if (isSameTable && handle.key === key && handle.seat === undefined && permits === 1 && !read && !write)
@@ -225,7 +225,7 @@ async function acquireInto(
     throw await afterRelease(lease, error);
   }
   connection.keepLeases();
-  const ends = durationText(leaseMsOf(call.flags));
+  const ends = durationText(call.flags.lease);
   terminal.say(`leasehold: ${shown(key)} acquired (fencing token ${lease.fencingToken}); it ends in ${ends}`);
   return exitCodes.done;
 }

@@ -6,7 +6,7 @@ import type { JobRuns, MissedQuery, RunContext } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, isMissingPackage, messageOf, UsageError } from "../exit-codes.ts";
-import { defined, duration, text, type Values, whole, yes } from "../flags.ts";
+import { defined, duration, text, usually, type Values, whole, yes } from "../flags.ts";
 import {
   dueSlot,
   givenSchedule,
@@ -25,7 +25,7 @@ import { agreed } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
 import { toldNow } from "../view/table-snapshot.ts";
 import { checkExecutable, endingBySignals, type ParentCall } from "../work/child.ts";
-import { holdFlags, leaseMsOf, timeForCron } from "../work/hold.ts";
+import { holdFlags, timeForCron, usualLeaseMs } from "../work/hold.ts";
 import { type ChildEnd, checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
 
 /** How a slot is run. */
@@ -44,7 +44,7 @@ function checkHow({ flags, child, env }: RunningCall, isNeeded: boolean): void {
   if (isNeeded && (flags.invoke === undefined) === (child === undefined)) {
     throw new UsageError("give either --invoke FUNCTION, or -- CMD");
   }
-  checkGrace(flags, { leaseMs: leaseMsOf(flags), heartbeat: true });
+  checkGrace(flags, { leaseMs: flags.lease ?? usualLeaseMs, heartbeat: true });
   if (child !== undefined) checkExecutable(child[0] ?? "", env);
 }
 
@@ -74,7 +74,7 @@ async function runSlotCommand(
     },
     key: job,
     lease,
-    leaseMs: leaseMsOf(flags),
+    leaseMs: flags.lease ?? usualLeaseMs,
     flags,
   });
   const failure = failureOf(end);
@@ -179,7 +179,7 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
     const { client } = connection;
     const written = given === undefined ? await writtenSchedule(client, job, flags) : undefined;
     const slot = written ? dueSlot(written, await timeForCron(client, job), flags.keep) : String(given);
-    const options = defined({ ...written, leaseDurationMs: leaseMsOf(flags) });
+    const options = defined({ ...written, leaseDurationMs: flags.lease });
     const runs = jobRunsOf(client, job, flags, options);
     if (flags.again) await openAgain(call, runs, slot);
     return flags.invoke === undefined
@@ -287,12 +287,10 @@ a slot that has succeeded (80). 1 request.
   },
 });
 
-const usualLimit = 100;
-
 const backfillFlags = {
   ...scheduleFlags,
   ...rangeFlags,
-  limit: whole(`at most so many slots (default ${usualLimit})`, { least: 1 }),
+  limit: usually(whole("at most so many slots (default 100)", { least: 1 }), 100),
   "stop-on-failure": yes("run no later slot when one has failed"),
   ...limitFlags,
   ...howFlags,
@@ -313,7 +311,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
   async run(call) {
     const { operands, connect, terminal, global } = call;
     const [job = ""] = operands;
-    const { limit = usualLimit } = call.flags;
+    const { limit } = call.flags;
     checkHow(call, !global["dry-run"]);
     const connection = await connect();
     const schedule = await scheduleOf(connection.client, job, call.flags);

@@ -3,7 +3,7 @@
 import { type JobRun, type JobRuns, type RunState, registeredJobs, type Schedule } from "@leasehold/jobs";
 import { command } from "../command.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
-import { custom, defined, whole, yes } from "../flags.ts";
+import { custom, defined, usually, whole, yes } from "../flags.ts";
 import {
   givenSchedule,
   jobRunsOf,
@@ -25,7 +25,7 @@ import {
 import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
-import { priceOfTable, readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
+import { readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
 
 /** A job in one line. */
 interface JobSummary {
@@ -82,7 +82,7 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     let jobs: readonly string[] = operands.length > 0 ? operands : [...registered.keys()];
     if (jobs.length === 0 || (flags.scan && operands.length === 0)) {
       const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
-      const snapshot = await priceOfTable(describeTable, () => readTable(client, { mostItems }));
+      const snapshot = await readTable(client, { mostItems, describeTable });
       jobs = snapshot.keys.filter(({ items }) => (items.run ?? 0) > 0).map(({ key }) => key);
       terminal.say(`${jobs.length} jobs.  ${place} · ${costText(snapshot.cost)}`);
     } else if (operands.length === 0) {
@@ -139,8 +139,6 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
   },
 });
 
-const usualLimit = 20;
-
 export const jobsRuns = command({
   usage: "jobs runs JOB",
   details: `
@@ -151,13 +149,13 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
   flags: {
     state: custom("STATES", `only in these states: ${runStates.join(", ")}`, statesIn),
     ...rangeFlags,
-    limit: whole(`at most so many (default ${usualLimit})`, { least: 1 }),
+    limit: usually(whole("at most so many (default 20)", { least: 1 }), 20),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
     ...limitFlags,
   },
   async run({ operands: [job = ""], flags, connect, printer, terminal }) {
     const { client } = await connect();
-    const { state, limit = usualLimit } = flags;
+    const { state, limit } = flags;
     const range = rangeOf(flags, await toldNow(client, job));
     const query = { ...range, descending: true, limit, ...defined({ state }) };
     const rows = await Array.fromAsync(jobRunsOf(client, job, flags).runs(query));

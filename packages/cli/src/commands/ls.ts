@@ -2,16 +2,10 @@ import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, duration, text, whole, yes } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
-import { costText } from "../view/read-cost.ts";
+import { costText, pauseAfter } from "../view/read-cost.ts";
 import { countsText, rowColumns, rowRecord, selectRows } from "../view/rows.ts";
-import {
-  clockNotice,
-  priceOfTable,
-  readTable,
-  type TableSnapshot,
-  usualMostItems,
-} from "../view/table-snapshot.ts";
-import { looks, paceFlags, paceOf } from "./polling.ts";
+import { clockNotice, readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
+import { looks, paceFlags } from "./polling.ts";
 
 export const ls = command({
   usage: "ls [PREFIX]",
@@ -41,22 +35,18 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
     ),
     limit: whole("at most so many lines", { least: 1 }),
     watch: yes("look again and again"),
-    every: duration("how often to look with --watch (default 2s)"),
-    ...paceFlags,
+    ...paceFlags("how often to look with --watch"),
     scan: yes("read the table however large it is"),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
   async run({ operands: [prefix], flags, global, connect, printer, terminal, signal, clock }) {
     const { client, place, describeTable } = await connect();
-    const { all, expired, tombstones, owner, older, sort, limit, scan } = flags;
-    const selection = { all, expired, tombstones, owner, olderMs: older, sort };
-    const look = async (): Promise<TableSnapshot> => {
-      const mostItems = scan ? Number.POSITIVE_INFINITY : usualMostItems;
-      return await priceOfTable(describeTable, () => readTable(client, { prefix, mostItems }));
-    };
+    const { limit, scan } = flags;
+    const mostItems = scan ? Number.POSITIVE_INFINITY : usualMostItems;
+    const look = (): Promise<TableSnapshot> => readTable(client, { prefix, mostItems, describeTable });
     let found = 0;
     const print = (snapshot: TableSnapshot): void => {
-      const rows = selectRows(snapshot, selection);
+      const rows = selectRows(snapshot, flags);
       found = rows.length;
       printer.list({
         kind: "lock",
@@ -72,7 +62,9 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
       }
     };
     if (flags.watch) {
-      for await (const seen of looks(look, { terminal, clock, signal, everyMs: paceOf(flags) })) {
+      const pace = { everyMs: flags.every, mostUnitsPerSecond: flags["max-rcu"] };
+      const everyMs = ({ cost }: TableSnapshot): number => pauseAfter(cost, pace);
+      for await (const seen of looks(look, { terminal, clock, signal, everyMs })) {
         terminal.clear();
         print(seen);
       }

@@ -2,30 +2,17 @@
 
 import type { Clock } from "@leasehold/client";
 import { mayPass, settles, sleep } from "@leasehold/client/internal";
-import { type Flags, type Values, whole } from "../flags.ts";
+import { duration, type Flags, usually, whole } from "../flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
-import { pauseAfter, type ReadCost, usualUnitsPerSecond } from "../view/read-cost.ts";
 
-/** The default pause between two looks at a table. */
-const usualPollMs = 2_000;
-
-/** The allowed cost of polling. */
-export const paceFlags = {
-  "max-rcu": whole(
-    `read units a second at most (default ${usualUnitsPerSecond}): a larger table is looked at less often`,
-    { least: 1 },
-  ),
-} satisfies Flags;
-
-/** Returns the pause after a look. */
-export function paceOf({
-  every,
-  "max-rcu": mostUnitsPerSecond = usualUnitsPerSecond,
-}: Values<typeof paceFlags> & {
-  readonly every: number | undefined;
-}): (seen: { readonly cost: ReadCost }) => number {
-  return ({ cost }) => pauseAfter(cost, { everyMs: every ?? usualPollMs, mostUnitsPerSecond });
+/** How often a table is looked at, and the allowed cost of that. `what` comes before the default in the help. */
+export function paceFlags(what: string) {
+  const help = "read units a second at most (default 5): a larger table is looked at less often";
+  return {
+    every: usually(duration(`${what} (default 2s)`), 2_000),
+    "max-rcu": usually(whole(help, { least: 1 }), 5),
+  } satisfies Flags;
 }
 
 /** The terms of polling. */
@@ -41,6 +28,8 @@ export interface Polling<Seen = unknown> {
 
 /** How long the last look may take. */
 const lastLookMs = 1_000;
+/** The pause until a look has told one. */
+const usualPauseMs = 2_000;
 
 /**
  * Yields what each look has seen. Ends when the time is over or the reader has closed the pipe; rejects when the signal
@@ -53,7 +42,7 @@ export async function* looks<Seen>(
   const end = clock.monotonic() + forMs;
   const leftMs = (): number => end - clock.monotonic();
   let failure = "";
-  let pauseMs = typeof everyMs === "number" ? everyMs : usualPollMs;
+  let pauseMs = typeof everyMs === "number" ? everyMs : usualPauseMs;
   while (!terminal.isClosed) {
     try {
       const looking = look();

@@ -5,7 +5,7 @@ import { exitCodes, messageOf } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
 import { cut, durationText, shown, timeText } from "../terminal/text.ts";
 import { checkExecutable, runChild } from "../work/child.ts";
-import { acquireHold, checkHoldFlags, type Hold, holdFlags, leaseMsOf, outerHold } from "../work/hold.ts";
+import { acquireHold, checkHoldFlags, type Hold, holdFlags, outerHold } from "../work/hold.ts";
 import { checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
 
 const flags = {
@@ -40,7 +40,7 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
     const commandLine = call.child ?? [];
     checkHoldFlags(call.flags);
     const heartbeat = !call.flags["no-heartbeat"];
-    checkGrace(call.flags, { leaseMs: leaseMsOf(call.flags), heartbeat });
+    checkGrace(call.flags, { leaseMs: call.flags.lease, heartbeat });
     checkExecutable(commandLine[0] ?? "", call.env);
     const connection = await call.connect();
     if (call.flags.reentrant) {
@@ -73,7 +73,7 @@ async function runUnderHold(call: RunCall, { tableName }: Connection, hold: Hold
   const startedAt = clock.monotonic();
   const variables = leaseVariables(lease.key, lease, { tableName, slot });
   const end = await runUnderLease(call, {
-    ...{ commandLine, variables, key: lease.key, lease, leaseMs: leaseMsOf(flags), flags },
+    ...{ commandLine, variables, key: lease.key, lease, leaseMs: flags.lease, flags },
   }).catch(async (error: unknown) => {
     // The user sees only that the child could not be started.
     await lease.release().catch(ifOperational(false));

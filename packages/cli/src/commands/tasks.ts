@@ -13,13 +13,14 @@ import {
 } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError, unlessInterrupted } from "../exit-codes.ts";
-import { choice, defined, duration, text, whole, yes } from "../flags.ts";
+import { choice, defined, duration, text, usually, whole, yes } from "../flags.ts";
 import { stateCell, taskStates } from "../jobs/job-flags.ts";
 import type { Column } from "../terminal/table.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";
+import { usualLeaseMs } from "../work/hold.ts";
 import { checkGrace, childFlags, runUnderLease } from "../work/supervision.ts";
 
 /** Since when a task has been in its state, in epoch milliseconds. */
@@ -266,15 +267,14 @@ Exit 75 while a worker has it, 1 where it has ended or is not known. 2 requests.
   },
 });
 
-const usualLeaseMs = 30_000;
 const longestRemark = 1_000;
 
 const flags = {
-  concurrency: whole("how many tasks at a time (default 1)", { least: 1, most: 1_000 }),
-  lease: duration("how long a claim lasts unless it is renewed (default 30s)"),
-  until: choice(
-    ["drained", "idle", "never"],
-    "when it ends by itself (default drained: no task waits or runs)",
+  concurrency: usually(whole("how many tasks at a time (default 1)", { least: 1, most: 1_000 }), 1),
+  lease: usually(duration("how long a claim lasts unless it is renewed (default 30s)"), usualLeaseMs),
+  until: usually(
+    choice(["drained", "idle", "never"], "when it ends by itself (default drained: no task waits or runs)"),
+    "drained",
   ),
   "retry-after": duration("how long a task waits after it has failed (default: longer each time)"),
   "park-exit": whole("exit code of CMD after which another attempt is of no use: the task is parked", {
@@ -300,7 +300,7 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
   async run(call) {
     const { operands, connect, terminal, printer, child: commandLine = [], env } = call;
     const [set = ""] = operands;
-    const { concurrency = 1, lease = usualLeaseMs, until = "drained" } = call.flags;
+    const { concurrency, lease, until } = call.flags;
     checkGrace(call.flags, { leaseMs: lease, heartbeat: true });
     checkExecutable(commandLine[0] ?? "", env);
     const { client } = await connect();
@@ -337,7 +337,7 @@ async function runTask(running: EndingCall<WorkCall>, set: string, task: Task): 
     },
     key: `${set} ${task.id}`,
     lease: task,
-    leaseMs: flags.lease ?? usualLeaseMs,
+    leaseMs: flags.lease,
     flags,
     attend: async (child) => {
       const read = readLines(child, (line) => {

@@ -1,13 +1,11 @@
 import { LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { custom, duration } from "../flags.ts";
+import { custom, duration, usually } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
 import { globTest } from "../view/rows.ts";
 import { looks } from "./polling.ts";
-
-const usualEveryMs = 1_000;
 
 export const wait = command({
   usage: "wait KEY",
@@ -21,11 +19,14 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
   flags: {
     for: duration("for how long at most (default: for ever)"),
     timeout: duration("another name for --for"),
-    until: custom("free|held|gone-owner=GLOB", "what to wait for (default free)", conditionIn),
-    every: duration("how often to look (default 1s)"),
+    until: usually(
+      custom("free|held|gone-owner=GLOB", "what to wait for (default free)", conditionIn),
+      isFree,
+    ),
+    every: usually(duration("how often to look (default 1s)"), 1_000),
   },
   async run({ operands: [key = ""], flags, connect, terminal, clock, signal, by }) {
-    const { until: isSo = isFree } = flags;
+    const { until: isSo } = flags;
     if (flags.for !== undefined && flags.timeout !== undefined) {
       throw new UsageError("--timeout is another name for --for here; give one of them");
     }
@@ -34,9 +35,8 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
     const operator = new LeaseOperator(client, { by });
     const began = clock.monotonic();
     const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
-    const everyMs = flags.every ?? usualEveryMs;
     let last: readonly KeyRow[] | undefined;
-    for await (const rows of looks(look, { terminal, clock, signal, everyMs, forMs })) {
+    for await (const rows of looks(look, { terminal, clock, signal, everyMs: flags.every, forMs })) {
       last = rows;
       if (!isSo(rows)) continue;
       terminal.say(`${shown(key)} is ${stateOf(rows)}, after ${durationText(clock.monotonic() - began)}`);

@@ -54,27 +54,21 @@ export function state<Row>(
   return { title, kind: "state", cell: (row) => badge(of(row), word(row)), by: word };
 }
 
-export function time<Row>(title: string, of: Value<Row, number>): Column<Row> {
-  return {
-    title,
-    kind: "time",
-    cell: (row) => (of(row) === undefined ? undefined : timeMark(of(row))),
-    by: of,
+/** Shows a value if there is one, and sorts by it. */
+function shownBy<T extends string | number>(kind: Column<never>["kind"], show: (value: T) => HtmlValue) {
+  return <Row>(title: string, of: Value<Row, T>): Column<Row> => {
+    const cell = (row: Row): HtmlValue => {
+      const value = of(row);
+      return value === undefined ? undefined : show(value);
+    };
+    return { title, ...(kind && { kind }), cell, by: of };
   };
 }
 
+export const time = shownBy<number>("time", timeMark);
 /** Milliseconds as a duration. */
-export function age<Row>(title: string, of: Value<Row, number>): Column<Row> {
-  const cell = (row: Row): HtmlValue => {
-    const ms = of(row);
-    return ms === undefined ? undefined : ageText(ms);
-  };
-  return { title, kind: "number", cell, by: of };
-}
-
-export function number<Row>(title: string, of: Value<Row, number>): Column<Row> {
-  return { title, kind: "number", cell: (row) => of(row)?.toLocaleString("en-US"), by: of };
-}
+export const age = shownBy("number", ageText);
+export const number = shownBy("number", (value: number) => value.toLocaleString("en-US"));
 
 /** What is left of a lease. */
 export function lease<Row>(of: Value<Row, LeaseRecord>, readAt: (row: Row) => number): Column<Row> {

@@ -84,7 +84,7 @@ export async function locksPage(request: PageRequest, { reader }: PageContext): 
     all: query.has("all"),
     tombstones: true,
     owner: query.get("owner") || undefined,
-    olderMs: typeof parsed === "number" ? parsed : undefined,
+    older: typeof parsed === "number" ? parsed : undefined,
   }).filter(({ key }) => key.startsWith(query.get("prefix") ?? ""));
   const view = views.find(({ state }) => state === (query.get("state") ?? undefined)) ?? views[0];
   const offered = [

@@ -35,9 +35,6 @@ export function readCost(items: number, bytes: number): ReadCost {
   return { items, bytes, units, dollars: units * prices.readUnit };
 }
 
-/** The default limit of read units a second. */
-export const usualUnitsPerSecond = 5;
-
 /** The pause after a look, so that looks use no more units a second than this. */
 export function pauseAfter(
   { units }: ReadCost,

@@ -22,7 +22,7 @@ export interface RowSelection {
   /** Only rows whose owner matches this pattern: `*` stands for any text, `?` for a character. @default - any */
   readonly owner?: string | undefined;
   /** Only leases that have been held for at least this many milliseconds. @default - any */
-  readonly olderMs?: number | undefined;
+  readonly older?: number | undefined;
   /** @default "key" */
   readonly sort?: RowOrder | undefined;
 }
@@ -31,7 +31,7 @@ const usualPrimitives: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
 
 /** The selected rows of a table, in their order. */
 export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}): readonly KeyRow[] {
-  const { all = false, expired = false, tombstones = false, owner, olderMs, sort = "key" } = selection;
+  const { all = false, expired = false, tombstones = false, owner, older, sort = "key" } = selection;
   const isOwner = owner === undefined ? () => true : globTest(owner);
   const rows = snapshot.keys
     .flatMap(keyRows)
@@ -41,7 +41,7 @@ export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}
         (tombstones || !isIdle(row)) &&
         (!expired || row.leases.some(({ state }) => state === "expired")) &&
         (owner === undefined || row.leases.some((lease) => isOwner(lease.owner))) &&
-        (olderMs === undefined || row.leases.some(({ acquiredAt }) => row.readAt - acquiredAt >= olderMs)),
+        (older === undefined || row.leases.some(({ acquiredAt }) => row.readAt - acquiredAt >= older)),
     );
   return rows.sort(orders[sort]);
 }

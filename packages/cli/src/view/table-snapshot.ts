@@ -64,6 +64,8 @@ export interface SnapshotOptions {
   readonly prefix?: string | undefined;
   /** Reads no more than about this many items; Infinity for all. @default 100000 */
   readonly mostItems?: number;
+  /** Tells the size of the table, for the price in the error of one that is too large. @default - no price */
+  readonly describeTable?: () => Promise<TableSize | undefined>;
 }
 
 /** The default limit of items. */
@@ -71,27 +73,15 @@ export const usualMostItems = 100_000;
 /** Items may be large: reading this much costs about a cent, and takes about a minute. */
 const usualMostBytes = 256 * 1024 * 1024;
 
-/** The table exceeds the limit of one reading. */
-export class TableTooLargeError extends Error {
-  override readonly name = "TableTooLargeError";
-  /** The cost so far. */
-  readonly cost: ReadCost;
-
-  constructor(cost: ReadCost) {
-    super(`${costText(cost)}, and there are more`);
-    this.cost = cost;
-  }
-}
-
 /**
  * Reads a table: 1 request for each megabyte of it, whatever the prefix is. The result may lag a moment behind.
  *
- * Rejects with TableTooLargeError, and with a CommandError (78) for a table of another schema.
+ * Rejects with an error for a table that is too large, and with a CommandError (78) for one of another schema.
  */
 export async function readTable(client: LeaseClient, options: SnapshotOptions = {}): Promise<TableSnapshot> {
   const core = coreOf(client);
   const { clockSkewMs } = core.times;
-  const { prefix = "", mostItems = usualMostItems } = options;
+  const { prefix = "", mostItems = usualMostItems, describeTable } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
   const readers = new Map<string, KeyDetailsReader>();
   /** By key, the time of the last answer that had items of it: reading a large table takes minutes. */
@@ -113,7 +103,8 @@ export async function readTable(client: LeaseClient, options: SnapshotOptions = 
       readAt.set(key, now);
     }
     if (next !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
-      throw new TableTooLargeError(cost);
+      if (describeTable !== undefined) throw await tooLargeError(cost, describeTable);
+      throw new Error(`${costText(cost)}, and there are more`);
     }
   }
   // A table without pk has shown nothing: the answer to a read by pk and sk distinguishes it from an empty table.
@@ -139,24 +130,18 @@ function placeIn(item: Item): { readonly key: string; readonly sortKey: string }
   );
 }
 
-/** Reads a table. If it is too large, rejects with the cost of reading all of it. */
-export async function priceOfTable<T>(
+/** The error of a table that is too large, with the cost of reading all of it. */
+export async function tooLargeError(
+  cost: ReadCost,
   describeTable: () => Promise<TableSize | undefined>,
-  read: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!(error instanceof TableTooLargeError)) throw error;
-    // A missing permission must not hide the cost of what was read.
-    const size = await describeTable().catch(ifOperational(undefined));
-    const all =
-      size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));
-    const whole =
-      all === undefined
-        ? "there are more"
-        : `the table has about ${all.items.toLocaleString("en-US")} items: reading all costs ${unitsText(all.units)} RCU, ${dollarsText(all.dollars)}`;
-    const message = `stopped after ${costText(error.cost)}; ${whole}. --scan reads all; leasehold get KEY reads one key`;
-    throw new CommandError(message, exitCodes.usage, { cause: error });
-  }
+): Promise<CommandError> {
+  // A missing permission must not hide the cost of what was read.
+  const size = await describeTable().catch(ifOperational(undefined));
+  const all = size && readCost(Math.max(size.items, cost.items), Math.max(size.bytes, cost.bytes));
+  const whole =
+    all === undefined
+      ? "there are more"
+      : `the table has about ${all.items.toLocaleString("en-US")} items: reading all costs ${unitsText(all.units)} RCU, ${dollarsText(all.dollars)}`;
+  const message = `stopped after ${costText(cost)}; ${whole}. --scan reads all; leasehold get KEY reads one key`;
+  return new CommandError(message, exitCodes.usage);
 }

@@ -18,17 +18,17 @@ import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/sc
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import { defined, duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
+import { defined, duration, type Flags, json, text, usually, type Values, whole, yes } from "../flags.ts";
 import { cut, durationText, shown, timeText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 
-const defaultLeaseMs = 30_000;
+export const usualLeaseMs = 30_000;
 
 /** The wanted lease, its duration, and the wait. */
 export const holdFlags = {
-  wait: duration("how long to wait while another holds it (default 0: try once)", { short: "w" }),
+  wait: usually(duration("how long to wait while another holds it (default 0: try once)", { short: "w" }), 0),
   "no-wait": yes("try once; the default", { short: "n" }),
-  lease: duration("how long the lease lasts unless it is renewed (default 30s)"),
+  lease: usually(duration("how long the lease lasts unless it is renewed (default 30s)"), usualLeaseMs),
   "at-least": duration("how long it stays closed after it was acquired, also when it is released earlier"),
   slot: text("TEXT|minute|hour|day", "run once for this slot; minute, hour, day: the current one in UTC"),
   fair: yes("first come, first served, among all that say so"),
@@ -36,9 +36,15 @@ export const holdFlags = {
     least: 1,
     most: 500,
   }),
-  permits: whole(
-    "how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes",
-    { least: 1, most: 1_000 },
+  permits: usually(
+    whole(
+      "how many may hold it at once: a semaphore where it is more than 1, which no lock of KEY excludes",
+      {
+        least: 1,
+        most: 1_000,
+      },
+    ),
+    1,
   ),
   read: yes("a read lock: others may read too; it excludes --write alone"),
   write: yes("the write lock: alone"),
@@ -61,14 +67,9 @@ export interface Hold {
   readonly waitedMs: number;
 }
 
-/** The lease's duration by the flags. */
-export function leaseMsOf({ lease = defaultLeaseMs }: { readonly lease?: number | undefined }): number {
-  return lease;
-}
-
 /** Refuses flags that cannot be combined. Throws a UsageError. */
 export function checkHoldFlags(flags: Values<typeof holdFlags>): void {
-  const { permits = 1, read, write, slot, wait = 0 } = flags;
+  const { permits, read, write, slot, wait, lease } = flags;
   const kinds = [permits > 1 && "--permits", read && "--read", write && "--write"].filter(Boolean);
   if (kinds.length > 1) throw new UsageError(`${kinds.join(" and ")} do not go together; give one of them`);
   const refuse = (flag: string): void => {
@@ -78,8 +79,8 @@ export function checkHoldFlags(flags: Values<typeof holdFlags>): void {
   if ((read || write) && flags["at-least"] !== undefined) refuse("--at-least");
   if (flags["no-wait"] && wait > 0) throw new UsageError("--wait and --no-wait do not go together");
   const atLeast = flags["at-least"] ?? 0;
-  if (atLeast > leaseMsOf(flags)) {
-    const allowed = `at most the lease, ${durationText(leaseMsOf(flags))}; a longer --lease allows more`;
+  if (atLeast > lease) {
+    const allowed = `at most the lease, ${durationText(lease)}; a longer --lease allows more`;
     throw new UsageError(`--at-least is ${durationText(atLeast)}; allowed: ${allowed}`);
   }
 }
@@ -95,7 +96,7 @@ export async function acquireHold(
   { heartbeat, data }: { readonly heartbeat: boolean; readonly data: unknown },
 ): Promise<Hold | number> {
   const { flags, clock, terminal, signal, by } = call;
-  const { wait = 0 } = flags;
+  const { wait } = flags;
   if (!flags["mixed-ok"]) await checkKind(client, key, kindOf(flags));
   const slot =
     flags.slot !== undefined && isSlotUnit(flags.slot)
@@ -104,7 +105,7 @@ export async function acquireHold(
   const startedAt = clock.monotonic();
   const order = await orderOf(call, key);
   const options = {
-    leaseDurationMs: leaseMsOf(flags),
+    leaseDurationMs: flags.lease,
     waitMs: wait,
     heartbeat,
     signal,
@@ -136,7 +137,7 @@ export async function acquireHold(
   }
 }
 
-function kindOf({ permits = 1, read, write }: Values<typeof holdFlags>): KeyKind {
+function kindOf({ permits, read, write }: Values<typeof holdFlags>): KeyKind {
   if (read || write) return "read-write lock";
   return permits > 1 ? "semaphore" : "lock";
 }
@@ -144,7 +145,7 @@ function kindOf({ permits = 1, read, write }: Values<typeof holdFlags>): KeyKind
 async function acquireAs(
   client: LeaseClient,
   key: string,
-  { read, write, permits = 1 }: Values<typeof holdFlags>,
+  { read, write, permits }: Values<typeof holdFlags>,
   { order, slot, ...options }: AcquireOptions,
 ): Promise<Lease> {
   const ordered = defined({ order });
@@ -228,7 +229,7 @@ async function refusedBy(
   { key, slot }: { readonly key: string; readonly slot: string | undefined },
 ): Promise<number> {
   const { code } = Object(error) as { readonly code?: unknown };
-  const { wait = 0 } = flags;
+  const { wait } = flags;
   const skips = flags["skip-ok"];
   if (code === "LEASE_SLOT_DONE") {
     const { doneSlot } = error as SlotDoneError;

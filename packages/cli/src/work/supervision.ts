@@ -4,15 +4,18 @@
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
 import { callAfter } from "@leasehold/client/internal";
 import { UsageError } from "../exit-codes.ts";
-import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
+import { choice, duration, type Flags, usually, type Values, whole } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { type Child, type ParentCall, runChild } from "./child.ts";
 
 /** The flags for the child's end. */
 export const childFlags = {
-  "on-lost": choice(
-    ["term", "kill", "ignore"],
-    "what the child gets when the lease is lost: SIGTERM and later SIGKILL (default), SIGKILL, or nothing",
+  "on-lost": usually(
+    choice(
+      ["term", "kill", "ignore"],
+      "what the child gets when the lease is lost: SIGTERM and later SIGKILL (default), SIGKILL, or nothing",
+    ),
+    "term",
   ),
   "kill-after": duration(
     "between SIGTERM and SIGKILL (default 10s). After a SIGTERM to leasehold itself, only if it is given",
@@ -82,7 +85,7 @@ export function checkGrace(
 export async function superviseChild(child: Child, options: SupervisionOptions): Promise<ChildEnd> {
   const { key, lease, leaseMs, flags, clock, say, attended } = options;
   const { max, grace = Math.floor(leaseMs / 4) } = flags;
-  const onLost = flags["on-lost"] ?? "term";
+  const { "on-lost": onLost } = flags;
   const killAfterMs = flags["kill-after"] ?? defaultKillAfterMs;
   const name = shown(key);
   const timers = new Set<() => void>();
