@@ -29,13 +29,20 @@ beforeEach(() => {
   client = new LeaseClient({ store, clock, owner: "another" });
 });
 
+/** A call whose child has started, and ends with this code as soon as it gets a signal. */
+async function begun(line: string, code: number) {
+  const { got, started } = stubChild(code);
+  const { onRedirect, send } = signals();
+  const called = leasehold(line.split(" "), { store, clock, env, onRedirect });
+  await started();
+  return { called, got, send };
+}
+
 describe("leasehold tasks work --max", () => {
   it("counts a child as failed that was stopped, though it ends with 0", async () => {
     const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
     await tasks.add([{ id: "1" }]);
-    const { got, started } = stubChild(0);
-    const called = leasehold(["tasks", "work", "orders", "--max", "5s", "--", "true"], { store, clock, env });
-    await started();
+    const { called, got } = await begun("tasks work orders --max 5s -- true", 0);
     await clock.advance(5_000);
     expect((await called).code).toBe(1);
     expect(got[0]).toBe("SIGTERM");
@@ -102,11 +109,7 @@ describe("leasehold tasks work that a signal ends", () => {
   it("gives its task back: the attempt is not counted, and its child's code is no failure", async () => {
     const tasks = new TaskSet(client, "orders");
     await tasks.add([{ id: "1" }]);
-    const { started } = stubChild(3);
-    const { onRedirect, send } = signals();
-    const args = ["tasks", "work", "orders", "--", "true"];
-    const called = leasehold(args, { store, clock, env, onRedirect });
-    await started();
+    const { called, send } = await begun("tasks work orders -- true", 3);
     send("SIGTERM");
     expect((await called).code).toBe(143);
     expect(await tasks.get("1")).toMatchObject({ state: "waiting", attempts: 0, remark: "" });
@@ -118,11 +121,7 @@ describe("leasehold jobs run", () => {
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const)("that %s ends exits %i, whatever code its child ends with", async (name, code) => {
-    const { got, started } = stubChild(3);
-    const { onRedirect, send } = signals();
-    const args = ["jobs", "run", "report", "--slot", slot, "--", "true"];
-    const called = leasehold(args, { store, clock, env, onRedirect });
-    await started();
+    const { called, got, send } = await begun(`jobs run report --slot ${slot} -- true`, 3);
     send(name);
     expect((await called).code).toBe(code);
     expect(got).toEqual([name]);
@@ -144,10 +143,7 @@ describe("leasehold jobs run", () => {
   });
 
   it.each([0, 3])("exits 124 after --max, whatever code its child ends with: %i", async (code) => {
-    const { started } = stubChild(code);
-    const args = ["jobs", "run", "report", "--slot", slot, "--max", "1s", "--", "true"];
-    const called = leasehold(args, { store, clock, env });
-    await started();
+    const { called } = await begun(`jobs run report --slot ${slot} --max 1s -- true`, code);
     await clock.advance(1_000);
     expect((await called).code).toBe(124);
     expect(await new JobRuns(client, "report").get(slot)).toMatchObject({
@@ -159,10 +155,7 @@ describe("leasehold jobs run", () => {
 
 describe("leasehold run", () => {
   it("tells of a lease that was broken while its child ran, though nothing has told the child", async () => {
-    const { started, got } = stubChild(0);
-    const { onRedirect, send } = signals();
-    const called = leasehold(["run", "k", "--", "true"], { store, clock, env, onRedirect });
-    await started();
+    const { called, got, send } = await begun("run k -- true", 0);
     const { token = "" } = (await client.inspect("k")) ?? {};
     expect(await adminOf(client).forceRelease("k", { token })).toBe(true);
     send("SIGUSR1");

@@ -5,13 +5,13 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { readCost } from "../../packages/cli/src/view/read-cost.ts";
 import { globTest } from "../../packages/cli/src/view/rows.ts";
 import { tooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { adminOf } from "../support/admin.ts";
-import { leasehold } from "../support/command-line.ts";
+import { type CallOptions, leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 import { putItem } from "../support/recomposed.ts";
 
@@ -161,18 +161,14 @@ describe("leasehold ls", () => {
     await leasehold(["ls", "--help"]);
     const looks = async (...args: readonly string[]): Promise<number> => {
       const ending = new AbortController();
-      let scans = 0;
-      const counted = changedStore(store, {
-        scan: async (...request) => {
-          scans += 1;
-          return await store.scan(...request);
-        },
-      });
-      const called = leasehold(["ls", "--watch", ...args], { store: counted, clock, signal: ending.signal });
+      const scan = vi.spyOn(store, "scan");
+      const called = leasehold(["ls", "--watch", ...args], { store, clock, signal: ending.signal });
       for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
       ending.abort(new Interruption("SIGINT"));
       await called;
-      return scans;
+      const { length } = scan.mock.calls;
+      scan.mockRestore();
+      return length;
     };
     // 27 units each: twelve looks in a minute take the 5 units a second.
     expect(await looks()).toBeLessThanOrEqual(13);
@@ -279,35 +275,38 @@ describe("leasehold ls", () => {
     expect(pages).toBe(300);
   });
 
-  it("looks again and again with --watch until it is interrupted", async () => {
-    const { store, clock, holder } = lockTable();
-    await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
-    const ending = new AbortController();
-    // Its module is loaded before the clock moves on.
-    await leasehold(["ls", "--help"]);
-    const called = leasehold(["ls", "--watch", "--every", "5s", "-o", "key"], {
-      store,
-      clock,
-      signal: ending.signal,
-    });
-    await clock.advance(11_000);
-    ending.abort(new Interruption("SIGINT"));
-    expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
-  });
-
-  it("clears a terminal before each look with --watch, so that it shows who holds what now", async () => {
+  /** `ls --watch` with further words on a table with one lock of alice's; `end` interrupts it. */
+  async function watching(words: string, options: CallOptions = {}) {
     const { store, clock, holder } = lockTable();
     const lease = await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
     const ending = new AbortController();
+    // Its module is loaded before the clock moves on.
     await leasehold(["ls", "--help"]);
-    const watching = ["ls", "--watch", "--every", "5s"];
-    const called = leasehold(watching, { store, clock, columns: 80, signal: ending.signal });
+    const scan = vi.spyOn(store, "scan");
+    const called = leasehold(["ls", "--watch", ...words.split(" ")], {
+      ...{ store, clock, signal: ending.signal },
+      ...options,
+    });
+    const end = () => {
+      ending.abort(new Interruption("SIGINT"));
+      return called;
+    };
+    return { clock, holder, lease, scan, end };
+  }
+
+  it("looks again and again with --watch until it is interrupted", async () => {
+    const { clock, end } = await watching("--every 5s -o key");
+    await clock.advance(11_000);
+    expect(await end()).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
+  });
+
+  it("clears a terminal before each look with --watch, so that it shows who holds what now", async () => {
+    const { clock, holder, lease, end } = await watching("--every 5s", { columns: 80 });
     await clock.advance(1_000);
     await lease.release();
     await holder("bob").acquire("report", { leaseDurationMs: 60_000 });
     await clock.advance(5_000);
-    ending.abort(new Interruption("SIGINT"));
-    const [before, first, second] = (await called).stdout.split("\u001b[H\u001b[2J\u001b[3J");
+    const [before, first, second] = (await end()).stdout.split("\u001b[H\u001b[2J\u001b[3J");
     expect([before, first, second]).toEqual([
       "",
       expect.stringMatching(/import +held +alice/),
@@ -317,26 +316,13 @@ describe("leasehold ls", () => {
   });
 
   it("goes on with --watch when DynamoDB fails for a while, and says so once", async () => {
-    const { store, clock, holder } = lockTable();
-    await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
-    let isFailing = false;
-    const failing = changedStore(store, {
-      scan: async (...request) => {
-        if (isFailing) throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
-        return await store.scan(...request);
-      },
-    });
-    const ending = new AbortController();
-    await leasehold(["ls", "--help"]);
-    const args = ["ls", "--watch", "-o", "key"];
-    const called = leasehold(args, { store: failing, clock, signal: ending.signal });
+    const { clock, scan, end } = await watching("-o key");
     await clock.advance(1_000);
-    isFailing = true;
+    scan.mockRejectedValue(new LeaseServiceError("LEASE_THROTTLED", "throttled"));
     await clock.advance(6_000);
-    isFailing = false;
+    scan.mockRestore();
     await clock.advance(2_000);
-    ending.abort(new Interruption("SIGINT"));
-    const { stdout, stderr } = await called;
+    const { stdout, stderr } = await end();
     expect(stdout).toBe("import\nimport\n");
     expect(stderr.match(/throttled; trying again/g)).toHaveLength(1);
   });

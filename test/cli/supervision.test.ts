@@ -12,6 +12,7 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>, attended?: Promi
   const ended = Promise.withResolvers<number>();
   const terminated = Promise.withResolvers<void>();
   const got: string[] = [];
+  const said: string[] = [];
   const lease = { signal: loss.signal, held: true, remainingMs: () => 60_000 };
   const child = {
     ended: ended.promise,
@@ -29,45 +30,32 @@ function supervise(flags: Partial<SupervisionOptions["flags"]>, attended?: Promi
     fd: undefined,
   };
   const outcome = superviseChild(child as unknown as Child, {
-    ...{ key: "k", lease, leaseMs: 60_000, clock, say: () => undefined, attended },
+    ...{ key: "k", lease, leaseMs: 60_000, clock, say: (line: string) => void said.push(line), attended },
     flags: { ...none, ...flags },
   });
   const lose = (): void => {
     lease.held = false;
     loss.abort(new LeaseLostError("k", "taken"));
   };
-  return { clock, child, lease, got, lose, terminate: terminated.resolve, end: ended.resolve, outcome };
+  const [terminate, end] = [terminated.resolve, ended.resolve];
+  return { clock, child, lease, got, said, lose, terminate, end, outcome };
 }
 
 it("each time that its lease is about to end, a child that may go on is told so again", async () => {
-  const clock = new ManualClock();
-  let endsAt = clock.monotonic() + 20_000;
-  const lease = {
-    signal: new AbortController().signal,
-    held: true,
-    remainingMs: () => endsAt - clock.monotonic(),
-  };
-  const ended = Promise.withResolvers<number>();
-  const child = { ended: ended.promise, kill: () => undefined, closePipe: () => undefined };
-  const said: string[] = [];
-  const supervised = superviseChild(child as unknown as Child, {
-    ...{ key: "k", lease, leaseMs: 20_000, clock, say: (line: string) => said.push(line) },
-    flags: {
-      ...{ "on-lost": "ignore", grace: 5_000 },
-      ...{ "kill-after": undefined, max: undefined, fd: undefined },
-    },
-  });
-  await clock.advance(15_000);
+  const { clock, lease, said, end, outcome } = supervise({ "on-lost": "ignore", grace: 5_000 });
+  let endsAt = clock.monotonic() + 60_000;
+  lease.remainingMs = () => endsAt - clock.monotonic();
+  await clock.advance(55_000);
   expect(said).toEqual([
     "leasehold: k ends in 5.0s, and no renewal is confirmed; the child goes on (--on-lost ignore)",
   ]);
-  endsAt += 20_000;
-  await clock.advance(19_000);
+  endsAt += 60_000;
+  await clock.advance(59_000);
   expect(said).toHaveLength(1);
   await clock.advance(1_000);
   expect(said).toHaveLength(2);
-  ended.resolve(0);
-  expect(await supervised).toEqual({ code: 0, isLost: false, isTooLong: false });
+  end(0);
+  expect(await outcome).toEqual({ code: 0, isLost: false, isTooLong: false });
   expect(clock.pending).toBe(0);
 });
 

@@ -28,23 +28,18 @@ describe("leasehold wait", () => {
     expect((await call(["wait", "import"])).code).toBe(0);
   });
 
-  it("ends with 75 when the time is over, after a last look", async () => {
-    const { call, clock, holder } = lockTable();
-    await holder("worker").acquire("deploy/prod", { heartbeat: true });
-    const called = call(["wait", "deploy/prod", "--for", "2500ms"]);
-    await clock.advance(10_000);
-    const { code, stderr } = await called;
-    expect(code).toBe(75);
-    expect(stderr).toBe("deploy/prod is still held by worker, after 2.5s\n");
-  });
-
-  it("takes --timeout for --for", async () => {
-    const { call, clock, holder } = lockTable();
-    await holder("worker").acquire("deploy/prod", { heartbeat: true });
-    const called = call(["wait", "deploy/prod", "--timeout", "2500ms"]);
-    await clock.advance(10_000);
-    expect((await called).code).toBe(75);
-  });
+  it.each(["--for", "--timeout"])(
+    "ends with 75 when the time of %s is over, after a last look",
+    async (flag) => {
+      const { call, clock, holder } = lockTable();
+      await holder("worker").acquire("deploy/prod", { heartbeat: true });
+      const called = call(["wait", "deploy/prod", flag, "2500ms"]);
+      await clock.advance(10_000);
+      const { code, stderr } = await called;
+      expect(code).toBe(75);
+      expect(stderr).toBe("deploy/prod is still held by worker, after 2.5s\n");
+    },
+  );
 
   it("ends with 69 where nothing was learnt until the time is over, and calls nothing free", async () => {
     const { store, clock } = lockTable();
