@@ -5,7 +5,9 @@ import {
   schemaName,
 } from "../../packages/cli/src/terminal/record-kinds.ts";
 
-interface Schema {
+/** The part of JSON Schema that the command line uses. */
+export interface Schema {
+  readonly description?: string;
   readonly type?: string | readonly string[];
   readonly const?: unknown;
   readonly items?: Schema;
