@@ -12,8 +12,6 @@ export interface Call<F extends Flags = Flags> {
   readonly commands: Commands;
   readonly flags: Values<F>;
   readonly global: GlobalValues;
-  /** What stands on the command line besides flags. */
-  readonly operands: readonly string[];
   /** The arguments after `--`; undefined without `--`. */
   readonly child: readonly string[] | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -51,8 +49,8 @@ export interface Command<F extends Flags = Flags> {
   /** Whether a command line may follow `--`. With "none", operands may follow it. @default "none" */
   readonly child?: "none" | "optional" | "required";
   readonly flags: F;
-  /** Resolves to the exit code. */
-  run(call: Call<F>): Promise<number>;
+  /** Gets what stands on the command line besides flags, as the usage names it. Resolves to the exit code. */
+  run(call: Call<F>, ...operands: string[]): Promise<number>;
 }
 
 /** A command that has not been loaded. */

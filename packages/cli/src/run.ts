@@ -91,7 +91,6 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       commands,
       flags: values,
       global,
-      operands,
       child,
       env,
       clock,
@@ -107,7 +106,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
         return connection;
       },
     };
-    const running = command.run(call);
+    const running = command.run(call, ...operands);
     return await ((command.endsItself ?? command.writes) ? running : unlessInterrupted(running, call));
   };
   try {

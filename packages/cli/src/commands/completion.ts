@@ -162,12 +162,8 @@ table that -t or LEASEHOLD_TABLE_NAME names: these take 1 request, which reads a
   writes: false,
   operands: [1, 10_000],
   flags: {},
-  async run(call) {
-    const {
-      operands: [shell = "", ...typed],
-      terminal,
-      clock,
-    } = call;
+  async run(call, shell, ...typed) {
+    const { terminal, clock } = call;
     const script = scripts.get(shell);
     if (script !== undefined && typed.length === 0) {
       terminal.print(script);

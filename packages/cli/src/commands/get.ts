@@ -48,7 +48,7 @@ have done, and command lines for what you can do. 1 consistent query for each me
 Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   writes: false,
   flags: { place: text("SORTKEY", "only the lease at this sort key, where the key has several") },
-  async run({ operands: [key = ""], flags: { place }, global, connect, printer, terminal, by }) {
+  async run({ flags: { place }, global, connect, printer, terminal, by }, key) {
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by });
     const read = await operator.describe(key);

@@ -64,7 +64,7 @@ class HandleFile {
 
   /**
    * Puts the handle in its place, and replaces an older one atomically; only the content `seen`, if that is given. Of
-   * several calls, one gets a place without a file. Rejects with a CommandError (74).
+   * several calls, one gets a place without a file. Rejects with a CommandError (74), and leaves the draft.
    */
   async save(handle: LeaseHandle, seen?: { readonly content: string | undefined }): Promise<void> {
     try {
@@ -79,7 +79,6 @@ class HandleFile {
       if (seen !== undefined && seen.content === undefined) this.#claimPlace();
       else renameSync(this.#draftPath, this.#path);
     } catch (error) {
-      await this.discard();
       failed("write", this.#path, error);
     }
   }
@@ -158,9 +157,8 @@ the handle of another lease that is held is refused (74).
   leasehold release lease.json`,
   writes: true,
   flags: holdFlags,
-  async run(call) {
-    const { operands, flags, global } = call;
-    const [key = "", path] = operands;
+  async run(call, key, path?: string) {
+    const { flags, global } = call;
     checkHoldFlags(flags);
     if (path === undefined || global["dry-run"]) {
       if (path === undefined) makePrivate(call.terminal);
@@ -255,7 +253,7 @@ Prolongs the lease of a handle by its duration, counted from now, and writes the
 reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
   writes: true,
   flags: {},
-  async run({ operands: [path = ""], connect, terminal, signal, global }) {
+  async run({ connect, terminal, signal, global }, path) {
     const handle = await readHandle(path, { terminal, signal });
     const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
     try {
@@ -269,9 +267,8 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
       const ends = durationText(lease.remainingMs());
       terminal.say(`leasehold: ${shown(lease.key)} renewed; it ends in ${ends}`);
       return exitCodes.done;
-    } catch (error) {
+    } finally {
       await file?.discard();
-      throw error;
     }
   },
 });
@@ -282,7 +279,7 @@ export const release = command({
 Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no longer the holder's. 1 request.`,
   writes: true,
   flags: { complete: yes("record the slot as done, so that nobody runs it again") },
-  async run({ operands: [path = ""], flags, connect, terminal, signal }) {
+  async run({ flags, connect, terminal, signal }, path) {
     const handle = await readHandle(path, { terminal, signal });
     if (flags.complete && handle.slot === undefined) {
       throw new UsageError(
@@ -311,7 +308,7 @@ Whether the lease of a handle is still held by it, by the table and the service'
 1 consistent read. The answer is a moment old: what must not happen without the lease needs its fencing token.`,
   writes: false,
   flags: {},
-  async run({ operands: [path = ""], connect, terminal, signal, printer }) {
+  async run({ connect, terminal, signal, printer }, path) {
     const handle = await readHandle(path, { terminal, signal });
     const { client } = await connect({ table: handle.tableName });
     const admin = new LeaseAdmin(client);

@@ -72,10 +72,10 @@ export const help = command({
   writes: false,
   operands: [0, 2],
   flags: {},
-  async run({ commands, operands, terminal }) {
-    const name = operands.join(" ");
+  async run({ commands, terminal }, ...words) {
+    const name = words.join(" ");
     const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
-    if (operands.length > 0 && entry === undefined) {
+    if (name !== "" && entry === undefined) {
       throw new UsageError(
         `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
       );
@@ -91,9 +91,8 @@ export const helpErrors = command({
   details: "Says what an error's code means, when it comes and what to do. Without a CODE it lists them.",
   writes: false,
   flags: {},
-  async run({ operands, printer, terminal }) {
+  async run({ printer, terminal }, given?: string) {
     const codes = Object.keys(texts);
-    const [given] = operands;
     if (given === undefined) {
       if (printer.isForPeople) for (const code of codes) terminal.print(code);
       else terminal.print(jsonText(codes, 2));
@@ -127,7 +126,7 @@ field makes no new version. Without KIND it lists the kinds.
   leasehold schema lock`,
   writes: false,
   flags: {},
-  async run({ operands: [given], terminal }) {
+  async run({ terminal }, given?: string) {
     const kinds = Object.keys(recordKinds) as RecordKind[];
     if (given === undefined) {
       for (const kind of kinds)

@@ -21,7 +21,7 @@ leasehold history nightly-report --since 2d`,
     since: duration("only of the last so long, as 24h"),
     limit: whole("at most so many lines, the latest ones", { least: 1 }),
   },
-  async run({ operands: [key = ""], flags, global, connect, printer, terminal, by }) {
+  async run({ flags, global, connect, printer, terminal, by }, key) {
     const { since: sinceMs, limit } = flags;
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by });
@@ -77,7 +77,7 @@ it reads the whole table, a megabyte a request.`,
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ operands: [key], flags, global, connect, printer, terminal, by: person }) {
+  async run({ flags, global, connect, printer, terminal, by: person }, key?: string) {
     const { client } = await connect();
     const operator = new LeaseOperator(client, { by: person });
     const { prefix, since: sinceMs, by, action, limit } = flags;

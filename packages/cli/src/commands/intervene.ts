@@ -152,9 +152,8 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
       "then wait until it has let go, at most so long; exit 75 where it has not, 69 without an answer",
     ),
   },
-  async run(call) {
-    const { operands, flags, terminal } = call;
-    const [key = ""] = operands;
+  async run(call, key) {
+    const { flags, terminal } = call;
     const { client, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     refuseWithoutHolder(lease, details.readAt);
@@ -230,9 +229,8 @@ leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'
     reason: reasonFlag,
     force: yes("remove the record of a lease that has ended, too: the next caller would take it over anyway"),
   },
-  async run(call) {
-    const { operands, flags, terminal } = call;
-    const [key = ""] = operands;
+  async run(call, key) {
+    const { flags, terminal } = call;
     const { client, operator, details } = await describedKey(call, key);
     const lease = seenLease(details, flags);
     for (const line of breakWarning(lease, details.readAt)) terminal.say(line);
@@ -320,9 +318,8 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     reason: reasonFlag,
     wait: duration("wait for the present holder of the lock, at most so long (default: not at all)"),
   },
-  async run(call) {
-    const { operands, flags, terminal, signal } = call;
-    const [key = ""] = operands;
+  async run(call, key) {
+    const { flags, terminal, signal } = call;
     const forMs = flags.for;
     if (forMs === undefined) throw new UsageError("--for is missing: for how long? A pause ends by itself");
     const { client, operator, details } = await describedKey(call, key);
@@ -372,9 +369,8 @@ Ends the pause of a key. It never ends the lease of a holder. What a job has mis
 leasehold jobs backfill.`,
   writes: true,
   flags: { reason: reasonFlag },
-  async run(call) {
-    const { operands, flags, terminal, by } = call;
-    const [key = ""] = operands;
+  async run(call, key) {
+    const { flags, terminal, by } = call;
     const { client, operator, details } = await describedKey(call, key);
     const lease = details.leases.find(({ state }) => state === "paused");
     if (lease?.pause === undefined) {

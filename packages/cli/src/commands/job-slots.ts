@@ -166,9 +166,8 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
   writes: true,
   child: "optional",
   flags: runFlags,
-  async run(call) {
-    const { operands, flags, connect } = call;
-    const [job = ""] = operands;
+  async run(call, job) {
+    const { flags, connect } = call;
     const given = flags.slot === undefined ? undefined : slotIn(flags.slot);
     const isScheduled = givenSchedule(flags) !== undefined;
     if (given !== undefined && isScheduled) {
@@ -273,9 +272,8 @@ a slot that has succeeded (80). 1 request.
   leasehold jobs skip daily-report 2026-11-21T08:00Z --reason holiday`,
   writes: true,
   flags: { reason: text("TEXT", "why: the run's remark"), ...limitFlags },
-  async run(call) {
-    const { operands, flags, connect, terminal, by } = call;
-    const [job = "", given = ""] = operands;
+  async run(call, job, given) {
+    const { flags, connect, terminal, by } = call;
     const slot = slotIn(given);
     const { client } = await connect();
     const runs = jobRunsOf(client, job, flags);
@@ -308,9 +306,8 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
   writes: true,
   child: "optional",
   flags: backfillFlags,
-  async run(call) {
-    const { operands, connect, terminal, global } = call;
-    const [job = ""] = operands;
+  async run(call, job) {
+    const { connect, terminal, global } = call;
     const { limit } = call.flags;
     checkHow(call, !global["dry-run"]);
     const connection = await connect();

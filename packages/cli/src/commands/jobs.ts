@@ -75,17 +75,17 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     ...limitFlags,
     "fail-if-empty": yes("exit with 1 where there is no job"),
   },
-  async run({ operands, flags, connect, printer, terminal }) {
+  async run({ flags, connect, printer, terminal }, ...named) {
     const given = givenSchedule(flags);
     const { client, place, describeTable } = await connect();
     const registered = new Map((await registeredJobs(client)).map((one) => [one.job, one]));
-    let jobs: readonly string[] = operands.length > 0 ? operands : [...registered.keys()];
-    if (jobs.length === 0 || (flags.scan && operands.length === 0)) {
+    let jobs: readonly string[] = named.length > 0 ? named : [...registered.keys()];
+    if (jobs.length === 0 || (flags.scan && named.length === 0)) {
       const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
       const snapshot = await readTable(client, { mostItems, describeTable });
       jobs = snapshot.keys.filter(({ items }) => (items.run ?? 0) > 0).map(({ key }) => key);
       terminal.say(`${jobs.length} jobs.  ${place} · ${costText(snapshot.cost)}`);
-    } else if (operands.length === 0) {
+    } else if (named.length === 0) {
       terminal.say(`${jobs.length} registered jobs (--scan finds others).  ${place}`);
     }
     const rows: JobSummary[] = [];
@@ -153,7 +153,7 @@ The runs of a job, the latest slot first. Reads the range: 1 request for each 25
     "fail-if-empty": yes("exit with 1 where nothing is found"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal }) {
+  async run({ flags, connect, printer, terminal }, job) {
     const { client } = await connect();
     const { state, limit } = flags;
     const range = rangeOf(flags, await toldNow(client, job));
@@ -176,7 +176,7 @@ export const jobsShow = command({
 All that is known of one run, with its attempts; exit 1 where it was neither begun nor skipped. 1 consistent read.`,
   writes: false,
   flags: limitFlags,
-  async run({ operands: [job = "", given = ""], flags, connect, printer, terminal }) {
+  async run({ flags, connect, printer, terminal }, job, given) {
     const slot = slotIn(given);
     const { client } = await connect();
     const run = await jobRunsOf(client, job, flags).get(slot);
@@ -225,7 +225,7 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
     "fail-if-empty": yes("exit with 1 where nothing is missed"),
     ...limitFlags,
   },
-  async run({ operands: [job = ""], flags, connect, printer, terminal }) {
+  async run({ flags, connect, printer, terminal }, job) {
     const { client } = await connect();
     const schedule = await scheduleOf(client, job, flags);
     const range = rangeOf(flags, await toldNow(client, job));

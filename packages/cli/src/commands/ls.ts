@@ -39,13 +39,17 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
     scan: yes("read the table however large it is"),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ operands: [prefix], flags, global, connect, printer, terminal, signal, clock }) {
+  async run({ flags, global, connect, printer, terminal, signal, clock }, prefix?: string) {
     const { client, place, describeTable } = await connect();
     const { limit, scan } = flags;
     const mostItems = scan ? Number.POSITIVE_INFINITY : usualMostItems;
     const look = (): Promise<TableSnapshot> => readTable(client, { prefix, mostItems, describeTable });
+    const pace = { everyMs: flags.every, mostUnitsPerSecond: flags["max-rcu"] };
+    const everyMs = ({ cost }: TableSnapshot): number => pauseAfter(cost, pace);
+    const seen = flags.watch ? looks(look, { terminal, clock, signal, everyMs }) : [await look()];
     let found = 0;
-    const print = (snapshot: TableSnapshot): void => {
+    for await (const snapshot of seen) {
+      if (flags.watch) terminal.clear();
       const rows = selectRows(snapshot, flags);
       found = rows.length;
       printer.list({
@@ -56,20 +60,9 @@ leasehold ls --expired -0 | xargs -0 -n1 leasehold get`,
         key: ({ key }) => key,
       });
       for (const { key, message } of snapshot.unreadable) terminal.say(`${shown(key)}: ${shown(message)}`);
-      if (printer.isForPeople) {
-        terminal.say(`${countsText(rows)}.  ${place} · ${costText(snapshot.cost)}`);
-        terminal.sayIf(clockNotice(client));
-      }
-    };
-    if (flags.watch) {
-      const pace = { everyMs: flags.every, mostUnitsPerSecond: flags["max-rcu"] };
-      const everyMs = ({ cost }: TableSnapshot): number => pauseAfter(cost, pace);
-      for await (const seen of looks(look, { terminal, clock, signal, everyMs })) {
-        terminal.clear();
-        print(seen);
-      }
-    } else {
-      print(await look());
+      if (!printer.isForPeople) continue;
+      terminal.say(`${countsText(rows)}.  ${place} · ${costText(snapshot.cost)}`);
+      terminal.sayIf(clockNotice(client));
     }
     return found === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
   },

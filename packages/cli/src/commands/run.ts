@@ -35,8 +35,7 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
   writes: true,
   child: "required",
   flags,
-  async run(call) {
-    const [key = ""] = call.operands;
+  async run(call, key) {
     const commandLine = call.child ?? [];
     checkHoldFlags(call.flags);
     const heartbeat = !call.flags["no-heartbeat"];

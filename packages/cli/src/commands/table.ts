@@ -143,9 +143,9 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
   writes: true,
   operands: [0, 1],
   flags: createFlags,
-  async run(call) {
+  async run(call, name?: string) {
     const { flags, global, clock, terminal, printer } = call;
-    const tableName = newTableName(call);
+    const tableName = newTableName(name ?? global.table);
     const tags = [tableTag, ...flags.tag];
     return await withTable(call, tableName, async (asked) => {
       const startedAt = clock.monotonic();
@@ -187,8 +187,8 @@ export const tableShow = command({
   details: "Prints a table's settings. leasehold table check says which of them are wrong.",
   writes: false,
   flags: {},
-  async run(call) {
-    return await withTable(call, call.operands[0], async (asked) => {
+  async run(call, name?: string) {
+    return await withTable(call, name, async (asked) => {
       const facts = await factsOf(asked);
       const { table, ttl, pointInTimeRecovery, tags } = facts;
       const said = <T>(learnt: Learnt<T>, text: (value: T) => string): string =>
@@ -223,10 +223,10 @@ Checks that a table is a lease table, and that its settings are right. Exit 0, 2
 --strict where there are warnings. leasehold doctor checks permissions, clock and leases as well.`,
   writes: false,
   flags: { strict: yes("exit 1 where there are warnings") },
-  async run(call) {
+  async run(call, name?: string) {
     const look = async (asked: AskedTable): Promise<readonly Finding[]> =>
       settingFindings(asked, await factsOf(asked));
-    return reportFindings(call, await withTable(call, call.operands[0], look), call.flags.strict);
+    return reportFindings(call, await withTable(call, name, look), call.flags.strict);
   },
 });
 
@@ -251,9 +251,9 @@ export const tableSet = command({
     "Changes a table's settings, one request for each. What takes protection away asks for the table's name first.",
   writes: true,
   flags,
-  async run(call) {
+  async run(call, name?: string) {
     checkFlags(call);
-    return await withTable(call, call.operands[0], async (asked) => {
+    return await withTable(call, name, async (asked) => {
       const { tableName: TableName } = asked;
       const send = sendTo(asked, call);
       const say = (line: string): void => {

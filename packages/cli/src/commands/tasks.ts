@@ -68,7 +68,7 @@ How many tasks of a set are in each state, and since when the oldest ones wait o
 the whole set, a megabyte a request.`,
   writes: false,
   flags: {},
-  async run({ operands: [set = ""], connect, printer }) {
+  async run({ connect, printer }, set) {
     const { client } = await connect();
     const counts: Record<TaskState, number> = {
       ...{ waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 },
@@ -109,7 +109,7 @@ A line for each task. Reads the open tasks, the ended ones, or both: a megabyte 
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ operands: [set = ""], flags, connect, printer }) {
+  async run({ flags, connect, printer }, set) {
     const { client } = await connect();
     const rows = await listed(new TaskSet(client, set), flags);
     printer.list({
@@ -132,7 +132,7 @@ Adds tasks from stdin, one a line: {"id": "orders.csv", "payload": {…}, "maxAt
 "serialKey": "customer-42"}, of which only the id is needed. Ids that the set knows stay as they are, so it may be called again. 1 request for every 50 tasks.`,
   writes: true,
   flags: { "max-attempts": whole("attempts of those that name none (default 3)", { least: 1, most: 1_000 }) },
-  async run({ operands: [set = ""], flags, connect, terminal, printer, signal }) {
+  async run({ flags, connect, terminal, printer, signal }, set) {
     const { client } = await connect();
     const tasks = new TaskSet(client, set, defined({ maxAttempts: flags["max-attempts"] }));
     let [added, known, line] = [0, 0, 0];
@@ -189,9 +189,8 @@ meantime stays as it is.
       most: 1_000,
     }),
   },
-  async run(call) {
-    const { operands, flags, connect, terminal, by, signal } = call;
-    const [set = "", ...ids] = operands;
+  async run(call, set, ...ids) {
+    const { flags, connect, terminal, by, signal } = call;
     const { state, match } = flags;
     if (ids.length > 0 === (state !== undefined)) throw new UsageError("give either ids, or --state");
     if (match !== undefined && state === undefined) throw new UsageError("--match goes with --state");
@@ -241,9 +240,8 @@ Exit 75 while a worker has it, 1 where it has ended or is not known. 2 requests.
   leasehold tasks drop orders/today doc-54 --reason 'wrong file'`,
   writes: true,
   flags: { reason: text("TEXT", "why: the task's remark") },
-  async run(call) {
-    const { operands, flags, connect, terminal } = call;
-    const [set = "", id = ""] = operands;
+  async run(call, set, id) {
+    const { flags, connect, terminal } = call;
     const { client } = await connect();
     const tasks = new TaskSet(client, set);
     const name = `${shown(id)} of ${shown(set)}`;
@@ -297,9 +295,8 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
   writes: true,
   child: "required",
   flags,
-  async run(call) {
-    const { operands, connect, terminal, printer, child: commandLine = [], env } = call;
-    const [set = ""] = operands;
+  async run(call, set) {
+    const { connect, terminal, printer, child: commandLine = [], env } = call;
     const { concurrency, lease, until } = call.flags;
     checkGrace(call.flags, { leaseMs: lease, heartbeat: true });
     checkExecutable(commandLine[0] ?? "", env);

@@ -32,8 +32,8 @@ function definition(kind: string, language: string, write: (settings: TableSetti
       "no-pitr": yes("without point-in-time recovery"),
       "no-deletion-protection": yes("without deletion protection"),
     },
-    async run({ flags, operands, global, terminal }) {
-      const tableName = newTableName({ operands: [operands[0] ?? global.table ?? "leases"], global });
+    async run({ flags, global, terminal }, name?: string) {
+      const tableName = newTableName(name ?? global.table ?? "leases");
       const text = write({
         tableName,
         stream: flags.stream,
@@ -174,9 +174,8 @@ create      for leasehold table create, set and doctor
   writes: false,
   operands: [1, 1],
   flags,
-  async run(call) {
-    const { flags, terminal, operands } = call;
-    const [given = ""] = operands;
+  async run(call, given) {
+    const { flags, terminal } = call;
     const kind = kinds.find((one) => one === given);
     if (kind === undefined) {
       throw new UsageError(`"${shown(given)}" says not whom the policy is for; allowed: ${kinds.join(", ")}`);

@@ -25,7 +25,7 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
     ),
     every: usually(duration("how often to look (default 1s)"), 1_000),
   },
-  async run({ operands: [key = ""], flags, connect, terminal, clock, signal, by }) {
+  async run({ flags, connect, terminal, clock, signal, by }, key) {
     const { until: isSo } = flags;
     if (flags.for !== undefined && flags.timeout !== undefined) {
       throw new UsageError("--timeout is another name for --for here; give one of them");

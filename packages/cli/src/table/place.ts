@@ -2,7 +2,6 @@
 
 import type { Clock } from "@leasehold/client";
 import { UsageError } from "../exit-codes.ts";
-import type { GlobalValues } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 
 /** The place of a table, and the access to it. */
@@ -30,15 +29,8 @@ export function hasTableTag(
   return tags.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value);
 }
 
-/** The name of a table that does not exist yet: the operand, or --table. Throws a UsageError. */
-export function newTableName({
-  operands,
-  global,
-}: {
-  readonly operands: readonly string[];
-  readonly global: Pick<GlobalValues, "table">;
-}): string {
-  const name = operands[0] ?? global.table;
+/** The name of a table that does not exist yet. Throws a UsageError. */
+export function newTableName(name: string | undefined): string {
   if (name === undefined) throw new UsageError("no name is given; say leasehold table create NAME");
   if (!/^[\w.-]{3,255}$/.test(name)) {
     throw new UsageError(

@@ -1,13 +1,7 @@
 // What the items of a key mean for a person: whether its holders are alive, and the rows of a list of locks, one for
 // each key and primitive. The command line and the console show the same rows.
 
-import type {
-  DescribedLease,
-  DescribedSeats,
-  DescribedTicket,
-  KeyDetails,
-  LeaseState,
-} from "@leasehold/client/admin";
+import type { DescribedLease, DescribedSeats, KeyDetails, LeaseState } from "@leasehold/client/admin";
 import { ageText, counted, timeText } from "../terminal/text.ts";
 
 /** How often a lease was renewed. A repeated acquisition counts as one more renewal. */
@@ -142,8 +136,8 @@ export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Pr
 }
 
 /** The rows of a key. */
-export function keyRows(description: KeyDetails): readonly KeyRow[] {
-  return primitivesOf(description).map((primitive) => keyRow(description, primitive));
+export function keyRows(details: KeyDetails): readonly KeyRow[] {
+  return primitivesOf(details).map((primitive) => keyRow(details, primitive));
 }
 
 /** The most important state comes first. */
@@ -151,22 +145,23 @@ const importance: readonly LeaseState[] = [
   ...(["paused", "stopping", "held", "grace", "cooldown", "expired", "free"] as const),
 ];
 
-function keyRow(description: KeyDetails, primitive: Primitive): KeyRow {
-  const { key, readAt } = description;
-  const leases = description.leases.filter(({ sortKey }) => primitiveOf(sortKey) === primitive);
+/** A row before its texts are added. */
+type BareRow = Omit<KeyRow, "stateText" | "note">;
+
+function keyRow(details: KeyDetails, primitive: Primitive): KeyRow {
+  const { key, readAt } = details;
+  const leases = details.leases.filter(({ sortKey }) => primitiveOf(sortKey) === primitive);
   const lease = soleLease(primitive, leases);
-  const waiting = description.waiting.filter(
+  const waiting = details.waiting.filter(
     ({ sortKey, expiresAt }) => primitiveOf(sortKey) === primitive && expiresAt > readAt,
   );
-  const seats = description.seats.find(({ sortKey }) => primitiveOf(sortKey) === primitive);
-  const first = waiting[0];
-  const facts: Facts = { description, primitive, leases, lease, seats, waiting };
-  return {
+  const seats = details.seats.find(({ sortKey }) => primitiveOf(sortKey) === primitive);
+  const [first] = waiting;
+  const row: BareRow = {
     key,
     primitive,
     readAt,
     state: worst(leases),
-    stateText: stateTextOf(facts),
     owner: lease === undefined ? (primitive === "lock" ? "" : primitive) : ownerOf(lease),
     lease,
     leases,
@@ -174,22 +169,13 @@ function keyRow(description: KeyDetails, primitive: Primitive): KeyRow {
     remainingMs: lease && lease.expiresAt - readAt,
     waiting: waiting.length,
     longestWaitMs: first && readAt - first.joinedAt,
-    parked: primitive === "lock" ? description.parked.count : 0,
+    parked: primitive === "lock" ? details.parked.count : 0,
     permits:
       primitive === "semaphore" && seats !== undefined
         ? { taken: seats.taken.permit, of: seats.permits }
         : undefined,
-    note: noteOf(facts),
   };
-}
-
-interface Facts {
-  readonly description: KeyDetails;
-  readonly primitive: Primitive;
-  readonly leases: readonly DescribedLease[];
-  readonly lease: DescribedLease | undefined;
-  readonly seats: DescribedSeats | undefined;
-  readonly waiting: readonly DescribedTicket[];
+  return { ...row, stateText: stateTextOf(row, seats), note: noteOf(row, seats, details) };
 }
 
 /** The lease whose times a row shows: a lock and a writer have one, the other primitives any number. */
@@ -219,44 +205,40 @@ export function stateWord(state: LeaseState): string {
   return wordsOfStates[state];
 }
 
-function stateTextOf({ primitive, leases, seats }: Facts): string {
+function stateTextOf({ primitive, leases, state }: BareRow, seats: DescribedSeats | undefined): string {
   switch (primitive) {
     case "semaphore":
-      if (isPaused(leases)) return stateWord("paused");
+      if (state === "paused") return stateWord(state);
       return `${seats?.taken.permit ?? 0} of ${seats?.permits ?? "?"}`;
     case "rw-lock": {
       const { read = 0, write = 0, intent = 0 } = seats?.taken ?? {};
-      if (isPaused(leases)) return stateWord("paused");
+      if (state === "paused") return stateWord(state);
       if (read + write === 0 && intent > 0) return "wanted";
       return write > 0 ? "writer" : read > 0 ? counted(read, "reader") : "free";
     }
     case "job":
-      return leases.length === 0 ? "idle" : stateWord(worst(leases));
+      return leases.length === 0 ? "idle" : stateWord(state);
     case "tasks":
       return `${leases.length} running`;
     default:
-      return stateWord(worst(leases));
+      return stateWord(state);
   }
-}
-
-function isPaused(leases: readonly DescribedLease[]): boolean {
-  return leases.some(({ state }) => state === "paused");
 }
 
 function worst(leases: readonly DescribedLease[]): LeaseState {
   return importance.find((state) => leases.some((lease) => lease.state === state)) ?? "free";
 }
 
-function noteOf(facts: Facts): string {
-  const { description, primitive, leases, lease } = facts;
-  const { readAt, items } = description;
-  const queue = queueNote(facts);
+function noteOf(row: BareRow, seats: DescribedSeats | undefined, details: KeyDetails): string {
+  const { primitive, leases, lease, readAt } = row;
+  const { items } = details;
+  const queue = queueNote(row);
   const expired = leases.filter(({ state }) => state === "expired").length;
   switch (primitive) {
     case "semaphore":
       return notes(queue, expired > 0 && `${expired} EXPIRED`);
     case "rw-lock": {
-      const { read = 0, write = 0, intent = 0 } = facts.seats?.taken ?? {};
+      const { read = 0, write = 0, intent = 0 } = seats?.taken ?? {};
       const readers = write > 0 && counted(read, "reader");
       const writers = intent > 0 && `${intent} to write`;
       return notes(readers, writers, queue, expired > 0 && `${expired} EXPIRED`);
@@ -273,7 +255,7 @@ function noteOf(facts: Facts): string {
       return leases.length === 0 ? "kept" : "being computed";
     default:
       return lease === undefined
-        ? notes(queue, freeNote(description))
+        ? notes(queue, freeNote(details))
         : notes(leaseNote(lease, readAt, queue !== false), queue);
   }
 }
@@ -282,15 +264,11 @@ function notes(...parts: readonly (string | false)[]): string {
   return parts.filter((part) => part !== false && part !== "").join(", ");
 }
 
-function queueNote({ description, primitive, waiting }: Facts): string | false {
-  const parked = primitive === "lock" ? description.parked.count : 0;
-  const [first] = waiting;
-  const since = first && description.readAt - first.joinedAt;
-  const longest = since !== undefined && since >= 60_000 && `1st for ${ageText(since)}`;
+function queueNote({ waiting, longestWaitMs = 0, parked }: BareRow): string | false {
   return (
     notes(
-      waiting.length > 0 && `${waiting.length} waiting`,
-      longest,
+      waiting > 0 && `${waiting} waiting`,
+      longestWaitMs >= 60_000 && `1st for ${ageText(longestWaitMs)}`,
       parked > 0 && counted(parked, "parked workflow"),
     ) || false
   );

@@ -102,14 +102,12 @@ const isWindows = process.platform === "win32";
 export class Child {
   /** Resolves to its exit code when it has ended; to 128 + n if signal n has ended it. Never rejects. */
   readonly ended: Promise<number>;
-  /** Resolves when a SIGTERM of this process is passed on to the child. */
-  readonly terminated: Promise<void>;
   readonly #process: ChildProcess;
   readonly #pid: number;
   readonly #pipe: Socket | undefined;
   readonly #sharesGroup: boolean;
+  readonly #terminated = Promise.withResolvers<void>();
   #isEnded = false;
-  #onTerminated = (): void => {};
 
   /** Starts it. Rejects with a CommandError: 127 if it is not found, 126 if it cannot be run. */
   static async start(commandLine: readonly string[], options: ChildOptions): Promise<Child> {
@@ -146,9 +144,6 @@ export class Child {
     this.#pipe?.on("error", () => {});
     this.#pipe?.resume();
     started.on("error", () => {});
-    this.terminated = new Promise((resolve) => {
-      this.#onTerminated = resolve;
-    });
     this.ended = new Promise((resolve) => {
       started.once("exit", (code, signal) => {
         this.#isEnded = true;
@@ -157,6 +152,11 @@ export class Child {
         resolve(code ?? exitCodeOfSignal(signal ?? "SIGKILL"));
       });
     });
+  }
+
+  /** Resolves when a SIGTERM of this process is passed on to the child. */
+  get terminated(): Promise<void> {
+    return this.#terminated.promise;
   }
 
   /** The pipe to its stdin, if it has one. */
@@ -172,7 +172,7 @@ export class Child {
   /** Passes on a signal that this process has received. */
   passOn(name: NodeJS.Signals): void {
     if (this.#isEnded || !(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
-    if (name === "SIGTERM") this.#onTerminated();
+    if (name === "SIGTERM") this.#terminated.resolve();
   }
 
   /**
