@@ -108,7 +108,6 @@ describe("the console", () => {
   it("shows each attempt of a run, and the command for another", async () => {
     const store = new MemoryLeaseStore();
     const client = new LeaseClient({ store, owner: "host-1" });
-    onTestFinished(() => client.close());
     const [job, slot] = ["nightly report", "2026-11-21T03:00:00.000Z"];
     const runs = new JobRuns(client, job, { maxAttempts: 3 });
     for (const failure of ["no paper", "no ink"])
@@ -240,7 +239,6 @@ describe("the console", () => {
     expect((await page(`/?${new URLSearchParams({ owner: `${"*a".repeat(30)}*` })}`)).body).toContain(
       "import",
     );
-    await client.close();
   });
 
   it("refuses every write in read-only mode, and those without the header", async () => {
@@ -289,7 +287,6 @@ describe("the console", () => {
     expect(await client.inspect("import")).toBeUndefined();
     expect((await page("/audit")).body).toMatch(/break.*INC-1/s);
     expect(said()).toContain("break import");
-    await client.close();
   });
 
   it("pauses a lock for a while, shows it as paused, and resumes it", async () => {
@@ -500,7 +497,6 @@ async function manyLocks(count: number) {
     await client.acquire(key, { owner, leaseDurationMs: 86_400_000 });
     await clock.advance(10_000);
   }
-  onTestFinished(() => client.close());
   const { page } = await openedConsole(store, [], { clock });
   return async (path: string): Promise<string> => (await page(path)).body;
 }
@@ -535,7 +531,6 @@ describe("a list of the console", () => {
     const client = holder("worker-1");
     await client.acquire("key/0001");
     await new Semaphore(client, "key/0000", { permits: 1 }).acquire();
-    onTestFinished(() => client.close());
     const { page } = await openedConsole(store, [], { clock });
     for (const order of ["held-for", "-held-for"]) {
       const { body } = await page(`/?sort=${order}`);
@@ -588,7 +583,6 @@ describe("a list of the console", () => {
   it("cuts a long key in its middle, and its own page has the whole", async () => {
     const store = new MemoryLeaseStore();
     const client = new LeaseClient({ store });
-    onTestFinished(() => client.close());
     const [one, other] = ["a", "b"].map((end) => "k".repeat(499) + end);
     for (const key of [one ?? "", other ?? ""]) await client.acquire(key);
     const { page } = await openedConsole(store);
@@ -637,7 +631,6 @@ describe("what the console shows of work", () => {
   it("a job: its schedule, the next run, and its slots as marks with words, the missed one too", async () => {
     const { clock, store, holder } = lockTable();
     const client = holder("worker-1");
-    onTestFinished(() => client.close());
     const runs = new JobRuns(client, "report", { schedule: "rate(1 hour)" });
     await runs.run("2026-11-22T01:00:00.000Z", async () => undefined);
     await runs.run("2026-11-22T03:00:00.000Z", async () => {
