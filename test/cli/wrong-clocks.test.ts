@@ -25,20 +25,15 @@ function setUp(wrong: WrongClock) {
   const right = new LeaseClient({ store: world.store, clock: world.machine(), owner: "another host" });
   const call = (...args: string[]): Promise<Called> =>
     leasehold(args, { store: world.store, clock: machine, env });
-  /** A call whose child has started, and ends with 143 as soon as it gets a signal. */
-  const begun = async (...args: string[]) => {
-    const child = stubChild(143);
-    const called = call(...args);
-    await child.started();
-    return { called, ...child };
-  };
-  return { world, machine, right, call, begun };
+  return { world, machine, right, call };
 }
 
 describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
   it("run keeps its lock for as long as its child runs, and lets the child work", async () => {
-    const { world, machine, right, begun } = setUp(wrong);
-    const { called, got, end } = await begun("run", "k", "--lease", "30s", "--", "true");
+    const { world, machine, right, call } = setUp(wrong);
+    const { got, end, started } = stubChild(143);
+    const called = call("run", "k", "--lease", "30s", "--", "true");
+    await started();
     for (const part of [20_000, 0, 100_000]) {
       if (part === 0) await wrong.midway(machine);
       await world.time.advance(part);
@@ -51,10 +46,12 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
   });
 
   it("tasks work does each task once, and stops no child", async () => {
-    const { world, machine, right, begun } = setUp(wrong);
+    const { world, machine, right, call } = setUp(wrong);
     const tasks = new TaskSet(right, "orders");
     await tasks.add([{ id: "1" }]);
-    const { called, got, end } = await begun("tasks", "work", "orders", "--lease", "30s", "--", "true");
+    const { got, end, started } = stubChild(143);
+    const called = call("tasks", "work", "orders", "--lease", "30s", "--", "true");
+    await started();
     await world.time.advance(20_000);
     await wrong.midway(machine);
     await world.time.advance(100_000);
@@ -131,8 +128,10 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
 
 describe.each(lapses)("on a machine that was $name", (lapse) => {
   it("run tells its child at once, and ends with 76", async () => {
-    const { world, machine, begun } = setUp(lapse);
-    const { called, got } = await begun("run", "k", "--lease", "30s", "--", "true");
+    const { world, machine, call } = setUp(lapse);
+    const { got, started } = stubChild(143);
+    const called = call("run", "k", "--lease", "30s", "--", "true");
+    await started();
     await world.time.advance(5_000);
     await lapse.midway(machine);
     await world.time.advance(25_000);
@@ -141,20 +140,12 @@ describe.each(lapses)("on a machine that was $name", (lapse) => {
   });
 
   it("tasks work tells its child at once, and the task is for others", async () => {
-    const { world, machine, right, begun } = setUp(lapse);
+    const { world, machine, right, call } = setUp(lapse);
     const tasks = new TaskSet(right, "orders");
     await tasks.add([{ id: "1" }]);
-    const { called, got } = await begun(
-      "tasks",
-      "work",
-      "orders",
-      "--lease",
-      "30s",
-      "--until",
-      "idle",
-      "--",
-      "true",
-    );
+    const { got, started } = stubChild(143);
+    const called = call("tasks", "work", "orders", "--lease", "30s", "--until", "idle", "--", "true");
+    await started();
     await world.time.advance(5_000);
     await lapse.midway(machine);
     await world.time.advance(25_000);
