@@ -262,6 +262,15 @@ it.each([
   "jobs runs report",
   `jobs show report ${slot}`,
   "jobs missed report",
+  "tasks drop orders 1",
+  `jobs skip report ${slot}`,
+  "jobs backfill report --dry-run",
+  "jobs run report -- true",
+  `jobs run report --slot ${slot} --again -- true`,
+  "run k -- true",
+  "run k --mixed-ok --slot day -- true",
+  "acquire k",
+  "conformance",
 ])("%s ends at once at Ctrl-C, also where the service hangs", async (line) => {
   const stop = new AbortController();
   const hang = vi.fn(() => new Promise<never>(() => undefined));

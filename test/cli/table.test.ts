@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { leasehold } from "../support/command-line.ts";
 import { type Answers, goodSettings, goodTable, scriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { refuse, say } from "../support/scripted-server.ts";
@@ -269,6 +270,16 @@ describe("without --table", () => {
     expect(stderr).toContain(names.join(", "));
     expect(stderr).toContain("LEASEHOLD_TABLE_NAME");
   });
+
+  it.each(["ls", "table show", "stop k"])(
+    "ends at once at Ctrl-C while it is looked for: %s",
+    async (line) => {
+      const stop = new AbortController();
+      server.answer({ ListTables: () => stop.abort(new Interruption("SIGINT")) });
+      const called = await call(line.split(" "), { env: unnamed(), signal: stop.signal });
+      expect(called).toEqual({ code: 130, stdout: "", stderr: "" });
+    },
+  );
 
   it("ends with 78 and the reason where looking is denied", async () => {
     server.answer({ ListTables: refuse("AccessDeniedException") });

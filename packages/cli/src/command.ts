@@ -26,7 +26,8 @@ export interface Call<F extends Flags = Flags> {
   /** The user's name for others to read: `alice@laptop (cli)`. */
   readonly by: string;
   /**
-   * Connects, once: as the flags say, except for the given values. Throws a CommandError (78) without a table.
+   * Connects, once: as the flags say, except for the given values. Throws a CommandError (78) without a table. Until the
+   * first write nothing has to be put in order, so this and all reads reject with the signal's reason at once.
    */
   connect(other?: Partial<GlobalValues>): Promise<Connection>;
 }
@@ -39,11 +40,6 @@ export interface Command<F extends Flags = Flags> {
   readonly details?: string;
   /** Whether it writes to the table: then the help says so, and --read-only refuses it. */
   readonly writes: boolean;
-  /**
-   * Whether it ends by itself at a signal, after what has to be put in order. A command that only reads has nothing to
-   * put in order: it ends at once, also while a request hangs. @default - `writes`
-   */
-  readonly endsItself?: boolean;
   /** The least and the most number of operands. @default - as many as the usage names */
   readonly operands?: readonly [least: number, most: number];
   /** Whether a command line may follow `--`. With "none", operands may follow it. @default "none" */

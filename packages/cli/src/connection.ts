@@ -3,7 +3,7 @@
 // instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
-import { longestTimerMs, onAbort } from "@leasehold/client/internal";
+import { longestTimerMs, onAbort, settles } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
 import { defined, type GlobalValues } from "./flags.ts";
 import { isLoopback, localCredentials, localRegion, type TablePlace, type TableSize } from "./table/place.ts";
@@ -36,8 +36,7 @@ export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
  */
 export async function placeOf(
   global: GlobalValues,
-  env: NodeJS.ProcessEnv,
-  clock: Clock,
+  { env, clock, signal }: { env: NodeJS.ProcessEnv; clock: Clock; signal: AbortSignal },
 ): Promise<TablePlace> {
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
   const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
@@ -50,7 +49,7 @@ export async function placeOf(
     (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined) ??
     (isLoopback(endpoint) && profile === undefined ? localRegion : undefined);
   const place = { region, endpoint, profile, env };
-  const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place));
+  const tableName = global.table ?? (await (await import("./sdk.ts")).findTable(place, signal));
   return { ...place, tableName, clock };
 }
 
@@ -70,28 +69,39 @@ export async function openStore(place: TablePlace): Promise<LeaseStore> {
   return await storeByProfile(place);
 }
 
+/** A promise's result; rejects with the signal's reason as soon as it aborts, also while a request hangs. */
+export async function unlessInterrupted<T>(
+  promise: Promise<T>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<T> {
+  await settles(clock, promise, Number.POSITIVE_INFINITY, signal);
+  return await promise;
+}
+
 /** Connects a client. */
 export async function connect(
   global: GlobalValues,
   {
     env,
     clock,
+    signal,
     open,
     by,
     printDryRun,
   }: {
     readonly env: NodeJS.ProcessEnv;
     readonly clock: Clock;
+    readonly signal: AbortSignal;
     readonly open: OpenStore;
     readonly by: string;
     /** Prints a write instead of sending it; undefined without --dry-run. */
     readonly printDryRun: ((request: object) => void) | undefined;
   },
 ): Promise<Connection> {
-  const place = await placeOf(global, env, clock);
+  const place = await placeOf(global, { env, clock, signal });
   const requests = new RequestLog();
   const closing = new AbortController();
-  const limits = { timeoutMs: global.timeout, closed: closing.signal };
+  const limits = { timeoutMs: global.timeout, closed: closing.signal, clock, signal };
   const store = watched(await open(place), requests, { ...limits, printDryRun });
   const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
   const { tableName, region, endpoint } = place;
@@ -150,7 +160,7 @@ class RequestLog {
   }
 }
 
-/** The same store, with a log of its requests. */
+/** The same store, with a log of its requests. Until the first write, the signal ends each read at once. */
 function watched(
   store: LeaseStore,
   log: RequestLog,
@@ -158,20 +168,25 @@ function watched(
     timeoutMs,
     closed,
     printDryRun,
+    ...interruption
   }: {
     readonly timeoutMs: number | undefined;
     /** Ends the requests that are still under way: otherwise the process would wait for them. */
     readonly closed: AbortSignal;
     readonly printDryRun: ((request: object) => void) | undefined;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
   },
 ): LeaseStore {
   let isOver = false;
+  let hasWritten = false;
   const write = (operation: Operation, request: object): void => {
     if (printDryRun !== undefined) {
       if (!isOver) printDryRun({ operation, tableName: store.tableName, request });
       isOver = true;
       throw new DryRunEnd("nothing was sent");
     }
+    hasWritten = true;
     log.note(operation);
   };
   // No AbortSignal.any: the closing signal would keep every request's listener.
@@ -192,6 +207,10 @@ function watched(
       for (const ignore of ignored) ignore();
     }
   };
+  const reading: typeof within = (options, send) => {
+    const answer = within(options, send);
+    return hasWritten ? answer : unlessInterrupted(answer, interruption);
+  };
   return {
     tableName: store.tableName,
     ...defined({ isLocal: store.isLocal }),
@@ -208,17 +227,17 @@ function watched(
       return await within(options, (limited) => store.transact(entries, limited));
     },
     async get(request, options) {
-      const item = await within(options, (limited) => store.get(request, limited));
+      const item = await reading(options, (limited) => store.get(request, limited));
       log.noteRead("get", item === undefined ? [] : [item], request.consistent);
       return item;
     },
     async query(request, options) {
-      const page = await within(options, (limited) => store.query(request, limited));
+      const page = await reading(options, (limited) => store.query(request, limited));
       log.noteRead("query", page.items, request.consistent);
       return page;
     },
     async scan(request, options) {
-      const page = await within(options, (limited) => store.scan(request, limited));
+      const page = await reading(options, (limited) => store.scan(request, limited));
       // The items that the filter has left out are billed too, and are not known here.
       log.noteRead("scan", page.items, false);
       return page;

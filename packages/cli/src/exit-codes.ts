@@ -2,8 +2,6 @@
 // them: they never change.
 
 import { constants } from "node:os";
-import type { Clock } from "@leasehold/client";
-import { settles } from "@leasehold/client/internal";
 
 /** Exit codes: those of sysexits(3) where they fit, else as flock(1) and timeout(1) have them. */
 export const exitCodes = {
@@ -111,15 +109,6 @@ export class Interruption extends CommandError {
   constructor(name: NodeJS.Signals) {
     super(`interrupted by ${name}`, exitCodeOfSignal(name));
   }
-}
-
-/** A read's result; rejects with the signal's reason as soon as it aborts, also while a request hangs. */
-export async function unlessInterrupted<T>(
-  reading: Promise<T>,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<T> {
-  await settles(clock, reading, Number.POSITIVE_INFINITY, signal);
-  return await reading;
 }
 
 /** The exit code of a command that a signal has interrupted. */

@@ -5,7 +5,14 @@ import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
 import { type Call, type Command, type CommandEntry, operandsIn } from "./command.ts";
 import { commands } from "./commands/index.ts";
-import { type Connection, connect, DryRunEnd, type OpenStore, openStore } from "./connection.ts";
+import {
+  type Connection,
+  connect,
+  DryRunEnd,
+  type OpenStore,
+  openStore,
+  unlessInterrupted,
+} from "./connection.ts";
 import {
   CommandError,
   exitCodeOf,
@@ -14,7 +21,6 @@ import {
   messageOf,
   type SignalSource,
   UsageError,
-  unlessInterrupted,
 } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, readLoosely } from "./flags.ts";
 import { ownCommand } from "./table/place.ts";
@@ -35,6 +41,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   const { signal } = signals;
   const terminal = new Terminal(surroundings);
   let connection: Promise<Connection> | undefined;
+  let opened: Connection | undefined;
   let isVerbose = false;
   const run = async (): Promise<number> => {
     const end = args.indexOf("--");
@@ -102,12 +109,15 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       connect: (other) => {
         // `wait --timeout` limits the wait.
         const timeout = command.flags.timeout === undefined ? global.timeout : undefined;
-        connection ??= connect({ ...global, timeout, ...other }, { env, clock, open, by, printDryRun });
-        return connection;
+        const terms = { env, clock, signal, open, by, printDryRun };
+        connection ??= connect({ ...global, timeout, ...other }, terms).then((made) => {
+          opened = made;
+          return made;
+        });
+        return unlessInterrupted(connection, terms);
       },
     };
-    const running = command.run(call, ...operands);
-    return await ((command.endsItself ?? command.writes) ? running : unlessInterrupted(running, call));
+    return await command.run(call, ...operands);
   };
   try {
     const code = await run();
@@ -117,8 +127,6 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   } catch (error) {
     return report(error, terminal, surroundings, isVerbose);
   } finally {
-    // Ignored: a connection that failed has been reported.
-    const opened = await connection?.catch(() => undefined);
     if (opened !== undefined) {
       await opened.close().catch((error: unknown) => terminal.complain(shownLines(messageOf(error))));
       if (isVerbose) terminal.say(`${opened.requests}`);

@@ -102,13 +102,16 @@ const tag = `${tableTag.Key}=${tableTag.Value}`;
 const advice = `give --table NAME, or set ${environmentNames.tableName}`;
 
 /** Finds the tagged table's name. Throws a CommandError (78) if there is none, or more than one, or no answer. */
-export async function findTable(place: Omit<TablePlace, "tableName" | "clock">): Promise<string> {
+export async function findTable(
+  place: Omit<TablePlace, "tableName" | "clock">,
+  signal: AbortSignal,
+): Promise<string> {
   const dynamodb = sdkClient(place);
   const own = ownCommand(place.env);
   const other = `to try without AWS: ${own} dev`;
   try {
     const region = isLoopback(place.endpoint) ? place.endpoint : await dynamodb.config.region();
-    const found = await taggedTables(dynamodb, AbortSignal.timeout(withinMs));
+    const found = await taggedTables(dynamodb, AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
     const [only] = found;
     if (only !== undefined && found.length === 1) return only;
     const finding =
@@ -118,6 +121,7 @@ export async function findTable(place: Omit<TablePlace, "tableName" | "clock">):
     const message = `no table is named, and ${finding}: ${advice}. To make one: ${own} table create NAME; ${other}`;
     throw new CommandError(message, exitCodes.configuration);
   } catch (error) {
+    signal.throwIfAborted();
     if (error instanceof CommandError) throw error;
     const failed = `looking for one with the tag ${tag} failed (${messageOf(error)})`;
     // AWS refuses such a caller also with a table's name.

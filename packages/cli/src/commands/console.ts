@@ -43,7 +43,6 @@ const healthForMs = 60_000;
 export const consoleCommand = command({
   usage: "console",
   writes: false,
-  endsItself: true,
   details: `
 Serves pages on this machine: locks, a key with its line and its past, jobs, tasks, the table, and what operators did.
 They are read-only unless --write is given. The address that is printed opens them: keep it to yourself.

@@ -146,7 +146,6 @@ The engine is the package @leasehold/engine, which npm installs with this one: D
   leasehold dev --data .leases -t leases   # keeps its data
   leasehold dev -- npm test                # a database for the tests alone`,
   writes: false,
-  endsItself: true,
   child: "optional",
   flags,
   async run(call) {

@@ -262,13 +262,14 @@ async function useFindings(
   const permissions = await permissionFindings(asked, isReadOnly);
   const { client } = await call.connect({ table: asked.tableName });
   const items = table.ItemCount ?? 0;
-  const latency = isReadOnly
-    ? notChecked("latency", "--read-only acquires nothing")
-    : await unlessDenied("latency", () => latencyFinding(client, clock, signal));
+  // Before the first write, a signal ends it at once.
   const leftovers =
     items > mostItems && !flags.scan
       ? notChecked("leftovers", `a scan of ${items.toLocaleString("en")} items has its price: --scan does it`)
       : await unlessDenied("leftovers", () => leftoverFinding(client));
+  const latency = isReadOnly
+    ? notChecked("latency", "--read-only acquires nothing")
+    : await unlessDenied("latency", () => latencyFinding(client, clock, signal));
   return [...permissions, latency, leftovers];
 }
 

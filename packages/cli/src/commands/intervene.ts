@@ -9,7 +9,7 @@ import {
   type OperatorResult,
 } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes, UsageError, unlessInterrupted } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
@@ -32,10 +32,10 @@ import { looks } from "./polling.ts";
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
 
 /** Everything under a key, and the operator that may act on it. */
-async function describedKey(call: Pick<Call, "connect" | "by" | "clock" | "signal">, key: string) {
-  const { client } = await call.connect();
-  const operator = new LeaseOperator(client, { by: call.by });
-  return { client, operator, details: await unlessInterrupted(operator.describe(key), call) };
+async function describedKey({ connect, by }: Pick<Call, "connect" | "by">, key: string) {
+  const { client } = await connect();
+  const operator = new LeaseOperator(client, { by });
+  return { client, operator, details: await operator.describe(key) };
 }
 
 /** The given reason, or the answer to a question. Throws a UsageError without a reason. */

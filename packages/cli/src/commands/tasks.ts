@@ -12,7 +12,7 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes, UsageError, unlessInterrupted } from "../exit-codes.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, defined, duration, text, usually, whole, yes } from "../flags.ts";
 import { stateCell, taskStates } from "../jobs/job-flags.ts";
 import type { Column } from "../terminal/table.ts";
@@ -197,7 +197,7 @@ meantime stays as it is.
     const { client } = await connect();
     const tasks = new TaskSet(client, set);
     const options = { by, ...defined({ reason: flags.reason, maxAttempts: flags["max-attempts"] }) };
-    const found = state === undefined ? [] : await unlessInterrupted(listed(tasks, flags), call);
+    const found = state === undefined ? [] : await listed(tasks, flags);
     const seen = new Set([...ids, ...found.map(({ id }) => id)]);
     if (seen.size === 0) throw new CommandError(`${shown(set)} has no such task`, exitCodes.nothing);
     const named = [...seen].slice(0, longestList).map(shown).join(", ");

@@ -37,11 +37,12 @@ export interface AskedTable {
  * Rejects with a CommandError (78) if no table is named or found, and without region or credentials.
  */
 export async function withTable<T>(
-  { global, env, clock, signal, terminal }: Call,
+  call: Call,
   named: string | undefined,
   use: (asked: AskedTable) => Promise<T>,
 ): Promise<T> {
-  const place = await placeOf(named === undefined ? global : { ...global, table: named }, env, clock);
+  const { global, env, signal, terminal } = call;
+  const place = await placeOf(named === undefined ? global : { ...global, table: named }, call);
   const { tableName, endpoint } = place;
   const dynamodb = sdkClient(place);
   let sent = 0;
