@@ -3,6 +3,7 @@
 // instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, Item, LeaseClient, LeaseStore } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { longestTimerMs, onAbort, settles } from "@leasehold/client/internal";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
 import { defined, type GlobalValues } from "./flags.ts";
@@ -13,6 +14,8 @@ import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 /** A client on a table, and the known facts about its place. */
 export interface Connection extends TablePlace {
   readonly client: LeaseClient;
+  /** Acts on the leases of others in the user's name. */
+  readonly operator: LeaseOperator;
   /** The table itself, for requests that no method of the client sends. These are counted too. */
   readonly store: LeaseStore;
   /** For people: `table leases · eu-central-1`. */
@@ -109,6 +112,9 @@ export async function connect(
   return {
     ...place,
     client,
+    get operator() {
+      return new LeaseOperator(client, { by });
+    },
     store,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
     describeTable: async () => {

@@ -10,7 +10,7 @@ import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text, usually } from "../flags.ts";
-import { type Finding, findingLines, notChecked, ok, settingFindings } from "../table/findings.ts";
+import { checkedSettings, type Finding, findingLines, notChecked, ok } from "../table/findings.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { counted, durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
@@ -96,17 +96,14 @@ async function settingResults(
   { store, tableName }: Connection,
 ): Promise<readonly Result[]> {
   if (store.isLocal || call.global["dry-run"]) return [];
-  const { factsOf, withTable } = await import("../table/asked-table.ts");
-  return await withTable(call, tableName, async (asked) => {
-    try {
-      const findings = settingFindings(asked, await factsOf(asked));
-      return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
-    } catch (error) {
-      call.signal.throwIfAborted();
-      if (!(error instanceof LeaseError)) throw error;
-      return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
-    }
-  });
+  try {
+    const findings = await checkedSettings(call, tableName);
+    return findings.filter(({ check }) => check === "key" || check === "ttl").map(resultOf);
+  } catch (error) {
+    call.signal.throwIfAborted();
+    if (!(error instanceof LeaseError)) throw error;
+    return [{ group: "table", name: "the table's settings", outcome: "skipped", reason: messageOf(error) }];
+  }
 }
 
 function resultOf({ check, result, text: said }: Finding): Result {

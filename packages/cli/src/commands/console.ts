@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { onAbort } from "@leasehold/client/internal";
-import { type Call, command } from "../command.ts";
+import { command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { act } from "../console/actions.ts";
 import { jobPage, jobsPage, runPage } from "../console/job-pages.ts";
@@ -15,7 +15,7 @@ import { Kept, type PageContext, TableReader } from "../console/table-reader.ts"
 import { setPage, tasksPage } from "../console/task-pages.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { custom, text, usually, whole, yes } from "../flags.ts";
-import { type Finding, settingFindings } from "../table/findings.ts";
+import { checkedSettings } from "../table/findings.ts";
 import { isLoopback, isLoopbackHost } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
@@ -81,7 +81,7 @@ your own (--auth-token-file).`,
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });
     const health = new Kept(
-      () => settingsOf(call),
+      () => checkedSettings(call),
       () => healthForMs,
       monotonicMs,
     );
@@ -140,12 +140,6 @@ function environmentOf(
     ? [endpoint]
     : [region, owner && `account ${owner}`, profile && `profile ${profile}`, endpoint];
   return { table: table ?? tableName, facts: facts.flatMap((fact) => fact || []) };
-}
-
-/** The findings on the table's settings. The SDK reads them, and is loaded only for that. */
-async function settingsOf(call: Call): Promise<readonly Finding[]> {
-  const { factsOf, withTable } = await import("../table/asked-table.ts");
-  return await withTable(call, undefined, async (asked) => settingFindings(asked, await factsOf(asked)));
 }
 
 /** These addresses stand for every address of the machine. */

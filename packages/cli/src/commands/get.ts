@@ -1,11 +1,6 @@
 // Everything about a key: as a command, and as lines for a terminal.
 
-import {
-  type DescribedLease,
-  type DescribedTicket,
-  type KeyDetails,
-  LeaseOperator,
-} from "@leasehold/client/admin";
+import type { DescribedLease, DescribedTicket, KeyDetails } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { text } from "../flags.ts";
@@ -48,9 +43,8 @@ have done, and command lines for what you can do. 1 consistent query for each me
 Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   writes: false,
   flags: { place: text("SORTKEY", "only the lease at this sort key, where the key has several") },
-  async run({ flags: { place }, global, connect, printer, terminal, by }, key) {
-    const { client } = await connect();
-    const operator = new LeaseOperator(client, { by });
+  async run({ flags: { place }, global, connect, printer, terminal }, key) {
+    const { client, operator } = await connect();
     const read = await operator.describe(key);
     const details =
       place === undefined

@@ -1,6 +1,6 @@
 // The past of a key, and what operators have done.
 
-import { type AuditEntry, LeaseOperator } from "@leasehold/client/admin";
+import type { AuditEntry } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
@@ -21,10 +21,9 @@ leasehold history nightly-report --since 2d`,
     since: duration("only of the last so long, as 24h"),
     limit: whole("at most so many lines, the latest ones", { least: 1 }),
   },
-  async run({ flags, global, connect, printer, terminal, by }, key) {
+  async run({ flags, global, connect, printer, terminal }, key) {
     const { since: sinceMs, limit } = flags;
-    const { client } = await connect();
-    const operator = new LeaseOperator(client, { by });
+    const { operator } = await connect();
     const since = defined({ sinceMs });
     const changes = await Array.fromAsync(operator.history(key, since));
     const audit = await Array.fromAsync(operator.audit({ key, ...since }));
@@ -77,9 +76,8 @@ it reads the whole table, a megabyte a request.`,
     limit: whole("at most so many lines", { least: 1 }),
     "fail-if-empty": yes("exit with 1 where nothing is found"),
   },
-  async run({ flags, global, connect, printer, terminal, by: person }, key?: string) {
-    const { client } = await connect();
-    const operator = new LeaseOperator(client, { by: person });
+  async run({ flags, global, connect, printer, terminal }, key?: string) {
+    const { operator } = await connect();
     const { prefix, since: sinceMs, by, action, limit } = flags;
     const isBy = by === undefined ? () => true : globTest(by);
     const traces = await Array.fromAsync(operator.audit(defined({ key, prefix, sinceMs })));

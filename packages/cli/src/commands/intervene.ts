@@ -2,12 +2,7 @@
 // lease, and report the result: so an action cannot hit another holder than the one that was seen.
 
 import type { LeaseClient, LeaseRecord } from "@leasehold/client";
-import {
-  type DescribedLease,
-  type KeyDetails,
-  LeaseOperator,
-  type OperatorResult,
-} from "@leasehold/client/admin";
+import type { DescribedLease, KeyDetails, LeaseOperator, OperatorResult } from "@leasehold/client/admin";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
@@ -32,9 +27,8 @@ import { looks } from "./polling.ts";
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
 
 /** Everything under a key, and the operator that may act on it. */
-async function describedKey({ connect, by }: Pick<Call, "connect" | "by">, key: string) {
-  const { client } = await connect();
-  const operator = new LeaseOperator(client, { by });
+async function describedKey({ connect }: Pick<Call, "connect">, key: string) {
+  const { client, operator } = await connect();
   return { client, operator, details: await operator.describe(key) };
 }
 

@@ -21,7 +21,7 @@ import {
   timeToLiveOf,
   withTable,
 } from "../table/asked-table.ts";
-import { type Finding, keyText, reportFindings, settingFindings } from "../table/findings.ts";
+import { checkedSettings, keyText, reportFindings } from "../table/findings.ts";
 import { newTableName, tableTag } from "../table/place.ts";
 import { confirm } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
@@ -224,9 +224,7 @@ Checks that a table is a lease table, and that its settings are right. Exit 0, 2
   writes: false,
   flags: { strict: yes("exit 1 where there are warnings") },
   async run(call, name?: string) {
-    const look = async (asked: AskedTable): Promise<readonly Finding[]> =>
-      settingFindings(asked, await factsOf(asked));
-    return reportFindings(call, await withTable(call, name, look), call.flags.strict);
+    return reportFindings(call, await checkedSettings(call, name), call.flags.strict);
   },
 });
 

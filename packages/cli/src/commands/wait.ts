@@ -1,4 +1,3 @@
-import { LeaseOperator } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { custom, duration, usually } from "../flags.ts";
@@ -25,14 +24,13 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
     ),
     every: usually(duration("how often to look (default 1s)"), 1_000),
   },
-  async run({ flags, connect, terminal, clock, signal, by }, key) {
+  async run({ flags, connect, terminal, clock, signal }, key) {
     const { until: isSo } = flags;
     if (flags.for !== undefined && flags.timeout !== undefined) {
       throw new UsageError("--timeout is another name for --for here; give one of them");
     }
     const forMs = flags.for ?? flags.timeout;
-    const { client } = await connect();
-    const operator = new LeaseOperator(client, { by });
+    const { operator } = await connect();
     const began = clock.monotonic();
     const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
     let last: readonly KeyRow[] | undefined;

@@ -91,6 +91,12 @@ export function reportFindings(
 
 const { partitionKey, sortKey, timeToLive } = attributeNames;
 
+/** Reads the settings of the table that a call names, or of the table of this name, and checks them. Loads the SDK. */
+export async function checkedSettings(call: Call, named?: string): Promise<readonly Finding[]> {
+  const { factsOf, withTable } = await import("./asked-table.ts");
+  return await withTable(call, named, async (asked) => settingFindings(asked, await factsOf(asked)));
+}
+
 /** Checks the settings of a table: everything that `table create` sets, and settings that no lock table should have. */
 export function settingFindings(asked: AskedTable, facts: TableFacts): readonly Finding[] {
   return [
