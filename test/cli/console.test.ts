@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { LeaseClient, type LeaseStore } from "@leasehold/client";
+import { LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
 import { type AuditEntry, LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -416,6 +416,19 @@ describe("the console", () => {
       expect.objectContaining({ key: "orders", sortKey: `done#${id}`, action: "requeue", by: "bob" }),
     );
     expect((await page("/audit")).body).toMatch(/requeue.*bob.*INC-2/s);
+  });
+
+  it("says how many tasks it has requeued where the service fails half-way", async () => {
+    const store = new MemoryLeaseStore();
+    const tasks = new TaskSet(new LeaseClient({ store }), "orders");
+    await tasks.add([{ id: "one" }, { id: "two" }]);
+    for (const _ of ["one", "two"]) await (await tasks.claim())?.fail("no", { final: true });
+    const failure = new LeaseServiceError("LEASE_THROTTLED", "throttled");
+    vi.spyOn(TaskSet.prototype, "requeue").mockResolvedValueOnce(true).mockRejectedValueOnce(failure);
+    const { act } = await openedConsole(store, ["--write"]);
+    const ids = JSON.stringify(["one", "two"]);
+    const { status, body } = await act("requeue", { set: "orders", state: "parked", remark: "no", ids });
+    expect([status, body]).toEqual([503, '{"message":"1 requeued. throttled"}']);
   });
 
   it.each([

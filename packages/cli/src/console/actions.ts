@@ -58,10 +58,15 @@ const acts: Readonly<Record<string, Act>> = {
     const tasks = new TaskSet(client, set);
     const trace = { by, ...(reason ? { reason } : {}) };
     let requeued = 0;
-    for (const id of wanted) {
-      // Since the page was read, the task may have been requeued and have ended in another way.
-      const task = await tasks.get(id);
-      if (task?.state === state && task?.remark === remark && (await tasks.requeue(id, trace))) requeued += 1;
+    try {
+      for (const id of wanted) {
+        // Since the page was read, the task may have been requeued and have ended in another way.
+        const task = await tasks.get(id);
+        if (task?.state === state && task?.remark === remark && (await tasks.requeue(id, trace)))
+          requeued += 1;
+      }
+    } catch (error) {
+      return failed(error, requeued > 0 ? `${requeued} requeued. ` : "");
     }
     const left = wanted.size - requeued;
     return done(
@@ -88,11 +93,16 @@ export async function act(
   try {
     return await found(fields, client, by);
   } catch (error) {
-    const code = exitCodeOf(error);
-    if (code === exitCodes.fault) throw error;
-    const message = messageOf(error);
-    return { status: code === exitCodes.denied ? 403 : code === exitCodes.unavailable ? 503 : 409, message };
+    return failed(error);
   }
+}
+
+/** The result of a write that has failed, behind what is done. Throws a fault of this program again. */
+function failed(error: unknown, done = ""): ActionResult {
+  const code = exitCodeOf(error);
+  if (code === exitCodes.fault) throw error;
+  const status = code === exitCodes.denied ? 403 : code === exitCodes.unavailable ? 503 : 409;
+  return { status, message: done + messageOf(error) };
 }
 
 /** An action only on the lease that the page has shown, and on no later one. */
