@@ -18,6 +18,7 @@ import {
 } from "../terminal/text.ts";
 import { type PastHolder, pastHolders } from "../view/history.ts";
 import {
+  inColorOf,
   isHeld,
   type KeyRow,
   keyRows,
@@ -29,7 +30,7 @@ import {
   stateWord,
 } from "../view/key-rows.ts";
 import { type NextStep, nextSteps, tokenPrefix } from "../view/next-steps.ts";
-import { endIn, inColorOf, leaseRecord, rowRecord } from "../view/rows.ts";
+import { endIn, leaseRecord, rowRecord } from "../view/rows.ts";
 import { clockNotice } from "../view/table-snapshot.ts";
 
 const shownHolders = 5;

@@ -4,9 +4,8 @@ import type { AuditEntry } from "@leasehold/client/admin";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { choice, defined, duration, text, whole, yes } from "../flags.ts";
-import type { Style } from "../terminal/table.ts";
 import { ageText, fold, shown, timeText } from "../terminal/text.ts";
-import { detailText, type HistoryEntry, historyEntries, whatText } from "../view/history.ts";
+import { detailText, historyEntries, whatCell } from "../view/history.ts";
 import { globTest } from "../view/rows.ts";
 
 export const history = command({
@@ -34,7 +33,7 @@ leasehold history nightly-report --since 2d`,
       rows: entries,
       columns: [
         { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },
-        { title: "WHAT", cell: (entry) => ({ text: whatText(entry), style: styles[entry.what] }) },
+        { title: "WHAT", cell: whatCell },
         { title: "WHO", cell: ({ owner = "—" }) => owner, gives: true, from: 50 },
         { title: "HELD", cell: ({ heldForMs: ms }) => (ms === undefined ? "" : ageText(ms)), align: "right" },
         { title: "DETAIL", cell: detailText, gives: true, from: 70 },
@@ -52,13 +51,6 @@ leasehold history nightly-report --since 2d`,
     return exitCodes.nothing;
   },
 });
-
-const styles: Readonly<Partial<Record<HistoryEntry["what"], Style>>> = {
-  broken: "red",
-  break: "red",
-  takenOver: "yellow",
-  expired: "red",
-};
 
 const actions = ["stop", "break", "pause", "resume", "skip", "requeue", "cancel"] as const;
 

@@ -8,9 +8,8 @@ import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
 import { agreed } from "../terminal/terminal.ts";
 import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
-import { rememberedHolder } from "../view/history.ts";
+import { endText, rememberedHolder } from "../view/history.ts";
 import {
-  endText,
   nextRenewalInMs,
   ownerOf,
   renewals,

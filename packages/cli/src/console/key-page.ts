@@ -15,7 +15,7 @@ import {
   type HistoryEntry,
   historyEntries,
   rememberedHolder,
-  whatText,
+  whatCell,
 } from "../view/history.ts";
 import { livenessText, ownerOf, primitivesOf, renewals, stateWord, stopForecast } from "../view/key-rows.ts";
 import { quoted } from "../view/next-steps.ts";
@@ -47,7 +47,11 @@ const mostChanges = 200;
 
 const changeColumns: readonly column.Column<HistoryEntry>[] = [
   column.time("When", ({ at }) => at),
-  column.state("What", ({ what }) => what, whatText),
+  column.state(
+    "What",
+    ({ what }) => what,
+    (entry) => whatCell(entry).text,
+  ),
   column.key("Whose lease", ({ owner }) => owner),
   column.age("Held for", ({ heldForMs }) => heldForMs),
   column.text("Detail", detailText),

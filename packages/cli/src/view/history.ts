@@ -7,7 +7,8 @@ import type {
   LeaseOperator,
   OperatorAction,
 } from "@leasehold/client/admin";
-import { endText } from "./key-rows.ts";
+import type { LeaseEnd } from "@leasehold/client/internal";
+import type { Style } from "../terminal/table.ts";
 
 /** One entry of the history. */
 export interface HistoryEntry {
@@ -24,26 +25,36 @@ export interface HistoryEntry {
   readonly reason: string | undefined;
 }
 
-const actions: Readonly<Partial<Record<LeaseChange["what"], OperatorAction>>> = {
-  broken: "break",
-  stopping: "stop",
-  paused: "pause",
-  resumed: "resume",
+/** What is said of a change, or of an operator's action. */
+interface Meaning {
+  /** In words for people. @default - its own name */
+  readonly word?: string;
+  /** How a hold, or a pause, has ended with it. @default - it ends none */
+  readonly end?: string;
+  /** The action that makes it. */
+  readonly action?: OperatorAction;
+  /** Its colour on a terminal. */
+  readonly style?: Style;
+}
+
+const meanings: Readonly<Partial<Record<HistoryEntry["what"], Meaning>>> = {
+  released: { end: "released" },
+  completed: { end: "completed" },
+  broken: { word: "BROKEN", end: "BROKEN", action: "break", style: "red" },
+  takenOver: { word: "TAKEN OVER", end: "TAKEN OVER", style: "yellow" },
+  expired: { end: "EXPIRED", style: "red" },
+  gone: { end: "gone" },
+  stopping: { word: "asked to stop", action: "stop" },
+  paused: { action: "pause" },
+  resumed: { end: "resumed", action: "resume" },
+  break: { word: "BROKEN", style: "red" },
+  stop: { word: "asked to stop" },
+  pause: { word: "paused" },
+  resume: { word: "resumed" },
 };
 
 /** A change and the trace of its action are one write, but their times may come from two clocks. */
 const sameMs = 10_000;
-
-/** The changes that end a hold, or a pause, in words. */
-const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
-  released: endText("released"),
-  completed: endText("completed"),
-  broken: endText("broken"),
-  takenOver: endText("takenOver"),
-  expired: "EXPIRED",
-  resumed: "resumed",
-  gone: "gone",
-};
 
 /** Joins the history and the operators' actions: an action in both is one entry. The oldest first. */
 export function historyEntries(
@@ -57,7 +68,7 @@ export function historyEntries(
     const { what, at, owner, acquiredAt, fencingToken, reason } = change;
     return {
       ...{ at, what, owner, fencingToken },
-      heldForMs: wordsOfEnds[what] === undefined ? undefined : Math.max(0, at - acquiredAt),
+      heldForMs: meanings[what]?.end === undefined ? undefined : Math.max(0, at - acquiredAt),
       by: trace?.by,
       reason: trace?.reason ?? reason,
     };
@@ -74,7 +85,7 @@ export function historyEntries(
 function isTraceOf(entry: AuditEntry, { what, at, sortKey, fencingToken }: LeaseChange): boolean {
   const isSameLease = entry.action === "pause" || entry.holder?.fencingToken === fencingToken;
   return (
-    entry.action === actions[what] &&
+    entry.action === meanings[what]?.action &&
     entry.sortKey === sortKey &&
     isSameLease &&
     Math.abs(entry.at - at) <= sameMs
@@ -94,7 +105,7 @@ export interface PastHolder {
 /** The holders whose holds have ended, in the order of the changes. */
 export function endedHolds(changes: readonly LeaseChange[]): readonly PastHolder[] {
   return changes.flatMap(({ what, owner, at, acquiredAt }) => {
-    const ended = wordsOfEnds[what];
+    const ended = meanings[what]?.end;
     return ended === undefined
       ? []
       : [{ owner, heldForMs: Math.max(0, at - acquiredAt), ended, endedAt: at }];
@@ -125,19 +136,18 @@ export function rememberedHolder({ lastHolder }: KeyDetails): readonly PastHolde
   return [{ owner, heldForMs: endedAt - acquiredAt, ended: endText(end), endedAt }];
 }
 
-const wordsOfChanges: Readonly<Partial<Record<HistoryEntry["what"], string>>> = {
-  broken: "BROKEN",
-  break: "BROKEN",
-  takenOver: "TAKEN OVER",
-  stopping: "asked to stop",
-  stop: "asked to stop",
-  pause: "paused",
-  resume: "resumed",
-};
+/** What has happened, in words for people and in its colour. */
+export function whatCell({ what }: HistoryEntry): {
+  readonly text: string;
+  readonly style: Style | undefined;
+} {
+  const { word = what, style } = meanings[what] ?? {};
+  return { text: word, style };
+}
 
-/** What has happened, in words for people. */
-export function whatText({ what }: HistoryEntry): string {
-  return wordsOfChanges[what] ?? what;
+/** How a hold ended, in words for people. */
+export function endText(end: LeaseEnd): string {
+  return meanings[end]?.end ?? end;
 }
 
 /** Who did it, and why. */

@@ -2,7 +2,9 @@
 // each key and primitive. The command line and the console show the same rows.
 
 import type { DescribedLease, DescribedSeats, KeyDetails, LeaseState } from "@leasehold/client/admin";
+import type { Cell, Style } from "../terminal/table.ts";
 import { ageText, counted, timeText } from "../terminal/text.ts";
+import { endText } from "./history.ts";
 
 /** How often a lease was renewed. A repeated acquisition counts as one more renewal. */
 export function renewals({ version }: Pick<DescribedLease, "version">): number {
@@ -33,31 +35,75 @@ export function nextRenewalInMs(lease: DescribedLease, readAt: number): number |
   return Math.max(0, interval - sinceRenewal);
 }
 
+/** What is said of a lease in a state. */
+interface Meaning {
+  /** For people: `EXPIRED`. */
+  readonly word: string;
+  /** Its colour on a terminal. @default - none */
+  readonly style?: Style;
+  /** A sentence for the top of its page. */
+  readonly headline: (lease: DescribedLease, readAt: number) => string;
+  /** Further information; some of it matters less if others want the lock. */
+  readonly note: (lease: DescribedLease, readAt: number, isWanted: boolean) => string;
+}
+
+/** The most important state comes first. */
+const meanings: Readonly<Record<LeaseState, Meaning>> = {
+  paused: {
+    ...{ word: "PAUSED", style: "magenta" },
+    headline: ({ pause, expiresAt }, readAt) =>
+      `PAUSED by ${pause?.by ?? "?"} for ${ageText(expiresAt - readAt)} more`,
+    note: ({ pause }) => JSON.stringify(pause?.reason ?? ""),
+  },
+  stopping: {
+    ...{ word: "stopping", style: "yellow" },
+    headline: ({ revocation }) => `held, and asked to stop: ${JSON.stringify(revocation ?? "")}`,
+    note: ({ revocation }) => `asked to stop: ${JSON.stringify(revocation ?? "")}`,
+  },
+  held: {
+    word: "held",
+    headline: (lease, readAt) => {
+      if (renewals(lease) > 0) return `held, and alive: renewed ${ageText(renewedAgoMs(lease, readAt))} ago`;
+      const age = ageText(readAt - lease.acquiredAt);
+      if (nextRenewalInMs(lease, readAt) !== undefined) return `held: acquired ${age} ago`;
+      return `held; whether its holder is alive is not known: not renewed since it was acquired ${age} ago (lease ${ageText(lease.leaseDurationMs)})`;
+    },
+    note: (lease, readAt, isWanted) =>
+      isWanted || renewals(lease) === 0 ? "" : `renewed ${ageText(renewedAgoMs(lease, readAt))} ago`,
+  },
+  grace: {
+    ...{ word: "grace", style: "yellow" },
+    headline: () => "over, but within the allowance for clocks: no caller takes it over yet",
+    note: () => "over, within the allowance for clocks",
+  },
+  cooldown: {
+    ...{ word: "closed", style: "dim" },
+    headline: ({ expiresAt }, readAt) =>
+      `closed for ${ageText(expiresAt - readAt)} more: its holder has released it early (lockAtLeastFor)`,
+    note: () => "released early (lockAtLeastFor)",
+  },
+  expired: {
+    ...{ word: "EXPIRED", style: "red" },
+    headline: ({ expiresAt }, readAt) =>
+      `EXPIRED ${ageText(readAt - expiresAt)} ago, and not released: the next caller takes it over`,
+    note: (_lease, _readAt, isWanted) => (isWanted ? "" : "nobody has wanted it since"),
+  },
+  free: { word: "free", style: "dim", headline: () => "free", note: () => "" },
+};
+
+/** A lease's state in a word for people. */
+export function stateWord(state: LeaseState): string {
+  return meanings[state].word;
+}
+
+/** A text in the colour of a state; the text itself shows the state too. */
+export function inColorOf(state: LeaseState, text: string): Cell {
+  return { text, style: meanings[state].style };
+}
+
 /** A sentence on a lease for the top of its page: `held, and alive: renewed 3 s ago`. */
 export function livenessText(lease: DescribedLease, readAt: number): string {
-  const { state, acquiredAt, leaseDurationMs, pause, revocation, expiresAt } = lease;
-  const leftMs = expiresAt - readAt;
-  switch (state) {
-    case "expired":
-      return `EXPIRED ${ageText(-leftMs)} ago, and not released: the next caller takes it over`;
-    case "grace":
-      return "over, but within the allowance for clocks: no caller takes it over yet";
-    case "cooldown":
-      return `closed for ${ageText(leftMs)} more: its holder has released it early (lockAtLeastFor)`;
-    case "paused":
-      return `PAUSED by ${pause?.by ?? "?"} for ${ageText(leftMs)} more`;
-    case "free":
-      return "free";
-    case "stopping":
-      return `held, and asked to stop: ${JSON.stringify(revocation ?? "")}`;
-    default: {
-      const ago = ageText(renewedAgoMs(lease, readAt));
-      if (renewals(lease) > 0) return `held, and alive: renewed ${ago} ago`;
-      const age = ageText(readAt - acquiredAt);
-      if (nextRenewalInMs(lease, readAt) !== undefined) return `held: acquired ${age} ago`;
-      return `held; whether its holder is alive is not known: not renewed since it was acquired ${age} ago (lease ${ageText(leaseDurationMs)})`;
-    }
-  }
+  return meanings[lease.state].headline(lease, readAt);
 }
 
 /** The effect of a request to stop: when the holder notices it, or why it never will. */
@@ -79,6 +125,9 @@ export function stopForecast(
 
 /** The primitive of a key, by the sort keys of its items. */
 export type Primitive = "lock" | "semaphore" | "rw-lock" | "job" | "tasks" | "cache" | "other";
+
+/** The primitives that a pause closes. */
+export const lockLike: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
 
 /** A key, as one primitive uses it. */
 export interface KeyRow {
@@ -140,11 +189,6 @@ export function keyRows(details: KeyDetails): readonly KeyRow[] {
   return primitivesOf(details).map((primitive) => keyRow(details, primitive));
 }
 
-/** The most important state comes first. */
-const importance: readonly LeaseState[] = [
-  ...(["paused", "stopping", "held", "grace", "cooldown", "expired", "free"] as const),
-];
-
 /** A row before its texts are added. */
 type BareRow = Omit<KeyRow, "stateText" | "note">;
 
@@ -190,21 +234,6 @@ export function ownerOf({ owner, pause }: Pick<DescribedLease, "owner" | "pause"
   return pause === undefined ? owner : `paused by ${pause.by}`;
 }
 
-const wordsOfStates: Readonly<Record<LeaseState, string>> = {
-  held: "held",
-  stopping: "stopping",
-  grace: "grace",
-  expired: "EXPIRED",
-  cooldown: "closed",
-  paused: "PAUSED",
-  free: "free",
-};
-
-/** A lease's state in a word for people. */
-export function stateWord(state: LeaseState): string {
-  return wordsOfStates[state];
-}
-
 function stateTextOf({ primitive, leases, state }: BareRow, seats: DescribedSeats | undefined): string {
   switch (primitive) {
     case "semaphore":
@@ -226,7 +255,8 @@ function stateTextOf({ primitive, leases, state }: BareRow, seats: DescribedSeat
 }
 
 function worst(leases: readonly DescribedLease[]): LeaseState {
-  return importance.find((state) => leases.some((lease) => lease.state === state)) ?? "free";
+  const all = Object.keys(meanings) as LeaseState[];
+  return all.find((state) => leases.some((lease) => lease.state === state)) ?? "free";
 }
 
 function noteOf(row: BareRow, seats: DescribedSeats | undefined, details: KeyDetails): string {
@@ -256,7 +286,7 @@ function noteOf(row: BareRow, seats: DescribedSeats | undefined, details: KeyDet
     default:
       return lease === undefined
         ? notes(queue, freeNote(details))
-        : notes(leaseNote(lease, readAt, queue !== false), queue);
+        : notes(meanings[lease.state].note(lease, readAt, queue !== false), queue);
   }
 }
 
@@ -277,38 +307,6 @@ function queueNote({ waiting, longestWaitMs = 0, parked }: BareRow): string | fa
 function freeNote({ lastHolder, readAt }: KeyDetails): string {
   if (lastHolder === undefined) return "";
   return `${endText(lastHolder.end)} ${ageText(readAt - lastHolder.endedAt)} ago by ${lastHolder.owner}`;
-}
-
-const wordsOfEnds = {
-  released: "released",
-  completed: "completed",
-  broken: "BROKEN",
-  takenOver: "TAKEN OVER",
-} as const;
-
-/** How a hold ended, in words for people. */
-export function endText(end: keyof typeof wordsOfEnds): string {
-  return wordsOfEnds[end];
-}
-
-function leaseNote(lease: DescribedLease, readAt: number, isWanted: boolean): string {
-  switch (lease.state) {
-    case "paused":
-      return JSON.stringify(lease.pause?.reason ?? "");
-    case "stopping":
-      return `asked to stop: ${JSON.stringify(lease.revocation ?? "")}`;
-    case "expired":
-      return isWanted ? "" : "nobody has wanted it since";
-    case "grace":
-      return "over, within the allowance for clocks";
-    case "cooldown":
-      return "released early (lockAtLeastFor)";
-    case "free":
-      return "";
-    default:
-      // Waiting callers matter more than renewals.
-      return isWanted || renewals(lease) === 0 ? "" : `renewed ${ageText(renewedAgoMs(lease, readAt))} ago`;
-  }
 }
 
 /** Whether it is held: by a holder, an operator's pause, or a cooldown. */

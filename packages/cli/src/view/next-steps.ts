@@ -2,7 +2,7 @@
 // contains. The console's buttons show the same actions.
 
 import type { DescribedLease, KeyDetails, NotPaused, PauseLeaves } from "@leasehold/client/admin";
-import { type Primitive, primitiveOf, primitivesOf } from "./key-rows.ts";
+import { lockLike, primitiveOf, primitivesOf } from "./key-rows.ts";
 
 /** Quotes an argument for a POSIX shell, so that neither the shell nor the terminal interprets it. */
 export function quoted(argument: string): string {
@@ -58,9 +58,6 @@ export interface NextStep {
 function step(action: NextStep["action"], what: string, command: string, caution?: string): NextStep {
   return { action, what, command, ...(caution === undefined ? {} : { caution }) };
 }
-
-/** The primitives that a pause closes. */
-const lockLike: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
 
 /** The possible actions on a key, the mildest first. */
 export function nextSteps(details: KeyDetails): readonly NextStep[] {

@@ -1,11 +1,10 @@
 // A list of rows: which ones, in which order, as records for other programs, and as columns for a terminal.
 
-import type { LeaseState } from "@leasehold/client";
 import type { DescribedLease } from "@leasehold/client/admin";
 import type { GlobalValues } from "../flags.ts";
-import type { Cell, Column, Style } from "../terminal/table.ts";
+import type { Column } from "../terminal/table.ts";
 import { ageText, counted, timeText } from "../terminal/text.ts";
-import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
+import { inColorOf, type KeyRow, keyRows, lockLike } from "./key-rows.ts";
 import type { TableSnapshot } from "./table-snapshot.ts";
 
 /** The order of rows: the longest held first, by name, or by the nearest end. */
@@ -27,8 +26,6 @@ export interface RowSelection {
   readonly sort?: RowOrder | undefined;
 }
 
-const usualPrimitives: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
-
 /** The selected rows of a table, in their order. */
 export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}): readonly KeyRow[] {
   const { all = false, expired = false, tombstones = false, owner, older, sort = "key" } = selection;
@@ -37,7 +34,7 @@ export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}
     .flatMap(keyRows)
     .filter(
       (row) =>
-        (all || usualPrimitives.includes(row.primitive)) &&
+        (all || lockLike.includes(row.primitive)) &&
         (tombstones || !isIdle(row)) &&
         (!expired || row.leases.some(({ state }) => state === "expired")) &&
         (owner === undefined || row.leases.some((lease) => isOwner(lease.owner))) &&
@@ -155,20 +152,6 @@ export function rowRecord(row: KeyRow): object {
 }
 
 const none = "—";
-
-const stylesOfStates: Readonly<Partial<Record<LeaseState, Style>>> = {
-  expired: "red",
-  grace: "yellow",
-  stopping: "yellow",
-  paused: "magenta",
-  cooldown: "dim",
-  free: "dim",
-};
-
-/** A text in the colour of a state; the text itself shows the state too. */
-export function inColorOf(state: LeaseState, text: string): Cell {
-  return { text, style: stylesOfStates[state] };
-}
 
 /** `…710169`: enough to distinguish two numbers. */
 export function fenceText(fencingToken: number | undefined): string {
