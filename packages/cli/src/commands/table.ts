@@ -13,38 +13,11 @@ import { attributeNames } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { several, text, type Values, yes } from "../flags.ts";
-import {
-  type AskedTable,
-  factsOf,
-  type Learnt,
-  refusalIn,
-  timeToLiveOf,
-  withTable,
-} from "../table/asked-table.ts";
+import { type AskedTable, factsOf, type Learnt, timeToLiveOf, withTable } from "../table/asked-table.ts";
 import { checkedSettings, keyText, reportFindings } from "../table/findings.ts";
 import { newTableName, tableTag } from "../table/place.ts";
 import { confirm } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
-
-/** Sends a write to a table's settings, each a request of its own. With --dry-run it is printed instead. */
-type Send = (operation: string, command: { readonly input: object }) => Promise<void>;
-
-function sendTo(asked: AskedTable, { global, terminal }: Pick<Call, "global" | "terminal">): Send {
-  return async (operation, command) => {
-    if (global["dry-run"]) {
-      terminal.print(JSON.stringify({ operation, request: command.input }, undefined, 2));
-      return;
-    }
-    try {
-      // The SDK's overloads take each command by its own type.
-      await asked.send(command as UpdateTableCommand);
-    } catch (error) {
-      if (refusalIn(error) !== "unsupported") throw error;
-      const message = `the engine of the table ${asked.tableName} does not know ${operation}: nothing is changed`;
-      throw new CommandError(message, exitCodes.configuration, { cause: error });
-    }
-  };
-}
 
 /** An error where the name of the table is taken. */
 function takenError(error: unknown, { tableName, region }: AskedTable): unknown {
@@ -56,20 +29,20 @@ function takenError(error: unknown, { tableName, region }: AskedTable): unknown 
   return new CommandError(message, exitCodes.configuration, { cause: error });
 }
 
-async function setPointInTimeRecovery(send: Send, TableName: string, isOn: boolean): Promise<void> {
+async function setPointInTimeRecovery({ tableName, write }: AskedTable, isOn: boolean): Promise<void> {
   const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: isOn };
-  const command = new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification });
-  await send("UpdateContinuousBackups", command);
+  const input = { TableName: tableName, PointInTimeRecoverySpecification };
+  await write("UpdateContinuousBackups", new UpdateContinuousBackupsCommand(input));
 }
 
 async function setTimeToLive(
-  send: Send,
-  TableName: string,
+  { tableName, write }: AskedTable,
   AttributeName: string,
   Enabled: boolean,
 ): Promise<void> {
   const TimeToLiveSpecification = { AttributeName, Enabled };
-  await send("UpdateTimeToLive", new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
+  const input = { TableName: tableName, TimeToLiveSpecification };
+  await write("UpdateTimeToLive", new UpdateTimeToLiveCommand(input));
 }
 
 const { partitionKey, sortKey, timeToLive } = attributeNames;
@@ -78,10 +51,10 @@ const { partitionKey, sortKey, timeToLive } = attributeNames;
  * Turns the time to live on; if it is on for another attribute, turns that off. Returns what was done, for people.
  * DynamoDB accepts one change an hour.
  */
-async function correctTimeToLive(send: Send, asked: AskedTable): Promise<string> {
+async function correctTimeToLive(asked: AskedTable): Promise<string> {
   const current = await timeToLiveOf(asked);
   if (current === timeToLive) return `ttl is on already, on "${timeToLive}"`;
-  await setTimeToLive(send, asked.tableName, current ?? timeToLive, current === undefined);
+  await setTimeToLive(asked, current ?? timeToLive, current === undefined);
   return current === undefined
     ? `ttl is on, on "${timeToLive}"`
     : `ttl is turned off for "${current}": say leasehold table set --ttl again in an hour`;
@@ -149,15 +122,14 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
     const tags = [tableTag, ...flags.tag];
     return await withTable(call, tableName, async (asked) => {
       const startedAt = clock.monotonic();
-      const send = sendTo(asked, call);
-      await send("CreateTable", creationOf(tableName, flags, tags)).catch((error: unknown) => {
+      await asked.write("CreateTable", creationOf(tableName, flags, tags)).catch((error: unknown) => {
         throw takenError(error, asked);
       });
-      if (global["dry-run"]) await setTimeToLive(send, tableName, timeToLive, true);
+      if (global["dry-run"]) await setTimeToLive(asked, timeToLive, true);
       // Waits until it is there, and turns ttl on.
       else await createLeaseTable({ tableName, dynamodb: asked.dynamodb, waitMs: longestCreationMs, clock });
       if (flags.pitr) {
-        await setPointInTimeRecovery(send, tableName, true).catch((error: unknown) => {
+        await setPointInTimeRecovery(asked, true).catch((error: unknown) => {
           const message = `${tableName} is created, without point-in-time recovery: ${messageOf(error)}`;
           throw new CommandError(message, error instanceof CommandError ? error.exitCode : exitCodes.denied);
         });
@@ -252,8 +224,7 @@ export const tableSet = command({
   async run(call, name?: string) {
     checkFlags(call);
     return await withTable(call, name, async (asked) => {
-      const { tableName: TableName } = asked;
-      const send = sendTo(asked, call);
+      const { tableName: TableName, write } = asked;
       const say = (line: string): void => {
         if (!call.global["dry-run"]) call.terminal.say(`${TableName}: ${line}`);
       };
@@ -264,23 +235,23 @@ export const tableSet = command({
         return exitCodes.usage;
       }
       for (const isOn of switched(call, "deletion-protection")) {
-        await send("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled: isOn }));
+        await write("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled: isOn }));
         say(`deletion protection ${isOn ? "on" : "off"}`);
       }
       for (const isOn of switched(call, "stream")) {
         const view = isOn ? { StreamViewType: "NEW_AND_OLD_IMAGES" as const } : {};
         const StreamSpecification = { StreamEnabled: isOn, ...view };
-        await send("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
+        await write("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
         say(`stream ${isOn ? "on" : "off"}`);
       }
       for (const isOn of switched(call, "pitr")) {
-        await setPointInTimeRecovery(send, TableName, isOn);
+        await setPointInTimeRecovery(asked, isOn);
         say(`point-in-time recovery ${isOn ? "on" : "off"}`);
       }
-      if (call.flags.ttl) say(await correctTimeToLive(send, asked));
+      if (call.flags.ttl) say(await correctTimeToLive(asked));
       const tags = [...call.flags.tag];
       if (tags.length > 0) {
-        await send("TagResource", new TagResourceCommand({ ResourceArn: table.TableArn ?? "", Tags: tags }));
+        await write("TagResource", new TagResourceCommand({ ResourceArn: table.TableArn ?? "", Tags: tags }));
         say(`tagged ${tags.map(({ Key, Value }) => shown(`${Key}=${Value}`)).join(", ")}`);
       }
       return exitCodes.done;

@@ -12,6 +12,7 @@ import {
 import { rejectionFor } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { placeOf } from "../connection.ts";
+import { CommandError, exitCodes } from "../exit-codes.ts";
 import { regionWithCredentials, sdkClient } from "../sdk.ts";
 import { isLoopback } from "./place.ts";
 
@@ -30,6 +31,8 @@ export interface AskedTable {
   readonly region: string;
   /** Sends a request, within --timeout. Rejects with a LeaseError that names the table and the place. */
   readonly send: DynamoDBClient["send"];
+  /** Sends a write to its settings. With --dry-run it is printed instead. */
+  write(operation: string, command: { readonly input: object }): Promise<void>;
 }
 
 /**
@@ -66,9 +69,22 @@ export async function withTable<T>(
       throw await rejectionFor(error, { tableName, dynamodb }, abortSignal);
     }
   };
+  const write: AskedTable["write"] = async (operation, command) => {
+    if (global["dry-run"]) {
+      terminal.print(JSON.stringify({ operation, request: command.input }, undefined, 2));
+      return;
+    }
+    try {
+      await send(command as DescribeTableCommand);
+    } catch (error) {
+      if (refusalIn(error) !== "unsupported") throw error;
+      const message = `the engine of the table ${tableName} does not know ${operation}: nothing is changed`;
+      throw new CommandError(message, exitCodes.configuration, { cause: error });
+    }
+  };
   try {
     return await use({
-      ...{ tableName, dynamodb, isLocal, region: (isLocal && endpoint) || region },
+      ...{ tableName, dynamodb, isLocal, region: (isLocal && endpoint) || region, write },
       send: send as DynamoDBClient["send"],
     });
   } finally {
