@@ -9,7 +9,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
+import { Kept } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { put } from "../support/foreign-items.ts";
@@ -323,51 +323,40 @@ describe("the console", () => {
     expect((await page("/")).body).toContain("feed");
   });
 
-  it("looks at the table once for tabs that ask at the same time", async () => {
-    const client = new LeaseClient({ store: new MemoryLeaseStore() });
-    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100 };
-    const reader = new TableReader(client, { ...terms, monotonicMs: () => 0 });
-    const [one, other] = await Promise.all([reader.read(), reader.read()]);
-    expect(one).toBe(other);
-  });
-
-  it("makes one look at a time at a table that takes longer to read than the pause", async () => {
-    const store = new MemoryLeaseStore();
-    const scans: (() => void)[] = [];
-    const slow = changedStore(store, {
-      scan: async (...call) => {
-        await new Promise<void>((resolve) => scans.push(resolve));
-        return await store.scan(...call);
-      },
-    });
+  it("looks once for tabs that ask at the same time, and again when the look is old, one look at a time", async () => {
     let now = 0;
-    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100, monotonicMs: () => now };
-    const reader = new TableReader(new LeaseClient({ store: slow }), terms);
-    const first = reader.read();
+    const looks = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    const look = vi.fn(() => (looks[look.mock.calls.length - 1] ?? Promise.withResolvers<string>()).promise);
+    const kept = new Kept<string>(
+      look,
+      () => 1_000,
+      () => now,
+    );
+    const tabs = [kept.get(), kept.get()];
     now = 5_000;
-    const second = reader.read();
-    await eventually(() => expect(scans).toHaveLength(1));
-    scans[0]?.();
-    expect(await second).toBe(await first);
-    const third = reader.read();
-    await eventually(() => expect(scans).toHaveLength(2));
-    scans[1]?.();
-    expect(await third).not.toBe(await first);
+    tabs.push(kept.get());
+    looks[0]?.resolve("first");
+    expect(await Promise.all(tabs)).toEqual(["first", "first", "first"]);
+    expect(look).toHaveBeenCalledTimes(1);
+    const later = kept.get();
+    looks[1]?.resolve("second");
+    expect(await later).toBe("second");
   });
 
   it("keeps the look after a write when one from before it fails", async () => {
-    const store = new MemoryLeaseStore();
-    const first = Promise.withResolvers<never>();
-    const scan = vi.fn(store.scan.bind(store)).mockImplementationOnce(() => first.promise);
-    const client = new LeaseClient({ store: changedStore(store, { scan }) });
-    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100, monotonicMs: () => 0 };
-    const reader = new TableReader(client, terms);
-    const before = reader.read();
-    reader.forget();
-    const after = await reader.read();
+    const first = Promise.withResolvers<string>();
+    const look = vi.fn(async () => "second").mockImplementationOnce(() => first.promise);
+    const kept = new Kept(
+      look,
+      () => 1_000,
+      () => 0,
+    );
+    const before = kept.get();
+    kept.forget();
+    const after = kept.get();
     first.reject(new Error("not now"));
     await expect(before).rejects.toThrow("not now");
-    expect(await reader.read()).toBe(after);
+    expect(kept.get()).toBe(after);
   });
 
   it("says nothing of a person who leaves, nor of the looks that its own end cuts off", async () => {

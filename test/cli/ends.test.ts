@@ -10,7 +10,9 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { connect } from "../../packages/cli/src/connection.ts";
 import { Interruption } from "../../packages/cli/src/exit-codes.ts";
+import { globalFlags, parseFlags } from "../../packages/cli/src/flags.ts";
 import { Child } from "../../packages/cli/src/work/child.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
@@ -279,6 +281,34 @@ it.each([
   await eventually(() => expect(hang).toHaveBeenCalled());
   stop.abort(new Interruption("SIGINT"));
   expect(await called).toEqual({ code: 130, stdout: "", stderr: "" });
+});
+
+it("Ctrl-C ends no read after a write: what is written may have to be put in order", async () => {
+  const stop = new AbortController();
+  const { values } = parseFlags(["-t", "leases"], globalFlags, {});
+  const terms = {
+    env,
+    clock,
+    signal: stop.signal,
+    open: async () => store,
+    by: "alice",
+    printDryRun: undefined,
+  };
+  const written = await connect(values, terms);
+  const { token } = await written.client.acquire("k");
+  const answer = Promise.withResolvers<void>();
+  const get = store.get.bind(store);
+  store.get = async (...call) => {
+    await answer.promise;
+    return await get(...call);
+  };
+  const unwritten = await connect(values, terms);
+  const [before, after] = [unwritten.client.inspect("k"), written.client.inspect("k")];
+  const reason = new Interruption("SIGINT");
+  stop.abort(reason);
+  await expect(before).rejects.toBe(reason);
+  answer.resolve();
+  expect(await after).toMatchObject({ token });
 });
 
 it.each([
