@@ -1,10 +1,12 @@
-// What a command is, and what it gets when it is called.
+// What a command is, what it gets when it is called, and how it asks before it writes.
 
 import type { Clock } from "@leasehold/client";
 import type { Connection } from "./connection.ts";
+import { CommandError, exitCodes } from "./exit-codes.ts";
 import type { Flags, GlobalValues, Values } from "./flags.ts";
 import type { Printer } from "./terminal/printer.ts";
 import type { Terminal } from "./terminal/terminal.ts";
+import { shown } from "./terminal/text.ts";
 
 /** One call of a command. */
 export interface Call<F extends Flags = Flags> {
@@ -70,4 +72,31 @@ export function operandsIn(usage: string): readonly [least: number, most: number
 /** Gives a command the types of its own flags. */
 export function command<const F extends Flags>(definition: Command<F>): Command<F> {
   return definition;
+}
+
+/** A question to a person. With a word, the answer is that word, which is less likely by mistake than yes. */
+interface Question {
+  readonly question: string;
+  readonly word?: string;
+}
+
+/** Asks a person to agree to a write. */
+export async function confirm({ terminal, signal }: Call, { question, word }: Question): Promise<boolean> {
+  const answer = await terminal.ask(word === undefined ? `${question} [y/N] ` : `${question}: `, signal);
+  // A character that cannot be typed is typed in the form in which it is shown.
+  return word === undefined
+    ? /^y(es)?$/i.test(answer)
+    : answer === word.trim() || answer === shown(word).trim();
+}
+
+/**
+ * Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no, and the signal's
+ * reason after an interruption: what was to be agreed to must not begin then.
+ */
+export async function agreed(call: Call, question: Question): Promise<void> {
+  const { global, signal } = call;
+  signal.throwIfAborted();
+  if (global.yes || global["dry-run"]) return;
+  if (await confirm(call, question)) return;
+  throw new CommandError("nothing done", exitCodes.nothing);
 }

@@ -6,12 +6,11 @@ import {
   runConformance,
 } from "@leasehold/client/conformance";
 import { everyItem } from "@leasehold/client/internal";
-import { type Call, command } from "../command.ts";
+import { agreed, type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text, usually } from "../flags.ts";
 import { checkedSettings, type Finding, findingLines, notChecked, ok } from "../table/findings.ts";
-import { agreed } from "../terminal/terminal.ts";
 import { counted, durationText, shown } from "../terminal/text.ts";
 import { dollarsText, prices } from "../view/read-cost.ts";
 

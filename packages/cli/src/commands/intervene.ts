@@ -3,10 +3,9 @@
 
 import type { LeaseClient, LeaseRecord } from "@leasehold/client";
 import type { DescribedLease, KeyDetails, LeaseOperator, OperatorResult } from "@leasehold/client/admin";
-import { type Call, command } from "../command.ts";
+import { agreed, type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
-import { agreed } from "../terminal/terminal.ts";
 import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
 import { endText, rememberedHolder } from "../view/history.ts";
 import {
@@ -26,7 +25,7 @@ import { looks } from "./polling.ts";
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
 
 /** Everything under a key, and the operator that may act on it. */
-async function describedKey({ connect }: Pick<Call, "connect">, key: string) {
+async function describedKey({ connect }: Call, key: string) {
   const { client, operator } = await connect();
   return { client, operator, details: await operator.describe(key) };
 }
@@ -185,7 +184,7 @@ function refuseWithoutHolder({ key, state, expiresAt, pause }: DescribedLease, r
 }
 
 async function untilGone(
-  { terminal, clock, signal }: Pick<Call, "terminal" | "clock" | "signal">,
+  { terminal, clock, signal }: Call,
   operator: LeaseOperator,
   { key, token }: DescribedLease,
   { forMs, askedAt, now }: { readonly forMs: number; readonly askedAt: number; readonly now: () => number },

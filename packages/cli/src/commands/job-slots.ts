@@ -3,10 +3,10 @@
 
 import { parsedJson } from "@leasehold/client/internal";
 import type { JobRuns, MissedQuery, RunContext } from "@leasehold/jobs";
-import { type Call, command } from "../command.ts";
+import { agreed, type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes, isMissingPackage, messageOf, UsageError } from "../exit-codes.ts";
-import { defined, duration, text, usually, type Values, whole, yes } from "../flags.ts";
+import { defined, duration, text, usually, whole, yes } from "../flags.ts";
 import {
   dueSlot,
   givenSchedule,
@@ -21,10 +21,9 @@ import {
   stateText,
   writtenSchedule,
 } from "../jobs/job-flags.ts";
-import { agreed } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
 import { toldNow } from "../view/table-snapshot.ts";
-import { checkExecutable, endingBySignals, type ParentCall } from "../work/child.ts";
+import { checkExecutable, endingBySignals } from "../work/child.ts";
 import { holdFlags, timeForCron, usualLeaseMs } from "../work/hold.ts";
 import { type ChildEnd, checkGrace, childFlags, leaseVariables, runUnderLease } from "../work/supervision.ts";
 
@@ -34,10 +33,7 @@ const howFlags = {
   ...childFlags,
 };
 
-type RunningCall = ParentCall &
-  Pick<Call, "child" | "global"> & {
-    readonly flags: Values<typeof howFlags> & { readonly lease?: number | undefined };
-  };
+type RunningCall = Call<typeof howFlags> & { readonly flags: { readonly lease?: number | undefined } };
 
 /** Refuses a call that does not say how, before anything is sent. */
 function checkHow({ flags, child, env }: RunningCall, isNeeded: boolean): void {
@@ -128,7 +124,7 @@ function nameOf({ job }: JobRuns, slot: string): string {
 }
 
 /** Says how a slot's run is. */
-async function sayRun({ terminal }: Pick<Call, "terminal">, runs: JobRuns, slot: string) {
+async function sayRun({ terminal }: Call, runs: JobRuns, slot: string) {
   const run = await runs.get(slot);
   const name = nameOf(runs, slot);
   terminal.say(run === undefined ? `${name} was never begun.` : `${name}: ${stateText(run)}.`);

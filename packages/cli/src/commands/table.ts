@@ -10,13 +10,12 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { createLeaseTable } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { type Call, command } from "../command.ts";
+import { type Call, command, confirm } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { several, text, type Values, yes } from "../flags.ts";
 import { type AskedTable, factsOf, type Learnt, timeToLiveOf, withTable } from "../table/asked-table.ts";
 import { checkedSettings, keyText, reportFindings } from "../table/findings.ts";
 import { newTableName, tableTag } from "../table/place.ts";
-import { confirm } from "../terminal/terminal.ts";
 import { durationText, shown } from "../terminal/text.ts";
 
 /** An error where the name of the table is taken. */
@@ -277,11 +276,12 @@ function checkFlags({ flags }: SetCall): void {
 }
 
 /** Asks a person if a setting removes protection. */
-async function mayWeaken({ flags, global, terminal, signal }: SetCall, tableName: string): Promise<boolean> {
+async function mayWeaken(call: SetCall, tableName: string): Promise<boolean> {
+  const { flags, global, terminal } = call;
   const weaker = opposites.filter((flag) => flags[`no-${flag}`]).map((flag) => `--no-${flag}`);
   if (weaker.length === 0 || global.yes || global["dry-run"]) return true;
   terminal.say(
     `${weaker.join(" and ")} of the table ${tableName} takes away what programs or people rely on.`,
   );
-  return await confirm(terminal, { question: "Type the table's name to change it", word: tableName, signal });
+  return await confirm(call, { question: "Type the table's name to change it", word: tableName });
 }

@@ -11,12 +11,11 @@ import {
   TaskSet,
   type TaskState,
 } from "@leasehold/jobs";
-import { type Call, command } from "../command.ts";
+import { agreed, type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { choice, defined, duration, text, usually, whole, yes } from "../flags.ts";
 import { stateCell, taskStates } from "../jobs/job-flags.ts";
 import type { Column } from "../terminal/table.ts";
-import { agreed } from "../terminal/terminal.ts";
 import { ageText, shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import { type Child, checkExecutable, type EndingCall, endingBySignals } from "../work/child.ts";

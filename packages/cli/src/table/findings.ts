@@ -74,7 +74,7 @@ function findingsSummary(findings: readonly Finding[]): string {
 
 /** Prints findings, and returns the exit code: 2 if something is broken, 1 with `isStrict` if there are warnings. */
 export function reportFindings(
-  { printer, terminal }: Pick<Call, "printer" | "terminal">,
+  { printer, terminal }: Call,
   findings: readonly Finding[],
   isStrict: boolean,
 ): number {

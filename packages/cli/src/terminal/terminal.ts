@@ -1,9 +1,7 @@
 import { createInterface, type Interface } from "node:readline";
 import { styleText } from "node:util";
-import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
-import type { GlobalValues } from "../flags.ts";
+import { UsageError } from "../exit-codes.ts";
 import type { Style } from "./table.ts";
-import { shown } from "./text.ts";
 
 /** The destination of lines: process.stdout, or its replacement in a test. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
@@ -175,41 +173,4 @@ function hasColors(stream: Output, env: NodeJS.ProcessEnv, color: "auto" | "alwa
   if (env.NO_COLOR) return false;
   if (env.FORCE_COLOR) return env.FORCE_COLOR !== "0";
   return stream.isTTY === true && env.TERM !== "dumb";
-}
-
-/** Asks a person to agree to a write: by yes, or by typing a word, which is less likely by mistake. */
-export async function confirm(
-  terminal: Terminal,
-  {
-    question,
-    word,
-    signal,
-  }: { readonly question: string; readonly word?: string; readonly signal: AbortSignal },
-): Promise<boolean> {
-  const answer = await terminal.ask(word === undefined ? `${question} [y/N] ` : `${question}: `, signal);
-  // A character that cannot be typed is typed in the form in which it is shown.
-  return word === undefined
-    ? /^y(es)?$/i.test(answer)
-    : answer === word.trim() || answer === shown(word).trim();
-}
-
-/** What a question to the user needs of a call. */
-export interface AskingCall {
-  readonly global: Pick<GlobalValues, "yes" | "dry-run">;
-  readonly terminal: Terminal;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Asks unless the user has agreed already, or nothing is sent. Throws a CommandError (1) for a no, and the signal's
- * reason after an interruption: what was to be agreed to must not begin then.
- */
-export async function agreed(
-  { global, terminal, signal }: AskingCall,
-  question: { readonly question: string; readonly word?: string },
-): Promise<void> {
-  signal.throwIfAborted();
-  if (global.yes || global["dry-run"]) return;
-  if (await confirm(terminal, { ...question, signal })) return;
-  throw new CommandError("nothing done", exitCodes.nothing);
 }

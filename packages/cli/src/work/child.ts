@@ -238,17 +238,14 @@ function cannotStart(file: string, error: NodeJS.ErrnoException): CommandError {
 /** These signals end the command that runs children one after the other, and not only the present child. */
 const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
 
-/** What running a child needs of a call. */
-export type ParentCall = Pick<Call, "env" | "clock" | "terminal" | "redirectSignals" | "signal">;
-
 /** A call that passes its signals on to its children, and ends by them when the children have ended. */
-export type EndingCall<C extends ParentCall> = C & {
+export type EndingCall<C extends Call> = C & {
   /** The exit code after a signal has ended it; undefined before. */
   readonly exitCode: () => number | undefined;
 };
 
 /** Lets signals end a command that runs children one after the other, or several at once. */
-export function endingBySignals<C extends ParentCall>(call: C): EndingCall<C> {
+export function endingBySignals<C extends Call>(call: C): EndingCall<C> {
   const stop = new AbortController();
   const listeners = new Set<(name: NodeJS.Signals) => void>();
   let stopRedirecting = (): void => {};
@@ -275,7 +272,7 @@ export function endingBySignals<C extends ParentCall>(call: C): EndingCall<C> {
 
 /** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) if it cannot be started. */
 export async function runChild<T>(
-  { terminal, redirectSignals, signal }: ParentCall,
+  { terminal, redirectSignals, signal }: Call,
   {
     commandLine,
     ...options

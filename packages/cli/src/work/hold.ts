@@ -55,9 +55,7 @@ export const holdFlags = {
   "done-exit": whole("exit code where the slot is done (default 80)", { most: 255 }),
 } satisfies Flags;
 
-type HoldCall = Pick<Call, "clock" | "terminal" | "signal" | "by"> & {
-  readonly flags: Values<typeof holdFlags>;
-};
+type HoldCall = Call<typeof holdFlags>;
 
 /** The acquired lease. */
 export interface Hold {

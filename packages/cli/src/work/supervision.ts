@@ -3,10 +3,11 @@
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
 import { callAfter } from "@leasehold/client/internal";
+import type { Call } from "../command.ts";
 import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, usually, type Values, whole } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
-import { type Child, type ParentCall, runChild } from "./child.ts";
+import { type Child, runChild } from "./child.ts";
 
 /** The flags for the child's end. */
 export const childFlags = {
@@ -189,7 +190,7 @@ interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say" | "atte
  * a LeaseLostError, without a start, if the lease is lost already.
  */
 export async function runUnderLease(
-  call: ParentCall,
+  call: Call,
   { commandLine, variables, attend, ...options }: LeasedCommand,
 ): Promise<ChildEnd> {
   const { env, clock, terminal } = call;
