@@ -8,10 +8,9 @@ import type { Connection } from "../connection.ts";
 import { act } from "../console/actions.ts";
 import { jobPage, jobsPage, runPage } from "../console/job-pages.ts";
 import { keyPage } from "../console/key-page.ts";
-import type { Page } from "../console/layout.ts";
-import { ConsoleServer, hostIn, type PageRequest } from "../console/server.ts";
+import { ConsoleServer, hostIn } from "../console/server.ts";
 import { auditPage, locksPage, tablePage } from "../console/table-pages.ts";
-import { Kept, type PageContext, TableReader } from "../console/table-reader.ts";
+import { Kept, type MakePage, TableReader } from "../console/table-reader.ts";
 import { setPage, tasksPage } from "../console/task-pages.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { custom, text, usually, whole, yes } from "../flags.ts";
@@ -21,10 +20,8 @@ import { shown } from "../terminal/text.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
 import { paceFlags } from "./polling.ts";
 
-/** The pages by their addresses; undefined for an address that names nothing. */
-const pages: Readonly<
-  Record<string, (request: PageRequest, context: PageContext) => Promise<Page | undefined>>
-> = {
+/** The pages by their addresses. */
+const pages: Readonly<Record<string, MakePage>> = {
   "/": locksPage,
   "/audit": auditPage,
   "/table": tablePage,

@@ -14,10 +14,9 @@ import { quoted } from "../view/next-steps.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
 import { badge, facts, type Html, html, named, offer, payloadOf, remarked, section, time } from "./html.ts";
-import type { Page } from "./layout.ts";
 import { list, paged } from "./list.ts";
 import type { PageRequest } from "./server.ts";
-import type { PageContext } from "./table-reader.ts";
+import type { MakePage } from "./table-reader.ts";
 
 /** A job, and its latest slots, the latest first. A slot that was due and has no run is missed. */
 interface JobLook {
@@ -159,10 +158,7 @@ const jobsPerPage = 30;
 const slotsInList = 24;
 
 /** The jobs of one page of names, each with its last runs. */
-export async function jobsPage(
-  request: PageRequest,
-  { connection: { client }, reader }: PageContext,
-): Promise<Page> {
+export const jobsPage: MakePage = async (request, { connection: { client }, reader }) => {
   const names = await reader.keysOf("job");
   const { shown, pages } = paged(names, { caption: "jobs", request, size: jobsPerPage });
   const registered = await registeredJobs(client);
@@ -180,7 +176,7 @@ export async function jobsPage(
       request,
     })}${pages}${looks.length > 0 && legend}</section>`,
   };
-}
+};
 
 const slotColumns = ({ job, now }: JobLook): readonly column.Column<JobSlot>[] => [
   {
@@ -202,10 +198,7 @@ const slotColumns = ({ job, now }: JobLook): readonly column.Column<JobSlot>[] =
 const slotsOnPage = 300;
 
 /** One job: its schedule and its last slots. */
-export async function jobPage(
-  request: PageRequest,
-  { connection: { client } }: PageContext,
-): Promise<Page | undefined> {
+export const jobPage: MakePage = async (request, { connection: { client } }) => {
   const job = request.query.get("job");
   if (!job) return undefined;
   const look = await lookAtJob(client, job, await registeredJobs(client), slotsOnPage);
@@ -228,7 +221,7 @@ export async function jobPage(
     })}</section>`,
     readAt: look.now,
   };
-}
+};
 
 const attemptColumns: readonly column.Column<JobRunAttempt>[] = [
   column.number("Attempt", ({ attempt }) => attempt),
@@ -252,10 +245,7 @@ function attemptList(attempts: readonly JobRunAttempt[], request: PageRequest): 
 }
 
 /** One run of a job. */
-export async function runPage(
-  request: PageRequest,
-  { connection: { client }, isReadOnly }: PageContext,
-): Promise<Page | undefined> {
+export const runPage: MakePage = async (request, { connection: { client }, isReadOnly }) => {
   const [job, slot] = [request.query.get("job"), request.query.get("slot")];
   if (!job || !slot) return undefined;
   const run = await new JobRuns(client, job).get(slot);
@@ -292,4 +282,4 @@ export async function runPage(
       ["Progress", payloadOf(run?.progress)],
     ])}</section>${section("What you can do", offers)}</div>${run !== undefined && run.attempts.length > 1 && attemptList(run.attempts, request)}`,
   };
-}
+};

@@ -37,10 +37,9 @@ import {
   toneOf,
 } from "./html.ts";
 import { jobAddress } from "./job-pages.ts";
-import type { Page } from "./layout.ts";
 import { list } from "./list.ts";
 import type { PageRequest } from "./server.ts";
-import type { PageContext } from "./table-reader.ts";
+import type { MakePage } from "./table-reader.ts";
 import { setAddress } from "./task-pages.ts";
 
 const mostChanges = 200;
@@ -58,10 +57,7 @@ const changeColumns: readonly column.Column<HistoryEntry>[] = [
 ];
 
 /** One key: its holder, its line, its past, and the possible actions. */
-export async function keyPage(
-  request: PageRequest,
-  { connection: { client }, isReadOnly }: PageContext,
-): Promise<Page | undefined> {
+export const keyPage: MakePage = async (request, { connection: { client }, isReadOnly }) => {
   const key = request.query.get("key");
   if (!key) return undefined;
   // A read needs no person's name.
@@ -127,7 +123,7 @@ ${section(
 )}`,
     readAt,
   };
-}
+};
 
 function holder(lease: DescribedLease, readAt: number): Html {
   const { acquiredAt, expiresAt, fencingToken, revocation, pause, data, invalidData, leaseDurationMs } =

@@ -21,10 +21,9 @@ import {
   section,
   time,
 } from "./html.ts";
-import type { Page } from "./layout.ts";
 import { filters, list, tabs } from "./list.ts";
 import type { PageRequest } from "./server.ts";
-import type { PageContext } from "./table-reader.ts";
+import type { MakePage, PageContext } from "./table-reader.ts";
 
 const longWaitMs = 5 * 60_000;
 
@@ -75,7 +74,7 @@ const lockColumns: readonly column.Column<KeyRow>[] = [
 ];
 
 /** The locks, as they are now. */
-export async function locksPage(request: PageRequest, { reader }: PageContext): Promise<Page> {
+export const locksPage: MakePage = async (request, { reader }) => {
   const { query } = request;
   const snapshot = await reader.read();
   const older = query.get("older") || undefined;
@@ -115,7 +114,7 @@ ${list({
     readAt: snapshot.readAt,
     cost: snapshot.cost,
   };
-}
+};
 
 const mostNotices = 5;
 
@@ -155,7 +154,7 @@ const auditColumns: readonly column.Column<AuditEntry>[] = [
 ];
 
 /** The operators' actions and their reasons, the latest first. */
-export async function auditPage(request: PageRequest, { reader }: PageContext): Promise<Page> {
+export const auditPage: MakePage = async (request, { reader }) => {
   const { keys, cost, readAt } = await reader.read();
   const [prefix, by] = [request.query.get("prefix") ?? "", request.query.get("by")];
   const isBy = by ? globTest(by) : () => true;
@@ -181,7 +180,7 @@ ${list({
     readAt,
     cost,
   };
-}
+};
 
 const findingColumns: readonly column.Column<Finding>[] = [
   column.key("Check", ({ check }) => check),
@@ -191,7 +190,7 @@ const findingColumns: readonly column.Column<Finding>[] = [
 ];
 
 /** The table: its content, the cost of reading it, and what the console may do there. */
-export async function tablePage(request: PageRequest, context: PageContext): Promise<Page> {
+export const tablePage: MakePage = async (request, context) => {
   const { connection, reader, isReadOnly } = context;
   const { client, place, tableName } = connection;
   const { keys, cost, unreadable, readAt } = await reader.read();
@@ -231,7 +230,7 @@ ${section("Health", await healthOf(request, context), html`<code>leasehold docto
     readAt,
     cost,
   };
-}
+};
 
 /** The findings on the table's settings; or why they cannot be read. */
 async function healthOf(request: PageRequest, { health }: PageContext): Promise<Html> {

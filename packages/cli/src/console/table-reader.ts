@@ -6,6 +6,8 @@ import type { Finding } from "../table/findings.ts";
 import { type Primitive, primitivesOf } from "../view/key-rows.ts";
 import { pauseAfter } from "../view/read-cost.ts";
 import { readTable, type TableSnapshot } from "../view/table-snapshot.ts";
+import type { Page } from "./layout.ts";
+import type { PageRequest } from "./server.ts";
 
 /** How the console reads its table. */
 export interface TableReaderOptions {
@@ -102,3 +104,6 @@ export interface PageContext {
   /** The findings on the table's settings. */
   readonly health: Kept<readonly Finding[]>;
 }
+
+/** Makes a page; undefined for an address that names nothing. */
+export type MakePage = (request: PageRequest, context: PageContext) => Promise<Page | undefined>;

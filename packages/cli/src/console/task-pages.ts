@@ -8,10 +8,8 @@ import { quoted } from "../view/next-steps.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
 import { type Html, html, named, offer, section } from "./html.ts";
-import type { Page } from "./layout.ts";
 import { list, paged, tabs } from "./list.ts";
-import type { PageRequest } from "./server.ts";
-import type { PageContext } from "./table-reader.ts";
+import type { MakePage } from "./table-reader.ts";
 
 /** A set of tasks, counted. */
 interface SetCounts {
@@ -60,10 +58,7 @@ const setColumns: readonly column.Column<SetCounts>[] = [
 const setsPerPage = 30;
 
 /** The sets of tasks, each with its states. */
-export async function tasksPage(
-  request: PageRequest,
-  { connection: { client }, reader }: PageContext,
-): Promise<Page> {
+export const tasksPage: MakePage = async (request, { connection: { client }, reader }) => {
   const names = await reader.keysOf("tasks");
   const { shown, pages } = paged(names, { caption: "sets", request, size: setsPerPage });
   const counted = shown.map(async (set) => ({ set, counts: await new TaskSet(client, set).counts() }));
@@ -81,7 +76,7 @@ export async function tasksPage(
       request,
     })}${pages}</section>`,
   };
-}
+};
 
 const taskColumns = (now: number): readonly column.Column<TaskRecord>[] => {
   const forMs = ({ endedAt, startedAt, addedAt }: TaskRecord): number =>
@@ -105,10 +100,7 @@ const taskColumns = (now: number): readonly column.Column<TaskRecord>[] => {
 const mostTasksRead = 1_000;
 
 /** The tasks of a set, or those in one state, and the actions on tasks that ended without success. */
-export async function setPage(
-  request: PageRequest,
-  { connection: { client }, isReadOnly }: PageContext,
-): Promise<Page | undefined> {
+export const setPage: MakePage = async (request, { connection: { client }, isReadOnly }) => {
   const set = request.query.get("set");
   if (!set) return undefined;
   const state = (request.query.get("state") ?? undefined) as TaskState | undefined;
@@ -141,7 +133,7 @@ ${inAll > tasks.length && html`<p class="dim">Here are ${tasks.length.toLocaleSt
 ${section("What you can do", html`<ul class="offers">${[...requeueOffers(set, tasks, isReadOnly)]}</ul>`)}`,
     readAt: now,
   };
-}
+};
 
 /** A write names so many tasks at most. */
 const mostRequeued = 100;
