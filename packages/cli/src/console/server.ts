@@ -23,12 +23,6 @@ interface AccessOptions {
   readonly trustedHeader: string | undefined;
 }
 
-/** Why a request is refused. */
-export interface Refusal {
-  readonly status: 401 | 403 | 421;
-  readonly reason: string;
-}
-
 /** The header that a write must have: a page of another origin cannot set it. */
 const writeHeader = "x-leasehold-write";
 
@@ -57,7 +51,7 @@ class Access {
   }
 
   /** Why a request is refused, whatever it asks for; undefined if it is not refused. */
-  refusalOf({ headers, method, socket }: IncomingMessage): Refusal | undefined {
+  refusalOf({ headers, method, socket }: IncomingMessage) {
     const host = headers.host ?? "";
     if (!this.#isPublic(host) && !this.#options.isOwnHost(host, socket.localPort ?? 0)) {
       const advice = "the name may be rebound; --public-url names one that is right";

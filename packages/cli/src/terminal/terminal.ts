@@ -16,11 +16,7 @@ export interface TerminalParts {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A command's settings of its terminal. */
-export interface TerminalOptions {
-  readonly color?: "auto" | "always" | "never";
-  readonly quiet?: boolean;
-}
+type ColorChoice = "auto" | "always" | "never";
 
 const usualColumns = 80;
 
@@ -46,7 +42,7 @@ export class Terminal {
     this.stdout = stdout;
     this.stderr = stderr;
     this.#env = env;
-    this.configure({});
+    this.configure({ color: "auto", quiet: false });
     stdout.on("error", (error: NodeJS.ErrnoException) => {
       this.#isClosed = true;
       if (error.code !== "EPIPE") this.#failure ??= error;
@@ -56,7 +52,7 @@ export class Terminal {
   }
 
   /** Applies a command's settings. */
-  configure({ color = "auto", quiet = false }: TerminalOptions): void {
+  configure({ color, quiet }: { readonly color: ColorChoice; readonly quiet: boolean }): void {
     this.#quiet = quiet;
     this.#isColored = hasColors(this.stdout, this.#env, color);
   }
@@ -168,7 +164,7 @@ export class Terminal {
 }
 
 /** The user's choice comes first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal. */
-function hasColors(stream: Output, env: NodeJS.ProcessEnv, color: "auto" | "always" | "never"): boolean {
+function hasColors(stream: Output, env: NodeJS.ProcessEnv, color: ColorChoice): boolean {
   if (color !== "auto") return color === "always";
   if (env.NO_COLOR) return false;
   if (env.FORCE_COLOR) return env.FORCE_COLOR !== "0";
