@@ -75,41 +75,27 @@ function nextEnd({ leases }: KeyRow): number {
 /**
  * Returns the test of a pattern in which `*` stands for any text and `?` for one character.
  *
- * It goes back only to the last `*`, so its time is at most the product of the lengths of text and pattern. A regular
- * expression for the same pattern may never end.
+ * Each part between two `*` takes the first place that it fits: that leaves the most for the others. So the time is at
+ * most the product of the lengths of text and pattern, where a regular expression may never end.
  */
 export function globTest(pattern: string): (text: string) => boolean {
-  const wanted = [...pattern];
-  const least = wanted.filter((character) => character !== "*").length;
+  const [first = [], ...parts] = pattern.split("*").map((part) => [...part]);
+  const last = parts.pop();
   return (text) => {
     const given = [...text];
-    return given.length >= least && fits(given, wanted);
-  };
-}
-
-function fits(given: readonly string[], wanted: readonly string[]): boolean {
-  let at = 0;
-  let next = 0;
-  // The position of the last `*`, and the beginning of the text after its match.
-  let star = -1;
-  let behindStar = 0;
-  while (at < given.length) {
-    if (wanted[next] === "*") {
-      star = next;
-      behindStar = at;
-      next += 1;
-    } else if (wanted[next] === "?" || (next < wanted.length && wanted[next] === given[at])) {
-      at += 1;
-      next += 1;
-    } else if (star >= 0) {
-      behindStar += 1;
-      at = behindStar;
-      next = star + 1;
-    } else {
-      return false;
+    const fits = (part: readonly string[], at: number): boolean =>
+      at + part.length <= given.length &&
+      part.every((one, index) => one === "?" || one === given[at + index]);
+    if (!fits(first, 0)) return false;
+    if (last === undefined) return given.length === first.length;
+    let at = first.length;
+    for (const part of parts) {
+      while (at < given.length && !fits(part, at)) at += 1;
+      if (!fits(part, at)) return false;
+      at += part.length;
     }
-  }
-  return wanted.slice(next).every((character) => character === "*");
+    return fits(last, Math.max(at, given.length - last.length));
+  };
 }
 
 /** How many rows there are of each kind: `7 keys, 5 held, 1 expired, 1 paused`. */
