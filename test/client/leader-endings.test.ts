@@ -116,7 +116,9 @@ describe("lead", () => {
         else void one.resign();
       },
     });
-    await one.lead(() => expect.unreachable(), { signal: stop.signal });
+    const leading = one.lead(() => expect.unreachable(), { signal: stop.signal });
+    await clock.advance(1_000);
+    await leading;
     expect(elections).toBe(2);
     expect(await one.current()).toBeUndefined();
   });

@@ -255,12 +255,20 @@ describe("lead", () => {
     expect(runs).toBe(2);
   });
 
-  it("leaves the field to others for a moment after its work has ended of itself", async () => {
+  it.each<[string, (one: Leader) => unknown]>([
+    ["its work has ended of itself", () => undefined],
+    ["its work has resigned", (one) => one.resign()],
+  ])("leaves the field to others for a moment after %s", async (_, work) => {
     const stop = new AbortController();
     const startedAt: number[] = [];
-    const leading = candidate("one", { pauseMs: 5_000 }).lead(() => void startedAt.push(clock.monotonic()), {
-      signal: stop.signal,
-    });
+    const one = candidate("one", { pauseMs: 5_000 });
+    const leading = one.lead(
+      () => {
+        startedAt.push(clock.monotonic());
+        return work(one);
+      },
+      { signal: stop.signal },
+    );
     await clock.advance(12_000);
     expect(startedAt).toEqual([0, 5_000, 10_000]);
     stop.abort();

@@ -107,8 +107,8 @@ export class Leader implements AsyncDisposable {
    * Leads whenever it is elected, until the signal aborts: campaigns, runs the work, resigns, and campaigns again.
    *
    * The work's signal aborts when the leadership is lost or resigned, or when the outer signal aborts. The next
-   * campaign begins when the work has ended, so this candidate never runs the work twice at a time. When the work
-   * ends by itself while the candidate leads, a pause of `pauseMs` follows, in which others may be elected.
+   * campaign begins when the work has ended, so this candidate never runs the work twice at a time. Unless the
+   * leadership was lost, a pause of `pauseMs` comes before it, in which others may be elected.
    *
    * Resolves when the outer signal has aborted and the work has ended. Rejects with the work's error, after
    * resigning, and as `campaign` does. It does not reject with an error that came after the work's signal had aborted
@@ -182,17 +182,19 @@ export class Leader implements AsyncDisposable {
   ): Promise<void> {
     const leadership = await this.campaign(outer ? { signal: outer } : {});
     const signal = outer ? AbortSignal.any([leadership.signal, outer]) : leadership.signal;
-    let isDone = false;
     try {
       // A listener may have resigned, or stopped it, at the election: a signal that has aborted tells work nothing.
       if (!signal.aborted) await runTraced(leadership, () => work(leadership, signal));
-      isDone = !signal.aborted;
     } catch (error) {
-      if (!isExpectedAbort(error, signal)) throw error;
-    } finally {
-      await this.resign().catch(ifOperational(undefined));
+      if (!isExpectedAbort(error, signal)) {
+        // Ignored: the work's own error comes first, and the `error` event reports a mistake.
+        await this.resign().catch(() => undefined);
+        throw error;
+      }
     }
-    if (isDone) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
+    const isLost = leadership.loss !== undefined;
+    await this.resign().catch(ifOperational(undefined));
+    if (!isLost) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {

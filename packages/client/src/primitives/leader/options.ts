@@ -23,7 +23,8 @@ export interface LeaderOptions
    */
   readonly heartbeat?: true | number;
   /**
-   * How long `lead` pauses after its work has ended by itself, so that others may be elected, in milliseconds.
+   * How long `lead` pauses after its work has ended by itself, or the candidate has resigned, so that others may be
+   * elected, in milliseconds.
    * @default 1000
    */
   readonly pauseMs?: number;
