@@ -92,6 +92,14 @@ describe("an entry", () => {
     expect(logged(events.error).error).toEqual(error);
     expect(logged({ ...events.computed, error: "no such file" }).error).toEqual({ message: "no such file" });
   });
+
+  it.each([
+    ["a value without a text", Object.create(null), { message: "an object" }],
+    ["an error with odd members", Object.assign(new Error(), { message: [1n], code: 5n }), { message: "1" }],
+  ])("shows %s, which JSON cannot write, as plain values too", (_, error, shown) => {
+    const entry = logged({ ...events.computed, error });
+    expect(JSON.parse(JSON.stringify(entry)).error).toMatchObject(shown);
+  });
 });
 
 describe("a level", () => {

@@ -139,6 +139,17 @@ describe("a mistake in the program that a heartbeat meets", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("ends the lease also if what was thrown has no text", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    const thrown = Object.create(null);
+    store.breaks = () => {
+      throw thrown;
+    };
+    await clock.advance(leaseDurationMs / 3);
+    expect(lease.signal.reason).toMatchObject({ reason: "failed", cause: thrown });
+    expect(errors()).toEqual([["renew", expect.objectContaining({ cause: thrown })]]);
+  });
+
   it("ends each of the leases that travel together", async () => {
     client = makeClient("a", { renewals: together() });
     const leases = await Promise.all(
@@ -245,9 +256,12 @@ describe("a mistake in a release", () => {
     await expect(outcome).rejects.toBe(store.mistake);
   });
 
-  it("comes after the work's own error, and is published", async () => {
+  it.each<[string, (work: () => never) => Promise<unknown>]>([
+    ["withLease", (work) => client.withLease("k", work)],
+    ["a leader's loop", (work) => new Leader(client, "election").lead(work)],
+  ])("comes after the own error of the work of %s, and is published", async (_, run) => {
     const own = new Error("out of paper");
-    const outcome = client.withLease("k", {}, () => {
+    const outcome = run(() => {
       store.breakWrites();
       throw own;
     });

@@ -1,4 +1,4 @@
-import { InvalidOptionsError, LeaseError, LeaseServiceError } from "./errors.ts";
+import { InvalidOptionsError, LeaseError, LeaseServiceError, saying } from "./errors.ts";
 
 /** The properties of an error that show where it comes from. */
 interface Traits {
@@ -86,5 +86,5 @@ export async function unlessPassing<T>(look: () => Promise<T>, signal?: AbortSig
 
 /** Returns the thrown value as an error. A program can throw any value. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+  return thrown instanceof Error ? thrown : new Error(saying(thrown), { cause: thrown });
 }

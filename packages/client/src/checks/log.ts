@@ -4,7 +4,7 @@
  */
 import { Console } from "node:console";
 import { checkOptions, type Rules, rule, withMethods } from "../base/check-values.ts";
-import { isoTime, quoted } from "../base/errors.ts";
+import { isoTime, quoted, saying } from "../base/errors.ts";
 import type { LeaseEvent } from "../base/events.ts";
 import { leaseSortKey } from "../base/schema.ts";
 import type { SingleFlightEvent } from "../primitives/single-flight/events.ts";
@@ -110,11 +110,16 @@ function entryOf(event: LoggedEvent): LogEntry {
   return { ...head, ...fields, ...error, ...head };
 }
 
-/** An error as plain values: an error has no JSON form, and loggers differ in how they show it. */
+/**
+ * An error as plain values: an error has no JSON form, and loggers differ in how they show it. Users' code can throw any
+ * value, and errors whose members are no text.
+ */
 function loggableError(error: unknown): object {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack, code } = error as Error & { readonly code?: unknown };
-  return { name, message, ...(code !== undefined && { code }), stack };
+  const message = saying(error);
+  if (!(error instanceof Error)) return { message };
+  const { name, stack, code } = error as Error & { readonly code?: unknown };
+  const isPlain = typeof code === "string" || typeof code === "number";
+  return { name: String(name), message, ...(isPlain && { code }), stack: String(stack) };
 }
 
 function sentenceOf(event: LoggedEvent): string {

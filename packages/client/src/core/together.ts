@@ -1,6 +1,6 @@
 import { onAbort } from "../base/abort.ts";
 import { type Deferred, deferred } from "../base/clock.ts";
-import { LeaseError, LeaseServiceError } from "../base/errors.ts";
+import { LeaseError, LeaseServiceError, saying } from "../base/errors.ts";
 import { isOperational } from "../base/operational.ts";
 import type { Renewals } from "../base/options.ts";
 import { PriorityQueue } from "../base/priority-queue.ts";
@@ -244,12 +244,8 @@ export class UpdateBatch {
 
   #leave(entry: BatchEntry): void {
     const { signal } = entry.call;
-    const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
-    entry.answered.reject(
-      new LeaseServiceError("LEASE_NO_ANSWER", `the renewal's answer was not awaited any longer: ${why}`, {
-        cause: signal.reason,
-      }),
-    );
+    const message = `the renewal's answer was not awaited any longer: ${saying(signal.reason)}`;
+    entry.answered.reject(new LeaseServiceError("LEASE_NO_ANSWER", message, { cause: signal.reason }));
     if (this.#present.delete(entry) && this.#present.size === 0) this.#cut.abort(signal.reason);
   }
 }
