@@ -125,7 +125,7 @@ describe("a computation that fails", () => {
     expect(compute).toHaveBeenCalledTimes(2);
   });
 
-  test("is not repeated when nobody waits any more, and its lock is let go", async () => {
+  test("is not repeated when nobody waits any more, nor told twice, and its lock is let go", async () => {
     const gone = new AbortController();
     const { compute, begunAt } = failing(9);
     const shared = flights({ maxAttempts: 9, backoff });
@@ -135,6 +135,7 @@ describe("a computation that fails", () => {
     expect(await left).toMatchObject({ code: "LEASE_ABORTED" });
     await clock.advance(60_000);
     expect(begunAt).toEqual([0]);
+    expect(events).toMatchObject([{ type: "computed", attempt: 1, error: { message: "down 1" } }]);
     expect(await flights().getOrCompute("k", { compute: () => "next", waitMs: 0 })).toBe("next");
     expect(clock.pending).toBe(0);
   });

@@ -280,11 +280,14 @@ export class FlightCall {
     const { core, terms, tell } = this.#context;
     const { clock } = core;
     const { fencingToken } = lease;
-    let startedAt = clock.monotonic();
-    let attempt = 1;
+    let startedAt = 0;
+    /** The attempt under way; 0 between two, when the last one has been told. */
+    let attempt = 0;
     const computed = (outcome: { readonly error?: unknown }): void => {
+      if (attempt === 0) return;
       const tookMs = Math.round(clock.monotonic() - startedAt);
       tell({ type: "computed", key: this.#key, fencingToken, attempt, tookMs, ...outcome });
+      attempt = 0;
     };
     const onAttempt = (number: number): void => {
       startedAt = clock.monotonic();
