@@ -5,7 +5,7 @@ import {
   type TransactionEntry,
   type UpdateRequest,
 } from "@leasehold/client";
-import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { readCondition } from "../../packages/client/src/stores/memory/condition.ts";
 import { checkDefined, ExpressionError } from "../../packages/client/src/stores/memory/expression-parser.ts";
@@ -202,6 +202,15 @@ it.each([1, 500, 501, 1_500])("a walk over %i items in memory gives each of them
     seen.push(...page.items.map(({ sk }) => sk));
   } while (page.next !== undefined);
   expect(seen).toEqual(sortKeys);
+});
+
+it("a clock that is moved on by hand never runs backwards, though its process freezes on the way", async () => {
+  const clock = new ManualClock();
+  clock.schedule(() => clock.freeze(5_000), 10);
+  await clock.advance(100);
+  expect(clock.monotonic()).toBe(5_010);
+  await Promise.all([clock.advance(1_000), clock.advance(10)]);
+  expect(clock.monotonic()).toBe(6_010);
 });
 
 it("garbage collection removes what ttl allows, and nothing sooner", async () => {

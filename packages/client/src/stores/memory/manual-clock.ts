@@ -55,7 +55,8 @@ export class ManualClock implements Clock {
       this.#monotonic = Math.max(this.#monotonic, next.priority);
       next.item.callback();
     }
-    this.#monotonic = target;
+    // A callback, or another call, may have moved it on by more.
+    this.#monotonic = Math.max(this.#monotonic, target);
     await this.settle();
   }
 
