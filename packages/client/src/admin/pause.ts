@@ -7,7 +7,7 @@ import { isOperational } from "../base/operational.ts";
 import { attributeNames, leaseItemKey, leaseSortKey, limits, taskSortKeyPrefix } from "../base/schema.ts";
 import type { Item, TransactionResult } from "../base/store.ts";
 import { type CallBudget, callBudgetMs } from "../base/timed-call.ts";
-import type { Refused } from "../core/attempt.ts";
+import { isHolder, type Refused } from "../core/attempt.ts";
 import { type Core, query, unreadableIn } from "../core/core.ts";
 import { LockForm } from "../core/lock-form.ts";
 import { RetryLoop } from "../core/wait-loop.ts";
@@ -227,7 +227,7 @@ export class PauseAttempt {
         pause: { by, reason },
       },
     };
-    const holder = takeover?.from.inCooldown === false ? holderOf(takeover.from) : undefined;
+    const holder = takeover && isHolder(takeover.from) ? holderOf(takeover.from) : undefined;
     const entry: AuditEntry = {
       ...{ key, sortKey: leaseSortKey, at: acquiredAt, action: "pause", by, reason },
       ...{ holder, until: lease.expiresAt },

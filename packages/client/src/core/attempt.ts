@@ -294,7 +294,7 @@ export class Attempt {
 }
 
 /** A cooldown and an ended pause are no holders that a caller takes over from. */
-function isHolder({ inCooldown, pause }: LeaseRecord): boolean {
+export function isHolder({ inCooldown, pause }: LeaseRecord): boolean {
   return !inCooldown && pause === undefined;
 }
 

@@ -6,7 +6,7 @@ import { isHeldBy, isOpenTo, lastReleasedToken, readRecord } from "../../base/re
 import { attributeNames, leaseSortKey } from "../../base/schema.ts";
 import type { Item, TransactionResult } from "../../base/store.ts";
 import { callBudgetMs, shortestBudgetMs } from "../../base/timed-call.ts";
-import { inBackground, takeBack } from "../../core/attempt.ts";
+import { inBackground, isHolder, takeBack } from "../../core/attempt.ts";
 import { type Core, transact } from "../../core/core.ts";
 import type { Belief } from "../../core/deadline.ts";
 import type { Takeover } from "../../core/form.ts";
@@ -311,10 +311,7 @@ export class GroupAcquisition {
       const reason = this.#isResumable(record) ? "sameOwner" : expiry.reason;
       if (reason === undefined) blockers.push({ record, claimableInMs: expiry.claimableInMs });
       else
-        plan.set(key, {
-          judged: record,
-          takeover: record.inCooldown || record.pause ? undefined : { reason, from: record },
-        });
+        plan.set(key, { judged: record, takeover: isHolder(record) ? { reason, from: record } : undefined });
     }
     // To hold some locks while waiting for others makes deadlocks; and a revoked token wins nothing any more.
     if (isRevoked || (isMine && blockers.length > 0)) this.#startAnew();
