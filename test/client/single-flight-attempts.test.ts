@@ -18,6 +18,8 @@ const leaseDurationMs = 3_000;
 let clock: ManualClock;
 let store: ScriptedStore;
 let events: SingleFlightEvent[];
+/** Of the last flights. */
+let client: LeaseClient;
 let tokens = 0;
 
 beforeEach(() => {
@@ -29,7 +31,7 @@ beforeEach(() => {
 /** Those of one process; chance gives half of what it may. */
 function flights(options: Partial<SingleFlightOptions> = {}): SingleFlight {
   const randomness = { token: () => `token ${++tokens}`, fraction: () => 0.5 };
-  const client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
+  client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
   return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
 }
 
@@ -140,17 +142,20 @@ describe("a computation that fails", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("is not repeated by one that was frozen between two attempts and has lost its lease", async () => {
+  test.each<[string, () => unknown]>([
+    ["was frozen between two attempts and has lost its lease", () => clock.freeze(2 * leaseDurationMs)],
+    ["loses its lease between two attempts", () => client.held()[0]?.release()],
+  ])("is not repeated by one that %s: the error is the computation's own", async (_, lose) => {
     const compute = vi.fn(() => Promise.reject(new Error("down")));
     const shared = flights({ maxAttempts: 9, backoff, heartbeat: false });
     const failed = failureOf(shared.getOrCompute("k", { compute }));
     await settled();
-    clock.freeze(2 * leaseDurationMs);
+    await lose();
     expect(await flights().getOrCompute("k", { compute: () => "of the next holder", waitMs: 0 })).toBe(
       "of the next holder",
     );
     await clock.advance(60_000);
-    expect(await failed).toBeInstanceOf(Error);
+    expect(await failed).toMatchObject({ message: "down" });
     expect(compute).toHaveBeenCalledTimes(1);
   });
 });

@@ -1,6 +1,6 @@
 /** The attempts of a computation: how often, with which pauses, and for how long each. */
 import { onAbort } from "../../base/abort.ts";
-import { type Clock, type Randomness, sleep } from "../../base/clock.ts";
+import { type Clock, pause, type Randomness } from "../../base/clock.ts";
 import { type BackoffOptions, backoffMs } from "../../base/retry.ts";
 
 /** How often a computation is tried, and how long it rests in between. */
@@ -24,9 +24,8 @@ export interface AttemptBounds {
 }
 
 /**
- * Tries work until it succeeds, its attempts are used up, no other may begin, or its signal aborts.
- *
- * Rejects with the last attempt's error, or with the signal's reason when it aborts between two attempts.
+ * Tries work until it succeeds, its attempts are used up, no other may begin, or its signal aborts. Then it rejects with
+ * the last attempt's error.
  */
 export async function attempted<T>(
   { maxAttempts, backoff }: AttemptTerms,
@@ -40,8 +39,8 @@ export async function attempted<T>(
       const delayMs = backoffMs(backoff, attempt, randomness);
       if (attempt >= maxAttempts || signal.aborted || !mayBegin(delayMs)) throw error;
       onFailed(error);
-      await sleep(clock, delayMs, signal);
-      if (!mayBegin(0)) throw error;
+      await pause(clock, delayMs, signal);
+      if (signal.aborted || !mayBegin(0)) throw error;
     }
   }
 }
