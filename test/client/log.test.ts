@@ -95,7 +95,11 @@ describe("an entry", () => {
 
   it.each([
     ["a value without a text", Object.create(null), { message: "an object" }],
-    ["an error with odd members", Object.assign(new Error(), { message: [1n], code: 5n }), { message: "1" }],
+    [
+      "an error with odd members",
+      Object.assign(new Error(), { message: [1n], code: 5n, name: 7n }),
+      { name: "7", message: "1" },
+    ],
   ])("shows %s, which JSON cannot write, as plain values too", (_, error, shown) => {
     const entry = logged({ ...events.computed, error });
     expect(JSON.parse(JSON.stringify(entry)).error).toMatchObject(shown);

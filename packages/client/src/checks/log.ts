@@ -117,9 +117,9 @@ function entryOf(event: LoggedEvent): LogEntry {
 function loggableError(error: unknown): object {
   const message = saying(error);
   if (!(error instanceof Error)) return { message };
-  const { name, stack, code } = error as Error & { readonly code?: unknown };
-  const isPlain = typeof code === "string" || typeof code === "number";
-  return { name: String(name), message, ...(isPlain && { code }), stack: String(stack) };
+  const { name, code, stack } = error as Error & { readonly code?: unknown };
+  const isPlain = (value: unknown): boolean => typeof value === "string" || typeof value === "number";
+  return { name: saying(name), message, ...(isPlain(code) && { code }), ...(isPlain(stack) && { stack }) };
 }
 
 function sentenceOf(event: LoggedEvent): string {

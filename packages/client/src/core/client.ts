@@ -208,8 +208,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async close(options: CloseOptions = {}): Promise<void> {
-    checkKnown(options, ["timeoutMs"], "options");
-    const { timeoutMs } = options;
+    const { timeoutMs } = checkKnown(options, ["timeoutMs"], "options");
     const { gate, lifecycle } = this.#core;
     const closed = lifecycle.close(
       timeoutMs === undefined ? undefined : checkDuration("timeoutMs", timeoutMs, 0),
