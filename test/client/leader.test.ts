@@ -1,4 +1,5 @@
 import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
+import type { LeaseAdmin } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions } from "../../packages/client/src/entries/leader.ts";
@@ -275,9 +276,12 @@ describe("lead", () => {
     await leading;
   });
 
-  it("stands again at once where the leadership was lost before its work had ended", async () => {
+  it.each<[string, number, (admin: LeaseAdmin, of: { readonly token: string }) => Promise<boolean>]>([
+    ["at once where the leadership was lost", 2, (admin, of) => admin.forceRelease("k", of)],
+    ["after a pause where it was asked to stop", 1, (admin, of) => admin.requestRevocation("k", of)],
+  ])("stands again %s before its work had ended", async (_, expected, end) => {
     const stop = new AbortController();
-    const one = candidate("one", { pauseMs: 600_000 });
+    const one = candidate("one", { pauseMs: 60_000 });
     let runs = 0;
     const leading = one.lead(
       async (_, signal) => {
@@ -287,8 +291,10 @@ describe("lead", () => {
       { signal: stop.signal },
     );
     await settled();
-    await adminOf(clientOf("operator")).forceRelease("k", { token: one.leadership?.token ?? "" });
+    await end(adminOf(clientOf("operator")), { token: one.leadership?.token ?? "" });
     await clock.advance(10_000);
+    expect(runs).toBe(expected);
+    await clock.advance(60_000);
     expect(runs).toBe(2);
     stop.abort();
     await leading;

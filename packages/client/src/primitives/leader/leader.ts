@@ -107,8 +107,9 @@ export class Leader implements AsyncDisposable {
    * Leads whenever it is elected, until the signal aborts: campaigns, runs the work, resigns, and campaigns again.
    *
    * The work's signal aborts when the leadership is lost or resigned, or when the outer signal aborts. The next
-   * campaign begins when the work has ended, so this candidate never runs the work twice at a time. Unless the
-   * leadership was lost, a pause of `pauseMs` comes before it, in which others may be elected.
+   * campaign begins when the work has ended, so this candidate never runs the work twice at a time. After work
+   * that has ended by itself, a resignation, or a request to stop, a pause of `pauseMs` comes before it, in which others
+   * may be elected.
    *
    * Resolves when the outer signal has aborted and the work has ended. Rejects with the work's error, after
    * resigning, and as `campaign` does. It does not reject with an error that came after the work's signal had aborted
@@ -192,9 +193,10 @@ export class Leader implements AsyncDisposable {
         throw error;
       }
     }
-    const isLost = leadership.loss !== undefined;
+    const { loss } = leadership;
     await this.resign().catch(ifOperational(undefined));
-    if (!isLost) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
+    if (loss === undefined || loss.reason === "revoked")
+      await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {

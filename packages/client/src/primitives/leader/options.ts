@@ -23,7 +23,7 @@ export interface LeaderOptions
    */
   readonly heartbeat?: true | number;
   /**
-   * How long `lead` pauses after its work has ended by itself, or the candidate has resigned, so that others may be
+   * How long `lead` pauses after its work has ended by itself, a resignation, or a request to stop, so that others may be
    * elected, in milliseconds.
    * @default 1000
    */
