@@ -623,20 +623,15 @@ export class KeptWorkflows {
   }
 
   /**
-   * While no call fails but looks that are throttled, the keeper of work that has succeeded tells of no loss: unless it may
-   * not look, and others have had the lock since.
+   * While no call fails, the keeper of work that has succeeded tells of no loss. One that may not look, for looks are
+   * throttled, cannot know of the success.
    */
   #expectNoFalseAlarm(executionArn: string, error: string | undefined): void {
     const { machines, trouble, calmSince, throttledUntil } = this.#steps;
     if (error !== "LeaseLostError" || trouble > 0 || calmSince > 0) return;
-    const { guarded, lease } = machines.describe(executionArn).input as {
-      readonly guarded: string;
-      readonly lease: { readonly fencingToken: number };
-    };
+    if (this.world.clock.monotonic() < throttledUntil + noticeMs) return;
+    const { guarded } = machines.describe(executionArn).input as { readonly guarded: string };
     if (machines.describe(guarded).status !== "SUCCEEDED") return;
-    const { [attributeNames.fence]: fence, [attributeNames.token]: token } = this.#steps.lease(key) ?? {};
-    const wasHeldSince = Number(fence) - (token === undefined ? 0 : 1) > lease.fencingToken;
-    if (wasHeldSince && this.world.clock.monotonic() < throttledUntil + noticeMs) return;
     this.world.fault(`${nameOf(guarded)} has succeeded, and its keeper tells that its lease was lost`);
   }
 
