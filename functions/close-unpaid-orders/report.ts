@@ -1,4 +1,4 @@
-import { type DynamoDBDocumentClient, GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { type DynamoDBDocumentClient, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { InvalidOptionsError, type LeaseClient } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { environmentNames } from "@leasehold/client/environment";
@@ -8,7 +8,7 @@ import { documents } from "../support/documents.ts";
 import { once, optional, required, wholeNumber } from "../support/environment.ts";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
-import { transact } from "../support/transactions.ts";
+import { putBack } from "../support/transactions.ts";
 import { untilTimeIsUp, waitWithin } from "../support/working-time.ts";
 import { attemptsOfTrigger, closeInRun, closeUnpaidOrdersKey, openRuns, usualLeaseMs } from "./job.ts";
 import { OrderBook, type ParkedItem, type ParkedOrder } from "./orders.ts";
@@ -343,15 +343,6 @@ export class ParkedOrders {
 
   /** Puts one back among the open ones, as it was: 2 requests. Tells whether it was there. */
   async putBack(id: string, remainingMs: () => number): Promise<boolean> {
-    const TableName = this.#tableName;
-    const Key = parkedOrderKey(id);
-    const { Item } = await this.#documents.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
-    if (Item === undefined) return false;
-    const { item } = Item as ParkedItem;
-    const entries = [
-      { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
-      { Put: { TableName, Item: item, ConditionExpression: "attribute_not_exists(pk)" } },
-    ];
-    return (await transact(this.#documents, entries, { remainingMs })).length === 0;
+    return await putBack(this.#documents, this.#tableName, parkedOrderKey(id), { remainingMs });
   }
 }

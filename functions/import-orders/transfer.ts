@@ -7,7 +7,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import type { Lease } from "@leasehold/client";
 import { warn } from "../support/leases.ts";
-import { type TransactItems, transact } from "../support/transactions.ts";
+import { putBack, type TransactItems, transact } from "../support/transactions.ts";
 import {
   chunkParkedMessage,
   doneKey,
@@ -115,16 +115,7 @@ export class OrderTransfer {
 
   /** Puts a parked chunk back among those that wait, as it was: 2 requests. Tells whether it was there. */
   async putBack(kind: TransferKind, chunk: string, remainingMs: () => number): Promise<boolean> {
-    const TableName = this.#tableName;
-    const Key = parkedKey(kind, chunk);
-    const { Item } = await this.#documents.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
-    if (Item === undefined) return false;
-    const { item } = Item as ParkedChunk;
-    const entries = [
-      { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
-      { Put: { TableName, Item: item, ConditionExpression: "attribute_not_exists(pk)" } },
-    ];
-    return (await transact(this.#documents, entries, { remainingMs })).length === 0;
+    return await putBack(this.#documents, this.#tableName, parkedKey(kind, chunk), { remainingMs });
   }
 
   async #park(
@@ -174,7 +165,8 @@ export class OrderTransfer {
         Put: { TableName, Item: { ...doneKey("import", chunk), ...signature(lease), orders: orders.length } },
       },
       ...orders.map((order) => ({
-        Put: { TableName, Item: { ...orderKey(order.orderId), ...order, ...signature(lease) } },
+        // Its own fields first: none of them is the key of another item.
+        Put: { TableName, Item: { ...order, ...orderKey(order.orderId), ...signature(lease) } },
       })),
     ];
   }
@@ -187,17 +179,16 @@ export class OrderTransfer {
 
   async #read(orderIds: readonly string[]): Promise<readonly TransferredOrder[]> {
     const orders: TransferredOrder[] = [];
+    // An order may lack one of them: an import takes every order with an id.
+    const asked = { ProjectionExpression: "orderId, product, quantity", ConsistentRead: true };
     let keys: Record<string, unknown>[] = orderIds.map((orderId) => ({ ...orderKey(orderId) }));
     for (let attempt = 1; keys.length > 0; attempt++) {
       if (attempt > mostConflictingReads)
         throw new Error(`${keys.length} orders could not be read: too busy`);
       const { Responses, UnprocessedKeys } = await this.#documents.send(
-        new BatchGetCommand({ RequestItems: { [this.#tableName]: { Keys: keys, ConsistentRead: true } } }),
+        new BatchGetCommand({ RequestItems: { [this.#tableName]: { ...asked, Keys: keys } } }),
       );
-      for (const item of Responses?.[this.#tableName] ?? []) {
-        const { orderId, product, quantity } = item as TransferredOrder;
-        orders.push({ orderId, product, quantity });
-      }
+      orders.push(...((Responses?.[this.#tableName] ?? []) as TransferredOrder[]));
       keys = UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
     }
     return orders.sort((a, b) => (a.orderId < b.orderId ? -1 : 1));

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { TransactionCanceledException } from "@aws-sdk/client-dynamodb";
 import {
   type DynamoDBDocumentClient,
+  GetCommand,
   TransactWriteCommand,
   type TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
@@ -66,4 +67,29 @@ export async function transact(
       await pause(pauseMs);
     }
   }
+}
+
+/**
+ * Puts what a parked item contains back, as it was, and removes the parked one: 2 requests. Tells whether it has: not
+ * where there is none, where another has taken its place since it was read, nor over an item that waits.
+ */
+export async function putBack(
+  documents: DynamoDBDocumentClient,
+  TableName: string,
+  Key: Readonly<Record<"pk" | "sk", string>>,
+  sending: Sending,
+): Promise<boolean> {
+  const { Item } = await documents.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+  if (Item === undefined) return false;
+  const { item } = Item as { readonly item: Record<string, unknown> };
+  const asRead = {
+    ConditionExpression: "#item = :item",
+    ExpressionAttributeNames: { "#item": "item" },
+    ExpressionAttributeValues: { ":item": item },
+  };
+  const entries = [
+    { Delete: { TableName, Key, ...asRead } },
+    { Put: { TableName, Item: item, ConditionExpression: "attribute_not_exists(pk)" } },
+  ];
+  return (await transact(documents, entries, sending)).length === 0;
 }

@@ -270,6 +270,35 @@ describe("the import and export of orders", () => {
     expect(await runTransfer(worker("A"), "import")).toMatchObject({ chunks: 1, parked: 0 });
   });
 
+  test("a chunk that was parked anew since it was read is not put back as it was before", async () => {
+    await system.put({ ...pendingKey("import", "odd"), from: "a file" });
+    await runTransfer(worker("A"), "import");
+    const { documents, tableName } = system;
+    const read = documents.send.bind(documents);
+    // Whoever puts it back is frozen between its read and its write.
+    vi.spyOn(documents, "send").mockImplementationOnce(async (command) => {
+      const answer = await read(command);
+      await transferOrders(worker("A"), { kind: "import", putBack: "odd" });
+      await system.put({ ...pendingKey("import", "odd"), from: "another file" });
+      await runTransfer(worker("A"), "import");
+      return answer;
+    });
+    expect(await new OrderTransfer(documents, tableName).putBack("import", "odd", anyTime)).toBe(false);
+    expect((await system.items())["parked#import/odd"]?.item).toMatchObject({ from: "another file" });
+  });
+
+  test("an order goes to its own key, whatever its fields say; and is exported with what it has", async () => {
+    const order = { orderId: "a", pk: "gate", sk: "other" };
+    await system.put({ ...pendingKey("import", "1"), orders: [order] });
+    expect(await runTransfer(worker("A"), "import")).toMatchObject({ chunks: 1, parked: 0 });
+    await system.put({ ...pendingKey("export", "e"), orderIds: ["a"] });
+    expect(await runTransfer(worker("A"), "export")).toMatchObject({ chunks: 1, parked: 0 });
+    expect(await system.items()).toMatchObject({
+      "orders/a": { orderId: "a" },
+      "done#export/e": { orders: [{ orderId: "a" }] },
+    });
+  });
+
   test("a chunk is not put back over one of its name that waits", async () => {
     await system.put({ ...pendingKey("import", "odd") });
     await runTransfer(worker("A"), "import");
