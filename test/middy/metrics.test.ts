@@ -123,6 +123,20 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     expect(members).toEqual({ Table: b.store.tableName, Job: "j", JobSucceeded: 1 });
   });
 
+  test("and goes on when that fails", async () => {
+    const mistake = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const metrics = (): never => {
+      throw new Error("full");
+    };
+    const { app, context, clock, holder } = setUp({ metrics }, () => sleep(clock, 9_900));
+    const answer = app({}, context(10_000));
+    await clock.advance(9_900);
+    await answer;
+    expect(await holder()).toBeUndefined();
+    expect(mistake).toHaveBeenCalledTimes(2);
+    vi.restoreAllMocks();
+  });
+
   test("that runs beside another: no more lines than invocations, and nothing twice", async () => {
     const b = setUp({ key: (event) => String(event), heartbeat: true, lockAtMostForMs: 3_000 }, () =>
       sleep(b.clock, 4_500),

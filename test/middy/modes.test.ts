@@ -265,7 +265,8 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
 
   async function answer(response: unknown) {
     const b = bench();
-    const app = wrap({ client: b.client, clock: b.clock, key: "job" }, () => response);
+    const options = { client: b.client, clock: b.clock, key: "job", once: () => "slot" };
+    const app = wrap(options, () => response);
     return { ...b, answered: await app({}, b.context()) };
   }
 
@@ -305,19 +306,48 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
     expect(await holder()).toBeUndefined();
   });
 
-  test("whose stream is destroyed before anybody has read it releases the lock, and ends its source", async () => {
+  test.each([
+    ["before anybody has read it", false],
+    ["while its next part is awaited", true],
+  ])("whose stream is destroyed %s releases the lock, and ends its source", async (_, isBegun) => {
     const cancelled = vi.fn();
-    const web = new ReadableStream({ cancel: cancelled }, { highWaterMark: 0 });
-    const node = Readable.from(["a", "b"]);
+    const web = new ReadableStream({ start: (out) => out.enqueue("a"), cancel: cancelled });
+    const node = new Readable({ read: () => undefined, encoding: "utf8" });
+    node.push("a");
     for (const source of [node, web]) {
-      const { answered, holder, clock } = await answer({ body: source });
+      const { answered, holder, clock, client } = await answer({ body: source });
       expect(await holder()).toBeDefined();
-      (answered as { readonly body: Readable }).body.destroy();
+      const { body } = answered as { readonly body: Readable };
+      if (isBegun) {
+        const parts = body.iterator({ destroyOnReturn: false });
+        expect(await parts.next()).toEqual({ done: false, value: "a" });
+        // Ignored: it ends with the stream.
+        void parts.next().catch(() => undefined);
+        await new Promise(setImmediate);
+      }
+      body.destroy();
       await eventually(async () => expect(await holder()).toBeUndefined());
-      expect(clock.pending).toBe(0);
+      expect([clock.pending, await client.doneSlot("job")]).toEqual([0, undefined]);
     }
     expect(node.destroyed).toBe(true);
     expect(cancelled).toHaveBeenCalledOnce();
+  });
+
+  const locked = new ReadableStream();
+  locked.getReader();
+  const unreadable = Object.defineProperty({}, "body", {
+    get: () => {
+      throw new Error("no body");
+    },
+  });
+  test.each([
+    ["throws", unreadable, "no body"],
+    ["has a reader already", locked, /locked/],
+  ])("whose body %s fails, and releases the lock", async (_, response, message) => {
+    const b = bench();
+    const app = wrap({ client: b.client, clock: b.clock, key: "job" }, () => response);
+    await expect(app({}, b.context())).rejects.toThrow(message);
+    expect(await b.holder()).toBeUndefined();
   });
 });
 

@@ -40,7 +40,7 @@ export interface HoldTerms {
 export class Hold {
   readonly lock: Lock;
   readonly #terms: HoldTerms;
-  readonly #stopRenewing: () => void;
+  readonly #stopRenewing: (() => void) | undefined;
   #loss: LeaseLostError | undefined;
   #leaving: Promise<void> | undefined;
 
@@ -55,7 +55,7 @@ export class Hold {
         return signal.signal;
       },
     };
-    this.#stopRenewing = renewEveryMs === undefined ? () => undefined : lease.keepAlive(renewEveryMs);
+    this.#stopRenewing = renewEveryMs === undefined ? undefined : lease.keepAlive(renewEveryMs);
   }
 
   /**
@@ -106,7 +106,7 @@ export class Hold {
 
   async #leave(outcome: HoldOutcome): Promise<void> {
     const { lease, invocation, settings, signal, measure, close, stopListening } = this.#terms;
-    this.#stopRenewing();
+    this.#stopRenewing?.();
     // Reading `held` looks at the clock: timers of a frozen process do not run.
     void lease.held;
     this.#loss = lease.loss;

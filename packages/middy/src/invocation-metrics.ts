@@ -76,13 +76,19 @@ export class InvocationMetrics {
 
   /** Writes what was measured since the last line. An invocation that may be killed calls it before its end. */
   write(): void {
-    const groups = [...this.#ofLeases];
+    const groups = this.#ofLeases;
     const others = this.#others;
     this.#ofLeases = new Map();
     this.#others = new Totals();
-    const [first = [undefined, new Totals()] as const] = groups;
-    first[1].addAll(others);
-    for (const [key, totals] of groups.length === 0 ? [first] : groups) this.#writeGroup(key, totals);
+    const [first] = groups.values();
+    if (first === undefined) groups.set(undefined, others);
+    else first.addAll(others);
+    try {
+      for (const [key, totals] of groups) this.#writeGroup(key, totals);
+    } catch (mistake) {
+      // The user's own output must not fail an invocation that is done: it would come again.
+      console.error("metrics failed:", mistake);
+    }
   }
 
   #writeGroup(key: string | undefined, totals: Totals): void {

@@ -43,11 +43,10 @@ interface RequestEntry {
 export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<Declared<TEvent>> {
   // Not in `request.internal`, which middy 6 can share between requests.
   const entries = new WeakMap<object, RequestEntry>();
-  const entryOf = (request: object): RequestEntry | undefined => entries.get(request);
 
   return {
     async before(request) {
-      if (entryOf(request) !== undefined) return;
+      if (entries.has(request)) return;
       setLock(request.context, undefined);
       const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
@@ -73,7 +72,7 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
     },
 
     async after(request) {
-      const entry = entryOf(request);
+      const entry = entries.get(request);
       if (entry === undefined) return;
       const leave = async (outcome: HoldOutcome): Promise<void> => {
         // What fails from here on is not the handler.
@@ -85,14 +84,12 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
         await leave(holdOutcomeOf(entry, "after", undefined));
         return;
       }
+      request.response = withStreamEnd(request.response, stream, leave);
       entry.isStreaming = true;
-      request.response = withStreamEnd(request.response, stream, (isWhole) =>
-        leave(isWhole ? "succeeded" : "failed"),
-      );
     },
 
     async onError(request) {
-      const entry = entryOf(request);
+      const entry = entries.get(request);
       if (entry === undefined) return;
       entries.delete(request);
       // If nobody reads the stream, its producer may still run.

@@ -40,16 +40,14 @@ function wrapped<TEvent, TResult>(
     let result: TResult;
     try {
       result = await runTraced(entry.lock.lease, () => handler(event, context, entry.lock));
+      const stream = streamOf(result);
+      if (stream !== undefined) {
+        return withStreamEnd(result, stream, (outcome) => entry.leave(outcome)) as TResult;
+      }
     } catch (error) {
       await entry.leave("failed");
       if (entry.isReplaced) return (await entry.skipResult()) as TResult;
       throw error;
-    }
-    const stream = streamOf(result);
-    if (stream !== undefined) {
-      return withStreamEnd(result, stream, (isWhole) =>
-        entry.leave(isWhole ? "succeeded" : "failed"),
-      ) as TResult;
     }
     await entry.leave("succeeded");
     return result;

@@ -1,33 +1,44 @@
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 
+type Stream = Readable | ReadableStream<unknown>;
+
 /** The stream of a response: the response itself, or its body. */
-export function streamOf(response: unknown): AsyncIterable<unknown> | undefined {
+export function streamOf(response: unknown): Stream | undefined {
   if (isStream(response)) return response;
   const body = (response as { readonly body?: unknown } | null | undefined)?.body;
   return isStream(body) ? body : undefined;
 }
 
 /**
- * Returns the response with another stream, which ends only when `onEnd` has: so a reader of the whole stream waits for
- * `onEnd`. `onEnd` learns whether the whole stream was read.
+ * Returns the response with another stream, which ends only when the hold has: so a reader of the whole stream waits for
+ * the release. The hold has succeeded when the whole stream was read.
  */
 export function withStreamEnd(
   response: unknown,
-  stream: AsyncIterable<unknown>,
-  onEnd: (isWhole: boolean) => Promise<void>,
+  stream: Stream,
+  leave: (outcome: "succeeded" | "failed") => Promise<void>,
 ): unknown {
-  const guarded = Readable.from(untilEnd(stream, onEnd));
-  // A stream that is destroyed before anybody has read it has not begun: it ends here.
-  guarded.once("close", () => {
-    if (stream instanceof Readable) stream.destroy();
-    // Ignored: it has ended, or its reader ends it.
-    else (stream as ReadableStream).cancel().catch(() => undefined);
-    void onEnd(false);
-  });
-  // A platform's Response reads the stream that it was created from, whatever its member is.
-  if (isPlatformResponse(response)) {
-    return new Response(Readable.toWeb(guarded) as ConstructorParameters<typeof Response>[0], response);
+  const reader = stream instanceof Readable ? undefined : stream.getReader();
+  // Not the web stream's own iterator: it cannot be ended while a part is under way.
+  const parts = reader ? { [Symbol.asyncIterator]: () => ({ next: () => reader.read() }) } : stream;
+  const untilEnd = async function* (): AsyncGenerator<unknown, void, undefined> {
+    yield* parts;
+    if (!guarded.destroyed) await leave("succeeded");
+  };
+  const guarded: Readable = Readable.from(untilEnd());
+  const destroy = guarded._destroy;
+  guarded._destroy = (error, callback) => {
+    // At once: the rest waits for the part that is under way, and its source may have none for a long time.
+    // Ignored: it has failed, and its reader has the error.
+    if (reader) reader.cancel().catch(() => undefined);
+    else (stream as Readable).destroy();
+    destroy.call(guarded, error, (failure) => void leave("failed").then(() => callback(failure)));
+  };
+  // A platform's Response, by its tag, reads the stream that it was created from, whatever its member is.
+  if (Object.prototype.toString.call(response) === "[object Response]") {
+    const body = Readable.toWeb(guarded) as ConstructorParameters<typeof Response>[0];
+    return new Response(body, response as Response);
   }
   if (response === stream) return guarded;
   const body = { value: guarded, writable: true, configurable: true, enumerable: true };
@@ -39,29 +50,9 @@ export function withStreamEnd(
   });
 }
 
-async function* untilEnd(
-  stream: AsyncIterable<unknown>,
-  onEnd: (isWhole: boolean) => Promise<void>,
-): AsyncGenerator<unknown, void, undefined> {
-  let isWhole = false;
-  try {
-    yield* stream;
-    isWhole = true;
-  } finally {
-    await onEnd(isWhole);
-  }
-}
-
-/** By its tag, for the reason of {@link isWebStream}. */
-function isPlatformResponse(value: unknown): value is Response {
-  return Object.prototype.toString.call(value) === "[object Response]";
-}
-
-function isStream(value: unknown): value is AsyncIterable<unknown> {
-  return value instanceof Readable || isWebStream(value);
-}
-
-/** By its method: loading the platform's class takes longer than loading this middleware. */
-function isWebStream(value: unknown): value is ReadableStream<unknown> {
-  return typeof (value as Partial<ReadableStream> | null | undefined)?.getReader === "function";
+/** A web stream by its method: loading the platform's class takes longer than loading this middleware. */
+function isStream(value: unknown): value is Stream {
+  return (
+    value instanceof Readable || typeof (value as Partial<ReadableStream> | null)?.getReader === "function"
+  );
 }
