@@ -127,14 +127,14 @@ export class HeldLeases {
     const id = idOf(event);
     // One of another table, or of a process that was frozen until ttl had removed its item.
     this.#forget(id);
-    this.#leases.set(id, { key, span, expiresAt });
+    this.#leases.set(id, { key, span, expiresAt: endOf(expiresAt) });
   }
 
   /** Notes a renewal. */
   renew(event: RenewedEvent): void {
     const lease = this.#leases.get(idOf(event));
     if (lease === undefined) return;
-    lease.expiresAt = event.expiresAt;
+    lease.expiresAt = endOf(event.expiresAt);
     lease.span.addEvent(spanNames.renewed);
   }
 
@@ -175,6 +175,11 @@ export class HeldLeases {
     this.#leases.delete(id);
     if (span !== undefined) leave(span);
   }
+}
+
+/** By this machine's clock, which may be fast: a lease of which an event tells has not ended. */
+function endOf(expiresAt: number): number {
+  return Math.max(expiresAt, Date.now());
 }
 
 /** Ends a span whose end nobody sees. */
