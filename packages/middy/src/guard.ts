@@ -57,9 +57,11 @@ export class Guard<TEvent> {
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
       const admission = await admit(settings, invocation, leftMs, signal.signal);
       lease = admission.lease;
-      if (!lease.held) throw lease.signal.reason;
       metrics?.granted(lease);
       signal.follow(lease.signal);
+      // Reading `held` looks at the clock. Nothing begins that was told to stop while the answer was on its way.
+      void lease.held;
+      signal.signal.throwIfAborted();
       const workMs = invocation.workMs();
       if (workMs !== undefined) signal.timeoutIn(workMs);
       attempt.hold = new Hold({
