@@ -387,6 +387,19 @@ describe("once", () => {
     expect(new Set(events)).toEqual(new Set(["acquired", "renewed", "released"]));
   });
 
+  test("the work wakes from a freeze with an aborted signal, also where the key's lease alone has ended", async () => {
+    const handler = handlerOf({ once: true, lockAtMostForMs: 30_000, heartbeat: false });
+    // The lease of the second record begins later than that of its key.
+    works.set("a1", () => b.clock.freeze(5_000));
+    let reason: unknown;
+    works.set("a2", (lock) => {
+      b.clock.freeze(28_000);
+      reason = lock.signal.reason;
+    });
+    expect(await handler(batchOf("a1", "a2"), b.context(600_000))).toEqual(["a1", "a2"]);
+    expect(reason).toBeInstanceOf(LeaseLostError);
+  });
+
   test("the work has the key's lease, and a signal that aborts with either", async () => {
     const seen: unknown[] = [];
     works.set("a1", async (lock) => {

@@ -245,10 +245,12 @@ class Batch<TRecord> {
 }
 
 /** The lease of the key, and a signal that aborts when either lock is lost. */
-function both({ lease }: Lock, own: Lock): Lock {
+function both(lock: Lock, own: Lock): Lock {
   return {
-    lease,
+    lease: lock.lease,
     get signal(): AbortSignal {
+      // Reading this one looks at the clock, and the other follows it.
+      void lock.signal;
       return own.signal;
     },
   };
