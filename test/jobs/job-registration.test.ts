@@ -68,20 +68,34 @@ describe("the entry of a job", () => {
     expect(writes()).toBe(2);
   });
 
-  test("stays as it is when another process finds it less than a day old", async () => {
+  test("has the new time zone at once, and none where the job has none any more", async () => {
     await run(runsOf({ schedule }));
+    expect(await entryAfter({ schedule, timeZone: "Europe/Berlin" })).toMatchObject({
+      timeZone: "Europe/Berlin",
+    });
+    expect(await entryAfter({ schedule, timeZone: "Asia/Tokyo" })).toMatchObject({ timeZone: "Asia/Tokyo" });
+    expect(await entryAfter({ schedule })).not.toHaveProperty("timeZone");
+  });
+});
+
+describe.each<[string, JobRunsOptions]>([
+  ["in UTC", { schedule }],
+  ["in a time zone", { schedule, timeZone: "Europe/Berlin" }],
+])("the entry of a job %s", (_, options) => {
+  test("stays as it is when another process finds it less than a day old", async () => {
+    await run(runsOf(options));
     const before = entry();
-    expect(await entryAfter({ schedule }, 23 * hourMs)).toEqual(before);
+    expect(await entryAfter(options, 23 * hourMs)).toEqual(before);
   });
 
   test("is kept for longer when another process finds it more than a day old", async () => {
-    await run(runsOf({ schedule }));
+    await run(runsOf(options));
     const before = Number(entry()?.[timeToLive]);
-    expect(Number((await entryAfter({ schedule }, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
+    expect(Number((await entryAfter(options, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
   });
 
   test("is kept for long again when a table without ttl has lost that time", async () => {
-    await run(runsOf({ schedule }));
+    await run(runsOf(options));
     const { [timeToLive]: _, ...timeless } = entry() ?? {};
     store.table.updateNow({
       key,
@@ -92,22 +106,28 @@ describe("the entry of a job", () => {
       returnsItem: false,
     });
     expect(entry()).toEqual(timeless);
-    expect((await entryAfter({ schedule }))[timeToLive]).toEqual(expect.any(Number));
+    expect((await entryAfter(options))[timeToLive]).toEqual(expect.any(Number));
   });
 
   test("has the new schedule at once", async () => {
-    await run(runsOf({ schedule, timeZone: "Europe/Berlin" }));
-    const other = await entryAfter({ schedule: "rate(1 hour)", timeZone: "Europe/Berlin" });
-    expect(other).toMatchObject({ schedule: "rate(1 hour)", timeZone: "Europe/Berlin" });
+    await run(runsOf(options));
+    const other = { ...options, schedule: "rate(1 hour)" };
+    expect(await entryAfter(other)).toMatchObject(other);
   });
 
-  test("has the new time zone at once, and none where the job has none any more", async () => {
-    await run(runsOf({ schedule }));
-    expect(await entryAfter({ schedule, timeZone: "Europe/Berlin" })).toMatchObject({
-      timeZone: "Europe/Berlin",
-    });
-    expect(await entryAfter({ schedule, timeZone: "Asia/Tokyo" })).toMatchObject({ timeZone: "Asia/Tokyo" });
-    expect(await entryAfter({ schedule })).not.toHaveProperty("timeZone");
+  test("is there after each run, of every process, also where runs are kept for less than a day", async () => {
+    const begin = (): JobRuns => runsOf({ ...options, keepForMs: hourMs });
+    const runEachHour = async (runs: JobRuns, times: number): Promise<void> => {
+      for (let count = 0; count < times; count += 1) {
+        await runs.run(new Date(clock.now()), () => "done");
+        store.table.collectGarbage(clock.now());
+        expect(entry()).toMatchObject(options);
+        await clock.advance(hourMs);
+      }
+    };
+    await runEachHour(begin(), 23);
+    // The second process finds the entry of the first.
+    await runEachHour(begin(), 26);
   });
 });
 

@@ -88,7 +88,8 @@ export class JobRegistration {
 
   #write(now: number): Write {
     const { job, schedule, timeZone } = this.#entry;
-    const expiry = timeToLive(now, this.#keepForMs);
+    // A process that finds it young looks again after a day: then it may be two days old.
+    const expiry = timeToLive(now + 2 * freshMs, this.#keepForMs);
     const values = { ":schedule": schedule, ":ttl": expiry, ":ifTtl": expiry - freshMs / 1000 };
     const itemKey = leaseItemKey(registryKey, jobSortKeyPrefix + job);
     return timeZone === undefined
