@@ -17,8 +17,8 @@ import type { JobRun } from "./run.ts";
 /** The time that a run is scheduled for: a Date, or the text that its `toISOString` gives. */
 export type Slot = string | Date;
 
-/** Years 0 to 9999 in UTC: as text, these sort in the order of time. */
-const slotPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+/** Years 0 to 9999 in UTC: as text, these sort in the order of time. The text of every other year begins with a sign. */
+const unsigned = /^\d/;
 
 /** The last time that has such a text. */
 export const lastTime: number = Date.parse("9999-12-31T23:59:59.999Z");
@@ -28,7 +28,7 @@ export function checkSlotTime(option: string, slot: unknown): string {
   const isDate = readable(option, slot, () => slot instanceof Date);
   const time = isDate ? (slot as Date).getTime() : typeof slot === "string" ? Date.parse(slot) : Number.NaN;
   const text = Number.isNaN(time) ? "" : new Date(time).toISOString();
-  const isExact = slotPattern.test(text) && (isDate || slot === text);
+  const isExact = unsigned.test(text) && (isDate || slot === text);
   const shown = isDate ? text || "an invalid Date" : slot;
   check(isExact, option, shown, "a Date, or an ISO time in UTC with milliseconds: 2026-01-31T08:00:00.000Z");
   return text;
