@@ -216,6 +216,7 @@ describe("an acquisition that is given up", () => {
     await clientOf("other").acquire("k");
     store.next(fate);
     expect(await writesOf(() => acquire())).toBe(writes);
+    expect(events.map(({ type }) => type)).not.toContain("error");
   });
 
   it("is taken back where a request was repeated: an earlier copy may land yet", async () => {

@@ -561,9 +561,12 @@ describe("a refusal says", () => {
 
 describe("a pause", () => {
   it("is refused as such where nothing is held, and not as a permit that was given back meanwhile", async () => {
-    await expect(semaphoreOf("a", 0).acquire()).rejects.toThrow(
+    const events: LeaseEvent[] = [];
+    const paused = semaphoreOf("a", 0, { onEvent: (event) => events.push(event) });
+    await expect(paused.acquire()).rejects.toThrow(
       'the semaphore "k", paused with permits: 0, is not held; try again in 60000 ms',
     );
+    expect(events).toEqual([]);
   });
 
   it("lets nobody in, not even where nothing is held, and leaves the holders alone", async () => {
