@@ -508,6 +508,8 @@ describe("client.close()", () => {
     });
     await client.close();
     expect(await refusal).toBeInstanceOf(ClientClosedError);
+    // The acquisition and the release of the lease alone.
+    expect(store.calls).toHaveLength(2);
   });
 
   it("waits for no call whose signal had aborted before, nor for one that has ended", async () => {

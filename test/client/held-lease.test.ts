@@ -146,6 +146,7 @@ it("a heartbeat ends by the function that its beginning gives, and may begin aga
   await clock.advance(1_100);
   expect(types()).toEqual(["renewed"]);
   stop();
+  stop();
   await clock.advance(5_000);
   expect(types()).toEqual(["renewed"]);
   lease.keepAlive(1_000);
@@ -169,6 +170,13 @@ describe("a renewal in a process whose clock the service contradicts", () => {
       return { earliest: clock.now() + ahead, latest: clock.now() + ahead + 1 };
     };
   }
+
+  it("is what the lease begins to protect with: it is not lost before that", async () => {
+    expect([lease.held, lease.loss]).toEqual([false, undefined]);
+    tellAhead(hourMs);
+    await lease.renew();
+    expect([lease.held, lease.loss]).toEqual([true, undefined]);
+  });
 
   it("is sent again where the expiry was over by then, and only that is confirmed", async () => {
     tellAhead(hourMs);
@@ -311,6 +319,15 @@ describe("a cooldown", () => {
     await lease.release();
     expect(cooldown()).toEqual(leftMs && [leftMs, leftMs]);
   });
+});
+
+it("a cooldown counts from the request of its acquisition, however long the answer takes", async () => {
+  answering((result) => {
+    clock.freeze(1_000);
+    return result;
+  });
+  await (await client.acquire("k", { lockAtLeastForMs: 9_000 })).release();
+  expect(store.table.peek(itemKey)).toMatchObject({ expiresAt: clock.now() + 8_000, leaseDurationMs: 8_000 });
 });
 
 describe("a release", () => {

@@ -256,13 +256,14 @@ describe("lead", () => {
     expect(runs).toBe(2);
   });
 
-  it.each<[string, (one: Leader) => unknown]>([
-    ["its work has ended of itself", () => undefined],
-    ["its work has resigned", (one) => one.resign()],
-  ])("leaves the field to others for a moment after %s", async (_, work) => {
+  it.each<[number, string, (one: Leader) => unknown, LeaderOptions]>([
+    [1_000, "its work has ended of itself", () => undefined, {}],
+    [5_000, "its work has ended of itself", () => undefined, { pauseMs: 5_000 }],
+    [5_000, "its work has resigned", (one) => one.resign(), { pauseMs: 5_000 }],
+  ])("leaves the field to others for %i ms after %s", async (pauseMs, _, work, options) => {
     const stop = new AbortController();
     const startedAt: number[] = [];
-    const one = candidate("one", { pauseMs: 5_000 });
+    const one = candidate("one", options);
     const leading = one.lead(
       () => {
         startedAt.push(clock.monotonic());
@@ -270,8 +271,8 @@ describe("lead", () => {
       },
       { signal: stop.signal },
     );
-    await clock.advance(12_000);
-    expect(startedAt).toEqual([0, 5_000, 10_000]);
+    await clock.advance(2.5 * pauseMs);
+    expect(startedAt).toEqual([0, pauseMs, 2 * pauseMs]);
     stop.abort();
     await leading;
   });

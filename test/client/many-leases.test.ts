@@ -337,3 +337,16 @@ describe("a hundred and fifty thousand leases", () => {
     expect(leases.every((lease) => lease.remainingMs() === 3_600_000)).toBe(true);
   });
 });
+
+it("leases that are renewed together are sent in 48 requests at a time at most", async () => {
+  const agreeing = new AgreeingStore();
+  const many = new LeaseClient({ store: agreeing, clock, randomness, renewals: together() });
+  await adoptMany(many, 49 * 25, { leaseDurationMs: 3_600_000, heartbeat: 1_200_000 });
+  let sent = 0;
+  agreeing.updateMany = () => {
+    sent += 1;
+    return new Promise(() => undefined);
+  };
+  await clock.advance(1_200_000);
+  expect(sent).toBe(48);
+});

@@ -10,7 +10,7 @@ import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
@@ -179,7 +179,17 @@ describe("a lease that another caller of its owner shares", () => {
       await (await client.acquire("k", { ...again, ...wish })).release();
     }
     expect(store.calls).toEqual([]);
-    const inner = await client.acquire("k", { ...again, leaseDurationMs: 60_000 });
+    const longer = (): Promise<Lease> => client.acquire("k", { ...again, leaseDurationMs: 60_000 });
+    const update = store.update.bind(store);
+    let meanwhile: Promise<Lease> | undefined;
+    store.update = async (...call) => {
+      const result = await update(...call);
+      meanwhile ??= longer();
+      await settled();
+      return result;
+    };
+    const inner = await longer();
+    await meanwhile;
     expect(store.calls).toHaveLength(1);
     expect([outer.remainingMs(), inner.remainingMs()]).toEqual([60_000, 60_000]);
     await clock.advance(50_000);

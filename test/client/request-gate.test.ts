@@ -11,6 +11,7 @@ import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type GateOptions, RequestGate } from "../../packages/client/src/core/request-gate.ts";
 import { adminOf } from "../support/admin.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { SlowStore } from "../support/slow-store.ts";
 
@@ -93,6 +94,14 @@ describe("the gate", () => {
     expect(await first).toEqual(new Error("enough"));
     await answer(0);
     expect(sent.slice(32)).toEqual(["next"]);
+  });
+
+  it("gives the place of a renewal that has failed to the next one", async () => {
+    const failing = Array.from({ length: 48 }, (_, index) => failureOf(renew("renewal", index)));
+    for (const { reject } of answers) reject(new LeaseServiceError("LEASE_THROTTLED", "no"));
+    await Promise.all(failing);
+    void renew("next", 1);
+    expect(sent.at(-1)).toBe("next");
   });
 
   it("sends renewals first, the nearest deadline before the others, then releases, and then the rest in order of arrival", async () => {

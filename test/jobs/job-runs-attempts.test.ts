@@ -187,10 +187,15 @@ describe("calls of one object with reentrant", () => {
   });
 
   test("may take over again when no other call for the slot is in progress", async () => {
-    const runs = runsOf("a");
+    const runs = runsOf("a", { maxAttempts: 4 });
     await failureOf(runs.run(slot, fail, again));
+    await beginElsewhere("you");
+    expect(await failureOf(runs.run(slot, never, { ...again, waitMs: 0 }))).toBeInstanceOf(
+      LeaseUnavailableError,
+    );
+    await breakLease();
     await beginElsewhere("me");
-    expect(await runs.run(slot, ({ attempt }) => attempt, again)).toBe(3);
+    expect(await inTime(runs.run(slot, ({ attempt }) => attempt, again))).toBe(4);
   });
 });
 
@@ -247,6 +252,29 @@ describe("an attempt that succeeds in a transaction of its own", () => {
     });
     expect(hasSent).toBe(true);
     expect(item()).toMatchObject({ state: "succeeded" });
+  });
+
+  test("goes on when its work handles the error of one that was refused", async () => {
+    const running = runsOf("a").run(slot, async ({ succeedIn }) => {
+      await succeedIn(() => Promise.reject(new Error("refused"))).catch(() => undefined);
+      return "done";
+    });
+    expect(await running).toBe("done");
+    expect(item()).toMatchObject({ state: "succeeded" });
+  });
+
+  test("waits for the second of two when its work has waited for the first alone, which was refused", async () => {
+    let hasSent = false;
+    await runsOf("a").run(slot, async ({ succeedIn }) => {
+      const first = succeedIn(() => Promise.reject(new Error("refused")));
+      void succeedIn(async (entries) => {
+        await settled();
+        await send(entries);
+        hasSent = true;
+      });
+      await first.catch(() => undefined);
+    });
+    expect(hasSent).toBe(true);
   });
 
   test("fails by the error of one that its work did not wait for", async () => {

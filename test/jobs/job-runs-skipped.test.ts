@@ -61,6 +61,18 @@ it.each(["answer lost", "request lost", undefined] as const)(
   },
 );
 
+it.each([
+  ["its runs", { owner: "nightly" }, "nightly"],
+  ["its client", {}, "pod-1"],
+])("a skip is by the owner of %s", async (_, options, owner) => {
+  const clock = new ManualClock();
+  const client = new LeaseClient({ store: new MemoryLeaseStore(), clock, owner: "pod-1" });
+  const runs = new JobRuns(client, "report", options);
+  const slot = new Date(clock.now());
+  await runs.skip(slot);
+  expect(await runs.get(slot)).toMatchObject({ state: "skipped", owner });
+});
+
 it("a skip whose transaction was sent twice, and taken back in between, says that the slot was not skipped", async () => {
   const [clock, store] = [new ManualClock(), new ScriptedStore()];
   const runs = new JobRuns(new LeaseClient({ store, clock }), "report");

@@ -102,6 +102,14 @@ test("missed slots are those of an expression", async () => {
   expect(slots).toEqual(["01", "02", "05"].map((day) => `2026-01-${day}T08:00:00.000Z`));
 });
 
+test("a back-fill tries 100 slots, unless it is told otherwise", async () => {
+  const clock = new ManualClock(now);
+  const runs = new JobRuns(new LeaseClient({ store: new MemoryLeaseStore(), clock }), "report");
+  const query = { schedule: "rate(1 minute)", since: new Date(now - 101 * 60_000) };
+  const { succeeded, complete } = await runs.backfill(query, () => "done");
+  expect([succeeded.length, complete]).toEqual([100, false]);
+});
+
 describe("the slots of a schedule", () => {
   const slots = (next: (after: Date) => Date | null | undefined) => [
     ...slotsOf({ schedule: { next }, since, until }),

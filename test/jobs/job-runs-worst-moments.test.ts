@@ -338,6 +338,16 @@ describe("answers that got lost", () => {
     });
   });
 
+  test("a report that comes while a renewal is under way waits for the next one", async () => {
+    const runs = runsOf("a");
+    await runs.run(slot, async ({ lease, progress }) => {
+      const renewal = lease.renew();
+      progress("half");
+      await renewal;
+      expect((await runs.get(slot))?.progress).toBeUndefined();
+    });
+  });
+
   test("a report is in the table after a renewal that follows it, although a heartbeat was under way", async () => {
     const runs = runsOf("a");
     const update = store.update.bind(store);

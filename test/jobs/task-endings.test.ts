@@ -157,6 +157,7 @@ describe("a worker that ends a task which is not its own any more", () => {
     expect(error).toBeInstanceOf(TaskLostError);
     expect(error.message).toMatch(/\(taken\): another worker has claimed it since; nothing was changed$/);
     expect(eventsOf("released")).toMatchObject([{ owner: "slow", confirmed: false }]);
+    expect(store.count("get")).toBe(0);
     const before = store.calls.length;
     expect(await failure(task.succeed())).toBe(error);
     expect(store.calls.length).toBe(before);
@@ -181,10 +182,12 @@ describe("a worker that ends a task which is not its own any more", () => {
     const { task, other } = await taken();
     await other.succeed();
     expect(await failure(task.succeedIn(refuse))).toBe(refused);
+    store.calls.length = 0;
     const { message } = await failure(task.succeed());
     expect(message).toMatch(
       /\(ended\): it has ended already: it has succeeded, by another; nothing was changed$/,
     );
+    expect(store.calls).toHaveLength(1);
   });
 
   test("is told what became of it: not among the open ones", async () => {
@@ -217,6 +220,7 @@ describe("a worker that ends its task twice", () => {
     store.next("answer lost");
     await inTime(task.succeed());
     expect(ended()).toMatchObject({ state: "succeeded" });
+    expect(store.calls.at(-1)).toMatchObject({ method: "get", consistent: true });
   });
 });
 

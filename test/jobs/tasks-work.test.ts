@@ -152,6 +152,22 @@ describe("a loop over a set", () => {
     },
   );
 
+  test("ends at its signal also where its look at a task that has come due hangs", async () => {
+    await setOf("adder").add([{ id: "0", delayMs: 5_000 }]);
+    const stop = new AbortController();
+    const work = setOf("a").process(() => undefined, { signal: stop.signal, pollMs: 60_000 });
+    const processing = follow(work, clock);
+    await clock.advance(1_000);
+    store.query = async (_, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      throw new LeaseServiceError("LEASE_NO_ANSWER", "cut off");
+    };
+    await clock.advance(5_000);
+    stop.abort();
+    await settled();
+    expect(processing).toMatchObject({ at: 6_000, value: { succeeded: 0 } });
+  });
+
   test("gives back, uncounted, a task whose claim was under way when its signal aborted", async () => {
     await add(1);
     const stopping = (): AbortSignal => {
@@ -169,6 +185,20 @@ describe("a loop over a set", () => {
     expect(open("0")).toMatchObject({ attempts: 0 });
     expect(await counts()).toMatchObject({ waiting: 1 });
     expect(clock.pending).toBe(0);
+  });
+
+  test("rejects with a mistake in the program that comes up while such a task is given back", async () => {
+    await add(1);
+    const stop = new AbortController();
+    const mistake = new TypeError("no such thing");
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      store.update = () => Promise.reject(mistake);
+      stop.abort();
+      return await update(...call);
+    };
+    const processing = setOf("a").process(() => expect.unreachable(), { signal: stop.signal });
+    await expect(processing).rejects.toBe(mistake);
   });
 
   test("leaves such a task to the end of its claim when the service does not take it back", async () => {
