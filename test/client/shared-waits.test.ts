@@ -171,6 +171,18 @@ describe("among the waiters of one client", () => {
     expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_000);
   });
 
+  it("one whose look hangs ends at once with its signal", async () => {
+    const controller = new AbortController();
+    const waiting = follow(client.acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
+    await clock.advance(30);
+    store.hanging = 1;
+    await clock.advance(400);
+    expect(store.hanging).toBe(0);
+    controller.abort();
+    await settled();
+    expect(waiting.error).toMatchObject({ code: "LEASE_ABORTED" });
+  });
+
   it("whoever looks may be aborted or run out of time: another goes on", async () => {
     const controllers = Array.from({ length: 10 }, () => new AbortController());
     const others = controllers.map(({ signal }) =>

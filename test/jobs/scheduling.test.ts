@@ -9,6 +9,7 @@ import {
   type RunContext,
   type SchedulingOptions,
 } from "../../packages/jobs/src/index.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { WorldOfClocks, wrongClocks } from "../support/wrong-clocks.ts";
 
@@ -260,6 +261,22 @@ describe("the end of a schedule", () => {
     expect(store.calls).toHaveLength(1);
     await end(process);
     expect(failures).toEqual([]);
+  });
+
+  it("comes with the signal while the table is asked for the time, by a read that may lag", async () => {
+    store.isLocal = false;
+    const asked: object[] = [];
+    store.get = async (request, { signal }) => {
+      asked.push(request);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      throw new LeaseServiceError("LEASE_NO_ANSWER", "cut off");
+    };
+    const process = follow(begin("a").ended, clock);
+    await clock.advance(1_000);
+    stop.abort();
+    await settled();
+    expect([process.at, process.error]).toEqual([clock.monotonic(), undefined]);
+    expect(asked).toMatchObject([{ key: { pk: "report" }, consistent: false }]);
   });
 
   it("comes with the client's end, as an error, also without a signal", async () => {
