@@ -108,6 +108,18 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "It only frees memory: a lease that has ended has no time left, and is not shared.",
+    mutants: [
+      "packages/client/src/core/sharing.ts: lease.onEnd(() => this.#entries.delete(id));: () => this.#entries.delete(id) ⇒ () => undefined",
+    ],
+  },
+  {
+    why: "The compiler asks for it: no slot that is done is after what is undefined.",
+    mutants: [
+      "packages/client/src/core/attempt.ts: if (slot !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
+    ],
+  },
+  {
     why: "Leases of one key and one owner that may be shared differ in their share key already.",
     mutants: [
       "packages/client/src/core/sharing.ts: return JSON.stringify([key, sortKey, shareKey, owner]);: [key, sortKey, shareKey, owner] ⇒ [key, shareKey, owner]",
@@ -116,8 +128,8 @@ export const explained: readonly Explained[] = [
   {
     why: "A wait of no time ends at once.",
     mutants: [
-      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));: leftMs > 0 ⇒ true",
-      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));: leftMs > 0 ⇒ leftMs >= 0",
+      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(this.#clock, all, leftMs, patience.signal));: leftMs > 0 ⇒ true",
+      "packages/client/src/core/sharing.ts: const hasEnded = leftMs > 0 && (await settles(this.#clock, all, leftMs, patience.signal));: leftMs > 0 ⇒ leftMs >= 0",
     ],
   },
   {
@@ -319,8 +331,16 @@ export const explained: readonly Explained[] = [
   {
     why: "A seat's text goes on after its version: it never equals a version.",
     mutants: [
+      'packages/client/src/primitives/seats/seat-writes.ts: const seatNewer: Part = { when: "#Seat < :newSeat" };: "#Seat < :newSeat" ⇒ "#Seat <= :newSeat"',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source.
       "packages/client/src/primitives/seats/seat-writes.ts: when: `#F${n} = :f${n} AND #S${n} < :s${n}`,: `#F${n} = :f${n} AND #S${n} < :s${n}` ⇒ `#F${n} = :f${n} AND #S${n} <= :s${n}`",
+    ],
+  },
+  {
+    why: "A limit below zero counts less than the seats that go, and those are in the counter: nothing meets it.",
+    mutants: [
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source.
+      "packages/client/src/primitives/seats/seat-writes.ts: const refused = byKind((of) => ({ when: `#${of} <= :most_${of}` }));: `#${of} <= :most_${of}` ⇒ `#${of} < :most_${of}`",
     ],
   },
   {
@@ -371,7 +391,8 @@ export const explained: readonly Explained[] = [
       "packages/jobs/src/runs/run-form.ts: const remark = item?.[runAttributeNames.remark];: item?.[runAttributeNames.remark] ⇒ item[runAttributeNames.remark]",
       "packages/jobs/src/runs/run-form.ts: this.#attempt = Number(item?.[runAttributeNames.attempt]);: item?.[runAttributeNames.attempt] ⇒ item[runAttributeNames.attempt]",
       "packages/jobs/src/runs/run-form.ts: if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;: item?.[runAttributeNames.progress] ⇒ item[runAttributeNames.progress]",
-      "packages/jobs/src/tasks/task.ts: if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);: open?.item ⇒ open.item",
+      "packages/jobs/src/tasks/task.ts: if (open?.item === undefined): open?.item ⇒ open.item",
+      "packages/jobs/src/tasks/task.ts: if (earlier === undefined) throw this.#lossBy(open?.item);: open?.item ⇒ open.item",
     ],
   },
   {
@@ -415,7 +436,7 @@ export const explained: readonly Explained[] = [
       "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined) this.#finder.free(serialKey);: serialKey !== undefined ⇒ true",
       "packages/jobs/src/tasks/task-set.ts: if (outcome.isParked && serialKey !== undefined) this.#finder.free(serialKey);: serialKey !== undefined ⇒ true",
       "packages/jobs/src/tasks/task-set.ts: if (serialKey !== undefined && outcome.isKeyBusy) {: serialKey !== undefined ⇒ true",
-      'packages/jobs/src/tasks/task.ts: lastReleasedToken(item) === token && item !== undefined && taskStateOf(item) === "succeeded",: item !== undefined ⇒ true',
+      'packages/jobs/src/tasks/task.ts: lastReleasedToken(item) === token && item?.[state] === "succeeded" && item[endedAt] === ended.now,: item?.[state] ⇒ item[state]',
     ],
   },
   {
@@ -487,6 +508,43 @@ export const explained: readonly Explained[] = [
     mutants: [
       "packages/jobs/src/runs/scheduling.ts: let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;: catchUpMs > 0 ⇒ true",
       "packages/jobs/src/runs/scheduling.ts: let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;: catchUpMs > 0 ⇒ catchUpMs >= 0",
+    ],
+  },
+  {
+    why: "It makes a difference only where a slot is due in that very millisecond: then it is missed, or not yet.",
+    mutants: [
+      "packages/jobs/src/runs/job-runs.ts: if (Date.parse(missed.slot) >= this.#core.clock.now()) return;: Date.parse(missed.slot) >= this.#core.clock.now() ⇒ Date.parse(missed.slot) > this.#core.clock.now()",
+    ],
+  },
+  {
+    why: "Each end of a task by its worker has a time of its own: that of a failure is no success's.",
+    mutants: [
+      'packages/jobs/src/tasks/task.ts: lastReleasedToken(item) === token && item?.[state] === "succeeded" && item[endedAt] === ended.now,: item?.[state] === "succeeded" ⇒ true',
+    ],
+  },
+  {
+    why: "Numbers that fall differ from one another as well.",
+    mutants: [
+      "packages/jobs/src/tasks/task-finder.ts: this.#fullLooks += 1;: this.#fullLooks += 1 ⇒ this.#fullLooks -= 1",
+    ],
+  },
+  {
+    why: "Any read of the job tells the time, also of an item that is not there.",
+    mutants: [
+      'packages/jobs/src/runs/job-runs.ts: ask: (signal) => this.#core.get({ key: runItemKey(this.job, ""), consistent: false }, { signal }),: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "It makes a difference only where an entry is a day old to the second: then either is right.",
+    mutants: [
+      'packages/jobs/src/runs/job-registry.ts: when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR #timeZone <> :timeZone)",: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR #timeZone <> :timeZone)" ⇒ "(attribute_not_exists(#ttl) OR #ttl <= :ifTtl OR #schedule <> :schedule OR #timeZone <> :timeZone)"',
+      'packages/jobs/src/runs/job-registry.ts: when: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :s … e OR attribute_exists(#timeZone))",: "(attribute_not_exists(#ttl) OR #ttl < :ifTtl OR #schedule <> :schedule OR attribute_exists(#timeZone))" ⇒ "(attribute_not_exists(#ttl) OR #ttl <= :ifTtl OR #schedule <> :schedule OR attribute_exists(#timeZone))"',
+    ],
+  },
+  {
+    why: "A text has no set, and is told of none.",
+    mutants: [
+      'packages/jobs/src/tasks/worker.ts: for (const listener of waiting.get(core) ?? []) if (listener.set === set) listener.worker.notice();: [] ⇒ ["Stryker was here"]',
     ],
   },
   {
@@ -609,10 +667,7 @@ export const explained: readonly Explained[] = [
   },
   {
     why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
-    mutants: [
-      "packages/client/src/primitives/single-flight/attempts.ts: ignore();: ignore(); ⇒ ;",
-      "packages/client/src/primitives/single-flight/holder-watch.ts: ignore();: ignore(); ⇒ ;",
-    ],
+    mutants: ["packages/client/src/primitives/single-flight/attempts.ts: ignore();: ignore(); ⇒ ;"],
   },
   {
     why: "The compiler asks for it, and it is always so: callers join a refresh only while it has its lease.",
