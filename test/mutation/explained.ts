@@ -542,6 +542,13 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "It only has to be long: a worker is woken when one of its tasks ends.",
+    mutants: [
+      "packages/jobs/src/tasks/worker.ts: const longestWaitMs = 60 * 60 * 1000;: 60 * 60 * 1000 ⇒ 60 * 60 / 1000",
+      "packages/jobs/src/tasks/worker.ts: const longestWaitMs = 60 * 60 * 1000;: 60 * 60 ⇒ 60 / 60",
+    ],
+  },
+  {
     why: "A text has no set, and is told of none.",
     mutants: [
       'packages/jobs/src/tasks/worker.ts: for (const listener of waiting.get(core) ?? []) if (listener.set === set) listener.worker.notice();: [] ⇒ ["Stryker was here"]',
