@@ -273,11 +273,11 @@ function actionsIn(folder: string, entry = "handler.ts"): string[] {
   const text = source(entry);
   const signs: Record<string, RegExp> = {
     Query: /\b(paginateQuery\(|new QueryCommand)/,
-    GetItem: /\bnew GetCommand/,
+    GetItem: /\b(new GetCommand|putBack\()/,
     BatchGetItem: /\bnew BatchGetCommand/,
-    PutItem: /\b(new PutCommand|Put: \{)/,
+    PutItem: /\b(new PutCommand|Put: \{|putBack\()/,
     UpdateItem: /\b(new UpdateCommand|Update: [{\w])/,
-    DeleteItem: /\b(new DeleteCommand|Delete: [{\w])/,
+    DeleteItem: /\b(new DeleteCommand|Delete: [{\w]|putBack\()/,
   };
   return Object.entries(signs)
     .filter(([, sign]) => sign.test(text))
