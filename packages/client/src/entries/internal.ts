@@ -73,6 +73,7 @@ export {
 } from "../base/item-values.ts";
 export type { LeaseEnd } from "../base/lease-record.ts";
 export { ifOperational, isOperational, longestChain, mayPass, unlessPassing } from "../base/operational.ts";
+export { PriorityQueue } from "../base/priority-queue.ts";
 export {
   lastDoneSlot,
   lastHolderIn,

@@ -10,6 +10,7 @@ import {
   LeaseUnavailableError,
   limits,
   mayPass,
+  PriorityQueue,
   pauseWhileOpen,
   type Rules,
   SlotDoneError,
@@ -71,46 +72,30 @@ export interface ScheduledRuns {
 
 /** The slots that are to be tried. */
 class WaitingSlots {
-  /** By slot, when it is tried. */
-  readonly #times = new Map<string, number>();
-  /** No time in there is before this one. */
-  #from = Number.POSITIVE_INFINITY;
-  /** Those whose time has come, the oldest slot last. */
-  #due: string[] = [];
+  /** By the time at which each is tried. */
+  readonly #later = new PriorityQueue<string>();
+  /** Those whose time has come, by the slots themselves. */
+  readonly #due = new PriorityQueue<string>();
 
   set(slot: string, time: number): void {
-    this.#times.set(slot, time);
-    this.#from = Math.min(this.#from, time);
+    this.#later.set(slot, time);
   }
 
   /** When one is to be tried next; infinite if there is none. */
   get soonest(): number {
-    const oldest = this.#due.at(-1);
-    return Math.min(this.#from, oldest === undefined ? Number.POSITIVE_INFINITY : Date.parse(oldest));
+    const times = [this.#later.first, this.#due.first].flatMap((first) => first?.priority ?? []);
+    return Math.min(...times);
   }
 
   /** Takes the oldest slot whose time has come; undefined if there is none. */
   take(now: number): string | undefined {
-    if (this.#from <= now) this.#findDue(now);
-    const oldest = this.#due.at(-1);
-    // A clock that was set back shows an earlier time than the slot.
-    if (oldest === undefined || Date.parse(oldest) > now) return undefined;
-    this.#due.pop();
-    return oldest;
-  }
-
-  #findDue(now: number): void {
-    const due = new Set(this.#due);
-    this.#from = Number.POSITIVE_INFINITY;
-    for (const [slot, time] of this.#times) {
-      if (time > now) {
-        this.#from = Math.min(this.#from, time);
-      } else {
-        due.add(slot);
-        this.#times.delete(slot);
-      }
+    for (let next = this.#later.first; next !== undefined && next.priority <= now; next = this.#later.first) {
+      this.#later.delete(next.item);
+      this.#due.set(next.item, Date.parse(next.item));
     }
-    this.#due = [...due].sort().reverse();
+    const oldest = this.#due.first;
+    // A clock that was set back shows an earlier time than the slot.
+    return oldest !== undefined && oldest.priority <= now ? this.#due.take() : undefined;
   }
 }
 
