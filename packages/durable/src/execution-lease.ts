@@ -1,4 +1,5 @@
 import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
+import { hasProtected } from "@leasehold/client/internal";
 import type { DurableLock } from "./durable-lock.ts";
 import { isPassing, portably } from "./failures.ts";
 
@@ -131,8 +132,7 @@ export class ExecutionLease {
     this.#isEnding = true;
     const wasOurs =
       completed && loss === undefined ? await this.lease.complete() : await this.lease.release();
-    const wasProtected = loss === undefined || loss.reason === "revoked";
-    if (wasOurs && wasProtected) return "released";
+    if (wasOurs && hasProtected(loss)) return "released";
     if (isRepeated) return "unknown";
     const found = loss ?? (await this.#lock.lossOf(this.lease.toJSON()));
     return found === undefined ? "unknown" : lossOf(found);

@@ -1,5 +1,11 @@
 import type { Lease } from "@leasehold/client";
-import { LeaseAbortedError, LeaseError, LeaseLostError, onAbort } from "@leasehold/client/internal";
+import {
+  hasProtected,
+  LeaseAbortedError,
+  LeaseError,
+  LeaseLostError,
+  onAbort,
+} from "@leasehold/client/internal";
 import { complete } from "./completion.ts";
 import type { Invocation } from "./invocation.ts";
 import type { JobOutcome } from "./invocation-metrics.ts";
@@ -143,5 +149,5 @@ export class Hold {
 
 /** A revoked lease has protected its holder to the end; any other loss is thrown. */
 export function throwUnlessProtected(loss: LeaseLostError | undefined): void {
-  if (loss !== undefined && loss.reason !== "revoked") throw loss;
+  if (!hasProtected(loss)) throw loss;
 }

@@ -289,6 +289,11 @@ export class Lease implements AsyncDisposable {
   }
 }
 
+/** Whether a lease has protected its work to the end: a holder that was asked to stop has lost nothing. */
+export function hasProtected(loss: LeaseLostError | undefined): boolean {
+  return loss === undefined || loss.reason === "revoked";
+}
+
 /**
  * Runs work under a lease, and releases the lease, however the work ends.
  *
@@ -303,7 +308,7 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
   try {
     const result = await runTraced(lease, () => work(lease));
     const { loss } = lease;
-    if (loss !== undefined && loss.reason !== "revoked") throw loss;
+    if (!hasProtected(loss)) throw loss;
     // Revoked work may have stopped half-way: its slot stays open.
     isComplete = loss === undefined;
     if (isComplete) {

@@ -105,7 +105,7 @@ export { ExpiryDetector, observedShare } from "../core/expiry-detector.ts";
 export { transactItem } from "../core/fencing.ts";
 export type { Availability, Ended, Ending, Renewal } from "../core/form.ts";
 export { HeldLease, type HeldLeaseTerms } from "../core/held-lease.ts";
-export { conditionCheckRules, Lease } from "../core/lease.ts";
+export { conditionCheckRules, hasProtected, Lease } from "../core/lease.ts";
 export { ClientClosedError, CloseIncompleteError, pauseWhileOpen, whileOpen } from "../core/lifecycle.ts";
 export { LockForm } from "../core/lock-form.ts";
 export type { AcquireCall } from "../core/order.ts";

@@ -9,7 +9,7 @@ import { retryPauses } from "../../base/retry.ts";
 import { callBudgetMs } from "../../base/timed-call.ts";
 import type { LeaseClient } from "../../core/client.ts";
 import { type Core, coreOf } from "../../core/core.ts";
-import type { Lease } from "../../core/lease.ts";
+import { hasProtected, type Lease } from "../../core/lease.ts";
 import { sleepWhileOpen, whileOpen } from "../../core/lifecycle.ts";
 import { runTraced } from "../../core/work-trace.ts";
 import {
@@ -195,8 +195,7 @@ export class Leader implements AsyncDisposable {
     }
     const { loss } = leadership;
     await this.resign().catch(ifOperational(undefined));
-    if (loss === undefined || loss.reason === "revoked")
-      await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
+    if (hasProtected(loss)) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
