@@ -92,9 +92,9 @@ function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamR
 
 async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promise<void> {
   const { waiters, wake, remainingMs } = waking;
-  let denied: W | undefined;
-  for (let left = mostDenied; left > 0; ) {
-    const waiter = await waiters.oldest(key, denied);
+  const denied: W[] = [];
+  while (denied.length < mostDenied) {
+    const waiter = await waiters.oldest(key, denied.at(-1));
     if (waiter === undefined || (await waiters.isHeld(key))) return;
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
     const isAwake = await wake(waiter, key);
@@ -102,8 +102,7 @@ async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promis
       // The table's stream has another reader, which may wake it. If there is none, the waiter resumes by its own
       // timeout.
       console.warn("a waiter is left to another LeaseWakeup, for this one does not serve() it", { key });
-      denied = waiter;
-      left -= 1;
+      denied.push(waiter);
       continue;
     }
     await waiters.remove(waiter);
