@@ -275,7 +275,7 @@ describe("the import and export of orders", () => {
     await runTransfer(worker("A"), "import");
     const { documents, tableName } = system;
     const read = documents.send.bind(documents);
-    // Whoever puts it back is frozen between its read and its write.
+    // The process that puts it back is frozen after its read, before its write.
     vi.spyOn(documents, "send").mockImplementationOnce(async (command) => {
       const answer = await read(command);
       await transferOrders(worker("A"), { kind: "import", putBack: "odd" });

@@ -500,7 +500,7 @@ export const explained: readonly Explained[] = [
   {
     why: "It makes a difference only where a slot is as old as that to the millisecond: runs are kept for longer, and either is right.",
     mutants: [
-      "packages/jobs/src/runs/scheduling.ts: if (Date.parse(slot) < clock.now() - runs.keepForMs) return void pending.delete(slot);: Date.parse(slot) < clock.now() - runs.keepForMs ⇒ Date.parse(slot) <= clock.now() - runs.keepForMs",
+      "packages/jobs/src/runs/scheduling.ts: if (Date.parse(slot) < clock.now() - runs.keepForMs) return;: Date.parse(slot) < clock.now() - runs.keepForMs ⇒ Date.parse(slot) <= clock.now() - runs.keepForMs",
     ],
   },
   {
@@ -511,9 +511,9 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
-    why: "It makes a difference only where a slot is due in that very millisecond: then it is missed, or not yet.",
+    why: "Of two equal times either is the end.",
     mutants: [
-      "packages/jobs/src/runs/job-runs.ts: if (Date.parse(missed.slot) >= this.#core.clock.now()) return;: Date.parse(missed.slot) >= this.#core.clock.now() ⇒ Date.parse(missed.slot) > this.#core.clock.now()",
+      "packages/jobs/src/runs/job-runs.ts: yield* slotsOf({ ...range, until: range.until < now ? range.until : now });: range.until < now ⇒ range.until <= now",
     ],
   },
   {

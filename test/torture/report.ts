@@ -8,7 +8,7 @@ import type { TortureResult } from "./run.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** The figures of the runs that are reported, one a line. */
-export const recordedRuns: string = join(root, "test/torture/runs.jsonl");
+const recordedRuns = join(root, "test/torture/runs.jsonl");
 
 /** What one run has shown, in numbers. */
 export interface RunFigures {

@@ -105,7 +105,7 @@ export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): S
 type WrittenSchedule = Pick<RegisteredJob, "schedule" | "timeZone">;
 
 /** The schedule in the registry. Throws InvalidScheduleError. */
-export function registeredSchedule({ schedule, timeZone }: WrittenSchedule): Schedule {
+function registeredSchedule({ schedule, timeZone }: WrittenSchedule): Schedule {
   return parseScheduleExpression(schedule, defined({ timeZone }));
 }
 
