@@ -59,7 +59,7 @@ export type Ability = "takeOver" | "handOver" | "hold" | "bundle";
 /** A lock that is compared, or the floor. */
 export interface Contender {
   readonly id: string;
-  /** Short, for charts and tables: docs/benchmarks.md says what it is. */
+  /** Short, for tables: docs/benchmarks.md says what it is. */
   readonly name: string;
   /** Why the cell is empty where a contender has nothing to show. */
   readonly cannot: Partial<Record<Ability, string>>;

@@ -4,8 +4,8 @@
  *     npm run bench -- [--quick] [--write] [--engine=dynoxide]
  *     npm run bench -- --page
  *
- * `--quick` measures for a minute, which shows that everything runs. `--write` keeps the results, and writes the page and the
- * charts from them; `--page` only writes these, from the results that were kept.
+ * `--quick` measures for a minute, which shows that everything runs. `--write` keeps the results, and writes the page from
+ * them; `--page` only writes the page, from the results that were kept.
  */
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";

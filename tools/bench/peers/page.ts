@@ -1,44 +1,24 @@
 /**
- * Writes the generated part of docs/benchmarks.md and its charts, from the results that were kept. It names where another
- * contender is better than Leasehold, by what was measured.
+ * Writes the generated part of docs/benchmarks.md from the results that were kept. It names where another contender is better
+ * than Leasehold, by what was measured.
  */
-import { mkdir, writeFile } from "node:fs/promises";
 import { table, writeGenerated } from "../costs/markdown.ts";
 import { stamp } from "../stamp.ts";
-import { type ChartData, chartsOf, svgOf, type Theme } from "./charts.ts";
 import { type PeerResults, readResults } from "./results.ts";
 import { nameOf, type ResultTable, tablesOf } from "./tables.ts";
 
 /** What writes it, as its marks in the page say. */
 export const command = "npm run bench -- --write";
 
-const docs = new URL("../../../docs/", import.meta.url);
-const folder = "pictures/benchmarks";
-
-/** Writes the page and the pictures anew. */
+/** Writes the page anew. */
 export async function writePage(): Promise<void> {
-  const results = await readResults();
-  await writeGenerated("benchmarks.md", generatedPart(results), command);
-  await mkdir(new URL(`${folder}/`, docs), { recursive: true });
-  for (const [file, svg] of pictures(results)) await writeFile(new URL(file, docs), svg);
-}
-
-/** Each picture, by its path below docs/. */
-export function pictures(results: PeerResults): [file: string, svg: string][] {
-  return chartsOf(results).flatMap((chart) =>
-    (["light", "dark"] as const).map((theme): [string, string] => [
-      fileOf(chart, theme),
-      svgOf(chart, theme),
-    ]),
-  );
+  await writeGenerated("benchmarks.md", generatedPart(await readResults()), command);
 }
 
 /** What stands between the marks of the page. */
 export function generatedPart(results: PeerResults): string {
-  const charts = new Map(chartsOf(results).map((chart) => [chart.name, chart]));
   const tables = tablesOf(results);
-  const sections = tables.map((one) => section(one, charts));
-  return [conditionsText(results), losses(results), ...sections, emptyCells(tables)].join("\n\n");
+  return [conditionsText(results), losses(results), ...tables.map(section), emptyCells(tables)].join("\n\n");
 }
 
 function conditionsText(results: PeerResults): string {
@@ -73,39 +53,14 @@ function losses(results: PeerResults): string {
   ].join("\n");
 }
 
-function section(
-  { title, text, head, rows, charts = [] }: ResultTable,
-  known: ReadonlyMap<string, ChartData>,
-): string {
-  const shown = charts.flatMap((name) => known.get(name) ?? []);
-  return [
-    `## ${title}`,
-    "",
-    text,
-    ...shown.flatMap((chart) => ["", picture(chart)]),
-    "",
-    table([head, ...rows]),
-  ].join("\n");
+function section({ title, text, head, rows }: ResultTable): string {
+  return [`## ${title}`, "", text, "", table([head, ...rows])].join("\n");
 }
 
 /** Each reason once, for all tables. */
 function emptyCells(tables: readonly ResultTable[]): string {
   const reasons = new Set(tables.flatMap((one) => one.reasons));
   return ["## Not in the tables", "", ...[...reasons].map((reason) => `- ${reason}`)].join("\n");
-}
-
-/** GitHub and the site show the one for the reader's theme. */
-function picture(chart: ChartData): string {
-  return [
-    "<picture>",
-    `  <source media="(prefers-color-scheme: dark)" srcset="./${fileOf(chart, "dark")}">`,
-    `  <img src="./${fileOf(chart, "light")}" alt="The table below" width="520">`,
-    "</picture>",
-  ].join("\n");
-}
-
-function fileOf({ name }: ChartData, theme: Theme): string {
-  return `${folder}/${name}-${theme}.svg`;
 }
 
 /** One thing that was measured, of Leasehold with the AWS SDK and of others. */

@@ -20,8 +20,6 @@ export interface ResultTable {
   readonly rows: readonly (readonly string[])[];
   /** Why contenders are missing, or cells are empty. */
   readonly reasons: readonly string[];
-  /** The names of the charts that show the same. */
-  readonly charts?: readonly string[];
 }
 
 const none = "–";
@@ -80,7 +78,6 @@ function cycles({ cycles: measured, wire }: PeerResults): ResultTable {
       ];
     }),
     reasons: [],
-    charts: ["cycle"],
   };
 }
 
@@ -107,7 +104,6 @@ function takeOvers({ takeOvers: measured, conditions }: PeerResults): ResultTabl
         .filter(({ id }) => measured.find((times) => times.id === id)?.fromDeathMs === undefined)
         .map(({ name, cannot }) => `${name}: ${cannot.handOver}.`),
     ],
-    charts: ["take-over"],
   };
 }
 
@@ -132,7 +128,6 @@ function handOvers({ handOvers: measured, conditions }: PeerResults): ResultTabl
       return [...cells(({ idleMs }) => idleMs.toFixed(0)), ...cells(({ requests }) => requests.toFixed(1))];
     }),
     reasons: reasonsFor("handOver"),
-    charts: ["hand-over-idle", "hand-over-requests"],
   };
 }
 
@@ -147,7 +142,6 @@ function bundles({ bundles: measured }: PeerResults): ResultTable {
       return [kilobytes(cost.gzipBytes), cost.importCpuMs.toFixed(0), cost.startMs.toFixed(0)];
     }),
     reasons: reasonsFor("bundle"),
-    charts: ["bundle"],
   };
 }
 
@@ -183,7 +177,6 @@ function holding({ holding: measured, conditions }: PeerResults): ResultTable {
       ...reasonsFor("hold"),
       ...(most < fewestForMemory ? [`all: fewer than ${thousands(fewestForMemory)} locks do not tell.`] : []),
     ],
-    charts: ["heartbeats"],
   };
 }
 

@@ -1,4 +1,4 @@
-/** All that are compared, in the order of every table and chart. */
+/** All that are compared, in the order of every table. */
 import type { Contender } from "../contender.ts";
 import { floors } from "./bare-writes.ts";
 import { idempotency } from "./idempotency.ts";
