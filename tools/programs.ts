@@ -17,12 +17,8 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       run: () => import("./bench/peers/main.ts"),
     },
     costs: {
-      what: "writes docs/costs.md and docs/requests.md: after a change of a state machine, an alarm, a schedule or a request",
+      what: "writes docs/costs.md, requests.md and scale.md: after a change of a state machine, an alarm, a schedule or a request",
       run: async () => (await import("./bench/costs/report.ts")).writeCosts(),
-    },
-    scale: {
-      what: "simulates how far one key goes, and writes docs/scale.md and a table of fair-lock.md: 1 minute",
-      run: async () => (await import("./bench/scale/paper.ts")).writeScale(),
     },
     cycles: {
       what: "what a cycle of the client costs beside two bare writes, and beside its own two requests by hand: 1 minute",

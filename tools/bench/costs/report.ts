@@ -22,13 +22,15 @@ import {
   sumOf,
   type Usage,
 } from "./prices.ts";
+import { scaleReport } from "./scale.ts";
 import { alarmsOfJob, heldRun, keeperHour, queuedRun, workflowRun } from "./workflows.ts";
 
 const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), Duration.hours(1)];
 
-/** Writes the generated parts of docs/costs.md and docs/requests.md anew. */
+/** Writes the generated parts of docs/costs.md, docs/requests.md and docs/scale.md anew. */
 export async function writeCosts(): Promise<void> {
   await writeGenerated("requests.md", requestsReport());
+  await writeGenerated("scale.md", scaleReport());
   await using resources = new AsyncDisposableStack();
   const folder = resources.adopt(await mkdtemp(join(tmpdir(), "leasehold-costs-")), (made) =>
     rm(made, { recursive: true, force: true }),
