@@ -10,7 +10,7 @@ const key = "bench";
 const hourMs = 3_600_000;
 
 /** A run of a small function, without its requests: 512 MB for 100 ms. An assumption; its work costs what it costs. */
-export const handlerRun: Usage = { invocation: 1, gigabyteSecond: 0.5 * 0.1 };
+const handlerRun: Usage = { invocation: 1, gigabyteSecond: 0.5 * 0.1 };
 
 /** In a table with a LeaseWakeup each release of a lock calls its function, which looks for a waiter: 1 query. */
 export const wakeUp: Usage = sumOf([handlerRun, 1], [{ readUnit: 1 }, 1]);

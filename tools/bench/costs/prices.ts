@@ -42,11 +42,6 @@ export const prices = {
     for: "invocations by EventBridge Scheduler",
     source: "https://cloudburn.io/blog/amazon-eventbridge-pricing",
   },
-  customEvent: {
-    usd: 1 / 1_000_000,
-    for: "own events on EventBridge; those of AWS's services are free",
-    source: "https://cloudburn.io/blog/amazon-eventbridge-pricing",
-  },
   alarmMetric: {
     usd: 0.1,
     for: "a metric of an alarm, a month",
@@ -60,11 +55,6 @@ export const prices = {
   dashboard: {
     usd: 3,
     for: "a dashboard, a month",
-    source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
-  },
-  logGigabyte: {
-    usd: 0.5,
-    for: "a GB of logs, taken in",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
   },
 } as const satisfies Readonly<Record<string, Price>>;

@@ -1,14 +1,9 @@
 /** The tables of docs/costs.md, and the writing of that page and of docs/requests.md. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { JobOverlap } from "@leasehold/cdk";
-import { startEngine } from "@leasehold/engine";
 import { Duration } from "aws-cdk-lib";
+import { resourcesOf } from "../../../test/support/cloudformation.ts";
 import { leaseholdTemplate } from "../../../test/support/cloudformation-app.ts";
-import { synthesize } from "../../demo/synthesis.ts";
 import { requestsReport } from "../operations/index.ts";
-import { appAtRest, countFirings, type RestingPart } from "./app-at-rest.ts";
 import { functionRun, heartbeatHour, wakeUp } from "./functions.ts";
 import { dollars, table, writeGenerated } from "./markdown.ts";
 import {
@@ -23,7 +18,7 @@ import {
   type Usage,
 } from "./prices.ts";
 import { scaleReport } from "./scale.ts";
-import { alarmsOfJob, heldRun, keeperHour, queuedRun, workflowRun } from "./workflows.ts";
+import { alarmMetricsIn, alarmsOfJob, heldRun, keeperHour, queuedRun, workflowRun } from "./workflows.ts";
 
 const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), Duration.hours(1)];
 
@@ -31,20 +26,11 @@ const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), 
 export async function writeCosts(): Promise<void> {
   await writeGenerated("requests.md", requestsReport());
   await writeGenerated("scale.md", scaleReport());
-  await using resources = new AsyncDisposableStack();
-  const folder = resources.adopt(await mkdtemp(join(tmpdir(), "leasehold-costs-")), (made) =>
-    rm(made, { recursive: true, force: true }),
-  );
-  const engine = resources.use(await startEngine());
-  await synthesize(folder, AbortSignal.timeout(300_000));
-  const resting = await appAtRest(leaseholdTemplate().json, (functions) =>
-    countFirings(folder, engine, functions),
-  );
-  await writeGenerated("costs.md", await costReport(resting));
+  await writeGenerated("costs.md", await costReport());
 }
 
 /** Gives the tables of docs/costs.md. */
-export async function costReport(resting: readonly RestingPart[]): Promise<string> {
+export async function costReport(): Promise<string> {
   const sections = [
     section(
       "A lease that is held, an hour",
@@ -79,10 +65,11 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
         ...(await jobRows()),
       ],
     ),
-    section("The app at rest, a month", "This repository's app, deployed and not used.", [
-      ["part", "$ a month"],
-      ...restingRows(resting),
-    ]),
+    section(
+      "The app at rest, a month",
+      "This repository's app, deployed and not used. What its schedules run, and the metrics of that, come on top.",
+      [["part", "$ a month"], ...restingRows()],
+    ),
     section(`Prices, ${pricesRegion}, read on ${pricesDate}`, pricesNote, [
       ["for", "$"],
       ...Object.values(prices).map(priceRow),
@@ -148,11 +135,14 @@ async function jobRows(): Promise<string[][]> {
   return [...rows("function", functions), ...rows("workflow", workflows)];
 }
 
-function restingRows(resting: readonly RestingPart[]): string[][] {
-  const total = sumOf(...resting.map(({ usage }) => [usage, 1] as const));
+function restingRows(): string[][] {
+  const { json: template } = leaseholdTemplate();
+  const alarms = resourcesOf(template, "AWS::CloudWatch::Alarm").length;
+  const dashboards = resourcesOf(template, "AWS::CloudWatch::Dashboard").length;
+  const alarmMetric = alarmMetricsIn(template);
   return [
-    ...resting.map(({ part, usage }) => [part, dollars(costOf(usage))]),
-    ["**together**", `**${dollars(costOf(total))}**`],
+    [`${alarms} alarms, on ${alarmMetric} metrics`, dollars(costOf({ alarmMetric }))],
+    [`${dashboards} dashboard`, dollars(costOf({ dashboard: dashboards }))],
   ];
 }
 

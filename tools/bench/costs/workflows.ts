@@ -15,10 +15,9 @@ import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
-import type { CloudFormationTemplate } from "../../../test/support/cloudformation.ts";
+import { type CloudFormationTemplate, resourcesOf } from "../../../test/support/cloudformation.ts";
 import { definitionsIn } from "../../../test/support/definitions.ts";
 import { StepFunctions } from "../../../test/support/step-functions.ts";
-import { alarmMetricsIn } from "./app-at-rest.ts";
 import { isRelease, wakeUp } from "./functions.ts";
 import { sumOf, type Usage } from "./prices.ts";
 
@@ -101,6 +100,21 @@ export function alarmsOfJob(target: "function" | "workflow", overlap: JobOverlap
     });
   }
   return { alarmMetric: alarmMetricsIn(Template.fromStack(stack).toJSON() as CloudFormationTemplate) };
+}
+
+interface Alarm {
+  readonly Metrics?: readonly { readonly MetricStat?: unknown }[];
+}
+
+/** The metrics of a template's alarms: an alarm on an expression is charged for each metric in it. */
+export function alarmMetricsIn(template: CloudFormationTemplate): number {
+  const alarms = resourcesOf(template, "AWS::CloudWatch::Alarm").map(
+    ([, { Properties }]) => Properties as Alarm,
+  );
+  return alarms.reduce(
+    (sum, { Metrics }) => sum + (Metrics?.filter(({ MetricStat }) => MetricStat !== undefined).length ?? 1),
+    0,
+  );
 }
 
 function leasedWorld(whenHeld: LeasedWorkflowProps["whenHeld"]): Promise<World> {
