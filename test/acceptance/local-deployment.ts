@@ -22,7 +22,7 @@ export async function startLocalDeployment(
   resources.defer(() => rm(folder, { recursive: true, force: true }));
   const engine = resources.use(await startEngine({ signal }));
   await synthesize(folder, signal);
-  const app = resources.use(await startApp({ assemblyDir: folder, engine, schedules: false }));
+  const app = resources.use(await startApp({ assemblyDir: folder, engine }));
   const stacks = await startStacks(app);
   resources.defer(() => stacks.close());
   return endpointsOf(app, String(engine.endpoint), stacks.endpoint);

@@ -87,7 +87,7 @@ beforeAll(async () => {
   const engine = runEngine();
   const assemblyDir = synthesize();
   const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
-  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix, schedules: false }));
+  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix }));
   const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (client) =>
     client.destroy(),
   );

@@ -47,7 +47,7 @@ beforeAll(async () => {
   const engine = runEngine();
   const assemblyDir = synthesize();
   const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
-  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix, schedules: false }));
+  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix }));
   const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (one) => one.destroy());
   const tableName = app.tableName("Leases/Resource");
   client = new LeaseClient({ tableName, dynamodb, owner: "client", clockSkewMs: 100 });

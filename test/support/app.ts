@@ -52,7 +52,7 @@ export interface TestApp extends AsyncDisposable {
   metric(name: string, job?: string): number[];
 }
 
-/** Starts the app without its schedules: tests fire those. The engine is the one of the run, unless a test has its own. */
+/** Starts the app, whose schedules the tests fire. The engine is the one of the run, unless a test has its own. */
 export async function startTestApp(
   options: Partial<LocalAppOptions> = {},
   engine: Pick<Engine, "clientConfig"> = inject("engine"),
@@ -67,7 +67,6 @@ export async function startTestApp(
       await startApp({
         engine: engineAt(proxy.clientConfig, inject("engine")),
         tableSuffix: `-${crypto.randomUUID().slice(0, 8)}`,
-        schedules: false,
         streamRetryDelayMs: 20,
         asyncRetryDelayMs: 20,
         onEvent: (event) => events.push(event),

@@ -50,7 +50,7 @@ interface StageOptions {
 }
 
 /**
- * Synthesizes the app and starts it, all but its schedules: the scenarios fire those.
+ * Synthesizes the app and starts it. The scenarios do what its schedules would.
  *
  * Everything that was started ends with the resources, and also what is about to start when they end.
  */
@@ -70,9 +70,7 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
     if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
     for (const listener of listeners) listener(event);
   };
-  const app = await owned(resources, signal, () =>
-    startApp({ assemblyDir, engine, schedules: false, environment, onEvent }),
-  );
+  const app = await owned(resources, signal, () => startApp({ assemblyDir, engine, environment, onEvent }));
   const { tables, functions, stateMachines } = app.spec;
   for (const { name, definition } of stateMachines) {
     const problems = definitionProblems(JSON.parse(definition));

@@ -2,21 +2,21 @@ import { type AppParts, assemble } from "./app/assemble.ts";
 import type { LocalAppOptions, QueueMessage } from "./app/options.ts";
 import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts";
 import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
-import type { Fired } from "./schedules/scheduler.ts";
 import type { BusEvent } from "./services/event-bus.ts";
+import { type Fired, firingOf } from "./services/schedules.ts";
 import type { ExecutionDescription } from "./state-machines/events.ts";
 import type { ExecutionHistory } from "./state-machines/history.ts";
 
 /**
  * Runs a synthesized app on this machine: its tables on the engine, its functions' own bundles in processes, its
- * streams, schedules and state machines.
+ * streams and state machines. Its schedules fire at will.
  *
  * It takes seconds at most; nothing is compiled. Everything ends with `close()`. Where the start fails, what had begun
  * is ended first.
  *
- * Rejects with AssemblyError and its kinds for an assembly that cannot be read or run here;
- * with InvalidDefinitionError for a state machine, InvalidScheduleError for a schedule and UnsupportedFilterError for a
- * stream's filter that is not known here; and with the engine's error where a table cannot be created.
+ * Rejects with AssemblyError and its kinds for an assembly that cannot be read or run here; with InvalidDefinitionError
+ * for a state machine, and UnsupportedFilterError for a stream's filter that is not known here; and with the engine's error
+ * where a table cannot be created.
  *
  * @example
  * await using engine = await startEngine();
@@ -149,12 +149,16 @@ export class LocalApp implements AsyncDisposable {
   }
 
   /**
-   * Fires a schedule now, whatever its state and its times. Resolves when the target has taken it.
+   * Fires a schedule now, whatever its state and its times: none fires by itself. Rejects with what its target refuses.
    *
    * @param options.scheduledTime The time that the target is told. @default - now, in whole seconds
    */
   async fire(id: string, options: { readonly scheduledTime?: Date } = {}): Promise<Fired> {
-    return this.#parts.scheduler.fire(findResource("schedule", this.spec.schedules, id), options);
+    const schedule = findResource("schedule", this.spec.schedules, id);
+    const { scheduledTime = new Date(Math.floor(Date.now() / 1000) * 1000) } = options;
+    const fired = firingOf(schedule, scheduledTime);
+    this.#parts.send(schedule.targetArn, fired.input);
+    return fired;
   }
 
   /** Every event that was put on a bus, the oldest first. */

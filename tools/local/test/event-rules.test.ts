@@ -31,10 +31,7 @@ function busWith(more: Partial<RuleSpec>): {
 } {
   const sent: [string, unknown][] = [];
   const errors: unknown[] = [];
-  const bus = new EventBus(
-    () => Date.UTC(2026, 0, 1),
-    () => {},
-  );
+  const bus = new EventBus(() => Date.UTC(2026, 0, 1));
   const send = (arn: string, input: string): void => {
     if (arn === "refuses") throw new Error("no such target");
     sent.push([arn, JSON.parse(input)]);

@@ -2,13 +2,12 @@
 
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
-import { type Clock, systemClock } from "@leasehold/client";
+import { systemClock } from "@leasehold/client";
 import { readAssembly } from "../assembly/read.ts";
 import { functionNameOf, resolveApp } from "../assembly/resolve.ts";
 import type { AppSpec, StreamMappingSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { callListener } from "../program-errors.ts";
-import { Scheduler } from "../schedules/scheduler.ts";
 import { EventBus, eventRules } from "../services/event-bus.ts";
 import { createIntegrations, type Integration } from "../services/integrations.ts";
 import { eventBridgeOperations, stepFunctionsOperations } from "../services/operations.ts";
@@ -28,14 +27,15 @@ export interface AppParts {
   readonly servicesEndpoint: string;
   readonly lambda: LambdaRuntime;
   readonly machines: StateMachines;
-  readonly scheduler: Scheduler;
+  /** Hands the input of a schedule or a rule to its target; throws what refuses it. */
+  readonly send: (targetArn: string, input: string) => void;
   readonly bus: EventBus;
   readonly queues: Queues;
 }
 
 /** Starts every part of the app, and notes one by one how it is ended. */
 export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposableStack): Promise<AppParts> {
-  const { engine, clock = systemClock, asyncRetryDelayMs = 60_000 } = options;
+  const { engine, asyncRetryDelayMs = 60_000 } = options;
   const { clientConfig } = engine;
   const region = clientConfig.region ?? "us-east-1";
   const tableSuffix = suffixOf(options);
@@ -51,10 +51,7 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   const engineStreams = await createTables(spec.tables, dynamodb, tableSuffix !== "", cleanups);
 
   const queues: Queues = new Map(spec.queues.map(({ arn }) => [arn, []]));
-  const bus = new EventBus(
-    () => clock.now(),
-    (event) => publish({ type: "event", event }),
-  );
+  const bus = new EventBus(Date.now);
   const lambda = await startFunctions(
     {
       functions: spec.functions,
@@ -66,7 +63,7 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
     },
     cleanups,
   );
-  const machines = startMachines({ spec, clock, dynamodb, lambda, bus, services, publish }, cleanups);
+  const machines = startMachines({ spec, dynamodb, lambda, bus, services, publish }, cleanups);
   await startPollers({ spec, options, region, engineStreams, lambda, queues, publish }, cleanups);
 
   const send = targetSender(spec, lambda, machines);
@@ -76,15 +73,7 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   });
   // Ended before the state machines: the events of their own end start nothing.
   cleanups.defer(bus.subscribe(passOn));
-  const scheduler = new Scheduler({
-    clock,
-    send: async (arn, input) => send(arn, input),
-    onEvent: (schedule) => publish({ type: "schedule", schedule }),
-  });
-  cleanups.defer(() => scheduler.stop());
-  for (const schedule of spec.schedules) scheduler.add(schedule);
-  if (options.schedules !== false) scheduler.start();
-  return { spec, servicesEndpoint, lambda, machines, scheduler, bus, queues };
+  return { spec, servicesEndpoint, lambda, machines, send, bus, queues };
 }
 
 /** An endpoint that this process did not start may have tables of the same names already, and keeps what is left there. */
@@ -96,7 +85,6 @@ function suffixOf({ tableSuffix, engine }: LocalAppOptions): string {
 /** What the state machines call, and where they report. */
 interface MachinesSetup {
   readonly spec: AppSpec;
-  readonly clock: Clock;
   readonly dynamodb: DynamoDBClient;
   readonly lambda: LambdaRuntime;
   readonly bus: EventBus;
@@ -109,9 +97,9 @@ interface MachinesSetup {
  * event bus. Rejects with InvalidDefinitionError for what cannot be run here.
  */
 function startMachines(setup: MachinesSetup, cleanups: AsyncDisposableStack): StateMachines {
-  const { spec, clock, dynamodb, lambda, bus, services, publish } = setup;
+  const { spec, dynamodb, lambda, bus, services, publish } = setup;
   const machines: StateMachines = new StateMachines({
-    clock,
+    clock: systemClock,
     onEvent(execution) {
       publish({ type: "execution", execution });
       if (execution.type !== "started" && execution.type !== "finished") return;
@@ -167,14 +155,8 @@ function pollerFor(
     client,
     engineStreamArn,
     region,
-    async invoke(event, signal) {
-      const answer = await lambda.invoke(functionName, event, { signal });
-      const failed = answer.functionError !== undefined;
-      publish({ type: "stream", tableName, functionName, records: event.Records.length, failed });
-      return answer;
-    },
+    invoke: (event, signal) => lambda.invoke(functionName, event, { signal }),
     onFailure(batch) {
-      publish({ type: "streamFailure", tableName, functionName, batch });
       const functionArn = spec.functions.find(({ name }) => name === functionName)?.arn ?? functionName;
       const origin = { functionArn, streamArn, shardId: batch.shardId };
       queues.get(onFailureArn)?.push({ body: JSON.stringify(failureMessage(batch, origin, Date.now())) });

@@ -1,10 +1,6 @@
-import type { Clock } from "@leasehold/client";
 import type { Engine } from "@leasehold/engine";
 import type { LambdaEvent, LambdaLogLine } from "../lambda/types.ts";
-import type { ScheduleEvent } from "../schedules/scheduler.ts";
-import type { BusEvent } from "../services/event-bus.ts";
 import type { StateMachineEvent } from "../state-machines/events.ts";
-import type { FailedBatch } from "../streams/delivery.ts";
 
 /** What startApp takes. */
 export interface LocalAppOptions {
@@ -12,14 +8,6 @@ export interface LocalAppOptions {
   readonly assemblyDir: string;
   /** Where the tables are created. The app neither starts nor stops it. */
   readonly engine: Engine;
-  /**
-   * Times the schedules and the state machines. Functions and streams have the machine's own.
-   *
-   * @default - the machine's own
-   */
-  readonly clock?: Clock;
-  /** Whether schedules fire by themselves; `fire` works either way. @default true */
-  readonly schedules?: boolean;
   /** Variables for every function; they win over the template's. @default - none */
   readonly environment?: Readonly<Record<string, string>>;
   /**
@@ -64,23 +52,6 @@ export type LocalAppEvent =
   /** Something happened to a function's process. */
   | { readonly type: "environment"; readonly environment: LambdaEvent }
   | { readonly type: "execution"; readonly execution: StateMachineEvent }
-  | { readonly type: "schedule"; readonly schedule: ScheduleEvent }
-  /** A function took records of a table's stream, or failed to. */
-  | {
-      readonly type: "stream";
-      readonly tableName: string;
-      readonly functionName: string;
-      readonly records: number;
-      readonly failed: boolean;
-    }
-  /** Records were given up. */
-  | {
-      readonly type: "streamFailure";
-      readonly tableName: string;
-      readonly functionName: string;
-      readonly batch: FailedBatch;
-    }
-  | { readonly type: "event"; readonly event: BusEvent }
   /** Something between the parts went wrong; the app goes on. */
   | { readonly type: "error"; readonly where: string; readonly error: unknown };
 

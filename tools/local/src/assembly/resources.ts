@@ -180,15 +180,11 @@ export function streamMappingSpec(
   };
 }
 
-/** Reads AWS::Scheduler::Schedule. A flexible time window is not needed here: every schedule fires at its time. */
+/** Reads AWS::Scheduler::Schedule. */
 export function scheduleSpec(name: ResourceName, properties: Properties): ScheduleSpec {
-  properties.refuse("StartDate", "EndDate");
   const target = properties.object("Target");
   return {
     ...name,
-    expression: properties.text("ScheduleExpression"),
-    timeZone: properties.optionalText("ScheduleExpressionTimezone") ?? "UTC",
-    enabled: properties.optionalText("State") !== "DISABLED",
     targetArn: target.text("Arn"),
     input: target.optionalText("Input"),
   };

@@ -91,11 +91,8 @@ export interface StreamMappingSpec extends ResourceName {
   readonly onFailureArn: string | undefined;
 }
 
-/** A schedule of EventBridge Scheduler. */
+/** A schedule of EventBridge Scheduler. When it fires is nothing that is looked at here. */
 export interface ScheduleSpec extends ResourceName {
-  readonly expression: string;
-  readonly timeZone: string;
-  readonly enabled: boolean;
   readonly targetArn: string;
   /** The text of the target's input. */
   readonly input: string | undefined;

@@ -31,11 +31,9 @@ export class EventBus {
   readonly #listeners = new Set<(event: BusEvent) => void>();
   readonly #events: BusEvent[] = [];
   readonly #now: () => number;
-  readonly #onEvent: (event: BusEvent) => void;
 
-  constructor(now: () => number, onEvent: (event: BusEvent) => void) {
+  constructor(now: () => number) {
     this.#now = now;
-    this.#onEvent = onEvent;
   }
 
   /** Every event so far, the oldest first. */
@@ -67,7 +65,6 @@ export class EventBus {
         time: this.#time(),
       };
       this.#events.push(event);
-      this.#onEvent(event);
       this.#pass(event);
       return event.id;
     });
