@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  request as send,
-} from "node:http";
-import type { AddressInfo } from "node:net";
+  anyRequest,
+  type Proxy as EngineProxy,
+  type Exchange,
+  startProxy,
+  type Target,
+} from "../../test/support/proxy.ts";
 
 /** What a request wants of DynamoDB. */
 export interface GateRequest {
@@ -49,8 +48,7 @@ type Hold = (request: GateRequest, stop: () => Stopped) => boolean;
  * waits too long for its answer sends the request again: that is the same request, and held with it.
  */
 export class Gate implements AsyncDisposable {
-  readonly #server: Server;
-  readonly #endpoint: URL;
+  readonly #proxy: EngineProxy;
   readonly #holds = new Set<Hold>();
   readonly #watchers = new Set<(request: GateRequest) => void>();
   /** Every request that came, by the id that the SDK gives it and its repetitions. */
@@ -59,23 +57,19 @@ export class Gate implements AsyncDisposable {
   /** What becomes of a repetition of a request that was held: it is held too, or lost as that one was. */
   readonly #repetitions = new Map<string, (repetition: Passage) => void>();
 
-  private constructor(endpoint: string) {
-    this.#endpoint = new URL(endpoint);
-    this.#server = createServer((request, response) => {
-      this.#arrive(request, response).catch(() => response.destroy());
-    });
+  private constructor(proxy: EngineProxy) {
+    this.#proxy = proxy;
+    proxy.always(anyRequest, (exchange) => this.#arrive(exchange));
   }
 
-  /** Opens a gate before an endpoint. */
-  static async open(endpoint: string): Promise<Gate> {
-    const gate = new Gate(endpoint);
-    await new Promise<void>((resolve) => gate.#server.listen(0, "127.0.0.1", resolve));
-    return gate;
+  /** Opens a gate before an engine. */
+  static async open(engine: Target): Promise<Gate> {
+    return new Gate(await startProxy(engine));
   }
 
   /** Where the functions send their requests. */
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return (this.#proxy.clientConfig as { readonly endpoint: string }).endpoint;
   }
 
   /** Holds the next request in which `sees` finds something, and gives what it found. */
@@ -103,30 +97,26 @@ export class Gate implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await this.#proxy.close();
   }
 
-  async #arrive(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
+  async #arrive(exchange: Exchange): Promise<void> {
     const passage: Passage = {
       pass: () => {
-        const passing = this.#pass(incoming, body, response);
+        const passing = pass(exchange);
         this.#passing.add(passing);
         return passing.finally(() => this.#passing.delete(passing));
       },
-      lose: () => response.destroy(),
+      lose: () => exchange.drop(),
     };
-    const id = String(incoming.headers["amz-sdk-invocation-id"] ?? randomUUID());
+    const { operation, body, headers } = exchange.request;
+    const id = headers["amz-sdk-invocation-id"] ?? randomUUID();
     const repeat = this.#repetitions.get(id);
     if (repeat !== undefined) {
       repeat(passage);
       return;
     }
-    const operation = String(incoming.headers["x-amz-target"]).split(".").at(-1) ?? "";
-    const request = { operation, body: JSON.parse(body.toString()) as unknown };
+    const request = { operation, body };
     if (!this.#known.has(id)) for (const watcher of this.#watchers) watcher(request);
     this.#known.add(id);
     for (const hold of this.#holds) if (hold(request, () => this.#stop(id, passage))) return;
@@ -151,20 +141,11 @@ export class Gate implements AsyncDisposable {
       },
     };
   }
+}
 
-  #pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<boolean> {
-    const { hostname, port } = this.#endpoint;
-    const { method, url: path, headers } = incoming;
-    return new Promise((resolve, reject) => {
-      const outgoing = send({ hostname, port, method, path, headers }, (answer) => {
-        answer.once("end", () => resolve(answer.statusCode === 200));
-        answer.once("error", reject);
-        // Its sender may be dead: then nothing reads the answer.
-        if (response.destroyed) answer.resume();
-        else answer.pipe(response.writeHead(answer.statusCode ?? 500, answer.headers));
-      });
-      outgoing.once("error", reject);
-      outgoing.end(body);
-    });
-  }
+/** Resolves to whether DynamoDB has done it. Its sender may be dead: then nothing reads the answer. */
+async function pass(exchange: Exchange): Promise<boolean> {
+  const answer = await exchange.forward();
+  exchange.reply(answer);
+  return answer.status === 200;
 }

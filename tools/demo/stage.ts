@@ -63,7 +63,7 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
   const { endpoint, clientConfig } = engine;
   if (endpoint === undefined) throw notHere();
   const step = screen.step("Starting the app");
-  const gate = await owned(resources, signal, () => Gate.open(endpoint));
+  const gate = await owned(resources, signal, () => Gate.open({ clientConfig: { endpoint } }));
   const environment = { ...options.settings, AWS_ENDPOINT_URL_DYNAMODB: gate.url };
   const listeners = new Set<(event: LocalAppEvent) => void>();
   const onEvent = (event: LocalAppEvent): void => {

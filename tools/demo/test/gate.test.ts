@@ -19,7 +19,8 @@ beforeEach(async () => {
     response.writeHead(isRefused ? 400 : 200).end("an answer");
   });
   await new Promise<void>((resolve) => behind.listen(0, "127.0.0.1", resolve));
-  gate = await Gate.open(`http://127.0.0.1:${(behind.address() as AddressInfo).port}`);
+  const { port } = behind.address() as AddressInfo;
+  gate = await Gate.open({ clientConfig: { endpoint: `http://127.0.0.1:${port}` } });
 });
 afterEach(async () => {
   await gate[Symbol.asyncDispose]();
