@@ -45,13 +45,6 @@ export function declarationsIn({ types, require }: Conditions): string {
   return typeof require === "object" ? require.types : String(types);
 }
 
-/** Whether a manifest is the one that the repository works with, and not the one that is published. */
-export function isRepositorys({ exports }: Manifest): boolean {
-  return Object.values(exports).some(
-    (conditions) => typeof conditions === "object" && sourceCondition in conditions,
-  );
-}
-
 /**
  * Makes the manifest that is published of the one that the repository works with.
  *

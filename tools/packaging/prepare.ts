@@ -1,15 +1,12 @@
-import { access, copyFile, glob, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { access, copyFile, glob, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isRepositorys, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
+import { type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
 
 /** The repository's own folder. */
 export const repositoryFolder: string = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Where the repository's manifest of a package is while the published one is in its place. */
-const asideName = "package.json.aside";
-
-/** What every package has from the repository's own folder, while it is packed. */
+/** What every package has from the repository's own folder. */
 const commonFiles = ["LICENSE", "CHANGELOG.md"];
 
 async function readJson<T>(file: string): Promise<T> {
@@ -38,32 +35,15 @@ async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/**
- * Makes a package's folder that has been built ready to be packed: the published manifest is in the place of the
- * repository's, which is kept aside for {@link restore}. Rejects where it is already there, after a pack that was
- * interrupted.
- */
+/** Makes a copy of a package's folder that has been built ready to be packed: with the published manifest. */
 export async function prepare(folder: string, name: string): Promise<void> {
   const manifestFile = join(folder, "package.json");
   const manifest = await readJson<Manifest>(manifestFile);
-  if (!isRepositorys(manifest)) {
-    throw new Error(
-      `${manifestFile} is the published one, which a pack that was interrupted has left there: ` +
-        "put the repository's back with git restore",
-    );
-  }
   await removeStale(folder);
   // For bundlers, which read of a file what the nearest manifest says.
   await writeFile(join(folder, "dist/esm/package.json"), '{ "type": "module", "sideEffects": false }\n');
   for (const file of commonFiles) await copyFile(join(repositoryFolder, file), join(folder, file));
   const repository = await readJson<RepositoryManifest>(join(repositoryFolder, "package.json"));
   const published = publishedManifest(manifest, repository, `packages/${name}`);
-  await rename(manifestFile, join(folder, asideName));
   await writeFile(manifestFile, `${JSON.stringify(published, undefined, 2)}\n`);
-}
-
-/** Puts the repository's manifest back, and removes what {@link prepare} has copied. */
-export async function restore(folder: string): Promise<void> {
-  for (const file of commonFiles) await rm(join(folder, file), { force: true });
-  await rename(join(folder, asideName), join(folder, "package.json"));
 }
