@@ -85,9 +85,7 @@ describe("functions", () => {
       namespace: "Sample",
       name: "Runs",
       value: 3,
-      unit: "Count",
       dimensions: { Table: "t", Job: "j" },
-      timestamp: 5,
     });
     expect(eventsOf("log").some(({ log }) => log.line.includes("_aws"))).toBe(false);
   });

@@ -119,41 +119,24 @@ function credentials({ clientConfig }: Engine, env: NodeJS.ProcessEnv): Record<s
   );
 }
 
-interface Directive {
-  readonly Namespace?: unknown;
-  readonly Dimensions?: unknown;
-  readonly Metrics?: unknown;
+/** A line of embedded metrics, as the functions of this repository write it. */
+interface EmbeddedMetrics {
+  readonly _aws: {
+    readonly CloudWatchMetrics: readonly {
+      readonly Namespace: string;
+      readonly Dimensions: readonly (readonly string[])[];
+      readonly Metrics: readonly { readonly Name: string }[];
+    }[];
+  };
+  readonly [member: string]: unknown;
 }
 
 /** Reads a log line of embedded metrics; undefined for any other line. */
 function parseEmbeddedMetrics(line: string): Metric[] | undefined {
-  if (!line.includes('"_aws"')) return undefined;
-  let members: Record<string, unknown>;
-  try {
-    members = JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    // Ignored: reading text as JSON throws for nothing but text that is none.
-    return undefined;
-  }
-  const { Timestamp, CloudWatchMetrics } = (members._aws ?? {}) as Record<string, unknown>;
-  if (!Array.isArray(CloudWatchMetrics)) return undefined;
-  const timestamp = typeof Timestamp === "number" ? Timestamp : 0;
-  return CloudWatchMetrics.flatMap((directive: Directive) => metricsOf(directive, members, timestamp));
-}
-
-function metricsOf(directive: Directive, members: Record<string, unknown>, timestamp: number): Metric[] {
-  const names = Array.isArray(directive.Dimensions) ? directive.Dimensions.flat().map(String) : [];
-  const dimensions = Object.fromEntries(names.map((name) => [name, String(members[name])]));
-  const metrics = Array.isArray(directive.Metrics) ? directive.Metrics : [];
-  return metrics.flatMap(({ Name, Unit }: { Name?: unknown; Unit?: unknown }) => {
-    const values = [members[String(Name)]].flat().filter((value) => typeof value === "number");
-    return values.map((value) => ({
-      namespace: String(directive.Namespace),
-      name: String(Name),
-      value,
-      unit: typeof Unit === "string" ? Unit : "None",
-      dimensions,
-      timestamp,
-    }));
+  if (!line.startsWith("{") || !line.includes('"CloudWatchMetrics"')) return undefined;
+  const members = JSON.parse(line) as EmbeddedMetrics;
+  return members._aws.CloudWatchMetrics.flatMap(({ Namespace: namespace, Dimensions, Metrics }) => {
+    const dimensions = Object.fromEntries(Dimensions.flat().map((name) => [name, String(members[name])]));
+    return Metrics.map(({ Name: name }) => ({ namespace, name, value: Number(members[name]), dimensions }));
   });
 }

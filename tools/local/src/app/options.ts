@@ -37,11 +37,8 @@ export interface Metric {
   readonly namespace: string;
   readonly name: string;
   readonly value: number;
-  readonly unit: string;
   /** Every dimension of every set. */
   readonly dimensions: Readonly<Record<string, string>>;
-  /** Epoch milliseconds. */
-  readonly timestamp: number;
 }
 
 /** What happens in a local app, for a display or a log. */

@@ -1,12 +1,13 @@
 // One execution of a machine. Its first ending counts.
 
+import { callAfter } from "@leasehold/client/internal";
 import type { StateMachineDefinition } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
 import type { ExecutionDescription, ExecutionStatus } from "./events.ts";
 import { History } from "./history.ts";
 import { runGraph } from "./run-graph.ts";
 import type { BranchCheckpoint, Interpreter, RunningExecution } from "./state-run.ts";
-import { after, isoTime } from "./timers.ts";
+import { isoTime } from "./timers.ts";
 
 /** The machine that an execution runs, as it was defined at the start. */
 export interface DefinedMachine {
@@ -105,7 +106,7 @@ export class Execution implements RunningExecution {
     const { clock } = this.interpreter;
     if (definition.TimeoutSeconds !== undefined) {
       const timeoutMs = definition.TimeoutSeconds * 1000;
-      this.#cancelTimeout = after(clock, timeoutMs, () => this.end({ status: "TIMED_OUT" }));
+      this.#cancelTimeout = callAfter(clock, timeoutMs, () => this.end({ status: "TIMED_OUT" }));
     }
     begin();
     try {

@@ -2,9 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@leasehold/client";
+import { callAfter } from "@leasehold/client/internal";
 import { waitsForToken } from "./definition.ts";
 import { StatesError, toStatesError } from "./errors.ts";
-import { after } from "./timers.ts";
 
 /** What a service integration is told about the task that it works for. */
 export interface TaskContext {
@@ -121,7 +121,7 @@ export function performTask(
     const cancelTimeout =
       attempt.timeoutSeconds === undefined
         ? () => {}
-        : after(clock, attempt.timeoutSeconds * 1000, () =>
+        : callAfter(clock, attempt.timeoutSeconds * 1000, () =>
             fail(new StatesError("States.Timeout"), "TimedOut"),
           );
 

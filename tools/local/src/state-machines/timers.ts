@@ -1,24 +1,7 @@
 // Waiting on the injected clock, for any length of time.
 
 import type { Clock } from "@leasehold/client";
-
-/** Timers of a day each: Step Functions waits for years, Node's timers for at most 24 days. */
-const longestTimerMs = 24 * 60 * 60 * 1000;
-
-/** Calls back once after a delay of any length; returns how to cancel it. */
-export function after(clock: Clock, delayMs: number, callback: () => void): () => void {
-  const deadline = clock.monotonic() + delayMs;
-  let cancel = (): void => {};
-  const arm = (): void => {
-    const left = deadline - clock.monotonic();
-    cancel =
-      left > longestTimerMs
-        ? clock.schedule(arm, longestTimerMs)
-        : clock.schedule(callback, Math.max(0, left));
-  };
-  arm();
-  return () => cancel();
-}
+import { callAfter } from "@leasehold/client/internal";
 
 /** Waits; rejects with the signal's reason as soon as it aborts. */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
@@ -31,7 +14,7 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
       cancel();
       reject(signal.reason);
     };
-    const cancel = after(clock, delayMs, () => {
+    const cancel = callAfter(clock, delayMs, () => {
       signal.removeEventListener("abort", onAbort);
       resolve();
     });
