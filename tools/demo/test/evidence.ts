@@ -30,6 +30,10 @@ export function testsOfAudit<Evidence>(
     expect(redIn(right())).toEqual([]);
     expect(judge(right()).late).toEqual([]);
   });
+  it("has a fault for each of its checks", () => {
+    const red = Object.values(faults).flatMap(([, ...labels]) => labels);
+    expect(judge(right()).checks.flatMap(({ label }) => (red.includes(label) ? [] : [label]))).toEqual([]);
+  });
   it.each(Object.entries(faults))("turns red for %s", (_, [spoil, ...red]) => {
     expect(redIn(spoilt(spoil))).toEqual(red);
   });
