@@ -38,23 +38,10 @@ export function describePackedContents(packed: () => PackedProject): void {
       expect([...packed().archives.keys()].sort()).toEqual([...names].sort());
     });
 
-    it.each(names)("%s says who made it, where it is from and what it needs", async (name) => {
-      const manifest = packed().manifests.find((each) => each.name === name);
-      expect(manifest).toMatchObject({
-        license: "MIT",
-        engines: { node: ">=22" },
-        author: expect.stringContaining("Leasehold"),
-        homepage: expect.stringContaining("https://"),
-        bugs: expect.stringContaining("https://"),
-        publishConfig: { access: "public", provenance: true },
-        repository: { type: "git", directory: `packages/${name.replace("@leasehold/", "")}` },
-      });
-      expect(manifest?.keywords).toEqual(expect.arrayContaining(["aws", "dynamodb", "distributed-lock"]));
+    it.each(names)("%s has the licence and the changelog of the repository", async (name) => {
       const folder = packed().folderOf(name);
-      expect(await readFile(join(folder, "README.md"), "utf8")).toContain(`# ${name}\n`);
-      for (const file of ["LICENSE", "CHANGELOG.md"]) {
+      for (const file of ["LICENSE", "CHANGELOG.md"])
         expect(await readFile(join(folder, file), "utf8")).toBe(await readFile(join(root, file), "utf8"));
-      }
     });
 
     it.each(names)(
