@@ -3,40 +3,19 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { reportFolder } from "../../tools/packaging/api-report.ts";
 import { allPrograms, writePrograms } from "../docs/programs.ts";
+import { publicNames } from "../upgrades/public-names.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** What examples take for granted. */
+/** What examples take for granted, beside the names of our own packages. */
 const preamble = `
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget, SingletonJobTrigger, TaskTrigger, alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
-import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
-import { conformanceChecks, runConformance } from "@leasehold/client/conformance";
-import { environmentNames } from "@leasehold/client/environment";
-import { lightStore } from "@leasehold/client/light";
-import { logListener } from "@leasehold/client/log";
-import { metricsListener } from "@leasehold/client/metrics";
-import { LeaseAdmin, LeaseOperator } from "@leasehold/client/admin";
-import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
-import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
-import { FinalFailureError, JobRuns, parseScheduleExpression, registeredJobs, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
-import { Leader } from "@leasehold/client/leader";
-import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
-import { Semaphore } from "@leasehold/client/semaphore";
-import { SingleFlight } from "@leasehold/client/single-flight";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { together } from "@leasehold/client/together";
-import { startEngine } from "@leasehold/engine";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
-import { withDurableLease } from "@leasehold/durable";
-import { instrumentLeasehold } from "@leasehold/opentelemetry";
-import { type Lock, leased, leasedBatch, leaseLock } from "@leasehold/middy";
-import { jmespath } from "@leasehold/middy/jmespath";
-import { powertools } from "@leasehold/middy/powertools";
 import type { Logger } from "@aws-lambda-powertools/logger";
 import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
 import type { Metrics } from "@aws-lambda-powertools/metrics";
@@ -82,15 +61,6 @@ declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function test(name: string, run: (t: { skip(reason: string): void }) => Promise<void>): void;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
-export const used = [
-  DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
-  MemoryLeaseStore, LeaseAdmin, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leasedBatch, leaseLock, jmespath, powertools, injectLambdaContext, logMetrics, captureLambdaHandler, middy, Duration, ScheduleExpression,
-  alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, together, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
-  NodejsFunction, OutputFormat, Queue, Rule, SingletonJobTrigger, TaskTrigger, EcsFargateLaunchTarget,
-];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
 const given = {
@@ -125,6 +95,23 @@ const given = {
   tracer: "Tracer",
 };
 
+/** By each name that users can import from our packages, its first entry. */
+const entryOf = new Map<string, string>();
+for (const file of globSync(`${reportFolder}/*.md`, { cwd: root }).sort()) {
+  for (const named of publicNames(readFileSync(join(root, file), "utf8"))) {
+    const [entry = "", name = ""] = named.split(" ");
+    if (!name.includes(".") && !entryOf.has(name)) entryOf.set(name, entry);
+  }
+}
+
+function importsOf(code: string): string {
+  const others = [...preamble.matchAll(/[{,] (\w+)/g)].map(([, name = ""]) => name);
+  const names = [...new Set(code.match(/\w+/g))].filter(
+    (name) => entryOf.has(name) && !others.includes(name),
+  );
+  return names.map((name) => `import { ${name} } from "${entryOf.get(name)}";`).join("\n");
+}
+
 /** The TypeScript examples of a source file's docstrings, or of a page. */
 function examplesIn(file: string): string[] {
   const text = readFileSync(join(root, file), "utf8").replaceAll(/^ *\* ?/gm, "");
@@ -134,11 +121,11 @@ function examplesIn(file: string): string[] {
 /** One example as a function of its own; what it does not make itself is given. */
 function asModule(code: string): string {
   const body = code.replaceAll(/^import .*$/gm, "").replaceAll(/^export /gm, "");
-  const parameters = Object.entries(given).filter(
-    ([name]) => !new RegExp(`\\b(const|using) ${name}\\b`).test(code),
-  );
-  const list = ["this: Stack", ...parameters.map(([name, type]) => `${name}: ${type}`)].join(", ");
-  return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
+  const parameters = Object.entries(given)
+    .filter(([name]) => !new RegExp(`\\b(const|using) ${name}\\b`).test(code))
+    .map(([name, type]) => `${name}: ${type}`);
+  const example = `export async function example(this: Stack, ${parameters.join(", ")}): Promise<void> {\n${body}\n}\n`;
+  return `${preamble}${importsOf(example)}\n${example}`;
 }
 
 it("every example of the docstrings and every program of the pages compiles", async () => {
@@ -158,6 +145,7 @@ it("every example of the docstrings and every program of the pages compiles", as
     extends: "../../../tsconfig.json",
     compilerOptions: {
       noUnusedLocals: false,
+      verbatimModuleSyntax: false,
       noUnusedParameters: false,
       allowJs: true,
       moduleDetection: "force",

@@ -1,11 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import {
-  createLeaseTable,
-  LeaseClient,
-  type LeaseClientOptions,
-  type LeaseHandle,
-  LeaseUnavailableError,
-} from "@leasehold/client";
+import { LeaseClient, type LeaseClientOptions, LeaseUnavailableError } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
@@ -15,7 +9,7 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
 import { leased } from "@leasehold/middy";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { heldLease, put } from "../support/foreign-items.ts";
 
@@ -72,29 +66,9 @@ const cases: Case[] = [
     says: ["tableName is undefined", "a table's name (3 to 255"],
   },
   {
-    wrote: 'new LeaseClient({ tableName: "" })',
-    call: () => new LeaseClient({ tableName: "" }),
-    says: ['tableName is ""', "a table's name (3 to 255"],
-  },
-  {
-    wrote: "new LeaseClient({ store, tableName })",
-    call: () => new LeaseClient({ store, tableName: "leases" }),
-    says: ["store is an instance of MemoryLeaseStore", "a store without tableName and dynamodb"],
-  },
-  {
     wrote: "acquire(key, { heartBeat: true })",
     call: acquire({ heartBeat: true }),
     says: ["options.heartBeat is not an option here", "leaseDurationMs, heartbeat, owner"],
-  },
-  {
-    wrote: "new LeaseClient({ table })",
-    call: () => new LeaseClient({ table: "leases" } as Anything),
-    says: ["options.table is not an option here", "tableName, dynamodb"],
-  },
-  {
-    wrote: "tryAcquire(key, { waitMs })",
-    call: () => client.tryAcquire("k", { waitMs: 500 } as Anything),
-    says: ["options.waitMs is not an option here", "leaseDurationMs, heartbeat, owner"],
   },
   {
     wrote: "data of 500 KB",
@@ -107,24 +81,9 @@ const cases: Case[] = [
     says: ["data is 300002 bytes of JSON; allowed: at most 262144 bytes with fair"],
   },
   {
-    wrote: "data nested 20,000 deep",
-    call: () => acquire({ data: Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 0) })(),
-    says: ["data.0.0.0.0", "is an instance of Array", "100 deep"],
-  },
-  {
     wrote: "data: { at: new Date() }",
     call: acquire({ data: { at: new Date(0) } }),
     says: ["data.at is an instance of Date", "arrays and plain objects"],
-  },
-  {
-    wrote: "data: { m: new Map() }",
-    call: acquire({ data: { m: new Map() } }),
-    says: ["data.m is an instance of Map"],
-  },
-  {
-    wrote: "acquireAll(client, [])",
-    call: () => acquireAll(client, []),
-    says: ["keys are 0; allowed: an array of 1 to 100"],
   },
   {
     wrote: 'acquireAll(client, ["a", "b", "a"])',
@@ -147,25 +106,9 @@ const cases: Case[] = [
     says: ["signal is an instance of AbortController", "allowed: an AbortSignal"],
   },
   {
-    wrote: "campaign({ signal: new AbortController() })",
-    call: () => new Leader(client, "k").campaign({ signal: new AbortController() } as Anything),
-    says: ["signal is an instance of AbortController", "allowed: an AbortSignal"],
-  },
-  {
     wrote: "slot: new Date(NaN)",
     call: acquire({ slot: new Date(Number.NaN) }),
     says: ["slot is an instance of Date", "a valid Date, or 1 to 255 printable ASCII characters"],
-  },
-  { wrote: "slot: 7", call: acquire({ slot: 7 }), says: ["slot is 7; allowed: a valid Date, or 1 to 255"] },
-  {
-    wrote: "withLease(key)",
-    call: () => (client as Anything).withLease("k"),
-    says: ["work is undefined; allowed: a function"],
-  },
-  {
-    wrote: "waitMs: Infinity without a signal",
-    call: acquire({ waitMs: Number.POSITIVE_INFINITY }),
-    says: ["waitMs is Infinity", "or Infinity beside a signal"],
   },
   {
     wrote: "acquire(key) of a held lock",
@@ -234,34 +177,10 @@ const cases: Case[] = [
     says: ['the read lock of "k" is held by "other" until', "waited 300 ms"],
   },
   {
-    wrote: "forceRelease(key)",
-    call: () => (adminOf(client) as Anything).forceRelease("k"),
-    says: [
-      "token is undefined",
-      "the token of the lease that is meant, as inspect(key), inspectAll(key) or list() shows it",
-    ],
-  },
-  {
     wrote: "a slot before one that is done",
     before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
     call: acquire({ slot: "2026-01-01" }),
     says: ['the slot "2026-01-01" of "k" is over: "2026-02-01" is done'],
-  },
-  {
-    wrote: "a slot that is done",
-    before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
-    call: acquire({ slot: "2026-02-01" }),
-    says: ['the slot "2026-02-01" of "k" is over: "2026-02-01" is done'],
-  },
-  {
-    wrote: "adopt(the handle of a cooldown)",
-    call: async () => {
-      const lease = await client.acquire("k", { lockAtLeastForMs: 20_000 });
-      const handle: LeaseHandle = lease.toJSON();
-      await lease.release();
-      return client.adopt({ ...handle, token: (await client.inspect("k"))?.token ?? "" });
-    },
-    says: ["handle.token is that of a cooldown; allowed: the token of a lease that is held"],
   },
   {
     wrote: "an item of another application under the key",
@@ -286,21 +205,6 @@ const cases: Case[] = [
     call: () => leased({ store, clock, key: "k", once: true, metrics: false }, () => 1)({}, {} as Anything),
     says: ["event.scheduledTime is undefined", "an ISO time there or in event.time", "a function as once"],
   },
-  {
-    wrote: "clock: Date",
-    call: () => new LeaseClient({ store, clock: { now: () => 0 } } as Anything),
-    says: ["clock is an instance of Object", "an object with the methods now, monotonic, schedule"],
-  },
-  {
-    wrote: "store: new Map()",
-    call: () => new LeaseClient({ store: new Map() } as Anything),
-    says: ["store is an instance of Map", "an object with the methods update, updateMany, transact, get"],
-  },
-  {
-    wrote: "randomness: Math.random",
-    call: () => new LeaseClient({ store, randomness: Math.random } as Anything),
-    says: ["randomness is an instance of Function", "an object with the methods token, fraction"],
-  },
 ];
 
 describe("a message says what it is and what is allowed, where somebody writes", () => {
@@ -316,11 +220,6 @@ describe("a message says what it is and what is allowed, where somebody writes",
 });
 
 describe("what callers write is taken", () => {
-  it("withLease(key, work), without options", async () => {
-    expect(await client.withLease("k", (lease) => lease.key)).toBe("k");
-    expect(await client.withLease("k", {}, (lease) => lease.key)).toBe("k");
-  });
-
   it("a Date as a slot, as its ISO time", async () => {
     const at = new Date(Date.UTC(2025, 0, 31, 8));
     const lease = await client.acquire("k", { slot: at });
@@ -456,121 +355,30 @@ describe("a call that its signal ends names the lock, and has the signal's reaso
   });
 });
 
-describe("forceRelease and requestRevocation that resolve to false tell why:", () => {
-  const calls = {
-    forceRelease: (options: Anything) => adminOf(client).forceRelease("k", options),
-    requestRevocation: (options: Anything) => adminOf(client).requestRevocation("k", options),
-  };
-
-  it.each(Object.entries(calls))("%s of a token that another has replaced", async (_, call) => {
-    const { token } = await other().acquire("k");
-    const seen: unknown[] = [];
-    expect(await call({ token: "an old one", onRefused: (holder: unknown) => seen.push(holder) })).toBe(
-      false,
-    );
-    expect(seen).toMatchObject([{ key: "k", owner: "other", token }]);
-  });
-
-  it.each(Object.entries(calls))("%s where nobody holds the lock", async (_, call) => {
+it.each(["forceRelease", "requestRevocation"] as const)(
+  "%s that resolves to false where nobody holds the lock tells of no holder",
+  async (call) => {
     await (await other().acquire("k")).release();
-    const seen: unknown[] = [];
-    expect(await call({ token: "an old one", onRefused: (holder: unknown) => seen.push(holder) })).toBe(
-      false,
-    );
-    expect(seen).toEqual([undefined]);
-  });
+    const onRefused = vi.fn();
+    expect(await adminOf(client)[call]("k", { token: "an old one", onRefused })).toBe(false);
+    expect(onRefused.mock.calls).toEqual([[undefined]]);
+  },
+);
 
-  it.each(Object.entries(calls))("%s says nothing where it has worked", async (_, call) => {
-    const { token } = await other().acquire("k");
-    const seen: unknown[] = [];
-    expect(await call({ token, onRefused: (holder: unknown) => seen.push(holder) })).toBe(true);
-    expect(seen).toEqual([]);
-  });
-});
-
-describe("a table that cannot be used is named with its region and endpoint", () => {
-  const sdkError = (name: string, message: string): Error =>
-    Object.assign(new Error(message), { name, $metadata: { httpStatusCode: 400 } });
+it("a table that cannot be used is named with its region and endpoint", async () => {
   const dynamodb = new DynamoDBClient({
     region: "eu-west-1",
     endpoint: "http://127.0.0.1:8123",
     credentials: { accessKeyId: "a", secretAccessKey: "b" },
   });
-  const failing = (error: Error): DynamoDBClient =>
-    Object.assign(Object.create(dynamodb), { send: () => Promise.reject(error) });
-
-  it.each([
-    [sdkError("ResourceNotFoundException", "not found"), "LeaseTableError", ": table not found ("],
-    [
-      sdkError("ValidationException", "The provided key element does not match the schema"),
-      "LeaseTableError",
-      ": table mismatch (",
-    ],
-    [sdkError("AccessDeniedException", "not authorized"), "LeaseConfigurationError", ": access denied ("],
-  ])("%s", async (error, name, finding) => {
-    const client = new LeaseClient({ tableName: "leases", dynamodb: failing(error) });
-    const message = await messageOf(() => client.inspect("k"));
-    expect(message).toContain(name);
-    expect(message).toContain('"leases"');
-    expect(message).toContain("in the region eu-west-1 at http://127.0.0.1:8123");
-    expect(message).toContain(finding);
+  const missing = Object.assign(new Error("not found"), {
+    ...{ name: "ResourceNotFoundException", $metadata: { httpStatusCode: 400 } },
   });
-
-  it.each([
-    [
-      "does not take the connection",
-      Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
-      0,
-    ],
-    ["hangs", undefined, 10_000],
-  ])("and one that %s is named with the reason", async (_, error, takesMs) => {
-    // As the SDK does, when its caller gives up.
-    const hanging = ({ abortSignal }: { abortSignal: AbortSignal }): Promise<never> =>
-      new Promise((_resolve, reject) => {
-        const cut = Object.assign(new Error("Request aborted"), { name: "AbortError" });
-        abortSignal.addEventListener("abort", () => reject(cut));
-      });
-    const send = (_command: unknown, options: { abortSignal: AbortSignal }): Promise<never> =>
-      error === undefined ? hanging(options) : Promise.reject(error);
-    const far = Object.assign(Object.create(dynamodb), { send });
-    const client = new LeaseClient({ tableName: "leases", dynamodb: far, clock });
-    const message = await messageOf(() => client.inspect("k"), takesMs);
-    expect(message).toContain('LeaseServiceError: the table "leases": no answer (');
-    expect(message).toContain(error?.message ?? "no answer within 10000 ms");
-  });
-
-  it.each(["ENABLED", "ENABLING"])("whose ttl is %s on another attribute", async (TimeToLiveStatus) => {
-    const sent: string[] = [];
-    const answers: Record<string, unknown> = {
-      CreateTableCommand: {},
-      DescribeTableCommand: {
-        Table: {
-          TableStatus: "ACTIVE",
-          KeySchema: [{ AttributeName: "pk" }, { AttributeName: "sk" }],
-          AttributeDefinitions: [
-            { AttributeName: "pk", AttributeType: "S" },
-            { AttributeName: "sk", AttributeType: "S" },
-          ],
-        },
-      },
-      DescribeTimeToLiveCommand: { TimeToLiveDescription: { TimeToLiveStatus, AttributeName: "expiresAt" } },
-    };
-    const table = Object.assign(Object.create(dynamodb), {
-      send: async (command: object) => {
-        sent.push(command.constructor.name);
-        return answers[command.constructor.name];
-      },
-    });
-    const message = await messageOf(() => createLeaseTable({ tableName: "leases", dynamodb: table, clock }));
-    expect(message).toContain(
-      'LeaseTableError: the table "leases" in the region eu-west-1 at http://127.0.0.1:8123',
-    );
-    expect(message).toContain(
-      'its time to live on the attribute "expiresAt"; a lease table\'s is on "ttl", in epoch seconds',
-    );
-    expect(message).toContain("turn it off (UpdateTimeToLive");
-    expect(sent).not.toContain("UpdateTimeToLiveCommand");
-  });
+  const failing = Object.assign(Object.create(dynamodb), { send: () => Promise.reject(missing) });
+  const client = new LeaseClient({ tableName: "leases", dynamodb: failing });
+  expect(await messageOf(() => client.inspect("k"))).toMatch(
+    /^LeaseTableError: the table "leases" in the region eu-west-1 at http:\/\/127\.0\.0\.1:8123: table not found \(/,
+  );
 });
 
 it("a refusal of a lock that was let go as the call gave up says so", () => {
