@@ -13,25 +13,14 @@ function page(...parts: readonly string[]): Block[] {
 }
 
 describe("a block", () => {
-  it("is found with its line, its language and the comment above it", () => {
-    const [block] = page("# Page", "", "<!-- example: continues -->", `${fence}ts title`, "a;", fence);
-    expect(block).toEqual({
-      page: "page.md",
-      line: 4,
-      language: "ts",
-      code: "a;\n",
-      directive: { kind: "continues" },
-    });
-  });
-
-  it("of a list is found without the list's indentation", () => {
-    const [block] = page("1. Do:", `   ${fence}sh`, "   npm test", "     # more", `   ${fence}`);
-    expect(block).toMatchObject({ line: 2, language: "sh", code: "npm test\n  # more\n" });
-  });
-
-  it("takes no comment that stands above another block", () => {
-    const blocks = page("<!-- example: continues -->", "text", `${fence}ts`, "a;", fence);
-    expect(blocks.map(({ directive }) => directive)).toEqual([undefined]);
+  it("has its line, its language, the comment above it alone, and no indentation of a list", () => {
+    const [first, second] = page(
+      ...["# Page", "<!-- example: continues -->", `${fence}ts title`, "a;", fence],
+      ...["<!-- example: continues -->", "1. Do:", `   ${fence}sh`, "   npm test", `   ${fence}`],
+    );
+    const directive = { kind: "continues" };
+    expect(first).toEqual({ page: "page.md", line: 3, language: "ts", code: "a;\n", directive });
+    expect(second).toMatchObject({ line: 8, language: "sh", code: "npm test\n", directive: undefined });
   });
 
   it.each(["types-only", "text-only, because", "text-only, because ", "types", ""])(

@@ -202,28 +202,7 @@ describe("the updates of dependencies", () => {
   });
 });
 
-describe("the repository", () => {
-  it.each(globSync(".github/ISSUE_TEMPLATE/*.yml", { cwd: root }))("%s asks something", (file) => {
-    const form = parse(textOf(file)) as {
-      readonly body?: readonly object[];
-      readonly contact_links?: object[];
-    };
-    expect((form.body ?? form.contact_links)?.length).toBeGreaterThan(0);
-  });
-
-  it("says how to report a weakness, how to behave, how to contribute, and which Node it uses", () => {
-    for (const file of [
-      "SECURITY.md",
-      ".github/CODE_OF_CONDUCT.md",
-      "CONTRIBUTING.md",
-      "LICENSE",
-      ".editorconfig",
-      ".github/pull_request_template.md",
-    ]) {
-      expect(textOf(file).length, file).toBeGreaterThan(100);
-    }
-    const { node } = (repository as unknown as { readonly devDependencies: { readonly node: string } })
-      .devDependencies;
-    expect(textOf(".nvmrc").trim()).toBe(node);
-  });
+it("the repository's Node is the one that .nvmrc names", () => {
+  const { devDependencies } = repository as unknown as { readonly devDependencies: { readonly node: string } };
+  expect(textOf(".nvmrc").trim()).toBe(devDependencies.node);
 });

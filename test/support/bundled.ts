@@ -7,6 +7,8 @@ export interface Bundled {
   readonly files: readonly string[];
   /** What it holds, with the bytes of each file. */
   readonly bytesOf: ReadonlyMap<string, number>;
+  /** What it loads from outside. */
+  readonly loads: readonly string[];
 }
 
 /** Bundles a program as functions are deployed: minified, from the sources; what is `external` stays outside. */
@@ -44,5 +46,6 @@ export async function bundled(
     code: outputFiles[0]?.contents ?? new Uint8Array(),
     files: Object.keys(metafile.inputs),
     bytesOf: new Map(held.map(([path, { bytesInOutput }]) => [path, bytesInOutput])),
+    loads: output?.imports.map(({ path }) => path) ?? [],
   };
 }
