@@ -69,7 +69,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       run: () => import("../test/consumers/main.ts"),
     },
     "second-opinions": {
-      what: "cfn-lint, moto, Amazon's lock client, where Python and Java are; a name for one; at first needs the network",
+      what: "cfn-lint, moto, where Python is; a name for one; at first needs the network",
       run: () => import("../test/second-opinions/main.ts"),
     },
   },

@@ -2,7 +2,7 @@
  * Strangers' projects: each is made outside the repository, installs the packed archives, and does with them what its
  * owner would. It needs the network, for what the projects install beside them.
  *
- *     npm run evidence -- consumers [newcomer cdk-init commonjs-app es-module-app library-alone] [--keep]
+ *     npm run evidence -- consumers [newcomer cdk-init library-alone] [--keep]
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,13 +11,11 @@ import { repositoryFolder } from "../../tools/packaging/prepare.ts";
 import { installOldest, packedArchives } from "../support/packed.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
-import { type Consumer, cdkInit, commonJsApp, esModuleApp, libraryAlone, type Supplies } from "./projects.ts";
+import { type Consumer, cdkInit, libraryAlone, type Supplies } from "./projects.ts";
 
 const consumers: Readonly<Record<string, Consumer>> = {
   newcomer,
   "library-alone": libraryAlone,
-  "commonjs-app": commonJsApp,
-  "es-module-app": esModuleApp,
   "cdk-init": cdkInit,
 };
 

@@ -4,7 +4,6 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { type Format, transform } from "esbuild";
 
 const run = promisify(execFile);
 const fixtures = join(import.meta.dirname, "fixtures");
@@ -158,16 +157,9 @@ export class StrangersProject {
   }
 
   /** Writes a fixture as it is, or with its relative imports changed to what the stranger's tools understand. */
-  async writeFixture(fixture: string, file: string, relative = "./$1.js"): Promise<void> {
+  async writeFixture(fixture: string, file: string, relative: string): Promise<void> {
     const text = await readFile(join(fixtures, fixture), "utf8");
     await this.write(file, text.replaceAll(/(?<=")\.\/([\w-]+)\.js(?=")/g, relative));
-  }
-
-  /** Writes a fixture as the JavaScript that the stranger would have written. */
-  async writeScript(fixture: string, file: string, format: Format): Promise<void> {
-    const text = await readFile(join(fixtures, fixture), "utf8");
-    const { code } = await transform(text, { loader: "ts", format, target: "node22" });
-    await this.write(file, code);
   }
 
   async remove(): Promise<void> {

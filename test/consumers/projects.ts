@@ -20,7 +20,6 @@ const nodes = [
   ["the oldest Node", oldestNode],
   ["the newest Node", process.execPath],
 ] as const;
-const cdkPackages = ["@leasehold/client", "@leasehold/cdk"];
 const clientPackages = ["@leasehold/client", "@leasehold/jobs", "@leasehold/middy"];
 
 function archivesOf({ archives }: Supplies, names: readonly string[]): string[] {
@@ -40,7 +39,7 @@ export const cdkInit: Consumer = async (project, supplies) => {
   const init = ["init", "app", "--language", "typescript", "--generate-only"];
   await project.step("cdk init", supplies.cdk, init);
   await project.install([
-    ...archivesOf(supplies, [...cdkPackages, ...clientPackages]),
+    ...archivesOf(supplies, ["@leasehold/cdk", ...clientPackages]),
     ...["aws-cdk-lib", "constructs", "@aws-sdk/client-dynamodb", "@types/aws-lambda"].map(supplies.versioned),
   ]);
   await project.writeFixture("stranger-stack.ts", "lib/stranger-stack.ts", "./$1");
@@ -52,31 +51,12 @@ export const cdkInit: Consumer = async (project, supplies) => {
   await checkTemplate(join(project.folder, "cdk.out"));
 };
 
-/** A CDK app in JavaScript, in one format. */
-function plainApp(format: "cjs" | "esm"): Consumer {
-  return async (project, supplies) => {
-    const type = format === "esm" ? "module" : "commonjs";
-    await project.write("package.json", JSON.stringify({ name: "stranger", private: true, type }));
-    const others = ["aws-cdk-lib", "constructs", "@aws-sdk/client-dynamodb"].map(supplies.versioned);
-    await project.install([...archivesOf(supplies, cdkPackages), ...others]);
-    await project.writeScript("stranger-stack.ts", "stranger-stack.js", format);
-    await project.writeScript("app.ts", "app.js", format);
-    for (const [index, [name, node]] of nodes.entries()) {
-      await project.step(`app.js on ${name}`, node, ["app.js", `cdk.out.${index}`]);
-      await checkTemplate(join(project.folder, `cdk.out.${index}`));
-    }
-  };
-}
-
-export const commonJsApp: Consumer = plainApp("cjs");
-export const esModuleApp: Consumer = plainApp("esm");
-
-/** The library without the CDK, under all that people run and bundle TypeScript with. */
+/** The library without the CDK, under all that people run TypeScript with. Formats and bundles are those of packed-packages.test.ts. */
 export const libraryAlone: Consumer = async (project, supplies) => {
   const manifest = { name: "stranger", private: true, jest: { preset: "ts-jest" } };
   await project.write("package.json", JSON.stringify(manifest));
   const tools = ["typescript@5.4.5", "ts-node@10.9.2", "ts-jest@29.4.15", "jest@30.5.2", "@types/jest@30"];
-  const others = ["@aws-sdk/client-dynamodb", "@types/node", "@types/aws-lambda", "tsx", "esbuild"];
+  const others = ["@aws-sdk/client-dynamodb", "@types/node", "@types/aws-lambda", "tsx"];
   await project.install([
     ...archivesOf(supplies, clientPackages),
     ...tools,
@@ -101,31 +81,5 @@ export const libraryAlone: Consumer = async (project, supplies) => {
     checkDone(await by("ts-node", "lib/main.ts"));
     checkDone(await by("tsx", "lib/main.ts"));
     await by("jest");
-  }
-
-  for (const [format, folder] of [
-    ["cjs", "required"],
-    ["esm", "imported"],
-  ] as const) {
-    const type = format === "esm" ? "module" : "commonjs";
-    await project.write(`${folder}/package.json`, JSON.stringify({ type }));
-    for (const name of ["lock", "main"]) {
-      await project.writeScript(`${name}.ts`, `${folder}/${name}.js`, format);
-      await project.writeFixture(`${name}.ts`, `${folder}/source/${name}.ts`);
-    }
-    const bundle = ["esbuild", "lib/main.ts", "--bundle", "--platform=node", "--target=node22"];
-    const external = "--external:@aws-sdk/*";
-    await project.step(`esbuild to ${format}`, "npx", [
-      ...bundle,
-      external,
-      `--format=${format}`,
-      `--outfile=${folder}/bundle.js`,
-    ]);
-    checkDone(await project.step(`tsx, ${type}`, "npx", ["tsx", `${folder}/source/main.ts`]));
-    for (const [name, node] of nodes) {
-      for (const file of ["main.js", "bundle.js"]) {
-        checkDone(await project.step(`${folder}/${file} on ${name}`, node, [`${folder}/${file}`]));
-      }
-    }
   }
 };

@@ -1,5 +1,5 @@
 /**
- * What tools by others say of this project, where this machine has Python and Java. The first time it needs the network, for them.
+ * What tools by others say of this project, where this machine has Python. The first time it needs the network, for them.
  *
  *     npm run evidence -- second-opinions
  *     npm run evidence -- second-opinions moto
@@ -12,7 +12,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 
-const parts = ["cfn-lint", "moto", "java"];
+const parts = ["cfn-lint", "moto"];
 /** Never on an idle machine: each takes two or three. */
 const mostMinutes = 20;
 /** For its last words, from SIGTERM to SIGKILL. */
