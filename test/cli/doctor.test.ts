@@ -1,7 +1,6 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { ClockWatch } from "../../packages/cli/src/commands/doctor.ts";
+import { clockFinding } from "../../packages/cli/src/commands/doctor.ts";
 import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
 import { permissionFindings } from "../../packages/cli/src/table/permissions.ts";
@@ -239,32 +238,16 @@ describe("the permissions' finding", () => {
   });
 });
 
-describe("the clock's finding", () => {
-  const watchOf = (): ClockWatch => new ClockWatch(new ManualClock());
-  const date = (ms: number): string => new Date(ms).toUTCString();
-
-  it("narrows with each answer", () => {
-    const watch = watchOf();
-    watch.note(date(10_000), 10_100, 10_150);
-    watch.note(date(11_000), 11_800, 11_850);
-    expect(watch.finding(1_000)).toMatchObject({
-      result: "ok",
-      text: expect.stringContaining("25ms behind"),
-    });
-  });
-
-  it("does not call a clock wrong that a second's resolution may explain", () => {
-    const watch = watchOf();
-    watch.note(date(10_000), 11_900, 11_950);
-    expect(watch.finding(1_000).result).toBe("ok");
-    watch.note(date(10_000), 12_100, 12_150);
-    expect(watch.finding(1_000).result).toBe("error");
-  });
-
-  it("says that it knows nothing without a Date", () => {
-    const watch = watchOf();
-    watch.note(undefined, 1, 2);
-    watch.note("yesterday", 1, 2);
-    expect(watch.finding(1_000).result).toBe("not checked");
+it.each([
+  [{ minMs: -450, maxMs: 500 }, "ok", "25ms behind"],
+  // A header's resolution of a second may explain it.
+  [{ minMs: -1_950, maxMs: -900 }, "ok", "1.4s ahead of"],
+  [{ minMs: -2_150, maxMs: -1_100 }, "error", "1.6s ahead of"],
+  [{ minMs: 1_100, maxMs: 2_150 }, "error", "1.6s behind"],
+  [undefined, "not checked", "no Date header"],
+])("a service that is ahead of this machine's clock by %j is told: %s, %s", (ahead, result, text) => {
+  expect(clockFinding({ ahead: () => ahead }, 1_000)).toMatchObject({
+    result,
+    text: expect.stringContaining(text),
   });
 });

@@ -2,8 +2,8 @@
 
 import type { Clock } from "@leasehold/client";
 import type { Connection } from "./connection.ts";
-import { CommandError, exitCodes } from "./exit-codes.ts";
-import type { Flags, GlobalValues, Values } from "./flags.ts";
+import { CommandError, exitCodes, UsageError } from "./exit-codes.ts";
+import { type Flags, type GlobalValues, nearest, type Values } from "./flags.ts";
 import type { Printer } from "./terminal/printer.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { shown } from "./terminal/text.ts";
@@ -67,6 +67,15 @@ export function operandsIn(usage: string): readonly [least: number, most: number
   const [own = ""] = usage.split(/ [<(]| \[?--/);
   const named = own.split(" ").filter((word) => /^\[?[A-Z]+\]?$/.test(word));
   return [named.filter((word) => !word.startsWith("[")).length, named.length];
+}
+
+/** The entry of a command. Throws a UsageError for an unknown name. */
+export function entryOf(commands: Commands, name: string): CommandEntry {
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry !== undefined) return entry;
+  throw new UsageError(
+    `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
+  );
 }
 
 /** Gives a command the types of its own flags. */

@@ -81,11 +81,17 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   ENGINE_START_FAILED: exitCodes.unavailable,
 };
 
+/** The code of an error, such as `LEASE_LOST`; a program can throw any value. */
+export function codeOf(error: unknown): string | undefined {
+  const { code } = Object(error) as { readonly code?: unknown };
+  return typeof code === "string" ? code : undefined;
+}
+
 /** The exit code of an error; another code for errors that a user can fix than for faults. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof CommandError) return error.exitCode;
-  const { code } = Object(error) as { readonly code?: unknown };
-  return (typeof code === "string" ? codesOfErrors[code] : undefined) ?? exitCodes.fault;
+  return error instanceof CommandError
+    ? error.exitCode
+    : (codesOfErrors[codeOf(error) ?? ""] ?? exitCodes.fault);
 }
 
 /** The message of an error; a program can throw any value. The caller escapes it for the terminal. */

@@ -3,7 +3,7 @@
 import { hostname, userInfo } from "node:os";
 import type { Clock, LeaseError } from "@leasehold/client";
 import { systemClock } from "@leasehold/client/internal";
-import { type Call, type Command, type CommandEntry, operandsIn } from "./command.ts";
+import { type Call, type Command, type CommandEntry, entryOf, operandsIn } from "./command.ts";
 import { commands } from "./commands/index.ts";
 import {
   type Connection,
@@ -22,7 +22,7 @@ import {
   type SignalSource,
   UsageError,
 } from "./exit-codes.ts";
-import { type GlobalValues, globalFlags, nearest, parseFlags, readLoosely } from "./flags.ts";
+import { type GlobalValues, globalFlags, parseFlags, readLoosely } from "./flags.ts";
 import { ownCommand } from "./table/place.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
@@ -149,16 +149,11 @@ function commandIn(
   }
   const isPair = second?.kind === "positional" && `${first.value} ${second.value}` in commands;
   const name = isPair ? `${first.value} ${second.value}` : first.value;
-  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   const further = Object.keys(commands).filter((one) => one.startsWith(`${name} `));
-  if (entry === undefined && further.length > 0) {
+  if (!Object.hasOwn(commands, name) && further.length > 0) {
     throw new UsageError(`${name} needs a second word: ${further.join(", ")}`);
   }
-  if (entry === undefined) {
-    throw new UsageError(
-      `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
-    );
-  }
+  const entry = entryOf(commands, name);
   const taken = new Set([first.index, ...(isPair ? [second.index] : [])]);
   return { name, entry, rest: args.filter((_, index) => !taken.has(index)) };
 }

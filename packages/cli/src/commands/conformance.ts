@@ -8,7 +8,7 @@ import {
 import { everyItem } from "@leasehold/client/internal";
 import { agreed, type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
+import { CommandError, codeOf, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { text, usually } from "../flags.ts";
 import { checkedSettings, type Finding, findingLines, notChecked, ok } from "../table/findings.ts";
 import { counted, durationText, shown } from "../terminal/text.ts";
@@ -126,7 +126,7 @@ async function runOn(
 
 /** The same error, with what a user of this command can do about it. */
 function withAdvice(error: unknown, prefix: string): unknown {
-  const { code } = Object(error) as { readonly code?: unknown };
+  const code = codeOf(error);
   const advice =
     code === "LEASE_ACCESS_DENIED"
       ? `the checks write and read under "${shown(prefix)}": leasehold table policy primitives --prefix ${shown(prefix)} prints the policy`

@@ -3,11 +3,11 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock, LeaseClient } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
-import { isOperational, parsedJson } from "@leasehold/client/internal";
+import { isOperational, parsedJson, ServiceClock, serviceTimeOf } from "@leasehold/client/internal";
 import { utf8Bytes } from "@leasehold/client/schema";
 import aws4 from "aws4";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
+import { CommandError, codeOf, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { defined, yes } from "../flags.ts";
 import { credentialsFix } from "../sdk.ts";
 import { type AskedTable, factsOf, refusalIn, type TableFacts, withTable } from "../table/asked-table.ts";
@@ -25,60 +25,36 @@ import { ownCommand } from "../table/place.ts";
 import { durationText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 
-/**
- * How far this machine's clock is from the service's, by the Date headers of all answers. Each header has the service's
- * time to a second, for a moment between a request and its answer. So every answer narrows the bounds.
- */
-export class ClockWatch {
-  readonly #clock: Clock;
-  /** The service's time less this machine's, in milliseconds. */
-  #least = Number.NEGATIVE_INFINITY;
-  #most = Number.POSITIVE_INFINITY;
+/** The service's time by the Date headers of all of a client's answers, refusals too. */
+function serviceClockOf(dynamodb: DynamoDBClient, clock: Clock): ServiceClock {
+  const service = new ServiceClock(clock, false, () => {});
+  dynamodb.middlewareStack.add(
+    (next) => async (args) => {
+      const sentAt = service.moment();
+      const result = await next(args);
+      const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
+      service.note(serviceTimeOf(headers?.date), sentAt);
+      return result;
+    },
+    // Before answers become errors.
+    { step: "deserialize", priority: "low", name: "clockWatch" },
+  );
+  return service;
+}
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Listens to a client's answers, including refusals. */
-  watch(dynamodb: DynamoDBClient): void {
-    dynamodb.middlewareStack.add(
-      (next) => async (args) => {
-        const sentAt = this.#clock.now();
-        const result = await next(args);
-        const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
-        this.note(headers?.date, sentAt, this.#clock.now());
-        return result;
-      },
-      // Before answers become errors.
-      { step: "deserialize", priority: "low", name: "clockWatch" },
-    );
-  }
-
-  /** Notes an answer's Date, when its request was sent, and when it arrived. */
-  note(date: string | undefined, sentAt: number, arrivedAt: number): void {
-    const time = Date.parse(date ?? "");
-    if (Number.isNaN(time)) return;
-    this.#least = Math.max(this.#least, time - arrivedAt);
-    this.#most = Math.min(this.#most, time + 1_000 - sentAt);
-  }
-
-  /** The result; an error if the clock is certainly off by more than the allowance. */
-  finding(allowedMs: number): Finding {
-    const check = "clock";
-    if (!Number.isFinite(this.#least)) {
-      return notChecked(check, "the answers have no Date header");
-    }
-    // Crossing bounds show a clock that was set meanwhile, or a service with several clocks: then the middle is good
-    // enough.
-    const aheadMs = (this.#least + this.#most) / 2;
-    const certainMs = Math.max(0, this.#least, -this.#most);
-    const direction = aheadMs > 0 ? "behind" : "ahead of";
-    const text = `about ${durationText(Math.abs(aheadMs))} ${direction} DynamoDB's (allowed ${durationText(allowedMs)})`;
-    if (certainMs <= allowedMs) return ok(check, text);
-    const fix =
-      "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do";
-    return broken(check, text, fix, "RUNBOOK.md#the-clock");
-  }
+/** Finds something broken if this machine's clock is certainly off by more than the allowance. */
+export function clockFinding(service: Pick<ServiceClock, "ahead">, allowedMs: number): Finding {
+  const check = "clock";
+  const ahead = service.ahead();
+  if (ahead === undefined) return notChecked(check, "the answers have no Date header");
+  const { minMs, maxMs } = ahead;
+  const aheadMs = (minMs + maxMs) / 2;
+  const direction = aheadMs > 0 ? "behind" : "ahead of";
+  const text = `about ${durationText(Math.abs(aheadMs))} ${direction} DynamoDB's (allowed ${durationText(allowedMs)})`;
+  if (minMs <= allowedMs && -maxMs <= allowedMs) return ok(check, text);
+  const fix =
+    "turn on time synchronisation (chrony, Amazon Time Sync). No lock depends on it; signatures and logs do";
+  return broken(check, text, fix, "RUNBOOK.md#the-clock");
 }
 
 /** Returns the ARN of the caller. Rejects if there are no credentials, or if STS refuses them. */
@@ -194,15 +170,14 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
   flags,
   async run(call) {
     return await withTable(call, undefined, async (asked) => {
-      const watch = new ClockWatch(call.clock);
-      watch.watch(asked.dynamodb);
+      const service = serviceClockOf(asked.dynamodb, call.clock);
       const who = await identityFinding(call, asked);
       const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error, call));
       if ("check" in facts) return reportFindings(call, [who, facts], call.flags.strict);
       const settings = settingFindings(asked, facts);
       const isLeaseTable = settings.every(({ check, result }) => check !== "key" || result === "ok");
       const findings = isLeaseTable ? await useFindings(call, asked, facts) : [];
-      const clock = watch.finding(call.global.skew ?? defaultSkewMs);
+      const clock = clockFinding(service, call.global.skew ?? defaultSkewMs);
       return reportFindings(call, [who, ...settings, ...findings, clock], call.flags.strict);
     });
   },
@@ -244,7 +219,7 @@ function tableFailure(error: unknown, { env, signal }: DoctorCall): Finding {
     return broken("table", text, fix, "errors.md#lease_access_denied");
   }
   // Only a missing table has to be created: in the other cases it may exist.
-  if (Object(error).code === "LEASE_TABLE_NOT_FOUND") {
+  if (codeOf(error) === "LEASE_TABLE_NOT_FOUND") {
     const fix = `${ownCommand(env)} table create NAME makes one`;
     return broken("table", text, fix, "errors.md#lease_table_not_found");
   }

@@ -1,6 +1,6 @@
 // What the command line says of itself: its commands, their flags, its errors, its records and its version.
 
-import { type Command, type CommandEntry, type Commands, command } from "../command.ts";
+import { type Command, type CommandEntry, type Commands, command, entryOf } from "../command.ts";
 import { texts } from "../error-texts.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { type Flags, globalFlags, nearest } from "../flags.ts";
@@ -74,12 +74,7 @@ export const help = command({
   flags: {},
   async run({ commands, terminal }, ...words) {
     const name = words.join(" ");
-    const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
-    if (name !== "" && entry === undefined) {
-      throw new UsageError(
-        `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
-      );
-    }
+    const entry = name === "" ? undefined : entryOf(commands, name);
     const lines = entry === undefined ? overview(commands) : helpOf(name, entry, await entry.load());
     for (const line of lines) terminal.print(line);
     return exitCodes.done;

@@ -17,7 +17,7 @@ import { coreOf, ifOperational, isPauseAlone, lastHolderIn } from "@leasehold/cl
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import type { Call } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { CommandError, codeOf, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, type Flags, json, text, usually, type Values, whole, yes } from "../flags.ts";
 import { cut, durationText, shown, timeText } from "../terminal/text.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
@@ -226,7 +226,7 @@ async function refusedBy(
   client: LeaseClient,
   { key, slot }: { readonly key: string; readonly slot: string | undefined },
 ): Promise<number> {
-  const { code } = Object(error) as { readonly code?: unknown };
+  const code = codeOf(error);
   const { wait } = flags;
   const skips = flags["skip-ok"];
   if (code === "LEASE_SLOT_DONE") {

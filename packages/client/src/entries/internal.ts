@@ -94,6 +94,7 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "../base/schema.ts";
+export { ServiceClock } from "../base/service-clock.ts";
 export { pagesOf } from "../base/store.ts";
 export type { CallBudget } from "../base/timed-call.ts";
 export { acquireChannel, acquireLease, announceGrant } from "../core/acquire.ts";
@@ -173,3 +174,4 @@ export { everyItem, recordOnly } from "../statements/queries.ts";
 export { namesIn, type Part, type Statement, say, type Values, Write } from "../statements/statement.ts";
 export { fromAttributeValues, toAttributeValues } from "../stores/sdk/encoding.ts";
 export { rejectionFor } from "../stores/sdk/errors.ts";
+export { serviceTimeOf } from "../stores/sdk/transport.ts";

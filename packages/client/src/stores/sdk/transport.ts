@@ -98,7 +98,7 @@ export interface AnswerHeaders {
 }
 
 /** Reads the service's time from an answer's Date header; undefined without a valid one. */
-function serviceTimeOf(date: string | undefined): ServiceTime | undefined {
+export function serviceTimeOf(date: string | undefined): ServiceTime | undefined {
   const earliest = parseHttpDate(date);
   return earliest === undefined ? undefined : { earliest, latest: earliest + dateResolutionMs };
 }
