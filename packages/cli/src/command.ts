@@ -8,7 +8,6 @@ import type { Printer } from "./terminal/printer.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { shown } from "./terminal/text.ts";
 
-/** One call of a command. */
 export interface Call<F extends Flags = Flags> {
   /** All commands, for the help and the completion. */
   readonly commands: Commands;
@@ -34,7 +33,6 @@ export interface Call<F extends Flags = Flags> {
   connect(other?: Partial<GlobalValues>): Promise<Connection>;
 }
 
-/** A command. */
 export interface Command<F extends Flags = Flags> {
   /** How it is called, without `leasehold`: `ls [PREFIX]`. */
   readonly usage: string;

@@ -22,11 +22,9 @@ export interface Connection extends TablePlace {
   readonly place: string;
   /** The size of the table, which DynamoDB counts now and then; undefined for a table in memory. Loads the SDK. */
   describeTable(): Promise<TableSize | undefined>;
-  /** The requests so far. */
   readonly requests: RequestLog;
   /** Does not release held leases at the close: then they belong to a handle, and not to this process. */
   keepLeases(): void;
-  /** Releases the held leases. */
   close(): Promise<void>;
 }
 
@@ -81,7 +79,6 @@ export async function unlessInterrupted<T>(
   return await promise;
 }
 
-/** Connects a client. */
 export async function connect(
   global: GlobalValues,
   {

@@ -5,7 +5,6 @@ import { parsedJson } from "@leasehold/client/internal";
 import { UsageError } from "./exit-codes.ts";
 import { parseDuration } from "./terminal/text.ts";
 
-/** One flag of a command. */
 export interface Flag<T> {
   readonly short?: string;
   /** The name of its value in the help; absent for a flag without a value. */
@@ -23,7 +22,6 @@ export interface Flag<T> {
 
 export type Flags = Readonly<Record<string, Flag<unknown>>>;
 
-/** The values of flags, by their names. */
 export type Values<F extends Flags> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer T> ? T : never;
 };
@@ -128,7 +126,6 @@ export function json(help: string, extra?: Extra): Flag<unknown> {
   });
 }
 
-/** The flags of every command. */
 export const globalFlags = {
   table: text("NAME|ARN", "the lease table", { short: "t", variable: "LEASEHOLD_TABLE_NAME" }),
   region: text("R", "AWS region; AWS_REGION and AWS_DEFAULT_REGION count too"),

@@ -23,7 +23,6 @@ import {
 } from "./table/place.ts";
 import { shown } from "./terminal/text.ts";
 
-/** The advice about credentials. */
 export const credentialsFix = "set AWS_PROFILE or --profile, or log in: aws sso login";
 
 const ofCredentials =

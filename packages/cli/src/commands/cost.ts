@@ -7,7 +7,6 @@ import { custom, duration, usually, whole, yes } from "../flags.ts";
 import { docsAddress, shown } from "../terminal/text.ts";
 import { prices, secondsOfMonth } from "../view/read-cost.ts";
 
-/** A use of locks. */
 interface Use {
   readonly leaseMs: number;
   readonly hasHeartbeat: boolean;
@@ -18,7 +17,6 @@ interface Use {
   readonly waiters: number;
 }
 
-/** One part of the cost. */
 interface CostLine {
   readonly what: "acquire and release" | "heartbeats" | "waiting";
   readonly requestsPerSecond: number;

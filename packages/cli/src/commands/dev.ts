@@ -53,7 +53,6 @@ export async function loadEnginePackage(
   );
 }
 
-/** The shells whose syntax is known. */
 const shells = ["sh", "fish", "powershell"] as const;
 type Shell = (typeof shells)[number];
 
@@ -83,7 +82,6 @@ export function localVariables(
   };
 }
 
-/** An environment with these variables. */
 function environmentWith({ set, unset }: LocalVariables, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(([name]) => !unset.includes(name));
   return { ...Object.fromEntries(kept), ...set };
@@ -214,7 +212,6 @@ async function serve(
   return exitCodes.unavailable;
 }
 
-/** Runs a command beside the engine. */
 async function runIn(
   call: DevCall,
   { version, endpoint = "" }: Engine,

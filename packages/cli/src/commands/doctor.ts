@@ -226,7 +226,6 @@ function tableFailure(error: unknown, { env, signal }: DoctorCall): Finding {
   return broken("table", text, credentialsFix, "errors.md#lease_credentials_missing");
 }
 
-/** The findings from using the table. */
 async function useFindings(
   call: DoctorCall,
   asked: AskedTable,

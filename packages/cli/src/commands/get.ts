@@ -73,13 +73,11 @@ Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   },
 });
 
-/** How the lines are written. */
 interface ReportOptions {
   /** The width of a line; Infinity without a terminal. */
   readonly columns: number;
   readonly paint: Paint;
   readonly zone: "utc" | "local";
-  /** Payloads in full. */
   readonly isWide: boolean;
 }
 
@@ -152,7 +150,6 @@ function headlineOf({ stateText, note, primitive }: KeyRow, name: string): strin
   return `${name}: ${stateText}${taken}${note === "" ? "" : `; ${note}`}`;
 }
 
-/** The fields of a lease. */
 function leaseFields(
   lease: DescribedLease,
   { readAt, doneSlot }: KeyDetails,

@@ -93,7 +93,6 @@ class HandleFile {
     }
   }
 
-  /** Removes the draft. */
   async discard(): Promise<void> {
     // Ignored: the draft is closed or gone already, or the error that led here says what is wrong.
     await this.#draft.close().catch(() => {});

@@ -8,7 +8,6 @@ import { jsonSchemaOf, type RecordKind, recordKinds, schemaName } from "../termi
 import { docsAddress, jsonText, shown } from "../terminal/text.ts";
 import { version } from "../version.ts";
 
-/** The titles of the groups in the list of commands. */
 const groups: Readonly<Record<CommandEntry["group"], string>> = {
   look: "Look",
   work: "Work under a lease",
@@ -40,7 +39,6 @@ export function overview(commands: Commands): string[] {
   ];
 }
 
-/** The help of one command. */
 export function helpOf(name: string, { summary }: CommandEntry, command: Command): string[] {
   const { usage, details, writes, flags } = command;
   // Skip flags that are already listed.

@@ -15,7 +15,6 @@ const pages = () => import("./console.ts");
 const doctor = () => import("./doctor.ts");
 const conformance = () => import("./conformance.ts");
 
-/** All commands. */
 export const commands: Commands = {
   ls: entry("look", "the locks of the table", () => import("./ls.ts"), "ls"),
   get: entry("look", "everything about one key", () => import("./get.ts"), "get"),

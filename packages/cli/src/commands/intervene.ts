@@ -60,7 +60,6 @@ function sayDone(
   else printer.document("action", entry, () => []);
 }
 
-/** The flags that select the lease. */
 const leaseFlags = {
   token: text(
     "TOKEN",

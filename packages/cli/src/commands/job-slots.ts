@@ -123,7 +123,6 @@ function nameOf({ job }: JobRuns, slot: string): string {
   return `${slotText(slot)} UTC of ${shown(job)}`;
 }
 
-/** Says how a slot's run is. */
 async function sayRun({ terminal }: Call, runs: JobRuns, slot: string) {
   const run = await runs.get(slot);
   const name = nameOf(runs, slot);

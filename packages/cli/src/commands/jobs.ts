@@ -27,7 +27,6 @@ import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
 import { costText } from "../view/read-cost.ts";
 import { readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
 
-/** A job in one line. */
 interface JobSummary {
   readonly job: string;
   readonly lastRun: JobRun | undefined;

@@ -15,7 +15,6 @@ export function paceFlags(what: string) {
   } satisfies Flags;
 }
 
-/** The terms of polling. */
 export interface Polling<Seen = unknown> {
   readonly terminal: Terminal;
   readonly clock: Clock;

@@ -27,7 +27,6 @@ function sinceOf({ state, addedAt, startedAt, endedAt }: TaskRecord): number {
   return (state === "running" ? startedAt : endedAt) ?? addedAt;
 }
 
-/** The columns of tasks. */
 function taskColumns(now: number): readonly Column<TaskRecord>[] {
   return [
     { title: "ID", cell: ({ id }) => id, gives: true },
@@ -46,7 +45,6 @@ interface Selection {
   readonly limit?: number | undefined;
 }
 
-/** The selected tasks of a set. */
 async function listed(
   tasks: TaskSet,
   { state, match = "", limit = Number.POSITIVE_INFINITY }: Selection,

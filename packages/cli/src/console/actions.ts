@@ -81,7 +81,6 @@ function idsIn(json: string): ReadonlySet<string> | undefined {
   return Array.isArray(ids) && ids.every((id) => typeof id === "string") ? new Set(ids) : undefined;
 }
 
-/** Does the write of that name. */
 export async function act(
   name: string,
   fields: Fields,

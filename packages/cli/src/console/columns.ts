@@ -13,7 +13,6 @@ import {
   time as timeMark,
 } from "./html.ts";
 
-/** One column. */
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => HtmlValue;
@@ -40,7 +39,6 @@ export function key<Row>(
   return { title, kind: "key", cell, by: of };
 }
 
-/** A holder, a caller or a person. */
 export function name<Row>(title: string, of: Value<Row, string>): Column<Row> {
   return { title, cell: (row) => named(of(row), 40), by: (row) => of(row) || undefined };
 }
@@ -84,7 +82,6 @@ export function text<Row>(title: string, of: Value<Row, string>): Column<Row> {
   return { title, kind: "long", cell: (row) => remarked(of(row)) };
 }
 
-/** A payload. */
 export function data<Row>(title: string, of: (row: Row) => unknown): Column<Row> {
   return { title, kind: "long", cell: (row) => payloadOf(of(row)) };
 }

@@ -28,7 +28,6 @@ export class Html {
   }
 }
 
-/** The values of a template. */
 export type HtmlValue = Html | string | number | undefined | false | readonly HtmlValue[];
 
 /** A template of HTML. Use it for elements' content and for attributes in double quotes. */
@@ -69,7 +68,6 @@ const tones: Readonly<Record<string, "good" | "bad" | "warn" | "info" | "special
   ...{ stop: "warn", pause: "special", parked: "bad", ok: "good", warning: "warn", error: "bad" },
 };
 
-/** The class of a state's colour. */
 export function toneOf(state: string): string {
   return (Object.hasOwn(tones, state) && tones[state]) || "quiet";
 }
@@ -98,12 +96,10 @@ export function named(text: string | undefined, most: number = mostOfName): Html
   return html`<bdi title="${text}">${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}</bdi>`;
 }
 
-/** The address of a key's page. */
 export function keyAddress(key: string): string {
   return `/key?${new URLSearchParams({ key })}`;
 }
 
-/** A link to a key's page. */
 export function keyLink(key: string): Html {
   return html`<a href="${keyAddress(key)}" title="${key}">${named(key)}</a>`;
 }

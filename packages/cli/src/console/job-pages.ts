@@ -29,7 +29,6 @@ interface JobLook {
   readonly now: number;
 }
 
-/** A slot, and its run. */
 interface JobSlot {
   readonly slot: string;
   readonly state: JobRun["state"] | "missed" | "exhausted";
@@ -103,7 +102,6 @@ function runAddress(job: string, slot: string): string {
   return `/jobs/run?${new URLSearchParams({ job, slot })}`;
 }
 
-/** The address of a job. */
 export function jobAddress(job: string): string {
   return `/jobs/job?${new URLSearchParams({ job })}`;
 }
@@ -244,7 +242,6 @@ function attemptList(attempts: readonly JobRunAttempt[], request: PageRequest): 
   })}</section>`;
 }
 
-/** One run of a job. */
 export const runPage: MakePage = async (request, { connection: { client }, isReadOnly }) => {
   const [job, slot] = [request.query.get("job"), request.query.get("slot")];
   if (!job || !slot) return undefined;

@@ -20,7 +20,6 @@ export interface Page {
   readonly main: Html;
   /** When its content was read: epoch milliseconds of the service's clock. */
   readonly readAt?: number;
-  /** What reading it has cost. */
   readonly cost?: ReadCost;
 }
 
@@ -100,7 +99,6 @@ export const lockedPage: Page = {
 <p class="buttons"><button>Open</button> <span role="status"></span></p></form></section>`,
 };
 
-/** A page that could not be shown. */
 export function refusalPage(status: number, title: string, reason: string): Page {
   return {
     status,

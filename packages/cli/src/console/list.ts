@@ -122,7 +122,6 @@ function sortedBy<Row>(
   return [...known.map(({ row }) => row), ...rows.filter((row) => by(row) === undefined)];
 }
 
-/** One filter of a page. */
 export interface Filter {
   readonly name: string;
   readonly label: string;

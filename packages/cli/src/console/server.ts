@@ -115,26 +115,22 @@ function isSame(given: string, expected: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** The request for a page. */
 export interface PageRequest {
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** The result of a write. */
 export interface ActionResult {
   readonly status: number;
   readonly message: string;
 }
 
-/** The content of the server. */
 export interface ConsoleContent {
   readonly environment: Environment;
   /** The pause between two looks of a page. */
   readonly everyMs: () => number;
   /** Makes a page; undefined without one. */
   page(request: PageRequest): Promise<Page | undefined>;
-  /** Does a write. */
   act(
     name: string,
     fields: Readonly<Record<string, string>>,
@@ -165,7 +161,6 @@ const headers: Readonly<Record<string, string>> = {
   "Cache-Control": "no-store",
 };
 
-/** Serves the console until it is closed. */
 export class ConsoleServer {
   readonly #content: ConsoleContent;
   readonly #access: Access;

@@ -9,7 +9,6 @@ import { readTable, type TableSnapshot } from "../view/table-snapshot.ts";
 import type { Page } from "./layout.ts";
 import type { PageRequest } from "./server.ts";
 
-/** How the console reads its table. */
 export interface TableReaderOptions {
   /** The shortest pause between two looks. */
   readonly everyMs: number;
@@ -96,7 +95,6 @@ export class TableReader {
   }
 }
 
-/** The sources of the pages. */
 export interface PageContext {
   readonly reader: TableReader;
   readonly isReadOnly: boolean;

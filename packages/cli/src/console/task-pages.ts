@@ -11,7 +11,6 @@ import { type Html, html, named, offer, section } from "./html.ts";
 import { list, paged, tabs } from "./list.ts";
 import type { MakePage } from "./table-reader.ts";
 
-/** A set of tasks, counted. */
 interface SetCounts {
   readonly set: string;
   readonly counts: Readonly<Record<TaskState, number>>;

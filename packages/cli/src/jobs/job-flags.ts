@@ -51,7 +51,6 @@ function boundaryIn(given: string, name: string): (now: number) => Date {
 }
 
 const defaultSinceMs = 7 * 24 * 3_600_000;
-/** Every state of a run. */
 export const runStates: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
 /** Every state of a task, in the order of its life. */
@@ -59,7 +58,6 @@ export const taskStates: readonly TaskState[] = [
   ...(["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const),
 ];
 
-/** The runs of a job. */
 export function jobRunsOf(
   client: LeaseClient,
   job: string,
@@ -192,7 +190,6 @@ export function tookMs({ state, startedAt, endedAt }: AttemptTimes, now: number)
   return end === undefined ? undefined : Math.max(0, end - startedAt);
 }
 
-/** The same in words. */
 export function tookText(attempt: AttemptTimes, now: number): string {
   if (attempt.startedAt === undefined || attempt.state === "skipped") return "—";
   const ms = tookMs(attempt, now);
@@ -213,7 +210,6 @@ export function remarkText({ remark, progress, state }: JobRun): string {
   return [...(remark === undefined ? [] : [remark]), ...report].join("  ");
 }
 
-/** The columns of runs. */
 export function runColumns(maxAttempts: number, now: number): readonly Column<JobRun>[] {
   return [
     { title: "SLOT (UTC)", cell: ({ slot }) => slotText(slot) },

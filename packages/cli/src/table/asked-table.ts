@@ -93,7 +93,6 @@ export async function withTable<T>(
   }
 }
 
-/** The settings of a table. */
 export interface TableFacts {
   readonly table: TableDescription;
   /** The attribute of the time to live; undefined if it is off. */

@@ -9,13 +9,11 @@ import { counted, docsAddress, shown } from "../terminal/text.ts";
 import type { AskedTable, Learnt, TableFacts } from "./asked-table.ts";
 import { hasTableTag, tableTag } from "./place.ts";
 
-/** One finding. */
 export interface Finding {
   readonly check: string;
   readonly result: "ok" | "warning" | "error" | "not checked";
   /** The finding; for "not checked", the reason. */
   readonly text: string;
-  /** What to do. */
   readonly fix?: string;
   /** The page of the documentation. */
   readonly docs?: string;

@@ -14,7 +14,6 @@ export interface TablePlace {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The size of a table. */
 export interface TableSize {
   readonly items: number;
   readonly bytes: number;

@@ -10,7 +10,6 @@ export type OutputFormat = "table" | "wide" | "json" | "ndjson" | "tsv" | "key";
 export interface Listing<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
-  /** The kind of its records. */
   readonly kind: RecordKind;
   /** A row for other programs: epoch milliseconds, full tokens and numbers. @default - the row itself */
   readonly record?: (row: Row) => object;
@@ -36,7 +35,6 @@ export class Printer {
     return this.format === "table" || this.format === "wide";
   }
 
-  /** Prints a list. */
   list<Row>(listing: Listing<Row>): void {
     if (this.format === "key") this.keys(listing.rows.map(listing.key));
     // Empty cells at the end of a line are cells, too.

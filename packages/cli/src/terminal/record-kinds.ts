@@ -99,7 +99,6 @@ const runShape = nested(run, runDetails);
 
 const finding = nested({ check: text, result: text, text }, { fix: text, docs: text });
 
-/** Every kind of record, by its name. */
 export const recordKinds = {
   lock: kind("a key, as one primitive uses it: ls", row, rowDetails),
   key: kind(
@@ -194,7 +193,6 @@ export function labelled(kind: RecordKind, record: object): object {
   return { schema: schemaName(kind), ...record };
 }
 
-/** The JSON Schema of a kind. */
 export function jsonSchemaOf(kind: RecordKind): object {
   const { description, required, optional } = recordKinds[kind];
   const properties = { schema: { const: schemaName(kind) }, ...required, ...optional };

@@ -3,13 +3,11 @@
 
 import { cut, shown, widthOf } from "./text.ts";
 
-/** How a piece of text is coloured. */
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "magenta" | "cyan";
 
 /** A cell: its text, or its text and how it is coloured. */
 export type Cell = string | { readonly text: string; readonly style: Style | undefined };
 
-/** One column. */
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => Cell;

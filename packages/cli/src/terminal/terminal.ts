@@ -5,10 +5,8 @@ import type { Style } from "./table.ts";
 
 /** The destination of lines: process.stdout, or its replacement in a test. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
-/** The source of answers. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** The parts of a terminal. */
 export interface TerminalParts {
   readonly stdin: Input;
   readonly stdout: Output;
@@ -51,7 +49,6 @@ export class Terminal {
     stderr.on("error", () => {});
   }
 
-  /** Applies a command's settings. */
   configure({ color, quiet }: { readonly color: ColorChoice; readonly quiet: boolean }): void {
     this.#quiet = quiet;
     this.#isColored = hasColors(this.stdout, this.#env, color);
@@ -115,7 +112,6 @@ export class Terminal {
     if (!this.#quiet) this.stderr.write(`${line}\n`);
   }
 
-  /** Prints the message if there is one. */
   sayIf(line: string | undefined): void {
     if (line !== undefined) this.say(line);
   }

@@ -10,17 +10,14 @@ import type {
 import type { LeaseEnd } from "@leasehold/client/internal";
 import type { Style } from "../terminal/table.ts";
 
-/** One entry of the history. */
 export interface HistoryEntry {
   /** Epoch milliseconds. */
   readonly at: number;
   readonly what: LeaseChange["what"] | OperatorAction;
-  /** The owner of the lease. */
   readonly owner: string | undefined;
   /** How long it was held, for an ended hold. */
   readonly heldForMs: number | undefined;
   readonly fencingToken: number | undefined;
-  /** The operator, and the reason. */
   readonly by: string | undefined;
   readonly reason: string | undefined;
 }

@@ -143,7 +143,6 @@ export interface KeyRow {
   readonly owner: string;
   /** The lease whose times are shown: the lock's or the writer's; undefined for several holders or none. */
   readonly lease: DescribedLease | undefined;
-  /** All leases of the row. */
   readonly leases: readonly DescribedLease[];
   /** Milliseconds since it was acquired. */
   readonly heldForMs: number | undefined;
@@ -154,7 +153,6 @@ export interface KeyRow {
   readonly longestWaitMs: number | undefined;
   /** Workflows and durable functions that wait. */
   readonly parked: number;
-  /** A semaphore's permits. */
   readonly permits: { readonly taken: number; readonly of: number | undefined } | undefined;
   /** Further information for a person. */
   readonly note: string;
@@ -184,7 +182,6 @@ export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Pr
   return [...new Set([...primitives.values(), "other" as const])].filter((one) => found.has(one));
 }
 
-/** The rows of a key. */
 export function keyRows(details: KeyDetails): readonly KeyRow[] {
   return primitivesOf(details).map((primitive) => keyRow(details, primitive));
 }

@@ -45,13 +45,11 @@ export function tokenPrefix(token: string, tokens: readonly string[]): string {
   return token.slice(0, length);
 }
 
-/** One possible action. */
 export interface NextStep {
   readonly action: "stop" | "break" | "pause" | "resume" | "wait" | "runs" | "tasks";
   /** Its effect, in a few words. */
   readonly what: string;
   readonly command: string;
-  /** A warning. */
   readonly caution?: string;
 }
 
@@ -76,7 +74,6 @@ export function nextSteps(details: KeyDetails): readonly NextStep[] {
   return steps;
 }
 
-/** The possible actions on one lease. */
 function stepsAbout(
   { key, state, token }: DescribedLease,
   leases: readonly DescribedLease[],

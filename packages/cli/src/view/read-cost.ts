@@ -17,7 +17,6 @@ export const prices = {
 /** Months as AWS counts them, of 730 hours. */
 export const secondsOfMonth: number = 730 * 3_600;
 
-/** The cost of reads. */
 export interface ReadCost {
   readonly items: number;
   readonly bytes: number;

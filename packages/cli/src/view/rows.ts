@@ -10,7 +10,6 @@ import type { TableSnapshot } from "./table-snapshot.ts";
 /** The order of rows: the longest held first, by name, or by the nearest end. */
 type RowOrder = "age" | "key" | "ends";
 
-/** The selection of rows. */
 export interface RowSelection {
   /** Every primitive; without it, job runs, tasks and caches are left out. @default false */
   readonly all?: boolean;

@@ -74,7 +74,6 @@ class OrphanGuard {
   }
 }
 
-/** The options of a child's start. */
 export interface ChildOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Pipes in place of this process's own stdin and stdout. @default false */

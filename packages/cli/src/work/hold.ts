@@ -57,7 +57,6 @@ export const holdFlags = {
 
 type HoldCall = Call<typeof holdFlags>;
 
-/** The acquired lease. */
 export interface Hold {
   readonly lease: Lease;
   readonly slot: string | undefined;
@@ -342,7 +341,6 @@ export async function timeForCron(client: LeaseClient, key: string): Promise<num
   return wall >= earliest && wall <= latest + aheadMs ? wall : earliest;
 }
 
-/** The slot of a time. */
 export function slotAt(epochMs: number, unit: SlotUnit): string {
   const text = new Date(epochMs).toISOString().slice(0, lengths[unit]);
   return unit === "day" ? text : `${text}Z`;

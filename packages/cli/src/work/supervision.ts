@@ -9,7 +9,6 @@ import { choice, duration, type Flags, usually, type Values, whole } from "../fl
 import { durationText, shown } from "../terminal/text.ts";
 import { type Child, runChild } from "./child.ts";
 
-/** The flags for the child's end. */
 export const childFlags = {
   "on-lost": usually(
     choice(
@@ -28,7 +27,6 @@ export const childFlags = {
   fd: whole("number of a pipe for the child that closes when the lease is lost", { least: 3, most: 9 }),
 } satisfies Flags;
 
-/** The options of the supervision. */
 export interface SupervisionOptions {
   readonly key: string;
   readonly lease: Pick<Lease, "signal" | "held" | "remainingMs">;
@@ -40,7 +38,6 @@ export interface SupervisionOptions {
   readonly attended?: Promise<unknown> | undefined;
 }
 
-/** How a child has ended. */
 export interface ChildEnd {
   readonly code: number;
   /**
