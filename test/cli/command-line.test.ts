@@ -102,6 +102,8 @@ describe("the command line", () => {
       "--prefix does not go together with create: a table's settings have no keys",
     ],
     ["cost --acquires 2", '--acquires is "2"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d'],
+    ["cost --acquires x/s", '--acquires is "x/s"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d'],
+    ["cost --acquires 2/y", '--acquires is "2/y"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d'],
     ["cost --lease 0", '--lease is "0"; allowed: a duration such as 30s'],
     ["cost --holders=-1", '--holders is "-1"; allowed: a whole number from 0 to 10000000'],
     [

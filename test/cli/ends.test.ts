@@ -253,6 +253,7 @@ it.each([
   "ls",
   "get k",
   "stop k",
+  "wait k",
   "audit",
   "audit k",
   "history k",

@@ -1,10 +1,8 @@
 import { LeaseServiceError } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
-import { eventually } from "../support/patience.ts";
 
 // Its module is loaded before a clock moves on.
 beforeAll(() => leasehold(["wait", "--help"]));
@@ -78,17 +76,6 @@ describe("leasehold wait", () => {
     expect(asked.map(({ aborted }) => aborted)).toEqual(asked.map(() => true));
     expect(asked.length).toBeGreaterThan(0);
     await clock.advance(60_000);
-  });
-
-  it("ends at once at Ctrl-C, also where the service hangs", async () => {
-    const { store, clock } = lockTable();
-    const stop = new AbortController();
-    const query = vi.fn(() => new Promise<never>(() => undefined));
-    const hanging = changedStore(store, { query });
-    const called = leasehold(["wait", "deploy/prod"], { store: hanging, clock, signal: stop.signal });
-    await eventually(() => expect(query).toHaveBeenCalled());
-    stop.abort(new Interruption("SIGINT"));
-    expect(await called).toEqual({ code: 130, stdout: "", stderr: "" });
   });
 
   it("waits until somebody has it, or until an owner is gone", async () => {

@@ -149,28 +149,26 @@ describe("the choice of the engine", () => {
   }
   const dynamoDb = { "x-amzn-RequestId": "0123" };
 
-  test("DYNAMODB_ENDPOINT goes first, with dummy settings where the environment has none", async () => {
+  const [region, credentials] = ["us-east-1", { accessKeyId: "local", secretAccessKey: "local" }];
+  test.for([
+    ["dummy settings where the environment has none", {}, { region, credentials }],
+    [
+      "no others where the environment has its own",
+      { AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "AKIDEXAMPLE" },
+      {},
+    ],
+    [
+      "AWS_DEFAULT_REGION, which the SDK does not read",
+      { AWS_DEFAULT_REGION: "eu-north-1" },
+      { region: "eu-north-1", credentials },
+    ],
+  ] as const)("DYNAMODB_ENDPOINT goes first, with %s", async ([, env, settings]) => {
     const endpoint = await serverThatAnswers(dynamoDb);
-    const engine = await startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } });
+    const engine = await startEngine({ env: { ...env, DYNAMODB_ENDPOINT: endpoint } });
     expect(engine).toMatchObject({ name: "endpoint", endpoint, pid: undefined });
-    expect(engine.clientConfig).toEqual({
-      endpoint,
-      region: "us-east-1",
-      credentials: { accessKeyId: "local", secretAccessKey: "local" },
-    });
+    expect(engine.clientConfig).toEqual({ endpoint, ...settings });
     await engine.stop();
     await engine.stop();
-  });
-
-  test("an endpoint keeps the environment's own region and credentials", async () => {
-    const endpoint = await serverThatAnswers(dynamoDb);
-    const env = { DYNAMODB_ENDPOINT: endpoint, AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "AKIDEXAMPLE" };
-    expect((await startEngine({ env })).clientConfig).toEqual({ endpoint });
-  });
-
-  test("AWS_DEFAULT_REGION is handed on, for the SDK does not read it", async () => {
-    const env = { DYNAMODB_ENDPOINT: await serverThatAnswers(dynamoDb), AWS_DEFAULT_REGION: "eu-north-1" };
-    expect((await startEngine({ env })).clientConfig.region).toBe("eu-north-1");
   });
 
   test("an endpoint where nothing listens is named at once, with what to do", async () => {
@@ -230,12 +228,17 @@ describe("the choice of the engine", () => {
     expect(engine.name).toBe("dynoxide");
   });
 
-  test.for(["17.0.15", "17", "21-ea", "25.0.1"])("Java %s runs DynamoDB Local", async (version) => {
-    expect(await availableEngines({ PATH: installJava(version).bin })).toContain("dynamodb-local");
-  });
-
-  test.for(["1.8.0_402", "11.0.2", "16-ea"])("Java %s counts as none", async (version) => {
-    expect(await availableEngines({ PATH: installJava(version).bin })).not.toContain("dynamodb-local");
+  test.for([
+    ["17.0.15", true],
+    ["17", true],
+    ["21-ea", true],
+    ["25.0.1", true],
+    ["1.8.0_402", false],
+    ["11.0.2", false],
+    ["16-ea", false],
+  ] as const)("whether Java %s runs DynamoDB Local: %s", async ([version, runs]) => {
+    const found = await availableEngines({ PATH: installJava(version).bin });
+    expect(found.includes("dynamodb-local")).toBe(runs);
   });
 
   test("an old Java in JAVA_HOME is passed over for a newer one on PATH", async () => {
@@ -333,23 +336,14 @@ describe("an engine that misbehaves", () => {
     expect(readFileSync(join(home, "runs"), "utf8")).toBe("\n".repeat(5));
   });
 
-  test("is killed when it ignores SIGTERM", async () => {
-    const { home } = installJava(
-      "17",
-      `exec ${fakeServer('process.on("SIGTERM", () => {}); serve(asOurs);')}`,
-    );
+  const stubborn = fakeServer('process.on("SIGTERM", () => {}); serve(asOurs);');
+  test.for([
+    ["when it ignores SIGTERM", `exec ${stubborn}`, 0],
+    ["too where a launcher script stands in between", `${stubborn}; exit 0`, 2],
+  ] as const)("is killed %s", async ([, lines, others]) => {
+    const { home } = installJava("17", lines);
     const engine = await startEngine({ engine: "dynamodb-local", env: { JAVA_HOME: home } });
-    await engine.stop();
-    await expectNothingLeft(engine.pid);
-  });
-
-  test("is killed too where a launcher script stands in between", async () => {
-    const { home } = installJava(
-      "17",
-      `${fakeServer('process.on("SIGTERM", () => {}); serve(asOurs);')}; exit 0`,
-    );
-    const engine = await startEngine({ engine: "dynamodb-local", env: { JAVA_HOME: home } });
-    expect(survivorsOf(engine.pid).length).toBeGreaterThan(2);
+    expect(survivorsOf(engine.pid).length).toBeGreaterThan(others);
     await engine.stop();
     await expectNothingLeft(engine.pid);
   });

@@ -1,21 +1,13 @@
 /**
- * moto, a simulation of AWS by others, as a second CloudFormation, a second Step Functions, a second DynamoDB and, by its
- * launcher, a second JSONata. What moto cannot do is in docs/decisions/evidence.md.
+ * moto, a simulation of AWS by others, as a second Step Functions, a second DynamoDB and, by its launcher, a second JSONata.
+ * What moto cannot do is in docs/decisions/evidence.md.
  */
-import { AssertionError, deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { AssertionError, deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  CloudFormationClient,
-  CreateStackCommand,
-  DescribeStacksCommand,
-  paginateListStackResources,
-} from "@aws-sdk/client-cloudformation";
 import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import {
   CreateStateMachineCommand,
@@ -32,21 +24,10 @@ import { type Json, jsonata } from "../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
-import { synthesize } from "../../tools/demo/synthesis.ts";
 import { adminOf } from "../support/admin.ts";
-import { withDefinitions } from "../support/definitions.ts";
 import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";
 import { awaiting, type Checks, pass } from "./checks.ts";
 import { type PythonTools, pythonTools } from "./python.ts";
-
-/** Types of infra's template that moto's CloudFormation passes over. */
-const ignoredTypes: readonly string[] = [
-  "AWS::CloudWatch::Alarm",
-  "AWS::Lambda::EventInvokeConfig",
-  "AWS::Logs::MetricFilter",
-  "AWS::SQS::QueuePolicy",
-  "AWS::Scheduler::Schedule",
-];
 
 /** A keeper has to renew within it, also on a busy machine: a lease that ends here is a failure. */
 const leaseDurationMs = 30_000;
@@ -77,14 +58,15 @@ async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
     stdio: ["pipe", "pipe", "pipe"],
   });
   createInterface({ input: server.stderr }).on("line", (line) => {
-    if (!/HTTP\/1\.1" 200|^No Moto CloudFormation/.test(line)) log.push(line);
+    if (!line.includes('HTTP/1.1" 200')) log.push(line);
   });
   const ended = once(server, "exit").then(([code, signal]) => {
     throw new Error(`the server has ended with ${code ?? signal}`);
   });
   try {
     const [port] = await Promise.race([once(server.stdout, "data"), ended]);
-    const passed = await Promise.race([runChecks(`http://127.0.0.1:${String(port).trim()}`), ended]);
+    const checks = stepFunctions(`http://127.0.0.1:${String(port).trim()}`);
+    const passed = await Promise.race([checks.then((each) => pass("moto", each)), ended]);
     const failed = log.filter((line) => line.startsWith("JSONata:"));
     if (failed.length > 0) console.log(`moto: FAILED: an expression\n${failed.join("\n")}`);
     return passed && failed.length === 0;
@@ -95,109 +77,6 @@ async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
     ended.catch(() => {}); // Ignored: it is to end now.
     server.kill("SIGKILL");
   }
-}
-
-/** One after the other: a synthesis takes the processors that keepers need. */
-async function runChecks(endpoint: string): Promise<boolean> {
-  const passed = [
-    await pass("moto", cloudFormation(endpoint)),
-    await pass("moto", await stepFunctions(endpoint)),
-  ];
-  return passed.every(Boolean);
-}
-
-interface Template {
-  readonly Resources: Record<string, { readonly Type: string; readonly Properties: Record<string, unknown> }>;
-}
-
-function cloudFormation(endpoint: string): Checks {
-  const client = new CloudFormationClient({ endpoint, region });
-  const put = async (path: string, body?: string | Uint8Array<ArrayBuffer>): Promise<void> => {
-    const answer = await fetch(`${endpoint}/${path}`, {
-      method: "PUT",
-      ...(body === undefined ? {} : { body }),
-    });
-    ok(answer.ok, `PUT ${path}: ${answer.status}`);
-  };
-  const create = async (name: string, template: Template): Promise<void> => {
-    await put(`templates/${name}`, JSON.stringify(template));
-    const TemplateURL = `https://s3.amazonaws.com/templates/${name}`;
-    await client.send(
-      new CreateStackCommand({ StackName: name, TemplateURL, Capabilities: ["CAPABILITY_IAM"] }),
-    );
-  };
-  return {
-    "CloudFormation makes infra's stack, but for five types and the global tables": async () => {
-      const folder = await mkdtemp(join(tmpdir(), "leasehold-moto-"));
-      try {
-        await synthesize(folder, new AbortController().signal);
-        const original = JSON.parse(
-          await readFile(join(folder, "Leasehold.template.json"), "utf8"),
-        ) as Template;
-        const template = { ...original, Resources: withDefinitions(original.Resources, folder) };
-        await bootstrap(endpoint, put, template);
-        await rejects(create("Global", template), /references undefined resource/);
-        const simplified = simplify(template);
-        await create("Leasehold", simplified);
-        const { Stacks } = await client.send(new DescribeStacksCommand({ StackName: "Leasehold" }));
-        equal(Stacks?.[0]?.StackStatus, "CREATE_COMPLETE");
-        ok((Stacks?.[0]?.Outputs ?? []).length > 0);
-        const made: string[] = [];
-        for await (const page of paginateListStackResources({ client }, { StackName: "Leasehold" })) {
-          for (const { LogicalResourceId: id = "", ResourceType: type } of page.StackResourceSummaries ??
-            []) {
-            // What moto passes over is in its list without a type.
-            if (type) made.push(`${id} ${type}`);
-          }
-        }
-        const expected = Object.entries(simplified.Resources)
-          .filter(([, { Type }]) => !ignoredTypes.includes(Type))
-          .map(([id, { Type }]) => `${id} ${Type}`);
-        deepEqual(made.sort(), expected.sort());
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
-    },
-  };
-}
-
-/** What `cdk bootstrap` and `cdk deploy` put there before the stack; moto does not run the functions' code. */
-async function bootstrap(
-  endpoint: string,
-  put: (path: string, body?: Uint8Array<ArrayBuffer>) => Promise<void>,
-  template: Template,
-): Promise<void> {
-  const parameter = await fetch(endpoint, {
-    method: "POST",
-    headers: {
-      "content-type": "application/x-amz-json-1.1",
-      "x-amz-target": "AmazonSSM.PutParameter",
-      authorization: `AWS4-HMAC-SHA256 Credential=moto/20260101/${region}/ssm/aws4_request, SignedHeaders=host, Signature=0`,
-    },
-    body: JSON.stringify({ Name: "/cdk-bootstrap/hnb659fds/version", Value: "30", Type: "String" }),
-  });
-  ok(parameter.ok, `PutParameter: ${parameter.status}`);
-  const bucket = `cdk-hnb659fds-assets-123456789012-${region}`;
-  await put("templates");
-  await put(bucket);
-  const emptyArchive = Uint8Array.from([0x50, 0x4b, 5, 6, ...new Array<number>(18).fill(0)]);
-  const keys = new Set(JSON.stringify(template).match(/[0-9a-f]{64}\.zip/g));
-  for (const key of keys) await put(`${bucket}/${key}`, emptyArchive);
-}
-
-/** The template without what moto refuses: each table of one region, and names in place of what it has passed over. */
-function simplify({ Resources, ...rest }: Template): Template {
-  const isIgnored = (id: unknown): boolean => ignoredTypes.includes(Resources[String(id)]?.Type ?? "");
-  const named: Template["Resources"] = JSON.parse(JSON.stringify(Resources), (_, value) => {
-    const id: unknown = value?.Ref ?? value?.["Fn::GetAtt"]?.[0];
-    return isIgnored(id) ? id : value;
-  });
-  const simplified = Object.entries(named).map(([id, resource]) => {
-    if (resource.Type !== "AWS::DynamoDB::GlobalTable") return [id, resource];
-    const { Replicas: _, ...Properties } = resource.Properties;
-    return [id, { ...resource, Type: "AWS::DynamoDB::Table", Properties }];
-  });
-  return { ...rest, Resources: Object.fromEntries(simplified) };
 }
 
 /** Work that takes as long as the check wants: until the task is answered whose token it leaves in the table. */
@@ -306,7 +185,7 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
     eventually(`the release of ${key}`, async () => (await client.inspect(key)) === undefined);
 
   return {
-    "Step Functions: a lease is taken, kept, renewed and released, and the keeper ends": async () => {
+    "a lease is taken, kept, renewed and released, and the keeper ends": async () => {
       const { work, keeper } = await begin("answered", "start");
       await finish("start");
       const { status, output } = await ends(work);
@@ -316,14 +195,14 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
       equal((await ends(keeper)).status, "SUCCEEDED");
       ok(await client.tryAcquire("start", { heartbeat: false }));
     },
-    "Step Functions: after a stop the keeper lets the lease go at its next look": async () => {
+    "after a stop the keeper lets the lease go at its next look": async () => {
       const { work, keeper } = await begin("long", "stop");
       await stop(work);
       equal((await ends(work)).status, "ABORTED");
       await isFree("stop");
       equal((await ends(keeper)).status, "SUCCEEDED");
     },
-    "Step Functions: the event of a stop lets the lease go, and the keeper finds that": async () => {
+    "the event of a stop lets the lease go, and the keeper finds that": async () => {
       const { work, keeper } = await begin("long", "event");
       await stop(work);
       const { status } = await ends(work);
@@ -332,7 +211,7 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
       equal((await ends(ended)).status, "SUCCEEDED");
       equal((await ends(keeper)).status, "SUCCEEDED");
     },
-    "Step Functions: when another holder has the lease, the keeper stops the work": async () => {
+    "when another holder has the lease, the keeper stops the work": async () => {
       const { work, keeper, token } = await begin("long", "loss");
       ok(await adminOf(client).forceRelease("loss", { token }));
       const other = await client.acquire("loss", { heartbeat: false });

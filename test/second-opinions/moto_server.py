@@ -31,7 +31,6 @@ def end_with_parent():
 threading.Thread(target=end_with_parent, daemon=True).start()
 
 default_user_config["stepfunctions"]["execute_state_machine"] = True
-default_user_config["lambda"]["use_docker"] = False
 
 # What Step Functions adds to JSONata, as far as the definitions use it. moto gives texts in place of the first two.
 functions = {
