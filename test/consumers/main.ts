@@ -2,20 +2,19 @@
  * Strangers' projects: each is made outside the repository, installs the packed archives, and does with them what its
  * owner would. It needs the network, for what the projects install beside them.
  *
- *     npm run evidence -- consumers [newcomer cdk-init library-alone] [--keep]
+ *     npm run evidence -- consumers [newcomer cdk-init] [--keep]
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
-import { installOldest, packedArchives } from "../support/packed.ts";
+import { packedArchives } from "../support/packed.ts";
 import { newcomer } from "./newcomer.ts";
 import { StrangersProject } from "./project.ts";
-import { type Consumer, cdkInit, libraryAlone, type Supplies } from "./projects.ts";
+import { type Consumer, cdkInit, type Supplies } from "./projects.ts";
 
 const consumers: Readonly<Record<string, Consumer>> = {
   newcomer,
-  "library-alone": libraryAlone,
   "cdk-init": cdkInit,
 };
 
@@ -37,7 +36,6 @@ const supplies: Supplies = {
   cdk: join(repositoryFolder, "node_modules/.bin/cdk"),
 };
 
-await installOldest();
 const failures: unknown[] = [];
 const since = performance.now();
 const waiting = named.length > 0 ? named : Object.keys(consumers);

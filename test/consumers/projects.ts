@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { oldestNode } from "../support/packed.ts";
 import type { StrangersProject } from "./project.ts";
 import { checkTemplate } from "./template.ts";
 
@@ -16,10 +15,6 @@ export interface Supplies {
 /** What somebody does with the packages: it rejects where anything does not work. */
 export type Consumer = (project: StrangersProject, supplies: Supplies) => Promise<void>;
 
-const nodes = [
-  ["the oldest Node", oldestNode],
-  ["the newest Node", process.execPath],
-] as const;
 const clientPackages = ["@leasehold/client", "@leasehold/jobs", "@leasehold/middy"];
 
 function archivesOf({ archives }: Supplies, names: readonly string[]): string[] {
@@ -28,10 +23,6 @@ function archivesOf({ archives }: Supplies, names: readonly string[]): string[] 
     if (archive === undefined) throw new Error(`${name} was not packed; packed: ${[...archives.keys()]}`);
     return archive;
   });
-}
-
-function checkDone(output: string): void {
-  if (!/^done: lock, .*middy$/m.test(output)) throw new Error(`the program said ${JSON.stringify(output)}`);
 }
 
 /** A CDK app as `cdk init app --language typescript` makes it, with the tests, the compiler and the settings from there. */
@@ -49,37 +40,4 @@ export const cdkInit: Consumer = async (project, supplies) => {
   await project.step("npm test (Jest)", "npm", ["test"], 240_000);
   await project.step("npx cdk synth", "npx", ["cdk", "synth", "--quiet", "--no-notices"], 240_000);
   await checkTemplate(join(project.folder, "cdk.out"));
-};
-
-/** The library without the CDK, under all that people run TypeScript with. Formats and bundles are those of packed-packages.test.ts. */
-export const libraryAlone: Consumer = async (project, supplies) => {
-  const manifest = { name: "stranger", private: true, jest: { preset: "ts-jest" } };
-  await project.write("package.json", JSON.stringify(manifest));
-  const tools = ["typescript@5.4.5", "ts-node@10.9.2", "ts-jest@29.4.15", "jest@30.5.2", "@types/jest@30"];
-  const others = ["@aws-sdk/client-dynamodb", "@types/node", "@types/aws-lambda", "tsx"];
-  await project.install([
-    ...archivesOf(supplies, clientPackages),
-    ...tools,
-    ...others.map(supplies.versioned),
-  ]);
-  // As ever so many projects have it: CommonJS, and the resolution from before `exports`.
-  const compilerOptions = {
-    target: "es2022",
-    lib: ["es2022"],
-    module: "commonjs",
-    moduleResolution: "node10",
-    strict: true,
-    esModuleInterop: true,
-  };
-  await project.write("tsconfig.json", JSON.stringify({ compilerOptions }));
-  for (const fixture of ["lock.ts", "main.ts"]) await project.writeFixture(fixture, `lib/${fixture}`, "./$1");
-  await project.writeFixture("lock-jest.ts", "test/lock.test.ts", "../lib/$1");
-  await project.step("tsc, node10", "npx", ["tsc", "--noEmit"]);
-  for (const [name, node] of nodes) {
-    const by = (tool: string, ...args: string[]): Promise<string> =>
-      project.step(`${tool} on ${name}`, node, [`node_modules/.bin/${tool}`, ...args]);
-    checkDone(await by("ts-node", "lib/main.ts"));
-    checkDone(await by("tsx", "lib/main.ts"));
-    await by("jest");
-  }
 };
