@@ -115,60 +115,6 @@ describe("the admission of tickets", () => {
     expect(next.fencingToken).toBeGreaterThan(dead.fencingToken);
   });
 
-  test("departments do not wait for one another", async () => {
-    expect(await ask("enter", "a", "loans")).toEqual(serving("a"));
-    expect(await ask("enter", "a", "savings")).toEqual(serving("a"));
-  });
-
-  test("whatever happens, one is in service, the queue is bounded and in order, and nobody is there twice", async () => {
-    const name = fc.constantFrom("a", "b", "c", "d", "e", "constructor", "__proto__");
-    const action = fc.constantFrom("enter", "enter", "heartbeat", "leave", "next");
-    const step = fc.record({ action, name, afterMs: fc.nat(30_000) });
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        store = new ScriptedStore();
-        const entered: string[] = [];
-        const heard = new Map<string, number>();
-        for (const { action: what, name: ticket, afterMs } of steps) {
-          await clock.advance(afterMs);
-          const answer = (await ask(what, ticket)) as { state?: string; position?: number };
-          if (what === "next") continue;
-          if (answer.state === "waiting") {
-            const position = answer.position ?? 0;
-            const silentMs = clock.now() - (heard.get(ticket) ?? clock.now());
-            const before = entered.indexOf(ticket);
-            // One that was silent for too long has lost its place, and is one at the end.
-            if (before !== -1 && position > before + 1 && silentMs > rules.silenceMs)
-              entered.splice(before, 1);
-            if (!entered.includes(ticket)) entered.push(ticket);
-            heard.set(ticket, clock.now());
-            expect(answer.position).toBeLessThanOrEqual(rules.mostWaiting);
-            // Nobody stands before one that came earlier.
-            expect(answer.position).toBeLessThanOrEqual(entered.indexOf(ticket) + 1);
-          } else if (answer.state !== "refused" && entered.includes(ticket)) {
-            entered.splice(entered.indexOf(ticket), 1);
-          }
-        }
-      }),
-      {
-        numRuns: 60,
-        examples: [
-          // A ticket that falls silent for a minute in the queue, and comes back.
-          [
-            [
-              { action: "enter", name: "d", afterMs: 0 },
-              { action: "enter", name: "a", afterMs: 0 },
-              { action: "enter", name: "b", afterMs: 19_573 },
-              { action: "enter", name: "c", afterMs: 18_085 },
-              { action: "next", name: "d", afterMs: 23_343 },
-              { action: "enter", name: "a", afterMs: 0 },
-            ],
-          ],
-        ],
-      },
-    );
-  });
-
   test.each([
     undefined,
     "enter",
@@ -465,58 +411,79 @@ describe("appointments", () => {
 });
 
 describe("an event that ends half-way", () => {
-  /** The writes of one event: each of them is lost in turn, with all after it, and then its answer alone. */
-  const broken = async (prepare: () => Promise<unknown>, event: () => Promise<unknown>): Promise<void> => {
-    await prepare();
-    store.calls.length = 0;
-    const right = await event();
-    const writes = store.count("update") + store.count("transact");
-    expect(writes).toBeGreaterThan(1);
-    for (let before = 0; before < writes; before += 1) {
-      for (const lands of [true, false]) {
-        store = new ScriptedStore();
-        await prepare();
-        store.next(...Array<undefined>(before).fill(undefined), ...(lands ? (["answer lost"] as const) : []));
-        // The instance is gone: nothing more of it arrives.
-        const after = before + Number(lands);
-        const [update, transact] = [store.update.bind(store), store.transact.bind(store)];
-        let written = 0;
-        const gone = (): Promise<never> => new Promise(() => undefined);
-        store.update = (...call) => (written++ < after ? update(...call) : gone());
-        store.transact = (...call) => (written++ < after ? transact(...call) : gone());
-        void event().catch(() => undefined);
-        await new Promise(setImmediate);
-        Object.assign(store, { update, transact });
-        expect(await event(), `write ${before}, ${lands ? "landed" : "lost"}`).toEqual(right);
-      }
-    }
-  };
   const its: AdmissionRules = { ...rules, agents: new Map([["loans", 2]]) };
   const at = (event: object): Promise<unknown> => send({ department: "loans", ...event }, its);
-  const prepare = async (): Promise<void> => {
-    for (const ticket of ["a", "b", "c", "d"]) await at({ action: "enter", ticket });
+  const enter = (ticket: string): object => ({ action: "enter", ticket });
+  const four = ["a", "b", "c", "d"].map(enter);
+  const leaves = (ticket: string): object => ({ action: "leave", ticket });
+  const heartbeat = (ticket: string): object => ({ action: "heartbeat", ticket });
+
+  const prepare = async (before: readonly object[]): Promise<void> => {
+    store = new ScriptedStore();
+    for (const event of before) await at(event);
   };
 
-  test("a call that is repeated gives the same ticket", async () => {
-    await broken(prepare, () => at({ action: "next", agent: 2, ticket: "b" }));
-    expect(await at({ action: "look" })).toMatchObject({ waiting: ["d"] });
-  });
-
-  test("a heartbeat that is repeated finds the same turn", async () => {
-    const free = async (): Promise<void> => {
-      await prepare();
-      await at({ action: "leave", ticket: "a" });
+  /** The instance dies after so many writes: nothing more of it arrives, but for the next write where that lands late. */
+  const dieAfter = async (writes: number, event: object): Promise<{ land(): Promise<void> }> => {
+    const [update, transact] = [store.update.bind(store), store.transact.bind(store)];
+    let written = 0;
+    let land = async (): Promise<unknown> => undefined;
+    const sent = <T>(send: () => Promise<T>): Promise<T> => {
+      written += 1;
+      if (written <= writes) return send();
+      if (written === writes + 1) land = send;
+      return new Promise<never>(() => undefined);
     };
-    await broken(free, async () => {
-      const { fencingToken: _, ...standing } = (await at({ action: "heartbeat", ticket: "c" })) as {
-        fencingToken: number;
+    store.update = (...call) => sent(() => update(...call));
+    store.transact = (...call) => sent(() => transact(...call));
+    void at(event).catch(() => undefined);
+    await new Promise(setImmediate);
+    Object.assign(store, { update, transact });
+    return { land: async () => void (await land().catch(() => undefined)) };
+  };
+
+  test.each<[string, readonly object[], object]>([
+    ["an entry into a free department", [], enter("a")],
+    ["an entry into the queue", four.slice(0, 3), enter("d")],
+    ["a waiter's heartbeat", four, heartbeat("c")],
+    ["a heartbeat in service", four, heartbeat("a")],
+    ["the heartbeat that finds its turn", [...four, leaves("a")], heartbeat("c")],
+    ["a waiter's leaving", four, leaves("c")],
+    ["a leaving from service", four, leaves("a")],
+    ["the desk's call", four, { action: "next", agent: 2, ticket: "b" }],
+  ])(
+    "at any write of %s: it comes again, is answered as the first time, and nobody has two places",
+    async (_, before, event) => {
+      const outcome = async (): Promise<unknown[]> => {
+        const answer = (await at(event)) as object;
+        return [{ ...answer, fencingToken: undefined }, await at({ action: "look" })];
       };
-      return standing;
-    });
-  });
+      await prepare(before);
+      store.calls.length = 0;
+      const right = await outcome();
+      const writes = store.count("update") + store.count("transact");
+      expect(writes).toBeGreaterThan(0);
+      const moments = Array.from({ length: writes + 1 }, (_, landed) => [
+        { landed, isLate: false },
+        { landed, isLate: true },
+      ]).flat();
+      for (const { landed, isLate } of moments) {
+        const moment = `${landed} writes landed, the next one is ${isLate ? "late" : "lost"}`;
+        await prepare(before);
+        const { land } = await dieAfter(landed, event);
+        expect(await outcome(), moment).toEqual(right);
+        if (isLate) await land();
+        expect(await at({ action: "look" }), moment).toEqual(right[1]);
+        // Nothing that is left of a service keeps its ticket out.
+        for (const ticket of ["a", "b", "c", "d"]) await at(leaves(ticket));
+        for (const ticket of ["a", "c"])
+          expect(await at(enter(ticket)), moment).toMatchObject({ state: "serving" });
+      }
+    },
+  );
 
   test("a ticket whose caller died before it left its line is not called again", async () => {
-    await prepare();
+    await prepare(four);
     const update = store.update.bind(store);
     store.update = async (...call) =>
       call[0].key.pk.includes("/line/") ? await new Promise(() => undefined) : await update(...call);
@@ -529,15 +496,6 @@ describe("an event that ends half-way", () => {
     });
     expect(await at({ action: "next", agent: 2, ticket: "b" })).toEqual({ serving: "d", waiting: 0 });
     expect(await at({ action: "next", agent: 1, ticket: "c" })).toEqual({ serving: undefined, waiting: 0 });
-  });
-
-  test("a leaving that is repeated leaves nothing", async () => {
-    await broken(prepare, () => at({ action: "leave", ticket: "a" }));
-    expect(await at({ action: "heartbeat", ticket: "c" })).toEqual(serving("c", 1));
-    // Nothing of its service keeps it out.
-    await at({ action: "leave", ticket: "b" });
-    for (const ticket of ["c", "d"]) await at({ action: "leave", ticket });
-    expect(await at({ action: "enter", ticket: "a" })).toEqual(serving("a", 1));
   });
 });
 
