@@ -141,15 +141,29 @@ describe("a keeper", () => {
     },
   );
 
-  it("stops the guarded execution when another holder has the lock, and fails with LeaseLostError", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
-    const thief = await kept.client.acquire(key);
-    await kept.clock.advance(beatMs);
-    expect(kept.describe(work)).toMatchObject(stopped);
-    expect(kept.describe(keeper)).toMatchObject(lost);
-    expect(kept.token()).toBe(thief.token);
-  });
+  it.each<[string, (token: string) => Promise<unknown>]>([
+    [
+      "another holder has it",
+      async (token) => {
+        await adminOf(kept.client).forceRelease(key, { token });
+        return (await kept.client.acquire(key)).token;
+      },
+    ],
+    [
+      "it was broken, or expired and was removed",
+      async () => void kept.steps.store.collectGarbage(Number.MAX_SAFE_INTEGER),
+    ],
+  ])(
+    "stops the guarded execution when the lease is lost, and fails by name and cause: %s",
+    async (loss, lose) => {
+      const { lease, work, keeper } = await kept.guarded();
+      const token = await lose(lease.token);
+      await kept.clock.advance(beatMs);
+      expect(kept.describe(work)).toMatchObject({ ...stopped, cause: `the lease is lost: ${loss}` });
+      expect(kept.describe(keeper)).toMatchObject({ ...lost, cause: `the lease of ${key} is lost: ${loss}` });
+      expect(kept.token()).toBe(token);
+    },
+  );
 
   it("stops the guarded execution and releases when its holder is asked to stop", async () => {
     const { lease, work, keeper } = await kept.guarded();

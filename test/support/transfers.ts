@@ -78,11 +78,6 @@ export class Transfers {
       .map(({ executionArn }) => executionArn);
   }
 
-  /** Starts a keeper with any input. */
-  startKeeper(input: unknown): string {
-    return this.#test.app.startExecution(keepers, input).executionArn;
-  }
-
   /** What was started because an execution has ended. */
   endsOf(ended: string): ExecutionDescription[] {
     const all = this.#test.app.executions("Heartbeat/Ended/StateMachine");
