@@ -75,20 +75,6 @@ describe("a caller without a client", () => {
     expect(await answer("Release", { lease: lease.toJSON() })).toEqual({ released: true });
   });
 
-  test("is told who holds a lock, by the name of an error and its fields", async () => {
-    const key = newKey();
-    await using lease = await it.leases.acquire(key);
-    const { errorType, fields } = await failure("Acquire", { key, waitMs: 100 });
-    expect(errorType).toBe("LeaseUnavailableError");
-    expect(fields).toMatchObject({
-      code: "LEASE_UNAVAILABLE",
-      key,
-      holder: "somebody else",
-      expiresAt: lease.expiresAt,
-      retryAfterMs: expect.any(Number),
-    });
-  });
-
   test("gets the lock as soon as it is released, if it waits", async () => {
     const key = newKey();
     const lease = await it.leases.acquire(key);
@@ -96,15 +82,6 @@ describe("a caller without a client", () => {
     await it.proxy.arrival(({ operation, body }) => operation === "GetItem" && body.Key.pk.S === key);
     await lease.release();
     expect(await waiting).toMatchObject({ key });
-  });
-
-  test("that asks again after its answer was lost resumes its own lease", async () => {
-    const event = { key: newKey(), owner: "execution-17", reentrant: true };
-    const lost = await answer<LeaseHandle>("Acquire", event);
-    const again = await answer<LeaseHandle>("Acquire", event);
-    expect(again.fencingToken).toBeGreaterThan(lost.fencingToken);
-    expect(await failure("Renew", { lease: lost })).toMatchObject({ errorType: "LeaseLostError" });
-    expect(await answer("Release", { lease: again })).toEqual({ released: true });
   });
 });
 

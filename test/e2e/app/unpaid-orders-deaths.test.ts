@@ -3,11 +3,6 @@ import { leaseSortKey } from "@leasehold/client/schema";
 import { JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
-import type {
-  BackfillAnswer,
-  MissedAnswer,
-  RunsAnswer,
-} from "../../../functions/close-unpaid-orders/report.ts";
 import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import { kindOf } from "../../support/lease-writes.ts";
@@ -117,25 +112,3 @@ test.each(cases)(
     expect((await shop.run(trigger).result).payload).toMatchObject({ result: "doneBefore" });
   },
 );
-
-test("a tick that never came is reported and made up for, under the lock, and then it is not missed any more", async () => {
-  const shop = await Shop.open(it, 2, 600_000);
-  const since = new Date(Math.floor(Date.now() / 60_000 - 3) * 60_000).toISOString();
-  const ask = async (action: string): Promise<unknown> =>
-    (await it.app.invoke("UnpaidOrders/Report", { action, since })).payload;
-
-  const { missed } = (await ask("missed")) as MissedAnswer;
-  expect(missed.length).toBeGreaterThanOrEqual(2);
-  expect(missed[0]).toEqual({ slot: since });
-  const slots = missed.map(({ slot }) => slot);
-  const { succeeded, left } = (await ask("backfill")) as BackfillAnswer;
-  expect(succeeded).toEqual(expect.arrayContaining(slots));
-  expect(left).toEqual([]);
-  expect(await shop.state()).toEqual({ closings: [1, 1], restocked: 2 });
-  // A minute may have ended meanwhile.
-  const { missed: still } = (await ask("missed")) as MissedAnswer;
-  expect(still.map(({ slot }) => slot).filter((slot) => slots.includes(slot))).toEqual([]);
-  const { counts } = (await ask("runs")) as RunsAnswer;
-  expect(counts.succeeded).toBeGreaterThanOrEqual(slots.length);
-  expect(await it.leases.inspect(key)).toBeUndefined();
-});

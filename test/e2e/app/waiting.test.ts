@@ -73,38 +73,6 @@ describe("a workflow that waits for the lock", () => {
     expect(times(arn, "Leasehold_Park")).toBe(1);
     await until("the end of the queue", async () => (await waiters()).length === 0);
   });
-
-  test("is woken in its turn: each release lets one go on, the longest waiting first", async () => {
-    const lease = await holdLock();
-    const [first, second] = [await park(), await park()];
-    await lease.release();
-    for (const arn of [first, second]) {
-      expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-      expect(times(arn, "Leasehold_Park")).toBe(1);
-    }
-    const tokenOf = async (arn: string) => (await transfers.keeperOf(arn)).lease.fencingToken;
-    expect(await tokenOf(first)).toBeLessThan(await tokenOf(second));
-  });
-
-  test("is passed over when it was stopped", async () => {
-    const lease = await holdLock();
-    const [stopped, patient] = [await park(), await park()];
-    it.app.stopExecution(stopped);
-    await lease.release();
-    expect(await it.app.finished(patient)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(patient, "Leasehold_Park")).toBe(1);
-    expect(await it.app.finished(stopped)).toMatchObject({ status: "ABORTED" });
-    expect(times(stopped, "Leasehold_StartKeeper")).toBe(0);
-    await until("the end of the queue", async () => (await waiters()).length === 0);
-  });
-
-  test("is woken when the lock's item is deleted", async () => {
-    await holdLock();
-    const arn = await park();
-    await it.deleteItem(transferKey);
-    expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(arn, "Leasehold_Park")).toBe(1);
-  });
 });
 
 describe("a wake-up that goes wrong", () => {
