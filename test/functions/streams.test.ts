@@ -363,51 +363,43 @@ describe("the waking of parked workflows", () => {
     expect(answer.batchItemFailures).toHaveLength(1);
     expect(woken).toEqual([]);
   });
+});
 
-  const fault = { message: "gone", $metadata: {} };
-  test.each([new TaskDoesNotExist(fault), new TaskTimedOut(fault), new InvalidToken(fault)])(
-    "$name says that a waiter is gone",
-    async (error) => {
-      expect(await sendWakeUp({ send: () => Promise.reject(error) }, "token", "key")).toBe(false);
-    },
-  );
+describe.each([
+  [
+    "a workflow",
+    sendWakeUp,
+    [TaskDoesNotExist, TaskTimedOut, InvalidToken].map(
+      (Gone) => new Gone({ message: "gone", $metadata: {} }),
+    ),
+  ],
+  [
+    "a durable function",
+    completeCallback,
+    [
+      new CallbackTimeoutException({ message: "gone", $metadata: {} }),
+      new InvalidParameterValueException({ message: "gone", $metadata: {} }),
+      new ResourceNotFoundException({ message: "gone", Message: "gone", $metadata: {} }),
+    ],
+  ],
+])("the wake-up of %s", (_, wakeUp, gone) => {
+  const refused = (error: Error) => wakeUp({ send: () => Promise.reject(error) }, "token", "key");
 
-  test("a denied permission says that the waiter is another wakeup's", async () => {
+  test("knows a waiter that is gone, and one of another wakeup, which a denied permission tells", async () => {
+    for (const error of gone) expect(await refused(error), error.name).toBe(false);
     const denied = Object.assign(new Error("not authorized"), { name: "AccessDeniedException" });
-    expect(await sendWakeUp({ send: () => Promise.reject(denied) }, "token", "key")).toBe("denied");
-    expect(await completeCallback({ send: () => Promise.reject(denied) }, "id", "key")).toBe("denied");
+    expect(await refused(denied)).toBe("denied");
   });
 
-  test("any other error of the service is a failure, for the waiter may be alive", async () => {
+  test("fails for any other error of the service, for the waiter may be alive", async () => {
     const throttled = new Error("throttled");
-    await expect(sendWakeUp({ send: () => Promise.reject(throttled) }, "token", "key")).rejects.toBe(
-      throttled,
-    );
+    await expect(refused(throttled)).rejects.toBe(throttled);
   });
 });
 
-describe("the completion of a durable function's callback", () => {
-  const response = { message: "gone", $metadata: {} };
-
-  test("sends the key under the callback's id, and says that the waiter is awake", async () => {
-    const sent: unknown[] = [];
-    const functions = { send: async (command: { input: unknown }) => void sent.push(command.input) };
-    expect(await completeCallback(functions as never, "Y2FsbGJhY2s=", "orders/7")).toBe(true);
-    expect(sent).toEqual([{ CallbackId: "Y2FsbGJhY2s=", Result: Buffer.from('{"key":"orders/7"}') }]);
-  });
-
-  test.each([
-    new CallbackTimeoutException(response),
-    new InvalidParameterValueException(response),
-    new ResourceNotFoundException({ ...response, Message: "gone" }),
-  ])("$name says that a waiter is gone", async (error) => {
-    const functions = { send: () => Promise.reject(error) };
-    expect(await completeCallback(functions, "id", "key")).toBe(false);
-  });
-
-  test("any other error of the service is a failure, for the waiter may be alive", async () => {
-    const throttled = new Error("throttled");
-    const functions = { send: () => Promise.reject(throttled) };
-    await expect(completeCallback(functions, "id", "key")).rejects.toBe(throttled);
-  });
+test("the callback of a durable function is completed with the key under its id, and the waiter is awake", async () => {
+  const sent: unknown[] = [];
+  const functions = { send: async (command: { input: unknown }) => void sent.push(command.input) };
+  expect(await completeCallback(functions as never, "Y2FsbGJhY2s=", "orders/7")).toBe(true);
+  expect(sent).toEqual([{ CallbackId: "Y2FsbGJhY2s=", Result: Buffer.from('{"key":"orders/7"}') }]);
 });
