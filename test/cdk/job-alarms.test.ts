@@ -11,7 +11,7 @@ import { functionIn, newStack } from "../support/constructs.ts";
 import { allUndocumented, SyntheticMetrics } from "../support/synthetic-metrics.ts";
 
 const jobName = "close-unpaid-orders";
-const lateness = [0, 1, 2, 5].map((minutes) => minutes * minute);
+const lateness = [0, 5 * minute];
 
 type JobOptions = Partial<SingletonJobProps> & { readonly isWorkflow?: boolean };
 

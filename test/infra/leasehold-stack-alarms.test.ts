@@ -19,7 +19,7 @@ const answering = [
   "LeaseFunctionsRelease",
   "UnpaidOrdersReport",
 ];
-const lateness = [0, 1, 2, 5].map((minutes) => minutes * minute);
+const lateness = [0, 5 * minute];
 
 function alarm(name: string): TemplateAlarm {
   const found = alarms.filter(([id]) => id.startsWith(name));

@@ -173,7 +173,7 @@ export class TemplateAlarm {
 }
 
 /** How an alarm decides. */
-export interface Deciding {
+interface Deciding {
   readonly evaluationPeriods: number;
   readonly datapointsToAlarm: number;
   readonly treatMissingData: string;
@@ -184,7 +184,7 @@ export interface Deciding {
  *
  * Real points come first, however old; what is missing beyond them is treated as the alarm says.
  */
-export function evaluatePoints(
+function evaluatePoints(
   range: readonly (boolean | undefined)[],
   { evaluationPeriods, datapointsToAlarm, treatMissingData }: Deciding,
   state: AlarmState,
@@ -199,14 +199,8 @@ export function evaluatePoints(
       return decided(breaching + missing);
     case "notBreaching":
       return "OK";
-    case "missing":
-    case "ignore": {
-      if (breaching < real.length) return "OK";
-      // "Avoiding premature transitions": nothing but a breach, and as many periods ago as would have to breach.
-      const age = range.length - range.indexOf(true);
-      if (treatMissingData === "ignore") return state;
-      return real.length > 0 && age >= datapointsToAlarm ? "ALARM" : "INSUFFICIENT_DATA";
-    }
+    case "ignore":
+      return breaching < real.length ? "OK" : state;
     default:
       throw new Error(`${treatMissingData} is no treatment of missing data`);
   }
