@@ -72,16 +72,6 @@ describe("the end of an execution that holds a lease", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
-  it("told twice, changes nothing the second time", async () => {
-    const { work } = await kept.guarded();
-    kept.steps.machines.stop(work);
-    await tell(events[0]);
-    const released = kept.steps.lease(key);
-    const second = await tell(events[0]);
-    expect(kept.status(second)).toBe("SUCCEEDED");
-    expect(kept.steps.lease(key)).toEqual(released);
-  });
-
   it("told late, leaves the lease of the next holder alone", async () => {
     const { work } = await kept.guarded();
     kept.steps.machines.stop(work);

@@ -297,29 +297,3 @@ describe("a keeper that hands over", () => {
     expect(kept.token()).toBe(lease.token);
   });
 });
-
-describe("a keeper that dies, of which nobody hears,", () => {
-  it("in any of its states leaves a lease that ends by itself, and a lock that the next holder gets", async () => {
-    const { keeper: model } = await kept.guarded();
-    await kept.clock.advance(lookMs);
-    const states = kept.entered(model).length;
-    expect(states).toBeGreaterThan(20);
-    for (let died = 1; died <= states; died += 1) {
-      kept = new KeptWork();
-      kept.deliverKeepers = () => {};
-      const { keeper, work } = await kept.guarded();
-      for (let tries = 0; kept.entered(keeper).length < died && tries < 100; tries += 1) {
-        await kept.clock.advance(500);
-      }
-      kept.steps.machines.stop(keeper);
-      const next = kept.clientOf("next");
-      const waiting = next.acquire(key, { waitMs: 60_000 });
-      await kept.clock.advance(leaseDurationMs + 5_000);
-      const lease = await waiting;
-      expect(kept.token()).toBe(lease.token);
-      kept.steps.machines.stop(work);
-      await kept.clock.advance(beatMs);
-      expect(kept.token()).toBe(lease.token);
-    }
-  });
-});

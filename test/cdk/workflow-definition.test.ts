@@ -44,11 +44,6 @@ const minute = {
     },
   },
 };
-const failing = {
-  StartAt: "Break",
-  States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
-};
-
 const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
 
 function define(terms: Partial<WorkflowTerms> = {}): string {
@@ -113,17 +108,6 @@ describe("a leased workflow", () => {
     const [keeper] = steps.machines.executions(machineArn("keeper"));
     const states = entered(String(keeper?.executionArn));
     expect([states.length, states.at(-1)]).toEqual([10 + 1, "Pause1"]);
-  });
-
-  it("releases the lock when its work fails, and fails with the work's own error", async () => {
-    const execution = start(define({ work: failing }));
-    await clock.advance(100);
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "OutOfStock",
-      cause: "no mugs",
-    });
-    expect(token()).toBeUndefined();
   });
 
   it("fails with LeaseLostError when its lease was gone before its work was done", async () => {

@@ -59,7 +59,6 @@ function machinesOf(template: Template) {
     steps,
     start: (input: unknown = {}): string =>
       steps.machines.start({ stateMachineArn: outer, input }).executionArn,
-    stop: (arn: string) => steps.machines.stop(arn, { error: "Stopped", cause: "by an operator" }),
     describe: (arn: string) => steps.machines.describe(arn),
     children: () => steps.machines.executions(child),
   };
@@ -125,18 +124,6 @@ describe("a leased workflow as a state of another machine", () => {
     expect(children()).toHaveLength(2);
   });
 
-  it("has its child stopped and the lock released when the outer execution is stopped", async () => {
-    const { clock, client, start, stop, children } = machinesOf(templateOf({ work: longWork }));
-    const execution = start();
-    await clock.advance(60_000);
-    stop(execution);
-    await clock.advance(0);
-    expect(children().map(({ status }) => status)).toEqual(["ABORTED"]);
-    // No event of its end arrives here, so the keeper sees it at its next look.
-    await clock.advance(600_000);
-    expect(await client.tryAcquire("orders")).toBeDefined();
-  });
-
   it("fails as States.TaskFailed when its child is stopped without an error", async () => {
     const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "States.TaskFailed");
     const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: longWork, around }));
@@ -161,22 +148,6 @@ describe("a leased workflow as a state of another machine", () => {
       throw new StatesError(error, cause);
     });
     expect(machines.describe(await start())).toMatchObject({ status: "FAILED", error, cause });
-  });
-
-  it("runs in a new child, under a new lease, when the outer execution was stopped and is redriven", async () => {
-    const { clock, client, steps, start, stop, describe, children } = machinesOf(
-      templateOf({ work: longWork }),
-    );
-    const execution = start();
-    await clock.advance(60_000);
-    stop(execution);
-    await clock.advance(600_000);
-    steps.machines.redrive(execution);
-    await clock.advance(60_000);
-    expect(children().map(({ status }) => status)).toEqual(["ABORTED", "RUNNING"]);
-    expect(await client.tryAcquire("orders")).toBeUndefined();
-    await clock.advance(3_600_000);
-    expect(describe(execution).status).toBe("SUCCEEDED");
   });
 
   it("fails again with the same error, and does no work, when an outer execution that it has failed is redriven", async () => {
