@@ -1,6 +1,6 @@
 // Workflows that hold a permit of a semaphore, which clients share with them.
 
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type LeaseHandle, type UpdateRequest } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -11,6 +11,7 @@ import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seat
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { type SeatRecord, seatText } from "../../packages/client/src/primitives/seats/seat.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { type StateMachineEvent, statusEvent } from "../../tools/local/src/state-machines/events.ts";
 import { adminOf } from "../support/admin.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
@@ -257,6 +258,22 @@ describe("a grant", () => {
     expect((await semaphore(2).inspect()).free).toBe(2);
   });
 
+  it("that lands just before its token is revoked is ended by another cancellation", async () => {
+    const write = steps.store.updateNow.bind(steps.store);
+    const sent: UpdateRequest[] = [];
+    steps.store.updateNow = (request) => {
+      sent.push(request);
+      // Neither the grant nor its repetitions arrive in time. The first one does after the cancellation was refused.
+      if (sent.length <= 4) throw new StatesError("DynamoDb.SdkClientException", "no answer");
+      if (sent.length === 6) expect(write(sent[0] as UpdateRequest).applied).toBe(true);
+      return write(request);
+    };
+    const execution = await start(define(2));
+    await clock.advance(20_000);
+    expect(entered(execution).slice(-2)).toEqual(["Leasehold_CancelLanded", "Leasehold_Failed"]);
+    expect(taken()).toBe(0);
+  });
+
   it("is lost where its lease ended before the answer was known, and the permit is let go", async () => {
     steps.answerLate("dynamodb:updateItem", 1, startLeaseMs + 1_000);
     steps.loseAnswers("dynamodb:updateItem", 1);
@@ -450,20 +467,25 @@ describe("expired permits", () => {
     expect(Object.keys(item() ?? {})).not.toContain("o:permit:dead");
   });
 
-  it("stay where a renewal came in between", async () => {
-    const lease = await dead(1, 1);
+  it.each([
+    ["that alone makes room", 1, 1],
+    ["that makes room together with another", 2, 2],
+  ])("stay where a renewal came in between, of one %s", async (_, leases, permits) => {
+    const [lease] = await Promise.all(Array.from({ length: leases }, () => dead(permits, leases * permits)));
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    const machine = define(1);
+    const machine = define(permits);
     steps.machines.start({ stateMachineArn: machine, input: { key } });
     // The look comes first, and then the renewal, by another process that adopted it.
     steps.answerLate("dynamodb:getItem", 1, 1_000);
     await clock.advance(0);
-    const adopted = semaphore(1).adopt(lease.toJSON());
-    await adopted.renew();
+    await semaphore(1)
+      .adopt(lease?.toJSON() as LeaseHandle)
+      .renew();
     await clock.advance(1_000);
     const [execution] = steps.machines.executions(machine);
     expect(execution).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
-    expect((await semaphore(1).inspect()).held).toMatchObject([{ token: lease.token }]);
+    const { held } = await semaphore(leases * permits).inspect();
+    expect(held.map(({ token }) => token)).toContain(lease?.token);
   });
 
   it("whose expiry is of their holder's own clock are not judged by it", async () => {
