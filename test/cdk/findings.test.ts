@@ -33,6 +33,7 @@ import { Rule } from "aws-cdk-lib/aws-events";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { Queue } from "aws-cdk-lib/aws-sqs";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { CallAwsService, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
@@ -124,6 +125,17 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
     overlap: "skip",
     permits: 3,
     target: SingletonJobTarget.lockedLambda(functionIn(stack, "Triggered")),
+  });
+  const failed = new Queue(stack, "Failed", { enforceSSL: true });
+  const orders = new Queue(stack, "Orders", {
+    enforceSSL: true,
+    visibilityTimeout: Duration.minutes(6),
+    deadLetterQueue: { queue: failed, maxReceiveCount: 5 },
+  });
+  new SingletonJob(stack, "QueuedJob", {
+    table,
+    trigger: SingletonJobTrigger.queue(orders),
+    target: SingletonJobTarget.lambda(functionIn(stack, "Queued")),
   });
   for (const workflow of [waiting, named]) {
     const target = SingletonJobTarget.workflow(workflow);

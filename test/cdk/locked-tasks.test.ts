@@ -21,7 +21,6 @@ import {
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
-import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import {
   env,
   everyFiveMinutes,
@@ -30,7 +29,7 @@ import {
   permitted,
   statementsIn,
 } from "../support/constructs.ts";
-import { definitionsIn, problemsIn, stateNamed } from "../support/definitions.ts";
+import { definitionsIn, stateNamed } from "../support/definitions.ts";
 
 const machineOf = (region: string, account = env.account): string =>
   `arn:aws:states:${region}:${account}:stateMachine:theirs`;
@@ -102,14 +101,12 @@ function aboutTask(target: (stack: Stack) => JobTarget): string[] {
 const runIn = (template: Template) =>
   stateNamed("Run", definitionsIn(template)) as { readonly Arguments: Readonly<Record<string, unknown>> };
 
-test("tasks of a job with permits leave no marks, and their workflows pass the validator", () => {
+test("tasks of a job with permits leave no marks", () => {
   const stack = newStack();
   for (const [id, target] of Object.entries(targets)) {
     addJob(stack, target(stack), { permits: 3, once: false }, id);
   }
-  const template = Template.fromStack(stack);
-  expect(problemsIn(template)).toEqual([]);
-  expect(JSON.stringify(definitionsIn(template))).not.toContain("MarkCall");
+  expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).not.toContain("MarkCall");
 });
 
 describe("the workflow of a job", () => {
@@ -250,7 +247,7 @@ describe("a task of ECS", () => {
     const target = ecsTask(shared);
     const stack = newStack({ env }, app);
     addJob(stack, target, { table });
-    expect(templateProblems(Template.fromStack(stack).toJSON() as CloudFormationTemplate)).toEqual([]);
+    expect(() => app.synth()).not.toThrow();
     Template.fromStack(shared).resourceCountIs("AWS::Scheduler::Schedule", 0);
   });
 });

@@ -425,19 +425,6 @@ describe("a function", () => {
     expect(isHeld()).toBe(false);
   });
 
-  it("has its lease kept for an hour of throttling, and is called once there is room", async () => {
-    const start = define({ maxEventAge: Duration.hours(2) });
-    runsFor = () => {
-      if (clock.now() < startTime + 60 * minute) throw new StatesError("Lambda.TooManyRequestsException");
-      return second;
-    };
-    const run = start();
-    await clock.advance(0);
-    expect(await pass(60 * minute - second)).toBe(0);
-    await clock.advance(2 * minute);
-    expect(outcome(run).status).toBe("SUCCEEDED");
-  });
-
   it.each([
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -512,22 +499,6 @@ describe("a function", () => {
     const failing = start();
     await clock.advance(second);
     expect([outcome(failing).error, isHeld()]).toEqual(["OutOfStock", false]);
-  });
-
-  it("is not called again by a run whose lease was broken, and that run is stopped", async () => {
-    const retrying = lockedFunction({ retryAttempts: 20 });
-    const start = define({ lockAtMostFor: Duration.seconds(30) }, retrying);
-    runsFor = () => {
-      throw new StatesError("OutOfStock");
-    };
-    const run = start();
-    await clock.advance(20 * second);
-    await breakLease();
-    await clock.advance(15 * second);
-    expect(outcome(run)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-    const before = starts.length;
-    await clock.advance(10 * minute);
-    expect(starts).toHaveLength(before);
   });
 
   it("is called once a call under way must have ended, however many runs have been killed; the lock is held meanwhile", async () => {

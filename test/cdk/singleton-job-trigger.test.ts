@@ -18,7 +18,6 @@ import { Queue } from "aws-cdk-lib/aws-sqs";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { eventRules } from "../../tools/local/src/services/event-bus.ts";
-import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import { functionIn, newStack, only, permitted } from "../support/constructs.ts";
 import { StepFunctions } from "../support/step-functions.ts";
 
@@ -91,7 +90,6 @@ describe("a job that a queue triggers", () => {
       Enabled: true,
       FunctionResponseTypes: Match.absent(),
     });
-    expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
   });
 
   test("has no schedule, no settings of asynchronous calls, and no queue of its own, and may be disabled", () => {
@@ -197,7 +195,6 @@ describe("a job that a rule triggers", () => {
     template.resourceCountIs("AWS::Scheduler::Schedule", 0);
     template.resourceCountIs("AWS::Lambda::EventInvokeConfig", 1);
     expect(environmentIn(template)).toMatchObject({ LEASEHOLD_ONCE: "false", LEASEHOLD_WHEN_HELD: "skip" });
-    expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
   });
 
   test("starts a leased workflow, and may start no other", () => {
@@ -360,23 +357,5 @@ describe("a run by hand", () => {
     const other = new World();
     const triggered = other.job({ trigger: other.queue() });
     expect(() => triggered.runEvent(slot)).toThrow(/^the job import has a trigger/);
-  });
-
-  test("does its slot's work once, with the scheduled run of the same slot", async () => {
-    const world = new World();
-    const job = world.job({ schedule: everyHour }, SingletonJobTarget.lockedLambda(world.fn));
-    const clock = new ManualClock(Date.parse(slot));
-    const runs: unknown[] = [];
-    const { start } = world.machines(clock, ({ executionId }) => runs.push(executionId));
-    const byHand = JSON.parse(world.stack.resolve(job.runEvent(slot)));
-    for (const executionId of ["by hand", "by the schedule"]) {
-      start({ ...byHand, executionId });
-      await clock.advance(5_000);
-    }
-    expect(runs).toEqual(["by hand"]);
-    await clock.advance(3_600_000);
-    start({ ...byHand, scheduledTime: "2026-11-25T09:00:00Z", executionId: "by the schedule" });
-    await clock.advance(5_000);
-    expect(runs).toEqual(["by hand", "by the schedule"]);
   });
 });

@@ -74,12 +74,9 @@ const caught = (stack: Stack, part: Parallel, error: string): IChainable =>
   });
 
 describe("a leased workflow as a state of another machine", () => {
-  it.each([QueryLanguage.JSONATA, QueryLanguage.JSON_PATH])(
-    "passes an independent validator in a machine in %s",
-    (language) => {
-      expect(problemsIn(templateOf({ language }))).toEqual([]);
-    },
-  );
+  it("passes an independent validator in a machine in JSONPath", () => {
+    expect(problemsIn(templateOf({ language: QueryLanguage.JSON_PATH }))).toEqual([]);
+  });
 
   it("gets the state's input, gives the work's output, and leaves the lock free", async () => {
     const { clock, client, start, describe } = machinesOf(
