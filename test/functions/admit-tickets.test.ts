@@ -6,6 +6,7 @@ import { type CleaningReport, cleanDesks } from "../../functions/admit-tickets/c
 import type { AdmissionRules } from "../../functions/admit-tickets/department.ts";
 import { admit } from "../../functions/admit-tickets/handler.ts";
 import { departmentAgents, departmentLimits } from "../../functions/admit-tickets/schema.ts";
+import { dieAfter } from "../support/dead-writer.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
 const rules = { mostWaiting: 3, limits: new Map<string, number>(), silenceMs: 60_000 };
@@ -423,25 +424,6 @@ describe("an event that ends half-way", () => {
     for (const event of before) await at(event);
   };
 
-  /** The instance dies after so many writes: nothing more of it arrives, but for the next write where that lands late. */
-  const dieAfter = async (writes: number, event: object): Promise<{ land(): Promise<void> }> => {
-    const [update, transact] = [store.update.bind(store), store.transact.bind(store)];
-    let written = 0;
-    let land = async (): Promise<unknown> => undefined;
-    const sent = <T>(send: () => Promise<T>): Promise<T> => {
-      written += 1;
-      if (written <= writes) return send();
-      if (written === writes + 1) land = send;
-      return new Promise<never>(() => undefined);
-    };
-    store.update = (...call) => sent(() => update(...call));
-    store.transact = (...call) => sent(() => transact(...call));
-    void at(event).catch(() => undefined);
-    await new Promise(setImmediate);
-    Object.assign(store, { update, transact });
-    return { land: async () => void (await land().catch(() => undefined)) };
-  };
-
   test.each<[string, readonly object[], object]>([
     ["an entry into a free department", [], enter("a")],
     ["an entry into the queue", four.slice(0, 3), enter("d")],
@@ -470,9 +452,12 @@ describe("an event that ends half-way", () => {
       for (const { landed, isLate } of moments) {
         const moment = `${landed} writes landed, the next one is ${isLate ? "late" : "lost"}`;
         await prepare(before);
-        const { land } = await dieAfter(landed, event);
+        const dead = dieAfter(store, landed);
+        void at(event).catch(() => undefined);
+        await new Promise(setImmediate);
+        dead.bury();
         expect(await outcome(), moment).toEqual(right);
-        if (isLate) await land();
+        if (isLate) await dead.land();
         expect(await at({ action: "look" }), moment).toEqual(right[1]);
         // Nothing that is left of a service keeps its ticket out.
         for (const ticket of ["a", "b", "c", "d"]) await at(leaves(ticket));

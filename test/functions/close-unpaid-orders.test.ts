@@ -12,6 +12,7 @@ import {
 } from "../../functions/close-unpaid-orders/job.ts";
 import { type CloseResult, type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { adminOf } from "../support/admin.ts";
+import { dieAfter } from "../support/dead-writer.ts";
 
 const tick = "2026-01-01T10:00:00.000Z";
 const anyCall = { signal: new AbortController().signal, isCurrent: () => true };
@@ -286,24 +287,33 @@ describe("the history of its runs", () => {
     expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2 });
   });
 
-  test("a run whose end landed, but not its slot's: the retry asks for no order and answers that it was done", async () => {
-    const broken = instance();
-    const { update } = store;
-    vi.spyOn(store, "update").mockImplementation(async (request, options) => {
-      const isSlotsEnd = request.key.sk === "lease" && (await entry())?.state === "succeeded";
-      if (isSlotsEnd) throw new Error("the instance is gone");
-      return await update.call(store, request, options);
-    });
-    await broken({ scheduledTime: tick }).catch(() => undefined);
-    vi.restoreAllMocks();
-    vi.spyOn(console, "log").mockImplementation(() => undefined);
-    expect(await doneSlot()).toBeUndefined();
-
-    clock = new ManualClock(clock.now() + 120_000);
-    expect(await instance()({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
-    expect(book.asked).toHaveLength(1);
-    expect(await doneSlot()).toBe(tick);
-  });
+  test.each([
+    { landed: 0, died: "before its lock", attempt: 1 },
+    { landed: 1, died: "before its run had begun", attempt: 1 },
+    { landed: 2, died: "before its run had ended", attempt: 2 },
+    { landed: 3, died: "before its slot was done", attempt: 1 },
+    { landed: 4, died: "with everything done", attempt: 1 },
+  ])(
+    "an instance that died $died, with its last write lost or late: the retry does the rest, and the history has attempt $attempt",
+    async ({ landed, attempt }) => {
+      for (const isLate of [false, true]) {
+        [store, book] = [new MemoryLeaseStore(), new ShelvedOrders({} as never, "shop")];
+        const requestId = crypto.randomUUID();
+        const dead = dieAfter(store, landed);
+        void instance({}, requestId)({ scheduledTime: tick });
+        await clock.advance(0);
+        dead.bury();
+        // Nobody who has died renews.
+        clock = new ManualClock(clock.now() + 120_000);
+        await instance({}, requestId)({ scheduledTime: tick });
+        if (isLate) await dead.land();
+        expect(book.closed).toEqual(["o-1", "o-2"]);
+        expect(await entry()).toMatchObject({ state: "succeeded", attempt, lostAttempts: attempt - 1 });
+        expect(await doneSlot()).toBe(tick);
+        expect(await leases().inspect(closeUnpaidOrdersKey)).toBeUndefined();
+      }
+    },
+  );
 
   test("a slot whose attempts are spent answers so, asks for no order, and is dealt with", async () => {
     const failing = instance({ beforeClose: () => Promise.reject(new Error("no answer")) });

@@ -1,16 +1,10 @@
 import { DeleteItemCommand, ScanCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { LeaseClient } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import type { Engine } from "@leasehold/engine";
-import {
-  type EnvironmentInfo,
-  type LocalApp,
-  type LocalAppEvent,
-  type LocalAppOptions,
-  startApp,
-} from "@leasehold/local";
+import { type LocalApp, type LocalAppEvent, type LocalAppOptions, startApp } from "@leasehold/local";
 import { inject } from "vitest";
 import { sharedAssembly } from "./assembly.ts";
 import { engineAt } from "./engine-at.ts";
@@ -44,10 +38,6 @@ export interface TestApp extends AsyncDisposable {
   deleteItem(key: string): Promise<void>;
   /** Resolves when an execution has entered a state so many times. */
   entered(executionArn: string, stateName: string, times?: number): Promise<void>;
-  /** The process that has an invocation; it may still be starting. */
-  environmentOf(requestId: string): Promise<EnvironmentInfo>;
-  /** What the lease client of an invocation said. */
-  leaseEvents(requestId: string): LeaseEvent[];
   /** The values of a metric, for one value of the dimension `Job`, or without one. */
   metric(name: string, job?: string): number[];
 }
@@ -112,12 +102,6 @@ export async function startTestApp(
           const { entered } = app.history(executionArn);
           return entered.filter((state) => state.stateName === stateName).length >= times;
         }),
-      environmentOf: async (requestId) => {
-        const find = () => app.environments().find((one) => one.requestId === requestId);
-        await until(`a process for ${requestId}`, () => find()?.state === "busy");
-        return find() as EnvironmentInfo;
-      },
-      leaseEvents: (requestId) => events.flatMap((event) => leaseEventIn(event, requestId)),
       metric: (name, job) =>
         events.flatMap((event) => {
           if (event.type !== "metric" || event.metric.name !== name) return [];
@@ -142,12 +126,4 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
 
 function placeOf({ pk, sk }: PlainItem): string {
   return JSON.stringify([pk, sk]);
-}
-
-/** The functions write a line about each event of a lease. */
-function leaseEventIn(event: LocalAppEvent, requestId: string): LeaseEvent[] {
-  if (event.type !== "log" || event.log.requestId !== requestId) return [];
-  const { line } = event.log;
-  if (!line.startsWith("{") || !line.includes('"lease":')) return [];
-  return [(JSON.parse(line) as { readonly lease: LeaseEvent }).lease];
 }

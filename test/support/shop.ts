@@ -9,12 +9,6 @@ const closer = "UnpaidOrders/Close";
 const quantity = 2;
 const onTheShelf = 10;
 
-/** A run that was begun. */
-export interface ShopRun {
-  readonly requestId: string;
-  readonly result: Promise<InvokeResult>;
-}
-
 /** A few unpaid orders, and the function that closes them. */
 export class Shop {
   readonly #test: TestApp;
@@ -43,15 +37,9 @@ export class Shop {
     return this.#test.app.tableName("UnpaidOrders/Shop");
   }
 
-  /** Invokes the function as its schedule would, and waits for its answer elsewhere. */
-  run(event: object): ShopRun {
-    const requestId = randomUUID();
-    return { requestId, result: this.#test.app.invoke(closer, event, { requestId }) };
-  }
-
-  /** The same as an asynchronous event; gives its request id. */
-  runLater(event: object): string {
-    return this.#test.app.invokeAsync(closer, event);
+  /** Invokes the function as its schedule would. */
+  async run(event: object): Promise<InvokeResult> {
+    return await this.#test.app.invoke(closer, event);
   }
 
   /** Matches the request that closes an order; counted from 0. */
