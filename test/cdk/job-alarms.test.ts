@@ -51,6 +51,10 @@ function jobWorld({ isWorkflow = false, ...options }: JobOptions = {}): JobWorld
   };
 }
 
+/** A function that runs every minute. */
+const usual = jobWorld();
+const workflow = jobWorld({ isWorkflow: true });
+
 function alarmOf({ alarms }: JobWorld, name: string): TemplateAlarm {
   const alarm = alarms[name];
   if (alarm === undefined) throw new Error(`no alarm ${name} among ${Object.keys(alarms).join()}`);
@@ -80,13 +84,12 @@ class RunsOf {
 
 describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
   test("a job that runs every minute is on time, until it stops: that is told of within a quarter of an hour", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, lateMs);
+    const runs = new RunsOf(usual, lateMs);
     runs.runEach(minute, start - hour, start + 3 * hour);
-    for (const alarm of Object.values(world.alarms))
+    for (const alarm of Object.values(usual.alarms))
       expectQuiet(alarm, runs.metrics, start, start + 3 * hour);
     runs.runEach(minute, start + 4 * hour, start + 5 * hour);
-    expectAlarm(alarmOf(world, "DidNotRun"), runs.metrics, start, {
+    expectAlarm(alarmOf(usual, "DidNotRun"), runs.metrics, start, {
       between: [start + 3 * hour, start + 3 * hour + 15 * minute],
       endsBy: start + 4 * hour + 10 * minute,
     });
@@ -118,36 +121,33 @@ describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
   });
 
   test("runs that are skipped are runs, and a row of five without a success is told of", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, lateMs);
+    const runs = new RunsOf(usual, lateMs);
     runs.runEach(minute, start - hour, start + hour);
     runs.runEach(minute, start + hour, start + 2 * hour, metricNames.jobSkipped);
     runs.runEach(minute, start + 2 * hour, start + 3 * hour);
-    expectQuiet(alarmOf(world, "DidNotRun"), runs.metrics, start, start + 3 * hour);
-    expectAlarm(alarmOf(world, "SkippedInARow"), runs.metrics, start, {
+    expectQuiet(alarmOf(usual, "DidNotRun"), runs.metrics, start, start + 3 * hour);
+    expectAlarm(alarmOf(usual, "SkippedInARow"), runs.metrics, start, {
       between: [start + hour + 4 * minute, start + hour + 25 * minute],
       endsBy: start + 2 * hour + 40 * minute,
     });
   });
 
   test("runs that an operator has paused are runs, and no row of skips", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, lateMs);
+    const runs = new RunsOf(usual, lateMs);
     runs.runEach(minute, start - hour, start + hour);
     runs.runEach(minute, start + hour, start + 4 * hour, metricNames.jobPaused);
     runs.runEach(minute, start + 4 * hour, start + 5 * hour);
-    for (const alarm of Object.values(world.alarms))
+    for (const alarm of Object.values(usual.alarms))
       expectQuiet(alarm, runs.metrics, start, start + 5 * hour);
   });
 
   test("four skips in a row, again and again, are none too many", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, lateMs);
+    const runs = new RunsOf(usual, lateMs);
     for (let index = -60; index < 240; index += 1) {
       const outcome = index % 5 === 0 ? metricNames.jobSucceeded : metricNames.jobSkipped;
       runs.run(start + index * minute + 7_000, outcome);
     }
-    expectQuiet(alarmOf(world, "SkippedInARow"), runs.metrics, start, start + 4 * hour - 5 * minute);
+    expectQuiet(alarmOf(usual, "SkippedInARow"), runs.metrics, start, start + 4 * hour - 5 * minute);
   });
 
   test("skips of a job that runs every seven hours, for longer than a day, are told of", () => {
@@ -160,23 +160,21 @@ describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
   });
 
   test("a lost lease is told of, and the alarm ends within half an hour or so", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, lateMs);
+    const runs = new RunsOf(usual, lateMs);
     runs.run(start + hour, metricNames.lost);
-    expectAlarm(alarmOf(world, "LostLease"), runs.metrics, start, {
+    expectAlarm(alarmOf(usual, "LostLease"), runs.metrics, start, {
       between: [start + hour, start + hour + 10 * minute],
       endsBy: start + 3 * hour,
     });
   });
 
   test("a function's failed attempt is told of, among all those that did not fail", () => {
-    const world = jobWorld();
     const metrics = new SyntheticMetrics();
-    const errors = metricId("AWS/Lambda", "Errors", { FunctionName: world.worker });
+    const errors = metricId("AWS/Lambda", "Errors", { FunctionName: usual.worker });
     for (let at = start; at < start + 3 * hour; at += minute) {
       metrics.add(errors, at, at === start + hour ? 1 : 0, lateMs);
     }
-    expectAlarm(alarmOf(world, "Failed"), metrics, start, {
+    expectAlarm(alarmOf(usual, "Failed"), metrics, start, {
       between: [start + hour, start + hour + 10 * minute],
       endsBy: start + 3 * hour,
     });
@@ -185,11 +183,10 @@ describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
   test.each(["ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"])(
     "a workflow's %s is told of",
     (name) => {
-      const world = jobWorld({ isWorkflow: true });
       const metrics = new SyntheticMetrics();
-      const id = metricId("AWS/States", name, { StateMachineArn: world.worker });
+      const id = metricId("AWS/States", name, { StateMachineArn: workflow.worker });
       metrics.add(id, start + hour, 1, lateMs);
-      expectAlarm(alarmOf(world, "Failed"), metrics, start, {
+      expectAlarm(alarmOf(workflow, "Failed"), metrics, start, {
         between: [start + hour, start + hour + 10 * minute],
         endsBy: start + 3 * hour,
       });
@@ -198,11 +195,10 @@ describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
 });
 
 test("a failure whose metric is nine minutes late is told of, however many metrics count failures", () => {
-  const world = jobWorld({ isWorkflow: true });
   const metrics = new SyntheticMetrics();
-  const id = metricId("AWS/States", "ExecutionsFailed", { StateMachineArn: world.worker });
+  const id = metricId("AWS/States", "ExecutionsFailed", { StateMachineArn: workflow.worker });
   metrics.add(id, start + hour, 1, 9 * minute);
-  expectAlarm(alarmOf(world, "Failed"), metrics, start, {
+  expectAlarm(alarmOf(workflow, "Failed"), metrics, start, {
     between: [start + hour + 9 * minute, start + hour + 10 * minute],
     endsBy: start + 2 * hour,
   });
@@ -223,34 +219,31 @@ describe("a deployment", () => {
   });
 
   test("of a job that never runs is told of all the same", () => {
-    const world = jobWorld();
-    expectAlarm(alarmOf(world, "DidNotRun"), new SyntheticMetrics(), start, {
+    expectAlarm(alarmOf(usual, "DidNotRun"), new SyntheticMetrics(), start, {
       between: [start + 2 * minute, start + 15 * minute],
     });
   });
 
   test("that keeps a job from two of its runs is no reason for an alarm", () => {
-    const world = jobWorld();
-    const runs = new RunsOf(world, 2 * minute);
+    const runs = new RunsOf(usual, 2 * minute);
     runs.runEach(minute, start - hour, start + 30 * minute);
     runs.runEach(minute, start + 32 * minute, start + 2 * hour);
-    for (const alarm of Object.values(world.alarms)) {
+    for (const alarm of Object.values(usual.alarms)) {
       expectQuiet(alarm, runs.metrics, start, start + 2 * hour);
     }
   });
 });
 
 describe("a message in the dead-letter queue", () => {
-  const world = jobWorld();
   const id = metricId("AWS/SQS", "ApproximateNumberOfMessagesVisible", {
-    QueueName: `${world.queue}.QueueName`,
+    QueueName: `${usual.queue}.QueueName`,
   });
 
   test("is told of until somebody has taken it out, although SQS stops measuring a queue after six quiet hours", () => {
     const metrics = new SyntheticMetrics();
     for (let at = start + hour; at < start + 7 * hour; at += minute) metrics.add(id, at, 1, minute);
     for (let at = start + 30 * hour; at < start + 36 * hour; at += minute) metrics.add(id, at, 0, minute);
-    const alarm = alarmOf(world, "DeadLetters");
+    const alarm = alarmOf(usual, "DeadLetters");
     expectAlarm(alarm, metrics, start, {
       between: [start + hour, start + hour + 10 * minute],
       endsBy: start + 31 * hour,
@@ -264,6 +257,6 @@ describe("a message in the dead-letter queue", () => {
   test("that is not there is no reason for an alarm, measured or not", () => {
     const metrics = new SyntheticMetrics();
     for (let at = start + hour; at < start + 7 * hour; at += minute) metrics.add(id, at, 0);
-    expectQuiet(alarmOf(world, "DeadLetters"), metrics, start, start + 12 * hour);
+    expectQuiet(alarmOf(usual, "DeadLetters"), metrics, start, start + 12 * hour);
   });
 });

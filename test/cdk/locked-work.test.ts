@@ -108,11 +108,14 @@ const ecsTask =
     return SingletonJobTarget.ecsTask({ cluster, taskDefinition, launchTarget, ...options });
   };
 
-/** Synthesizes a job of the target, and defines its state machines as AWS would. */
-function define(
-  props: Partial<SingletonJobProps> = {},
-  target: MakeTarget = lockedFunction(),
-): (scheduledTime?: number) => string {
+/** The templates of jobs, by their targets and props: many tests have the same job. */
+const templates = new Map<MakeTarget, Map<string, Template>>();
+
+function templateOf(props: Partial<SingletonJobProps>, target: MakeTarget): Template {
+  const ofTarget = templates.get(target) ?? new Map<string, Template>();
+  templates.set(target, ofTarget);
+  const known = ofTarget.get(JSON.stringify(props));
+  if (known !== undefined) return known;
   const stack = newStack({});
   const table = new LeaseTable(stack, "Leases", { stream: true });
   const waits = props.overlap === "queue" || props.overlap === "replace";
@@ -125,7 +128,19 @@ function define(
     ...(waits ? { wakeup: new LeaseWakeup(stack, "Wakeup", { table }) } : {}),
     ...props,
   });
-  const stateMachineArn = steps.deploy(Template.fromStack(stack))("JobWorkflowStateMachine");
+  const template = Template.fromStack(stack);
+  ofTarget.set(JSON.stringify(props), template);
+  return template;
+}
+
+const aFunction = lockedFunction();
+
+/** Defines the state machines of a job of the target as AWS would. */
+function define(
+  props: Partial<SingletonJobProps> = {},
+  target: MakeTarget = aFunction,
+): (scheduledTime?: number) => string {
+  const stateMachineArn = steps.deploy(templateOf(props, target))("JobWorkflowStateMachine");
   return (scheduledTime = clock.now()) => {
     const input = { job: "report", scheduledTime: new Date(scheduledTime).toISOString(), input: { day: 1 } };
     return steps.machines.start({ stateMachineArn, input }).executionArn;
@@ -163,7 +178,7 @@ describe.each<
 >([
   [
     "a function",
-    lockedFunction(),
+    aFunction,
     lockedFunction({ retryAttempts: 3 }),
     calledWith,
     (fencingToken) => ({ job: "report", scheduledTime, input: { day: 1 }, fencingToken }),
@@ -277,7 +292,7 @@ describe.each<
 describe.each<[string, MakeTarget, readonly string[], object]>([
   [
     "a function",
-    lockedFunction(),
+    aFunction,
     ["Lambda.TooManyRequestsException", "Lambda.TooManyRequestsException"],
     { job: "report", input: { day: 1 } },
   ],
