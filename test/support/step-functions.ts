@@ -4,8 +4,16 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Template } from "aws-cdk-lib/assertions";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { createIntegrations, type IntegrationPorts } from "../../tools/local/src/services/integrations.ts";
-import { stepFunctionsOperations } from "../../tools/local/src/services/operations.ts";
+import {
+  callStepFunctions,
+  createIntegrations,
+  type IntegrationPorts,
+} from "../../tools/local/src/services/integrations.ts";
+import {
+  type Members,
+  type Operations,
+  stepFunctionsOperations,
+} from "../../tools/local/src/services/operations.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineListener } from "../../tools/local/src/state-machines/events.ts";
 import {
@@ -90,6 +98,7 @@ export class StepFunctions {
   readonly calls: string[] = [];
   readonly #plans: Plan[] = [];
   readonly #clock: Clock;
+  readonly #stepFunctions: Operations;
   readonly #table: Pick<MemoryLeaseStore, "updateNow" | "peek">;
   /** What other resources answer; the signal aborts when their task is stopped. */
   readonly resources = new Map<string, (args: never, signal: AbortSignal) => unknown>();
@@ -112,6 +121,7 @@ export class StepFunctions {
           ? this.#runChild(resource, args, signal)
           : this.call(resource, args, signal),
     });
+    this.#stepFunctions = stepFunctionsOperations(this.machines);
   }
 
   define(name: string, definition: unknown): string {
@@ -203,6 +213,8 @@ export class StepFunctions {
 
   /** What a call does that arrives. */
   protected perform(action: string, args: unknown, signal: AbortSignal): unknown {
+    const [, operation] = /^sfn:(\w+)/.exec(action) ?? [];
+    if (operation !== undefined) return callStepFunctions(this.#stepFunctions, operation, args as Members);
     switch (action) {
       case "dynamodb:updateItem":
         return this.#update(args as Write);
@@ -214,48 +226,6 @@ export class StepFunctions {
       }
       case "dynamodb:transactWriteItems.waitForTaskToken":
         return this.#transact(args as { TransactItems: { ConditionCheck?: Write; Update?: Write }[] });
-      case "sfn:startExecution":
-      case "sfn:startExecution.waitForTaskToken": {
-        const { StateMachineArn, Name, Input } = args as Record<string, string>;
-        return this.#asSdk(() => {
-          const input: unknown = JSON.parse(String(Input));
-          const name = Name === undefined ? {} : { name: Name };
-          const { executionArn } = this.machines.start({
-            stateMachineArn: String(StateMachineArn),
-            ...name,
-            input,
-          });
-          return { ExecutionArn: executionArn };
-        });
-      }
-      case "sfn:describeExecution":
-        return this.#asSdk(() => {
-          const { ExecutionArn, IncludedData } = args as Record<string, string>;
-          const { executionArn, status, input, output } = this.machines.describe(String(ExecutionArn));
-          const data = { Input: JSON.stringify(input), Output: JSON.stringify(output) };
-          return {
-            ExecutionArn: executionArn,
-            Status: status,
-            ...(IncludedData === "METADATA_ONLY" ? {} : data),
-          };
-        });
-      case "sfn:sendTaskSuccess":
-        return this.#asSdk(() => {
-          const { TaskToken, Output } = args as Record<string, string>;
-          this.machines.sendTaskSuccess(String(TaskToken), JSON.parse(String(Output)));
-          return {};
-        });
-      case "sfn:sendTaskFailure":
-        return this.#asSdk(() => {
-          const { TaskToken, Error: error = "", Cause: cause = "" } = args as Record<string, string>;
-          this.machines.sendTaskFailure(String(TaskToken), { error, cause });
-          return {};
-        });
-      case "sfn:stopExecution":
-        return this.#asSdk(() => {
-          const { ExecutionArn, Error: error = "", Cause: cause = "" } = args as Record<string, string>;
-          return this.machines.stop(String(ExecutionArn), { error, cause });
-        });
       default: {
         const answer = this.resources.get(action);
         if (answer === undefined) throw new Error(`no such resource in this test: ${action}`);
@@ -266,8 +236,7 @@ export class StepFunctions {
 
   /** As the local run of the app does it. */
   async #runChild(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
-    const { machines } = this;
-    const ports = { machines, stepFunctions: stepFunctionsOperations(machines) };
+    const ports = { machines: this.machines, stepFunctions: this.#stepFunctions };
     return await createIntegrations(ports as IntegrationPorts)(resource, args, signal);
   }
 
@@ -309,15 +278,6 @@ export class StepFunctions {
       return {};
     } catch {
       throw new StatesError("DynamoDb.TransactionCanceledException", "refused");
-    }
-  }
-
-  #asSdk<T>(perform: () => T): T {
-    try {
-      return perform();
-    } catch (error) {
-      if (error instanceof StatesError) throw new StatesError(`Sfn.${error.error}Exception`, error.cause);
-      throw error;
     }
   }
 }

@@ -48,7 +48,7 @@ export function createIntegrations(ports: IntegrationPorts): Integration {
         return callDynamoDB(ports.dynamodb, action, request, { signal, errorPrefix });
       }
       case "sfn":
-        return withIsoDates(pascalCase(perform(ports.stepFunctions, action, camelCase(request), "Sfn")));
+        return callStepFunctions(ports.stepFunctions, action, request);
       case "eventbridge":
       case "events":
         return perform(ports.eventBridge, action, request, "EventBridge");
@@ -58,6 +58,11 @@ export function createIntegrations(ports: IntegrationPorts): Integration {
     const text = `${resource} is not done here; known are ${known.join("; ")}`;
     throw new StatesError("Local.UnsupportedResource", text);
   };
+}
+
+/** Performs an operation of Step Functions, such as `startExecution`, at once. */
+export function callStepFunctions(operations: Operations, action: string, request: Members): unknown {
+  return withIsoDates(pascalCase(perform(operations, action, camelCase(request), "Sfn")));
 }
 
 function perform(operations: Operations, action: string, request: Members, prefix: string): Members {
