@@ -1,39 +1,16 @@
-import { LeaseClient } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  ComputationTimeoutError,
-  type GetOrComputeOptions,
-  SingleFlight,
-  type SingleFlightEvent,
-  type SingleFlightOptions,
-} from "../../packages/client/src/entries/single-flight.ts";
+import { ComputationTimeoutError } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { client, clock, events, flightsWith, renewFlights } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const leaseDurationMs = 3_000;
 
-let clock: ManualClock;
-let store: ScriptedStore;
-let events: SingleFlightEvent[];
-/** Of the last flights. */
-let client: LeaseClient;
-let tokens = 0;
+const flights = flightsWith({ freshForMs }, { leaseDurationMs });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  events = [];
-});
-
-/** Those of one process; chance gives half of what it may. */
-function flights(options: Partial<SingleFlightOptions> = {}): SingleFlight {
-  const randomness = { token: () => `token ${++tokens}`, fraction: () => 0.5 };
-  client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
-  return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
-}
+beforeEach(renewFlights);
 
 /** A computation that fails some times before it succeeds, and when it was begun. */
 function failing(times: number): { readonly compute: () => string; readonly begunAt: number[] } {
@@ -89,17 +66,6 @@ describe("a computation that fails", () => {
       message: expect.stringContaining("down 2"),
     });
     expect(begunAt).toHaveLength(2);
-  });
-
-  test("gives way to a stale value after its last attempt", async () => {
-    const shared = flights({ staleForMs: 60_000, maxAttempts: 3, backoff });
-    await shared.getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs);
-    const { compute, begunAt } = failing(9);
-    const call = shared.getOrComputeWithSource("k", { compute });
-    await clock.advance(10_000);
-    expect(await call).toEqual({ value: "old", source: "stale" });
-    expect(begunAt).toHaveLength(3);
   });
 
   test("is not repeated where the wait would end after computeTimeoutMs: the error comes at once, and its own", async () => {
@@ -158,19 +124,4 @@ describe("a computation that fails", () => {
     expect(await failed).toMatchObject({ message: "down" });
     expect(compute).toHaveBeenCalledTimes(1);
   });
-});
-
-test.each([
-  ["maxAttempts", { maxAttempts: 0 }],
-  ["maxAttempts", { maxAttempts: 1_001 }],
-  ["maxAttempts", { maxAttempts: 1.5 }],
-  ["backoff.delayMs", { backoff: { delayMs: -1 } }],
-  ["backoff.maxDelayMs", { backoff: { delayMs: 100, maxDelayMs: 99 } }],
-  ["backoff.factor", { backoff: { factor: 2 } }],
-])("a bad %s is refused in %o, of a SingleFlight and of a call", async (option, options) => {
-  const refusal = { code: "LEASE_INVALID_OPTIONS", option };
-  expect(() => flights(options as Partial<SingleFlightOptions>)).toThrow(expect.objectContaining(refusal));
-  const call = { compute: () => "computed in vain", ...options } as GetOrComputeOptions<string>;
-  expect(await failureOf(flights().getOrCompute("k", call))).toMatchObject(refusal);
-  expect(store.calls).toEqual([]);
 });

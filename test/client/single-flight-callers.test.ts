@@ -1,52 +1,27 @@
 import { getEventListeners } from "node:events";
-import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import {
   CachedFailureError,
   ComputationTimeoutError,
   type ResultCache,
-  SingleFlight,
-  type SingleFlightEvent,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
 import { type ComputationRun, controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const leaseDurationMs = 600_000;
+const flights = flightsWith({ freshForMs }, { leaseDurationMs });
 
-/** Notes the timers that are asked for. */
-class NotingClock extends ManualClock {
-  readonly timers: { readonly delayMs: number; readonly isBackground: boolean }[] = [];
-
-  override schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }) {
-    this.timers.push({ delayMs, isBackground: options?.background === true });
-    return super.schedule(callback, delayMs);
-  }
-}
-
-let clock: NotingClock;
-let store: ScriptedStore;
-let events: SingleFlightEvent[];
-
-beforeEach(() => {
-  clock = new NotingClock();
-  store = new ScriptedStore();
-  events = [];
-});
-
-/** Those of one process. */
-function flights(options: Partial<SingleFlightOptions> = {}, itsClock: ManualClock = clock): SingleFlight {
-  const client = new LeaseClient({ store, clock: itsClock, leaseDurationMs });
-  return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
-}
+beforeEach(renewFlights);
 
 /** Another process that computes, whose clock stands still: only its callers' requests are seen. */
 async function holder(options: Partial<SingleFlightOptions> = {}): Promise<ComputationRun<string>> {
   const { compute, run } = controlled();
-  void failureOf(flights(options, new ManualClock(clock.now())).getOrCompute("k", { compute }));
+  void failureOf(flights(options, { clock: new ManualClock(clock.now()) }).getOrCompute("k", { compute }));
   await settled();
   return run(0);
 }
@@ -177,17 +152,17 @@ describe("a caller", () => {
   });
 
   test("is waited for by a timer in the background: waitMs alone keeps no process alive", async () => {
+    const schedule = vi.spyOn(clock, "schedule");
     await flights().getOrCompute("k", { compute: () => "value", waitMs: 12_345 });
-    expect(clock.timers.filter(({ delayMs }) => delayMs === 12_345)).toEqual([
-      { delayMs: 12_345, isBackground: true },
-    ]);
+    expect(schedule).toHaveBeenCalledWith(expect.any(Function), 12_345, { background: true });
   });
 });
 
 describe("a computation", () => {
   test("without a limit has no timer, as the longest one would end it after 24 days", async () => {
+    const schedule = vi.spyOn(clock, "schedule");
     await flights({ computeTimeoutMs: Number.POSITIVE_INFINITY }).getOrCompute("k", { compute: () => 1 });
-    expect(clock.timers.filter(({ delayMs }) => !Number.isFinite(delayMs))).toEqual([]);
+    expect(schedule.mock.calls.filter(([, delayMs]) => !Number.isFinite(delayMs))).toEqual([]);
   });
 
   test("that has succeeded is not told of the release that follows", async () => {

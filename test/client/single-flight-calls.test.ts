@@ -1,40 +1,28 @@
-import { LeaseClient, LeaseUnavailableError, type RetryStrategy } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { LeaseUnavailableError, type RetryStrategy } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type CacheEntry,
   ComputationTimeoutError,
   type GetOrComputeOptions,
   type ResultCache,
-  SingleFlight,
+  type SingleFlight,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { clock, flightsWith, renewFlights, store } from "../support/flights.ts";
 import { follow } from "../support/follow.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
 
 const freshForMs = 10_000;
-let clock: ManualClock;
-let store: ScriptedStore;
-let tokens = 0;
+const flights = flightsWith({ freshForMs });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-});
-
-/** Those of one process; its jitter is always half of what it may be. */
-function flights(options: Partial<SingleFlightOptions> = {}, leaseDurationMs = 3_000): SingleFlight {
-  const randomness = { token: () => `token ${++tokens}`, fraction: () => 0.5 };
-  const client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
-  return new SingleFlight(client, { freshForMs, ...options });
-}
+beforeEach(renewFlights);
 
 /** Another process that computes; gives how it ends. */
 async function holder(options: Partial<SingleFlightOptions> = {}): Promise<(value: string) => void> {
   const { compute, run } = controlled();
-  void failureOf(flights(options, 600_000).getOrCompute("k", { compute }));
+  void failureOf(flights(options, { leaseDurationMs: 600_000 }).getOrCompute("k", { compute }));
   await settled();
   return (value) => run(0).resolve(value);
 }
@@ -68,7 +56,10 @@ describe("a call's own rhythm", () => {
     const waiting = flights({ retry: { strategy: "fixed", delayMs: 7_777 } });
     void failureOf(waiting.getOrCompute("k", { ...unwanted, retry }));
     await settled();
+    store.calls.length = 0;
     expect(await looksIn(2_000)).toEqual(times);
+    // Each look is 1 query, and nothing is written.
+    expect(store.calls).toMatchObject(times.map(() => ({ method: "query", consistent: true })));
   });
 
   test("ends the wait after its last look with the refusal of that look", async () => {
@@ -145,16 +136,20 @@ test("a caller gets its value when the lock has been let go: its process may be 
 });
 
 describe("a call's own limits", () => {
-  test("cut its computation off, be they shorter or longer than those of the SingleFlight", async () => {
+  test("cut its computation off, be they shorter or longer than those of the SingleFlight, and its late result is dropped", async () => {
     const shared = flights({ computeTimeoutMs: 5_000 });
     for (const computeTimeoutMs of [1_000, 9_000]) {
+      const key = `k ${computeTimeoutMs}`;
       const { compute, run } = controlled();
-      const failure = failureOf(shared.getOrCompute("k", { compute, computeTimeoutMs }));
+      const failure = failureOf(shared.getOrCompute(key, { compute, computeTimeoutMs }));
       await clock.advance(computeTimeoutMs - 1);
       expect(run(0).signal.aborted).toBe(false);
       await clock.advance(1);
       expect(await failure).toBeInstanceOf(ComputationTimeoutError);
       expect(await failure).toMatchObject({ timeoutMs: computeTimeoutMs });
+      expect(run(0).signal.reason).toBe(await failure);
+      run(0).resolve("too late");
+      expect(await shared.getOrCompute(key, { compute: () => "next", waitMs: 0 })).toBe("next");
     }
   });
 
@@ -221,13 +216,6 @@ describe("a computation that asks for its own key", () => {
     await clock.advance(freshForMs);
     expect(await ask(flights(keeping))).toEqual({ afterMs: 0, failure: undefined, inner: "old" });
   });
-
-  test("of another SingleFlight waits for waitMs alone", async () => {
-    const { afterMs, failure, inner } = await ask(flights(), flights(), { waitMs: 5_000 });
-    expect(afterMs).toBe(5_000);
-    expect(inner).toBeInstanceOf(LeaseUnavailableError);
-    expect(failure).toBeUndefined();
-  });
 });
 
 describe("whether a caller takes a stale value", () => {
@@ -288,25 +276,4 @@ test("a call can say where its value came from, for no request more", async () =
   finish("newer");
   await clock.advance(1_000);
   expect(await waiting).toEqual({ value: "newer", source: "otherProcess" });
-});
-
-const bad: readonly [string, object][] = [
-  ["retry.strategy", { retry: { strategy: "often" } }],
-  ["retry.delayMs", { retry: { strategy: "fixed", delayMs: 0 } }],
-  ["computeTimeoutMs", { computeTimeoutMs: 0 }],
-  ["computeTimeoutMs", { computeTimeoutMs: 2 ** 31 }],
-  ["waitMs", { waitMs: Number.POSITIVE_INFINITY }],
-  ["staleOnContention", { staleOnContention: "yes" }],
-  ["staleOnContention", { staleOnContention: true }],
-  ["options.heartbeat", { heartbeat: true }],
-];
-test.each(bad)("a call's %s is refused in %o before anything is sent", async (option, options) => {
-  const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
-  for (const method of ["getOrCompute", "getOrComputeWithSource"] as const) {
-    expect(await failureOf(flights()[method]("k", call))).toMatchObject({
-      code: "LEASE_INVALID_OPTIONS",
-      option,
-    });
-  }
-  expect(store.calls).toEqual([]);
 });

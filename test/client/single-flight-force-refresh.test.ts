@@ -1,32 +1,22 @@
-import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { LeaseUnavailableError } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { deferred } from "../../packages/client/src/base/clock.ts";
-import {
-  type CacheEntry,
-  type GetOrComputeOptions,
+import type {
+  CacheEntry,
   SingleFlight,
-  type SingleFlightOptions,
+  SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
+import { flightSortKey } from "../../packages/client/src/primitives/single-flight/entry.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { clock, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 600_000;
+const flights = flightsWith({ freshForMs });
 
-let clock: ManualClock;
-let store: ScriptedStore;
-
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-});
-
-/** Those of one process. */
-function flights(options: Partial<SingleFlightOptions> = {}): SingleFlight {
-  const client = new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
-  return new SingleFlight(client, { freshForMs, ...options });
-}
+beforeEach(renewFlights);
 
 const forceRefresh = true;
 const unwanted = { compute: (): string => "computed in vain" };
@@ -75,19 +65,6 @@ describe.each(caches)("in %s, a forced refresh", (_, cache) => {
     await clock.advance(freshForMs);
     expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
     expect(await shared.getOrCompute("k", { compute: () => "next" })).toBe("next");
-  });
-
-  test("waits for a computation that began before, and then computes", async () => {
-    const options = cache();
-    const before = controlled();
-    const first = flights(options).getOrCompute("k", { compute: before.compute });
-    await settled();
-    const refreshed = flights(options).getOrComputeWithSource("k", { compute: () => "new", forceRefresh });
-    await clock.advance(1_000);
-    before.run(0).resolve("begun before");
-    expect(await first).toBe("begun before");
-    await clock.advance(4_000);
-    expect(await refreshed).toEqual({ value: "new", source: "computation" });
   });
 
   test("takes what another process began to compute after it was called", async () => {
@@ -282,41 +259,30 @@ describe("a forced refresh", () => {
     await holder;
   });
 
-  test("is made once the lease of a holder that renews no more has ended", async () => {
-    const shared = await withValue();
-    const dead = new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
-    void new SingleFlight(dead, { freshForMs, heartbeat: false }).getOrCompute("k", {
-      compute: controlled().compute,
+  test("takes no result whose computation began before it was called, where a look at the lock lags", async () => {
+    const options = { cache: new Map<string, CacheEntry>() };
+    const long = { leaseDurationMs: 60_000 };
+    const first = controlled();
+    const one = flights(options, long).getOrCompute("k", { compute: first.compute });
+    await settled();
+    // The looks will show this holder, although the next one has begun.
+    const lagging = store.table.peek(leaseItemKey("k", flightSortKey));
+    first.run(0).resolve("first");
+    await one;
+    const second = controlled();
+    const two = flights(options, long).getOrCompute("k", { compute: second.compute, forceRefresh });
+    await settled();
+    const get = store.get.bind(store);
+    store.get = async (...look) => (look[0].consistent ? await get(...look) : lagging);
+    const refreshed = flights(options, long).getOrComputeWithSource("k", {
+      compute: () => "begun after",
       forceRefresh,
+      retry: { strategy: "fixed", delayMs: 1_000 },
     });
-    await settled();
-    const refreshed = shared.getOrCompute("k", { compute: () => "new", forceRefresh });
+    await clock.advance(1_500);
+    second.run(0).resolve("begun before");
+    expect(await two).toBe("begun before");
     await clock.advance(10_000);
-    expect(await refreshed).toBe("new");
-  });
-
-  test("whose store got no answer has stored all the same", async () => {
-    const shared = await withValue();
-    const { compute, run } = controlled();
-    const refreshed = shared.getOrCompute("k", { compute, forceRefresh });
-    await settled();
-    store.next("answer lost");
-    run(0).resolve("new");
-    await clock.advance(1_000);
-    expect(await refreshed).toBe("new");
-    expect(await flights().getOrCompute("k", unwanted)).toBe("new");
-  });
-
-  test.each([
-    ["forceRefresh", { forceRefresh: "yes" }],
-    ["staleOnContention", { forceRefresh: true, staleOnContention: true }],
-    ["staleOnError", { forceRefresh: true, staleOnError: true }],
-  ])("is refused for a bad %s: %o", async (option, options) => {
-    const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
-    expect(await failureOf(flights({ staleForMs: 1 }).getOrCompute("k", call))).toMatchObject({
-      code: "LEASE_INVALID_OPTIONS",
-      option,
-    });
-    expect(store.calls).toEqual([]);
+    expect(await refreshed).toEqual({ value: "begun after", source: "computation" });
   });
 });

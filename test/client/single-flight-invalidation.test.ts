@@ -1,35 +1,21 @@
-import { LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseServiceError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type CacheEntry,
   CacheUnwritableError,
   type ResultCache,
-  SingleFlight,
-  type SingleFlightEvent,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const day = 24 * 60 * 60 * 1000;
-let clock: ManualClock;
-let store: ScriptedStore;
-let events: SingleFlightEvent[];
+const flights = flightsWith({ freshForMs });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  events = [];
-});
-
-/** Those of one process. */
-function flights(options: Partial<SingleFlightOptions> = {}, itsClock = clock): SingleFlight {
-  const client = new LeaseClient({ store, clock: itsClock, leaseDurationMs: 3_000 });
-  return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
-}
+beforeEach(renewFlights);
 
 /** What a process that has seen nothing yet gets, which computes what it is told. */
 const valueOr = (computed: string, options: Partial<SingleFlightOptions> = {}): Promise<string> =>
@@ -48,27 +34,6 @@ describe("a value that was invalidated", () => {
     expect(await valueOr("newer")).toBe("new");
   });
 
-  test("need not have been there", async () => {
-    await flights().invalidate("k");
-    expect(await valueOr("first")).toBe("first");
-    expect(await valueOr("second")).toBe("first");
-  });
-
-  test("does not stand in for a newer one", async () => {
-    const keeping = { staleForMs: 60_000 };
-    await valueOr("old", keeping);
-    await clock.advance(freshForMs);
-    await flights().invalidate("k");
-    const { compute, run } = controlled();
-    const holder = flights(keeping).getOrCompute("k", { compute });
-    await settled();
-    const waiting = flights(keeping).getOrCompute("k", { compute });
-    await settled();
-    run(0).resolve("new");
-    await clock.advance(1_000);
-    expect([await holder, await waiting]).toEqual(["new", "new"]);
-  });
-
   test("is not given by the looks of a process that has seen it before", async () => {
     const keeping = { staleForMs: 60_000 };
     await valueOr("old", keeping);
@@ -85,14 +50,6 @@ describe("a value that was invalidated", () => {
     run(0).resolve("computed before");
     await clock.advance(5_000);
     expect([await first, await later]).toEqual(["new", "new"]);
-  });
-
-  test("may be a failure", async () => {
-    const keeping = { failureForMs: 60_000 };
-    const failing = { compute: () => Promise.reject(new Error("down")) };
-    await failureOf(flights(keeping).getOrCompute("k", failing));
-    await flights().invalidate("k");
-    expect(await valueOr("up again", keeping)).toBe("up again");
   });
 
   test("may be invalidated twice, and by two at once", async () => {
@@ -181,19 +138,6 @@ describe("a computation that is under way when its key is invalidated", () => {
     expect(await before).toMatchObject({ message: "down" });
     expect(await valueOr("up again", keeping)).toBe("up again");
   });
-
-  test("and that was frozen and replaced stores nothing when it wakes", async () => {
-    const { compute, run } = controlled();
-    const frozen = flights({}, new ManualClock()).getOrCompute("k", { compute });
-    await settled();
-    await flights().invalidate("k");
-    await clock.advance(5_000);
-    expect(await valueOr("of its successor")).toBe("of its successor");
-    await flights().invalidate("k");
-    run(0).resolve("frozen");
-    expect(await frozen).toBe("frozen");
-    expect(await valueOr("computed after")).toBe("computed after");
-  });
 });
 
 describe("an invalidation", () => {
@@ -258,7 +202,7 @@ describe("an invalidation", () => {
   test.each([1, 20, 60 * 60 * 1000, 6 * day])(
     "by a clock that is %i ms ahead costs those behind no result",
     async (aheadMs) => {
-      await flights({}, new ManualClock(clock.now() + aheadMs)).invalidate("k");
+      await flights({}, { clock: new ManualClock(clock.now() + aheadMs) }).invalidate("k");
       expect(await valueOr("first")).toBe("first");
       expect(await valueOr("second")).toBe("first");
     },
@@ -271,7 +215,7 @@ describe("an invalidation", () => {
     await clock.advance(8 * day);
     expect(store.table.collectGarbage(clock.now())).toBe(1);
     await flights().invalidate("k");
-    expect(await flights(keeping, behind).getOrCompute("k", { compute: () => "new" })).toBe("new");
+    expect(await flights(keeping, { clock: behind }).getOrCompute("k", { compute: () => "new" })).toBe("new");
     expect(await valueOr("newer", keeping)).toBe("new");
   });
 
@@ -289,11 +233,6 @@ describe("an invalidation", () => {
     };
     expect(await valueOr("first")).toBe("first");
     expect(await valueOr("second")).toBe("first");
-  });
-
-  test("of a bad key is refused before anything is sent", async () => {
-    expect(await failureOf(flights().invalidate(""))).toMatchObject({ option: "key" });
-    expect(store.calls).toEqual([]);
   });
 });
 

@@ -1,41 +1,18 @@
-import { LeaseClient } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  type GetOrComputeOptions,
-  SingleFlight,
-  type SingleFlightEvent,
-  type SingleFlightOptions,
-} from "../../packages/client/src/entries/single-flight.ts";
+import type { GetOrComputeOptions, SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { client, clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 60_000;
 const inProcessForMs = 5_000;
 
-let clock: ManualClock;
-let store: ScriptedStore;
-let client: LeaseClient;
-let events: SingleFlightEvent[];
+const flights = flightsWith({ freshForMs, inProcessForMs }, {});
+/** Those of processes that keep nothing. */
+const others = flightsWith({ freshForMs }, {});
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  client = new LeaseClient({ store, clock });
-  events = [];
-});
-
-/** Those of this process. */
-const flights = (options: Partial<SingleFlightOptions> = {}): SingleFlight =>
-  new SingleFlight(client, {
-    freshForMs,
-    inProcessForMs,
-    onEvent: (event) => events.push(event),
-    ...options,
-  });
-/** Those of another process. */
-const others = (): SingleFlight => new SingleFlight(new LeaseClient({ store, clock }), { freshForMs });
+beforeEach(renewFlights);
 
 const get = (
   from: SingleFlight,
@@ -61,7 +38,7 @@ describe("the values that a process keeps", () => {
     const one = flights({ inProcessForMs: 0 });
     await get(one, "first");
     expect(await get(one)).toEqual({ value: "first", source: "cache" });
-    const byDefault = new SingleFlight(client, { freshForMs });
+    const byDefault = others();
     expect(await get(byDefault)).toEqual({ value: "first", source: "cache" });
     expect(await get(byDefault)).toEqual({ value: "first", source: "cache" });
   });
@@ -283,32 +260,4 @@ test("a forced refresh computes although the process has a value, which it repla
   const forced = { forceRefresh: true };
   expect(await get(one, "second", forced)).toEqual({ value: "second", source: "computation" });
   expect(await get(one)).toEqual({ value: "second", source: "process" });
-});
-
-describe("bad input", () => {
-  test.each([
-    { inProcessForMs: -1 },
-    { inProcessForMs: 1.5 },
-    { inProcessForMs: Number.POSITIVE_INFINITY },
-    { maxInProcess: 0 },
-    { maxInProcess: 1_000_001 },
-    { refreshAheadMs: -1 },
-    { refreshAheadMs: freshForMs },
-    { freshForMs: 1, refreshAheadMs: 1 },
-  ])("is refused when the flights are made: %o", (options) => {
-    const option = Object.keys(options).at(-1);
-    expect(() => flights(options)).toThrow(
-      expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option }),
-    );
-  });
-
-  test.each([
-    { inProcessForMs: inProcessForMs + 1 },
-    { inProcessForMs: 1, forceRefresh: true },
-    { inProcessForMs: -1 },
-  ])("is refused at a call: %o", async (options) => {
-    const refusal = await failureOf(get(flights(), "", options));
-    expect(refusal).toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "inProcessForMs" });
-    expect(store.calls).toEqual([]);
-  });
 });

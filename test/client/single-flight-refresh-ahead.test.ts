@@ -1,37 +1,22 @@
-import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { LeaseClient } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  type ComputeContext,
+import type {
+  ComputeContext,
   SingleFlight,
-  type SingleFlightEvent,
-  type SingleFlightOptions,
+  SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { client, clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 60_000;
 const refreshAheadMs = 20_000;
 const leaseDurationMs = 6_000;
 
-let clock: ManualClock;
-let store: ScriptedStore;
-let client: LeaseClient;
-let events: SingleFlightEvent[];
+const flights = flightsWith({ freshForMs, refreshAheadMs }, { leaseDurationMs, clockSkewMs: 100 });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  client = clientOf();
-  events = [];
-});
-
-const clientOf = (options: Partial<LeaseClientOptions> = {}): LeaseClient =>
-  new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs: 100, ...options });
-/** Those of this process. */
-const flights = (options: Partial<SingleFlightOptions> = {}, of: LeaseClient = client): SingleFlight =>
-  new SingleFlight(of, { freshForMs, refreshAheadMs, onEvent: (event) => events.push(event), ...options });
+beforeEach(renewFlights);
 
 const get = (from: SingleFlight, value = "unwanted") =>
   from.getOrComputeWithSource("k", { compute: async () => value });
@@ -59,7 +44,7 @@ describe("the time of a refresh ahead", () => {
     [0.9999, refreshAheadMs * 0.50005],
   ])("is in the first half of the time ahead, by chance %d", async (fraction, aheadMs) => {
     const randomness = { token: () => crypto.randomUUID(), fraction: () => fraction };
-    const one = flights({}, clientOf({ randomness }));
+    const one = flights({}, { randomness });
     const compute = vi.fn(async () => "next");
     await get(one, "first");
     await clock.advance(freshForMs - aheadMs - 1);
@@ -73,7 +58,7 @@ describe("the time of a refresh ahead", () => {
   });
 
   test("never comes by default", async () => {
-    const one = new SingleFlight(client, { freshForMs });
+    const one = flightsWith({ freshForMs })();
     await get(one, "first");
     await clock.advance(freshForMs - 1);
     store.calls.length = 0;
@@ -85,7 +70,7 @@ describe("the time of a refresh ahead", () => {
   test("is the same for all calls of a process, and another for each value", async () => {
     const fractions = [0.9, 0.1];
     const randomness = { token: () => crypto.randomUUID(), fraction: vi.fn(() => fractions.shift() ?? 0) };
-    const one = flights({}, clientOf({ randomness }));
+    const one = flights({}, { randomness });
     await get(one, "first");
     const drawn = randomness.fraction.mock.calls.length;
     fractions.splice(0, fractions.length, 0.9, 0.1);
@@ -120,7 +105,7 @@ describe("a refresh ahead", () => {
 
   test("is tried by each process once while another process makes it, and again when that one's lease is over", async () => {
     const { compute } = await refreshing();
-    const two = flights({}, clientOf());
+    const two = flights();
     for (let call = 0; call < 3; call += 1) {
       await get(two);
       await clock.advance(1_000);
@@ -207,7 +192,7 @@ describe("a refresh ahead", () => {
     const one = flights();
     await get(one, "first");
     const fails = { compute: () => Promise.reject(new Error("down")), forceRefresh: true };
-    await failureOf(flights({}, clientOf()).getOrCompute("k", fails));
+    await failureOf(flights().getOrCompute("k", fails));
     await clock.advance(freshForMs - refreshAheadMs / 2);
     await get(one, "second");
     await settled();
@@ -222,7 +207,7 @@ describe("a refresh ahead", () => {
     const update = store.update.bind(store);
     store.update = async (request, options) => {
       store.update = update;
-      await flights({}, clientOf()).getOrCompute("k", { compute: () => "second", forceRefresh: true });
+      await flights().getOrCompute("k", { compute: () => "second", forceRefresh: true });
       return await update(request, options);
     };
     await one.getOrCompute("k", { compute });
@@ -341,17 +326,6 @@ test("a process that wakes with a refresh beyond its lease gives the fresh value
 });
 
 describe("a refresh that fails", () => {
-  test("in its computation is told, and is not repeated by this process", async () => {
-    const { one, compute, run } = await refreshing();
-    run.reject(new Error("down"));
-    await settled();
-    expect(errors()).toMatchObject([{ message: "down" }]);
-    expect(await one.getOrComputeWithSource("k", { compute })).toEqual({ value: "first", source: "cache" });
-    await settled();
-    expect(compute).toHaveBeenCalledTimes(1);
-    expect(client.held()).toEqual([]);
-  });
-
   test("is tried as often as each computation", async () => {
     const { compute, run } = await refreshing({ maxAttempts: 2 });
     run.reject(new Error("down"));
@@ -417,7 +391,7 @@ describe("a value in the process's memory that is due", () => {
     const one = flights(inProcess);
     const compute = vi.fn(async () => "second");
     await get(one, "first");
-    await flights({}, clientOf()).invalidate("k");
+    await flights().invalidate("k");
     await clock.advance(freshForMs - refreshAheadMs / 2);
     expect(await one.getOrComputeWithSource("k", { compute })).toEqual({ value: "first", source: "process" });
     await settled();
@@ -497,6 +471,6 @@ test("close() cuts a refresh off, releases its lock and waits for both; it is no
   gate.resolve();
   await closing;
   expect(errors()).toEqual([]);
-  expect(await clientOf().inspect("k")).toBeUndefined();
-  expect(await flights({}, clientOf()).getOrCompute("k", { compute: () => "unwanted" })).toBe("first");
+  expect(await new LeaseClient({ store, clock }).inspect("k")).toBeUndefined();
+  expect(await flights().getOrCompute("k", { compute: () => "unwanted" })).toBe("first");
 });

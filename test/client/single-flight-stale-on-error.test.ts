@@ -1,5 +1,5 @@
-import { LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   CachedFailureError,
@@ -8,36 +8,20 @@ import {
   ComputationTimeoutError,
   type GetOrComputeOptions,
   type ResultCache,
-  SingleFlight,
-  type SingleFlightEvent,
+  type SingleFlight,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { client, clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const staleForMs = 60_000;
 const old = { value: "old", source: "stale" };
 
-let clock: ManualClock;
-let store: ScriptedStore;
-let events: SingleFlightEvent[];
+const flights = flightsWith({ freshForMs, staleForMs });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  events = [];
-});
-
-function flights(options: Partial<SingleFlightOptions> = {}, client = leases()): SingleFlight {
-  const onEvent = (event: SingleFlightEvent): number => events.push(event);
-  return new SingleFlight(client, { freshForMs, staleForMs, onEvent, ...options });
-}
-
-function leases(): LeaseClient {
-  return new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
-}
+beforeEach(renewFlights);
 
 /** A SingleFlight whose key has a value that is past its time. */
 async function withOldValue(options: Partial<SingleFlightOptions> = {}): Promise<SingleFlight> {
@@ -215,9 +199,8 @@ describe("the error is given", () => {
   });
 
   test("to a caller whose signal aborts, and where the client is closed", async () => {
-    const client = leases();
     await withOldValue();
-    const shared = flights({ staleOnContention: false, staleOnError: true }, client);
+    const shared = flights({ staleOnContention: false, staleOnError: true });
     const gone = new AbortController();
     const { compute } = controlled();
     const left = failureOf(shared.getOrCompute("k", { compute, signal: gone.signal }));
@@ -229,17 +212,5 @@ describe("the error is given", () => {
     await clock.advance(60_000);
     expect(await closed).toBeInstanceOf(Error);
     expect(served()).toEqual([]);
-  });
-
-  test.each([
-    ["staleOnError", { staleOnError: true }],
-    ["staleOnError", { staleOnError: "yes" }],
-  ])("a bad %s is refused in %o, of a SingleFlight and of a call", async (option, options) => {
-    const refusal = { code: "LEASE_INVALID_OPTIONS", option };
-    const bad = { staleForMs: 0, ...options } as unknown as Partial<SingleFlightOptions>;
-    expect(() => flights(bad)).toThrow(expect.objectContaining(refusal));
-    const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
-    expect(await failureOf(flights({ staleForMs: 0 }).getOrCompute("k", call))).toMatchObject(refusal);
-    expect(store.calls).toEqual([]);
   });
 });

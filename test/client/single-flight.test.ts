@@ -1,46 +1,28 @@
-import {
-  type Lease,
-  LeaseClient,
-  type LeaseClientOptions,
-  LeaseServiceError,
-  LeaseUnavailableError,
-} from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
+import { type Lease, type LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import {
   CachedFailureError,
   type CacheEntry,
   CacheUnreadableError,
-  ComputationTimeoutError,
   type ResultCache,
   SingleFlight,
-  type SingleFlightEvent,
   type SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
+import { singleFlightContract } from "../contract/single-flight-contract.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const leaseDurationMs = 3_000;
 
-let clock: ManualClock;
-let store: ScriptedStore;
-let events: SingleFlightEvent[];
+const flights = flightsWith({ freshForMs }, { leaseDurationMs });
 
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-  events = [];
-});
+beforeEach(renewFlights);
 
-function flights(
-  options: Partial<SingleFlightOptions> = {},
-  clientOptions: Partial<LeaseClientOptions> = {},
-): SingleFlight {
-  const client = new LeaseClient({ store, clock, leaseDurationMs, ...clientOptions });
-  return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
-}
+const memory = new MemoryLeaseStore();
+singleFlightContract(() => ({ store: memory }));
 
 const requests = (): string[] => store.calls.map(({ method }) => method);
 const sources = (): string[] => events.flatMap((event) => (event.type === "served" ? [event.source] : []));
@@ -138,49 +120,9 @@ describe("a value that is missing", () => {
     run(0).resolve("at last");
     expect(await slow).toBe("at last");
   });
-
-  test("may be null, but not undefined, which no cache can tell from nothing", async () => {
-    const shared = flights();
-    expect(await shared.getOrCompute("null", { compute: () => null })).toBeNull();
-    expect(await shared.getOrCompute("null", { compute: () => 1 as unknown as null })).toBeNull();
-    const refused = failureOf(shared.getOrCompute("undefined", { compute: () => undefined }));
-    expect(await refused).toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "compute's result" });
-    expect(await shared.getOrCompute("undefined", { compute: () => 1 as number | undefined })).toBe(1);
-  });
 });
 
 describe("a holder", () => {
-  test("that dies is replaced by exactly one other", async () => {
-    const dead = flights({}, { clock: new ManualClock() });
-    const { compute: never } = controlled();
-    void failureOf(dead.getOrCompute("k", { compute: never }));
-    await clock.advance(0);
-    expect(never).toHaveBeenCalledTimes(1);
-
-    // Its clock stands still, so that it renews no more.
-    const compute = vi.fn(async () => "rescued");
-    const values = Promise.all(Array.from({ length: 8 }, () => flights().getOrCompute("k", { compute })));
-    await clock.advance(12_000);
-    expect(await values).toEqual(Array.from({ length: 8 }, () => "rescued"));
-    expect(compute).toHaveBeenCalledTimes(1);
-  });
-
-  test("that was frozen does not overwrite the result of the one that replaced it", async () => {
-    const frozen = flights({}, { clock: new ManualClock() });
-    const { compute, run } = controlled();
-    const late = frozen.getOrCompute("k", { compute });
-    await clock.advance(0);
-    const taken = flights().getOrCompute("k", { compute: () => "newer" });
-    await clock.advance(8_000);
-    expect(await taken).toBe("newer");
-
-    events.length = 0;
-    run(0).resolve("older");
-    expect(await late).toBe("older");
-    expect(events).toContainEqual(expect.objectContaining({ type: "cacheFailed", reason: "refused" }));
-    expect(await flights().getOrCompute("k", { compute: () => "third" })).toBe("newer");
-  });
-
   test("that knows that its lease is over stores nothing, and its computation is told", async () => {
     const cache = new Map<string, CacheEntry>();
     const shared = flights({ cache, heartbeat: false });
@@ -239,14 +181,6 @@ describe("a holder", () => {
     await clock.advance(0);
     expect(await shared.getOrCompute("k", { compute: () => "value", waitMs: 0 })).toBe("value");
   });
-
-  test("whose release got lost has delivered; the next miss waits for the end of its lease at most", async () => {
-    store.next(undefined, undefined, "request lost");
-    const shared = flights();
-    expect(await shared.getOrCompute("k", { compute: () => "first" })).toBe("first");
-    await clock.advance(freshForMs);
-    expect(await shared.getOrCompute("k", { compute: () => "second" })).toBe("second");
-  });
 });
 
 describe("a computation that fails", () => {
@@ -260,25 +194,6 @@ describe("a computation that fails", () => {
     for (const failure of await Promise.all(failures)) expect(failure).toBe(error);
     expect(await shared.getOrCompute("k", { compute: () => "fine", waitMs: 0 })).toBe("fine");
     expect(events).toContainEqual(expect.objectContaining({ type: "computed", error }));
-  });
-
-  test("is taken on by a waiter elsewhere as soon as that sees the lock free", async () => {
-    const { compute, run } = controlled();
-    const failed = failureOf(flights().getOrCompute("k", { compute }));
-    await clock.advance(0);
-    const other = flights().getOrCompute("k", { compute: () => "fine" });
-    await clock.advance(0);
-    run(0).reject(new Error("once"));
-    await clock.advance(500);
-    expect(await failed).toMatchObject({ message: "once" });
-    expect(await other).toBe("fine");
-  });
-
-  test("that throws at once is a failure like any other", async () => {
-    const compute = (): never => {
-      throw new RangeError("at once");
-    };
-    expect(await failureOf(flights().getOrCompute("k", { compute }))).toBeInstanceOf(RangeError);
   });
 
   test("is not repeated for failureForMs, here or elsewhere; then it is", async () => {
@@ -295,20 +210,6 @@ describe("a computation that fails", () => {
     expect(compute).toHaveBeenCalledTimes(1);
     await clock.advance(2_000);
     expect(await flights(options).getOrCompute("k", { compute: () => "now" })).toBe("now");
-  });
-
-  test("reaches waiters elsewhere as a cached failure", async () => {
-    const options = { failureForMs: 5_000 };
-    const { compute, run } = controlled();
-    const failed = failureOf(flights(options).getOrCompute("k", { compute }));
-    await clock.advance(0);
-    const waiting = failureOf(flights(options).getOrCompute("k", { compute }));
-    await clock.advance(0);
-    run(0).reject(new Error("down"));
-    await clock.advance(1_000);
-    expect(await failed).toMatchObject({ message: "down" });
-    expect(await waiting).toBeInstanceOf(CachedFailureError);
-    expect(compute).toHaveBeenCalledTimes(1);
   });
 
   test.each([
@@ -353,32 +254,6 @@ describe("a computation that fails", () => {
     const next = flights(keeping).getOrCompute("k", { compute: () => "fine" });
     await clock.advance(2 * leaseDurationMs);
     expect(await next).toBe("fine");
-  });
-
-  test("does not cost the earlier result that may stand in", async () => {
-    const options = { failureForMs: 1_000, staleForMs: 60_000 };
-    await flights(options).getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs);
-    await failureOf(flights(options).getOrCompute("k", { compute: () => Promise.reject(new Error("down")) }));
-    await clock.advance(1_000);
-    const { compute, run } = controlled();
-    const newer = flights(options).getOrCompute("k", { compute });
-    await clock.advance(0);
-    expect(await flights(options).getOrCompute("k", { compute })).toBe("old");
-    run(0).resolve("new");
-    expect(await newer).toBe("new");
-  });
-
-  test("is cut off after computeTimeoutMs: its signal aborts, the lock is free, its late result is dropped", async () => {
-    const shared = flights({ computeTimeoutMs: 5_000 });
-    const { compute, run } = controlled();
-    const failure = failureOf(shared.getOrCompute("k", { compute }));
-    await clock.advance(5_000);
-    expect(await failure).toBeInstanceOf(ComputationTimeoutError);
-    expect(run(0).signal.reason).toBe(await failure);
-    run(0).resolve("too late");
-    await clock.advance(0);
-    expect(await shared.getOrCompute("k", { compute: () => "next", waitMs: 0 })).toBe("next");
   });
 });
 
@@ -436,40 +311,6 @@ describe("a caller's signal and patience", () => {
     expect(await long).toBe("value");
     expect(await holder).toBe("value");
     expect(compute).toHaveBeenCalledTimes(1);
-  });
-
-  test("waitMs does not count while this process computes, even after it has waited for another", async () => {
-    const { compute, run } = controlled();
-    const failed = failureOf(flights().getOrCompute("k", { compute }));
-    await clock.advance(0);
-    const retry = { strategy: "fixed", delayMs: 500 } as const;
-    const value = flights().getOrCompute("k", { compute, retry, waitMs: 2_000 });
-    await clock.advance(1_000);
-    run(0).reject(new Error("once"));
-    await clock.advance(900);
-    await failed;
-    expect(compute).toHaveBeenCalledTimes(2);
-    await clock.advance(5_000);
-    run(1).resolve("value");
-    expect(await value).toBe("value");
-  });
-
-  test("a wait costs 1 query for each look, ever more rarely, and no write", async () => {
-    const { compute, run } = controlled();
-    const holder = flights({ freshForMs: 60_000 }, { clock: new ManualClock(), leaseDurationMs: 600_000 });
-    void failureOf(holder.getOrCompute("k", { compute }));
-    await clock.advance(0);
-    const waiting = flights({ retry: { strategy: "exponential", delayMs: 100, maxDelayMs: 10_000 } });
-    const value = waiting.getOrCompute("k", { compute });
-    await clock.advance(0);
-    store.calls.length = 0;
-    await clock.advance(6_300);
-    expect(store.calls).toMatchObject(
-      Array.from({ length: 6 }, () => ({ method: "query", consistent: true })),
-    );
-    run(0).resolve("value");
-    await clock.advance(6_400);
-    expect(await value).toBe("value");
   });
 });
 
@@ -537,27 +378,6 @@ describe("a stale value", () => {
     expect(await flights(options).getOrCompute("k", { compute })).toBe("new");
   });
 
-  test("is shown to the computation", async () => {
-    const shared = flights(options);
-    await shared.getOrCompute("k", { compute: () => 1 });
-    await clock.advance(freshForMs);
-    const value = await shared.getOrCompute<number>("k", { compute: ({ stale }) => (stale ?? 0) + 1 });
-    expect(value).toBe(2);
-  });
-
-  test("is not given after its time", async () => {
-    await flights(options).getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs + options.staleForMs);
-    const { compute, run } = controlled();
-    const holder = flights(options).getOrCompute("k", { compute });
-    await clock.advance(0);
-    const refused = failureOf(flights(options).getOrCompute("k", { compute, waitMs: 0 }));
-    await clock.advance(0);
-    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
-    run(0).resolve("new");
-    await holder;
-  });
-
   test("is not given after its time to a caller that joins a computation which began before", async () => {
     await flights(options).getOrCompute("k", { compute: () => "old" });
     await clock.advance(freshForMs + options.staleForMs - 1);
@@ -571,46 +391,9 @@ describe("a stale value", () => {
     run(0).resolve("new");
     expect(await Promise.all([first, late])).toEqual(["new", "new"]);
   });
-
-  test("is not given where that is not wanted", async () => {
-    const unwanted = { ...options, staleOnContention: false };
-    await flights(unwanted).getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs);
-    const { compute, run } = controlled();
-    const first = flights(unwanted).getOrCompute("k", { compute });
-    await clock.advance(0);
-    const second = flights(unwanted).getOrCompute("k", { compute });
-    await clock.advance(0);
-    run(0).resolve("new");
-    await clock.advance(1_000);
-    expect([await first, await second]).toEqual(["new", "new"]);
-  });
-
-  test("is given when the service cannot be had for the lock", async () => {
-    const cache = new Map<string, CacheEntry>();
-    const shared = flights({ ...options, cache });
-    await shared.getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs);
-    store.weather = "throttled";
-    const compute = vi.fn(() => "new");
-    expect(await shared.getOrCompute("k", { compute })).toBe("old");
-    expect(compute).not.toHaveBeenCalled();
-    await clock.advance(options.staleForMs);
-    expect(await failureOf(shared.getOrCompute("k", { compute }))).toBeInstanceOf(LeaseServiceError);
-  });
 });
 
 describe("a cache", () => {
-  test("may be a Map", async () => {
-    const cache = new Map<string, CacheEntry>();
-    const compute = vi.fn(() => ["value"]);
-    const shared = flights({ cache });
-    expect(await shared.getOrCompute("k", { compute })).toEqual(["value"]);
-    expect(await shared.getOrCompute("k", { compute })).toEqual(["value"]);
-    expect(compute).toHaveBeenCalledTimes(1);
-    expect(JSON.parse(JSON.stringify(cache.get("k")))).toEqual(cache.get("k"));
-  });
-
   test("may be like Keyv or cache-manager: promises, a ttl in milliseconds, null for a miss", async () => {
     /** Their signatures. */
     class KeyvLike {
@@ -766,59 +549,83 @@ describe("a cache", () => {
     expect(store.table.collectGarbage(clock.now() + freshForMs + 6_001)).toBe(1);
     expect(store.table.peek({ pk: "k", sk: "cache" })).toBeUndefined();
   });
-
-  test("in the table that is cut short by ttl is computed again", async () => {
-    await flights().getOrCompute("k", { compute: () => "old" });
-    store.table.collectGarbage(Number.POSITIVE_INFINITY);
-    expect(await flights().getOrCompute("k", { compute: () => "new" })).toBe("new");
-  });
 });
 
-describe("bad input", () => {
-  const client = (): LeaseClient => new LeaseClient({ store, clock });
-  const bad: [string, Record<string, unknown>][] = [
-    ["freshForMs", {}],
-    ["freshForMs", { freshForMs: 0 }],
-    ["staleForMs", { freshForMs, staleForMs: -1 }],
-    ["staleForMs", { freshForMs, staleOnContention: true }],
-    ["staleOnContention", { freshForMs, staleOnContention: "yes" }],
-    ["failureForMs", { freshForMs, failureForMs: Number.NaN }],
-    ["computeTimeoutMs", { freshForMs, computeTimeoutMs: 0 }],
-    ["waitMs", { freshForMs, waitMs: 2 ** 31 }],
-    ["cache", { freshForMs, cache: { get: () => undefined } }],
-    ["heartbeat", { freshForMs, heartbeat: 15_000 }],
-    ["retry.strategy", { freshForMs, retry: { strategy: "often" } }],
-    ["onEvent", { freshForMs, onEvent: "log" }],
-    ["options.freshFor", { freshForMs, freshFor: 1 }],
+describe("bad input is refused by its name, before anything is sent:", () => {
+  const compute = (): number => 1;
+  /** Of a SingleFlight and of a call. */
+  const ofBoth: [string, object][] = [
+    ["waitMs", { waitMs: 2 ** 31 }],
+    ["waitMs", { waitMs: -1 }],
+    ["computeTimeoutMs", { computeTimeoutMs: 0 }],
+    ["computeTimeoutMs", { computeTimeoutMs: 2 ** 31 }],
+    ["retry.strategy", { retry: { strategy: "often" } }],
+    ["retry.delayMs", { retry: { strategy: "fixed", delayMs: 0 } }],
+    ["staleOnContention", { staleOnContention: "yes" }],
+    ["staleOnError", { staleOnError: true }],
+    ["staleOnError", { staleOnError: "yes" }],
+    ["inProcessForMs", { inProcessForMs: -1 }],
+    ["maxAttempts", { maxAttempts: 0 }],
+    ["maxAttempts", { maxAttempts: 1_001 }],
+    ["maxAttempts", { maxAttempts: 1.5 }],
+    ["backoff.delayMs", { backoff: { delayMs: -1 } }],
+    ["backoff.maxDelayMs", { backoff: { delayMs: 100, maxDelayMs: 99 } }],
+    ["backoff.factor", { backoff: { factor: 2 } }],
   ];
 
-  test.each(bad)("%s is refused in %o", (option, options) => {
-    const make = (): unknown => new SingleFlight(client(), options as unknown as SingleFlightOptions);
-    expect(make).toThrow(expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option }));
-  });
-
-  test("a lease shorter than the client's own clockSkewMs is refused; a default allowance binds nobody", () => {
-    const strict = new LeaseClient({ store, clock, clockSkewMs: 5_000 });
-    const make = (itsClient: LeaseClient, leaseDurationMs: number) => () =>
-      new SingleFlight(itsClient, { freshForMs, leaseDurationMs });
-    expect(make(strict, 4_999)).toThrow(
-      expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option: "leaseDurationMs", value: 4_999 }),
+  test.each<[string, object]>([
+    ...ofBoth,
+    ["freshForMs", { freshForMs: undefined }],
+    ["freshForMs", { freshForMs: 0 }],
+    ["staleForMs", { staleForMs: -1 }],
+    ["staleForMs", { staleOnContention: true }],
+    ["failureForMs", { failureForMs: Number.NaN }],
+    ["inProcessForMs", { inProcessForMs: 1.5 }],
+    ["inProcessForMs", { inProcessForMs: Number.POSITIVE_INFINITY }],
+    ["maxInProcess", { maxInProcess: 0 }],
+    ["maxInProcess", { maxInProcess: 1_000_001 }],
+    ["refreshAheadMs", { refreshAheadMs: -1 }],
+    ["refreshAheadMs", { refreshAheadMs: freshForMs }],
+    ["cache", { cache: { get: () => undefined } }],
+    ["isCacheable", { isCacheable: true }],
+    ["heartbeat", { heartbeat: 15_000 }],
+    ["onEvent", { onEvent: "log" }],
+    ["options.freshFor", { freshFor: 1 }],
+  ])("%s of a SingleFlight in %o", (option, options) => {
+    expect(() => flights(options)).toThrow(
+      expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option }),
     );
-    expect(make(strict, 5_000)).not.toThrow();
-    expect(make(client(), 100)).not.toThrow();
   });
 
-  test("a call is refused before anything is sent", async () => {
-    const shared = flights();
-    const call = (key: unknown, options: unknown): Promise<unknown> =>
-      failureOf(shared.getOrCompute(key as string, options as { compute: () => number }));
-    const compute = (): number => 1;
-    expect(await call("", { compute })).toMatchObject({ option: "key" });
-    expect(await call("k", {})).toMatchObject({ option: "compute" });
-    expect(await call("k", { compute, waitMs: -1 })).toMatchObject({ option: "waitMs" });
-    expect(await call("k", { compute, signal: {} })).toMatchObject({ option: "signal" });
-    expect(await call("k", { compute, ttl: 1 })).toMatchObject({ option: "options.ttl" });
+  test.each<[string, object, Partial<SingleFlightOptions>?]>([
+    ...ofBoth,
+    ["compute", { compute: undefined }],
+    ["signal", { signal: {} }],
+    ["staleOnContention", { staleOnContention: true }],
+    ["staleOnContention", { forceRefresh: true, staleOnContention: true }, { staleForMs: 1 }],
+    ["staleOnError", { forceRefresh: true, staleOnError: true }, { staleForMs: 1 }],
+    ["inProcessForMs", { inProcessForMs: 5_001 }, { inProcessForMs: 5_000 }],
+    ["inProcessForMs", { inProcessForMs: 1, forceRefresh: true }, { inProcessForMs: 5_000 }],
+    ["forceRefresh", { forceRefresh: "yes" }],
+    ["options.heartbeat", { heartbeat: true }],
+  ])("%s of a call in %o", async (option, options, ofFlight = {}) => {
+    const failure = await failureOf(flights(ofFlight).getOrCompute("k", { compute, ...options }));
+    expect(failure).toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
+    expect(store.calls).toEqual([]);
+  });
+
+  test("a key that is none, of a call and of an invalidation, and a client that is none", async () => {
+    expect(await failureOf(flights().getOrCompute("", { compute }))).toMatchObject({ option: "key" });
+    expect(await failureOf(flights().invalidate(""))).toMatchObject({ option: "key" });
     expect(() => new SingleFlight({} as LeaseClient, { freshForMs })).toThrow(/client/);
     expect(store.calls).toEqual([]);
+  });
+
+  test("a lease shorter than the client's own clockSkewMs; a default allowance binds nobody", () => {
+    const strict = { clockSkewMs: 5_000, leaseDurationMs: 15_000 };
+    const refusal = { code: "LEASE_INVALID_OPTIONS", option: "leaseDurationMs", value: 4_999 };
+    expect(() => flights({ leaseDurationMs: 4_999 }, strict)).toThrow(expect.objectContaining(refusal));
+    expect(() => flights({ leaseDurationMs: 5_000 }, strict)).not.toThrow();
+    expect(() => flights({ leaseDurationMs: 100 })).not.toThrow();
   });
 });
