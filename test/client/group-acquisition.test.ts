@@ -2,6 +2,7 @@ import { LeaseClient, type LeaseClientOptions, type LeaseEvent, LeaseServiceErro
 import { acquireAll } from "@leasehold/client/group";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -14,12 +15,9 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 const caller = (options: Partial<LeaseClientOptions> = {}): LeaseClient =>
   clientOf("g", { onEvent: (event) => events.push(event), ...options });
 const eventsOf = (type: LeaseEvent["type"]): LeaseEvent[] => events.filter((event) => event.type === type);
-/** When a call is given up, on the monotonic clock. */
-const failedAt = (call: Promise<unknown>): Promise<number> =>
-  call.then(
-    () => Number.NaN,
-    () => clock.monotonic(),
-  );
+/** When a call ends, in whatever way, on the monotonic clock. */
+const endOf = (call: Promise<unknown>): Promise<number> =>
+  Promise.allSettled([call]).then(() => clock.monotonic());
 /** Does something before and after each transaction; the first one is number 1. */
 function around(hooks: {
   readonly before?: (round: number) => Promise<unknown>;
@@ -55,7 +53,7 @@ describe("a transaction that is not answered is given up", () => {
     ["a second, however short the wait is", 30_000, 200, 1_000],
   ])("after %s", async (_, leaseDurationMs, waitMs, afterMs) => {
     store.weather = "hangs";
-    const failed = failedAt(acquireAll(caller(), ["a"], { leaseDurationMs, waitMs }));
+    const failed = endOf(acquireAll(caller(), ["a"], { leaseDurationMs, waitMs }));
     await clock.advance(60_000);
     expect(await failed).toBe(afterMs);
   });
@@ -68,7 +66,7 @@ it("a conflict is met with longer and longer pauses, to the end of the wait and 
     throw new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
   };
   const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
-  const failed = failedAt(acquireAll(caller({ randomness }), ["a", "b"], { waitMs: 2_230 }));
+  const failed = endOf(acquireAll(caller({ randomness }), ["a", "b"], { waitMs: 2_230 }));
   await clock.advance(60_000);
   const atLongest = Array.from({ length: 13 }, (_, index) => 310 + index * 160);
   expect(sentAt).toEqual([0, 10, 30, 70, 150, ...atLongest]);
@@ -80,7 +78,7 @@ it("a caller that pauses after a conflict keeps no other request of its client w
     throw new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
   };
   const client = caller();
-  const failed = Array.from({ length: 50 }, () => failedAt(acquireAll(client, ["a", "b"])));
+  const failed = Array.from({ length: 50 }, () => endOf(acquireAll(client, ["a", "b"])));
   await settled();
   const acquiring = client.acquire("c").then(() => clock.monotonic());
   await clock.advance(3_000);
@@ -214,5 +212,93 @@ describe("a call that gives up takes back", () => {
     await settled();
     expect(store.count("update")).toBe(4);
     for (const key of ["a", "b"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
+  });
+});
+
+describe("a wait", () => {
+  const everySecond = { strategy: "fixed", delayMs: 1_000 } as const;
+  const longClientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+    clientOf(owner, { leaseDurationMs: 600_000, ...options });
+  const longCaller = (): LeaseClient => caller({ leaseDurationMs: 600_000 });
+  /** The keys that were read, in their order. */
+  const reads = (): unknown[] =>
+    store.calls.filter(({ method }) => method === "get").map(({ readsKey }) => readsKey);
+
+  it("an own transaction that lands during the wait is recognised at the next look", async () => {
+    const other = await longClientOf("other").acquire("b");
+    await clock.advance(500);
+    store.next("request lost");
+    const waiting = acquireAll(longCaller(), ["a", "b"], { waitMs: 60_000, retry: everySecond });
+    const ended = endOf(waiting);
+    // Lost, refused, and a look.
+    await clock.advance(2_100);
+    await other.release();
+    const [lost] = store.calls.filter(({ method }) => method === "transact");
+    expect(store.table.transactNow(lost?.entries ?? []).applied).toBe(true);
+    await clock.advance(60_000);
+    expect(await ended).toBe(3_500);
+    expect(events.filter(({ type }) => type === "acquired")).toMatchObject([
+      { key: "a", waitedMs: 3_000 },
+      { key: "b", waitedMs: 3_000 },
+    ]);
+  });
+
+  it("a lock is not read any more from the moment when its holder's time is over", async () => {
+    await longClientOf("dead").acquire("a", { leaseDurationMs: 4_000 });
+    await longClientOf("other").acquire("b");
+    const retry = { strategy: "fixed", delayMs: 401 } as const;
+    const failure = failureOf(acquireAll(longCaller(), ["a", "b"], { waitMs: 4_411, retry }));
+    // It has been seen unchanged for its whole duration, and for the margin, after 10 looks.
+    await clock.advance(4_411);
+    expect(await failure).toMatchObject({ held: [{ key: "a" }, { key: "b" }] });
+    expect(reads()).toEqual([...Array.from({ length: 9 }, () => "a"), "b", "b"]);
+  });
+
+  it("a look that finds one holder dead goes on to the next lock", async () => {
+    const holders = [await longClientOf("one").acquire("a"), await longClientOf("two").acquire("b")];
+    const ended = endOf(acquireAll(longCaller(), ["a", "b"], { waitMs: 60_000, retry: everySecond }));
+    await clock.advance(500);
+    for (const holder of holders) await holder.release();
+    const behind = new ManualClock(clock.now() - 3_600_000);
+    await longClientOf("behind", { clock: behind }).acquire("a", { leaseDurationMs: 10_000 });
+    await clock.advance(60_000);
+    expect(await ended).toBe(1_000);
+  });
+
+  it("a wait that ends in vain names the locks in the order of the call, and when to try again", async () => {
+    for (const key of ["a", "b", "c", "d"]) {
+      await longClientOf(key).acquire(key, { leaseDurationMs: key === "a" ? 2_000 : 60_000 });
+    }
+    await clock.advance(500);
+    const failure = failureOf(
+      acquireAll(longCaller(), ["a", "b", "c", "d"], { waitMs: 6_000, retry: everySecond }),
+    );
+    await clock.advance(6_000);
+    // The one that is read next comes first for the wait.
+    expect(reads().at(-1)).toBe("b");
+    expect(await failure).toMatchObject({
+      held: ["a", "b", "c", "d"].map((key) => ({ key, holder: key })),
+      // They have to be seen unchanged for their duration and the margin.
+      retryAfterMs: 54_150,
+    });
+  });
+
+  it.each([
+    ["its caller aborts", (stop: AbortController) => stop.abort(), 1_400],
+    ["its wait is over", () => undefined, 3_000],
+  ])("a read that hangs is given up when %s", async (_, happen, atMs) => {
+    await longClientOf("other").acquire("a");
+    store.get = (_request, { signal }) =>
+      new Promise((_resolve, reject) => {
+        const cutOff = (): void => reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off"));
+        signal.addEventListener("abort", cutOff);
+      });
+    const stop = new AbortController();
+    const { signal } = stop;
+    const ended = endOf(acquireAll(longCaller(), ["a", "b"], { waitMs: 3_000, retry: everySecond, signal }));
+    await clock.advance(1_400);
+    happen(stop);
+    await clock.advance(60_000);
+    expect(await ended).toBe(atMs);
   });
 });

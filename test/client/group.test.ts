@@ -49,14 +49,6 @@ describe("the requests of a group", () => {
     expect(counts()).toMatchObject({ transact: 2 });
   });
 
-  it("that is refused: 1", async () => {
-    await clientOf("other").acquire("key-3");
-    scripted.calls.length = 0;
-    await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
-    await settled();
-    expect(counts()).toEqual({ transact: 1 });
-  });
-
   it("that takes over: 2, however many are dead", async () => {
     await clientOf("one").acquire("key-3");
     await acquireAll(clientOf("two"), ["key-5", "key-6"]);
@@ -121,13 +113,6 @@ describe("the requests of a group", () => {
   });
 
   describe("at their worst moments", () => {
-    it("an answer that is lost: whoever gives up takes all of them back in the background", async () => {
-      scripted.next("answer lost");
-      await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
-      await settled();
-      expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
-    });
-
     it("an answer that is lost: whoever waits recognises the own leases, and holds them whole from then on", async () => {
       scripted.next("answer lost");
       const waiting = acquireAll(clientOf("g"), keys, { waitMs: 60_000 });
@@ -209,19 +194,6 @@ describe("the requests of a group", () => {
       },
     );
 
-    it("an own transaction that landed unknown, and that an operator broke up: it is acquired anew", async () => {
-      scripted.next("answer lost");
-      const waiting = acquireAll(clientOf("g"), ["a", "b"], { waitMs: 5_000 });
-      await settled();
-      await breakUp();
-      await clock.advance(5_000);
-      const group = await waiting;
-      expect(group.held).toBe(true);
-      for (const key of group.keys) {
-        expect(await clientOf("x").inspect(key)).toMatchObject({ token: group.token });
-      }
-    });
-
     it("answers that take longer than the leases: an error that says so, and nothing stays held", async () => {
       const slow = new (class extends ScriptedStore {
         override async transact(...call: Parameters<ScriptedStore["transact"]>) {
@@ -256,18 +228,6 @@ describe("the requests of a group", () => {
       expect(await clientOf("x").inspect("a")).toMatchObject({ token: next.token });
     });
 
-    it("a transaction that hangs while its caller aborts is taken back", async () => {
-      scripted.next("hangs");
-      const controller = new AbortController();
-      const acquiring = acquireAll(clientOf("g"), keys, { signal: controller.signal });
-      await settled();
-      controller.abort(new Error("enough"));
-      await expect(acquiring).rejects.toThrow("enough");
-      await expect(acquiring).rejects.toMatchObject({ code: "LEASE_ABORTED", key: keys[0] });
-      await settled();
-      expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
-    });
-
     it("a refusal whose earlier copy is still under way: that copy finds its token revoked", async () => {
       const resent = new (class extends ScriptedStore {
         override async transact(...call: Parameters<ScriptedStore["transact"]>) {
@@ -293,14 +253,6 @@ describe("the requests of a group", () => {
       await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", key: "b" });
     });
 
-    it("a process that is frozen past its leases: its signal has aborted when it looks", async () => {
-      const group = await acquireAll(clientOf("g"), keys, { heartbeat: true });
-      clock.freeze(10_001);
-      expect(group.signal.aborted).toBe(true);
-      expect(group.held).toBe(false);
-      expect(group.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
-    });
-
     it("a release that the service does not confirm: another call repeats only what is open", async () => {
       const group = await acquireAll(clientOf("g"), keys);
       scripted.next(undefined, "throttled", undefined, "answer lost");
@@ -310,47 +262,6 @@ describe("the requests of a group", () => {
       scripted.calls.length = 0;
       expect(await group.release()).toBe(true);
       expect(counts()).toEqual({ update: 2 });
-    });
-
-    it("a conflict with another transaction is repeated, even without waitMs", async () => {
-      let conflicts = 3;
-      const busy = new (class extends ScriptedStore {
-        override async transact(...call: Parameters<ScriptedStore["transact"]>) {
-          if (conflicts-- > 0) throw conflict();
-          return await super.transact(...call);
-        }
-      })();
-      const acquiring = acquireAll(clientOf("g", { store: busy }), keys);
-      await clock.advance(1_000);
-      expect((await acquiring).held).toBe(true);
-      conflicts = Number.POSITIVE_INFINITY;
-      const endless = expect(acquireAll(clientOf("h", { store: busy }), ["z"])).rejects.toMatchObject({
-        code: "LEASE_CONFLICT",
-      });
-      await clock.advance(2_500);
-      await endless;
-    });
-
-    it("ttl that removes everything meanwhile: fencing tokens go on growing", async () => {
-      const group = await acquireAll(clientOf("g"), ["a", "b"]);
-      await group.release();
-      await clock.advance(8 * 24 * 3_600_000);
-      expect(scripted.table.collectGarbage(clock.now())).toBe(2);
-      expect((await acquireAll(clientOf("h"), ["b", "a"])).fencingToken).toBeGreaterThan(group.fencingToken);
-    });
-
-    it("a dead holder that wakes and lets go between two transactions: the third takes a free lock", async () => {
-      const dead = await clientOf("dead").acquire("b");
-      await clock.advance(11_001);
-      const transact = scripted.transact.bind(scripted);
-      scripted.transact = async (...call) => {
-        const result = await transact(...call);
-        if (scripted.count("transact") === 1) await dead.release();
-        return result;
-      };
-      const group = await acquireAll(clientOf("g"), ["a", "b"]);
-      expect(group.held).toBe(true);
-      expect(counts()).toMatchObject({ transact: 3 });
     });
 
     it("fencing tokens that a fast clock has left behind: the largest is passed at once, wherever it is", async () => {
@@ -477,21 +388,6 @@ describe("the requests of a group", () => {
       await expect(waiting).rejects.toMatchObject({ code: "LEASE_LOST", key: "key-1" });
       await acquireAll(clientOf("next"), ["key-1", "key-2"]);
     });
-
-    it("is refused by a plain lease of its own owner, which stands", async () => {
-      const plain = await clientOf("o").acquire("key-1", { owner: "o" });
-      await expect(acquireAll(clientOf("o"), ["key-0", "key-1"], again)).rejects.toMatchObject({
-        code: "LEASE_UNAVAILABLE",
-        key: "key-1",
-      });
-      await plain.renew();
-      await plain.release();
-      const plainGroup = await acquireAll(clientOf("o"), ["key-0", "key-1"], { owner: "o" });
-      await expect(clientOf("o").acquire("key-0", again)).rejects.toMatchObject({
-        code: "LEASE_UNAVAILABLE",
-      });
-      await plainGroup.renew();
-    });
   });
 
   describe("bad input", () => {
@@ -568,7 +464,3 @@ describe("the requests of a group", () => {
     expect(entry.condition).toBe(`(attribute_not_exists(#fence) OR #fence < :fence) AND ${single.condition}`);
   });
 });
-
-function conflict(): Error {
-  return new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
-}

@@ -1,12 +1,15 @@
-import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
-import type { LeaseAdmin } from "@leasehold/client/admin";
+import { InvalidOptionsError, LeaseClient, LeaseLostError, LeaseServiceError } from "@leasehold/client";
+import { leaseItemKey, limits } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Leader, type LeaderOptions } from "../../packages/client/src/entries/leader.ts";
+import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
 import { leaderContract } from "../contract/leader-contract.ts";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { collectUncaught } from "../support/uncaught.ts";
 
+const leaseDurationMs = 10_000;
 const memory = new MemoryLeaseStore();
 leaderContract(() => ({ store: memory }));
 
@@ -16,9 +19,11 @@ let store: ScriptedStore;
 /** Jitter that is always the middle. */
 const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
 const clientOf = (owner: string): LeaseClient =>
-  new LeaseClient({ store, clock, randomness, owner, leaseDurationMs: 10_000 });
+  new LeaseClient({ store, clock, randomness, owner, leaseDurationMs });
 const candidate = (owner: string, options: LeaderOptions = {}): Leader =>
   new Leader(clientOf(owner), "k", options);
+const breakLeaseOf = ({ token }: Leadership): Promise<boolean> =>
+  adminOf(clientOf("operator")).forceRelease("k", { token });
 
 beforeEach(() => {
   clock = new ManualClock();
@@ -104,58 +109,6 @@ describe("at its worst moments", () => {
     await expect(candidate("two").campaign()).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
   });
 
-  it("a campaign whose winning answer is lost recognises its own election", async () => {
-    store.next("answer lost");
-    const campaign = candidate("one").campaign();
-    await clock.advance(1_000);
-    expect((await campaign).held).toBe(true);
-  });
-
-  it("a campaign that is called off before its answer comes leaves no leader behind", async () => {
-    store.next("hangs");
-    const stop = new AbortController();
-    const campaign = candidate("one").campaign({ signal: stop.signal });
-    const outcome = expect(campaign).rejects.toThrow("stop");
-    await settled();
-    stop.abort(new Error("stop"));
-    await outcome;
-    await settled();
-    expect(await candidate("two").current()).toBeUndefined();
-  });
-
-  it("a leader that freezes past its lease finds its signal aborted when it wakes, and hears that it lost", async () => {
-    const told: string[] = [];
-    const one = candidate("one", { onLost: ({ reason }) => told.push(reason) });
-    const leadership = await one.campaign();
-    clock.freeze(12_000);
-    expect(leadership.signal.aborted).toBe(true);
-    expect(one.leadership).toBeUndefined();
-    await settled();
-    expect(told).toEqual(["expired"]);
-  });
-
-  it("a leader whose renewals fail is told at its own deadline, before anybody can succeed it", async () => {
-    const elected: string[] = [];
-    const one = candidate("one");
-    const leadership = await one.campaign();
-    let lostAt = 0;
-    leadership.signal.addEventListener("abort", () => {
-      lostAt = clock.monotonic();
-    });
-    store.weather = "request lost";
-    await clock.advance(9_000);
-    store.weather = "throttled";
-    await clock.advance(1_001);
-    expect(lostAt).toBe(10_000);
-    store.weather = undefined;
-    const two = candidate("two", { onElected: () => elected.push("two") });
-    const campaign = two.campaign();
-    await clock.advance(1_100);
-    expect(elected).toEqual(["two"]);
-    expect((await campaign).held).toBe(true);
-    await two.resign();
-  });
-
   it("a leader that was asked to stop lets its key go before it stands again", async () => {
     const one = candidate("one");
     const leadership = await one.campaign();
@@ -186,47 +139,21 @@ describe("at its worst moments", () => {
     await clock.advance(1);
     expect(await observer.current()).toBeUndefined();
   });
-
-  it("an observer that was frozen until ttl had removed a dead leader hears that nobody leads", async () => {
-    const dead = new LeaseClient({ store, clock: new ManualClock(), owner: "dead", leaseDurationMs: 10_000 });
-    await new Leader(dead, "k").campaign();
-    const observing = candidate("observer").observe();
-    expect((await observing.next()).value).toMatchObject({ owner: "dead" });
-    clock.freeze(30 * 24 * 3_600_000);
-    expect(store.table.collectGarbage(clock.now())).toBe(1);
-    const next = observing.next();
-    await clock.advance(20_000);
-    expect(await next).toEqual({ done: false, value: undefined });
-    await observing.return();
-  });
-
-  it("an observer outlasts a service that fails", async () => {
-    const failing = new (class extends ScriptedStore {
-      isDown = true;
-      override async get(...call: Parameters<ScriptedStore["get"]>) {
-        if (this.isDown) await this.update({ ...probe, key: { pk: "x", sk: "x" } }, call[1]);
-        return await super.get(...call);
-      }
-    })();
-    failing.weather = "throttled";
-    const observer = new Leader(new LeaseClient({ store: failing, clock }), "k");
-    const seen = observer.observe().next();
-    await clock.advance(20_000);
-    failing.isDown = false;
-    await clock.advance(20_000);
-    expect(await seen).toEqual({ done: false, value: undefined });
-  });
 });
 
-const probe = {
-  update: "SET #a = :a",
-  condition: ":a = :a",
-  names: { "#a": "a" },
-  values: { ":a": 1 },
-  returnsItem: false,
-};
-
 describe("lead", () => {
+  /** Leads with work that waits for its signal, and ends as the test says. */
+  const leadUntil = (end: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>) => {
+    const stop = new AbortController();
+    const elected: Leadership[] = [];
+    const one = candidate("one", { pauseMs: 60_000, onElected: (leadership) => elected.push(leadership) });
+    const work = async (leadership: Leadership, signal: AbortSignal): Promise<unknown> => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      return await end(leadership, signal);
+    };
+    return { stop, elected, leading: one.lead(work, { signal: stop.signal }) };
+  };
+
   it("runs the work once at a time: a work that ignores its signal keeps its own candidate out", async () => {
     const one = candidate("one", { pauseMs: 0 });
     const stop = new AbortController();
@@ -242,8 +169,7 @@ describe("lead", () => {
       { signal: stop.signal },
     );
     await settled();
-    const token = one.leadership?.token ?? "";
-    await adminOf(clientOf("operator")).forceRelease("k", { token });
+    if (one.leadership !== undefined) await breakLeaseOf(one.leadership);
     await clock.advance(30_000);
     expect(one.leadership).toBeUndefined();
     expect(runs).toBe(1);
@@ -277,28 +203,69 @@ describe("lead", () => {
     await leading;
   });
 
-  it.each<[string, number, (admin: LeaseAdmin, of: { readonly token: string }) => Promise<boolean>]>([
-    ["at once where the leadership was lost", 2, (admin, of) => admin.forceRelease("k", of)],
-    ["after a pause where it was asked to stop", 1, (admin, of) => admin.requestRevocation("k", of)],
-  ])("stands again %s before its work had ended", async (_, expected, end) => {
-    const stop = new AbortController();
-    const one = candidate("one", { pauseMs: 60_000 });
-    let runs = 0;
-    const leading = one.lead(
-      async (_, signal) => {
-        runs += 1;
-        await new Promise((resolve) => signal.addEventListener("abort", resolve));
-      },
-      { signal: stop.signal },
-    );
+  it("stands again after a pause where it was asked to stop, though its work ends later", async () => {
+    const { stop, elected, leading } = leadUntil(() => Promise.resolve());
     await settled();
-    await end(adminOf(clientOf("operator")), { token: one.leadership?.token ?? "" });
-    await clock.advance(10_000);
-    expect(runs).toBe(expected);
+    const token = elected[0]?.token ?? "";
+    await adminOf(clientOf("operator")).requestRevocation("k", { token });
+    await clock.advance(leaseDurationMs);
+    expect(elected).toHaveLength(1);
     await clock.advance(60_000);
-    expect(runs).toBe(2);
+    expect(elected).toHaveLength(2);
     stop.abort();
     await leading;
+  });
+
+  it.each<[string, (leadership: Leadership, signal: AbortSignal) => Promise<unknown>]>([
+    ["ends", () => Promise.resolve()],
+    ["rejects with its signal's reason", (_, signal) => Promise.reject(signal.reason)],
+    ["rejects with an AbortError", () => Promise.reject(new DOMException("The fetch ended.", "AbortError"))],
+    ["rejects with the loss of its lease", (leadership) => leadership.renew()],
+  ])(
+    "stands again at once, without a pause, when its work %s after a loss, and resolves when it is stopped",
+    async (_, end) => {
+      const { stop, elected, leading } = leadUntil(end);
+      await settled();
+      for (const leadership of elected) await breakLeaseOf(leadership);
+      await clock.advance(leaseDurationMs);
+      expect(elected).toHaveLength(2);
+      stop.abort(new Error("shut down"));
+      await expect(leading).resolves.toBeUndefined();
+      expect(elected).toHaveLength(2);
+      expect(await candidate("two").current()).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ["an AbortError", new DOMException("The fetch ended.", "AbortError")],
+    ["the loss of another lease", new LeaseLostError("another", "expired")],
+  ])("rejects with %s of the work's own while it leads", async (_, error) => {
+    await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
+  it("begins no work when it is stopped at its election, or has resigned already", async () => {
+    const stop = new AbortController();
+    let elections = 0;
+    const one: Leader = candidate("one", {
+      onElected: () => {
+        elections += 1;
+        if (elections > 1) stop.abort();
+        else void one.resign();
+      },
+    });
+    const leading = one.lead(() => expect.unreachable(), { signal: stop.signal });
+    await clock.advance(1_000);
+    await leading;
+    expect(elections).toBe(2);
+    expect(await one.current()).toBeUndefined();
+  });
+
+  it("refuses work that is no function, and sends nothing", async () => {
+    for (const work of [undefined, null, {}]) {
+      const leading = candidate("one").lead(work as never);
+      await expect(leading).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "work" });
+    }
+    expect(store.calls).toEqual([]);
   });
 
   it("resigns and rejects when its work fails", async () => {
@@ -335,6 +302,232 @@ describe("lead", () => {
   });
 });
 
+describe("listeners", () => {
+  it("need not be there: an election, a loss and a resignation go on without them", async () => {
+    const uncaught = collectUncaught();
+    const one = candidate("one");
+    await breakLeaseOf(await one.campaign());
+    await clock.advance(leaseDurationMs);
+    await one.campaign();
+    expect(await one.resign()).toBe(true);
+    await settled();
+    expect(uncaught).toEqual([]);
+  });
+
+  it("that throw do not disturb the election: their errors are uncaught exceptions", async () => {
+    const uncaught = collectUncaught();
+    const error = new Error("the listener failed");
+    const fail = (): never => {
+      throw error;
+    };
+    const one = candidate("one", { onElected: fail, onLost: fail, onResigned: fail });
+    await breakLeaseOf(await one.campaign());
+    await clock.advance(leaseDurationMs);
+    expect((await one.campaign()).held).toBe(true);
+    expect(await one.resign()).toBe(true);
+    await settled();
+    expect(uncaught).toEqual([error, error, error, error]);
+  });
+
+  it("that hear of an election find the candidate leading, and may resign for it", async () => {
+    const told: unknown[] = [];
+    const one = candidate("one", {
+      onElected: () => told.push(one.leadership?.held, one.resign()),
+      onResigned: () => told.push("resigned"),
+    });
+    await one.campaign();
+    await settled();
+    expect(await Promise.all(told)).toEqual([true, true, "resigned"]);
+  });
+});
+
+it("a candidate refuses a second call by its name while the first goes on", async () => {
+  await candidate("other").campaign();
+  const one = candidate("one");
+  const stop = new AbortController();
+  const { signal } = stop;
+  const leading = one.lead(() => undefined, { signal });
+  await expect(one.lead(() => undefined)).rejects.toMatchObject({ option: "lead" });
+  await expect(one.campaign()).rejects.toMatchObject({ option: "campaign" });
+  stop.abort();
+  await leading;
+});
+
+describe("a campaign", () => {
+  it.each([
+    ["while another leads", 0],
+    ["in the pause that follows the longest wait, too", limits.durationMs],
+  ])("ends at once when its client is closed, %s, and leaves no timer", async (_, waitedMs) => {
+    const another = clientOf("another");
+    await another.acquire("k", { leaseDurationMs: 60_000 });
+    const client = clientOf("candidate");
+    const campaign = follow(new Leader(client, "k").campaign(), clock);
+    await settled();
+    clock.freeze(waitedMs);
+    // A successor, for a candidate that has waited so long.
+    if (waitedMs > 0) await another.acquire("k", { leaseDurationMs: 60_000 });
+    await clock.advance(1);
+    await settled();
+    expect(campaign.error).toBeUndefined();
+    await client.close();
+    await settled();
+    expect(campaign.error).toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
+    await another.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("goes on when it has lasted for as long as the longest wait", async () => {
+    const two = candidate("two");
+    await candidate("one").campaign();
+    const campaign = two.campaign();
+    await settled();
+    clock.freeze(limits.durationMs);
+    const successor = await clientOf("three").acquire("k", { leaseDurationMs: 60_000 });
+    await clock.advance(30_000);
+    expect(two.leadership).toBeUndefined();
+    expect(successor.held).toBe(true);
+    await clock.advance(35_000);
+    expect((await campaign).held).toBe(true);
+    await two.resign();
+  });
+});
+
+it("a candidate that resigns stops its work and is told so, though its owner leads by another one too", async () => {
+  const client = clientOf("one");
+  const told: string[] = [];
+  const mine = { owner: "one", reentrant: true, onResigned: () => told.push("resigned") };
+  const [one, other] = [new Leader(client, "k", mine), new Leader(client, "k", mine)];
+  const stop = new AbortController();
+  const work = (_: Leadership, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => signal.addEventListener("abort", () => resolve(stop.abort())));
+  const leading = one.lead(work, { signal: stop.signal });
+  await settled();
+  const leadership = await other.campaign();
+  await one.resign();
+  await leading;
+  expect([told, leadership.held]).toEqual([["resigned"], true]);
+});
+
+it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, string]>([
+  ["its signal aborts", (stop) => stop.abort(), "LEASE_ABORTED"],
+  [
+    "its client is closed",
+    (_, client) => client.close({ timeoutMs: 0 }).catch(() => undefined),
+    "LEASE_CLIENT_CLOSED",
+  ],
+])(
+  "a campaign ends at once when %s, also where the end of its lost leadership hangs",
+  async (_, end, code) => {
+    const client = clientOf("one");
+    const one = new Leader(client, "k");
+    await one.campaign();
+    store.weather = "hangs";
+    clock.freeze(leaseDurationMs);
+    const stop = new AbortController();
+    const campaign = follow(one.campaign({ signal: stop.signal }), clock);
+    await settled();
+    const at = clock.monotonic();
+    void end(stop, client);
+    await clock.advance(0);
+    expect(campaign).toMatchObject({ at, error: { code } });
+  },
+);
+
+describe("an observer", () => {
+  it("outlasts a service that fails", async () => {
+    const get = store.get.bind(store);
+    store.get = () => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too busy"));
+    const seen = candidate("observer").observe().next();
+    await clock.advance(20_000);
+    store.get = get;
+    await clock.advance(20_000);
+    expect(await seen).toEqual({ done: false, value: undefined });
+  });
+
+  it("hears of nothing that was before what it has heard, where one look lags more than the one before it", async () => {
+    const get = store.get.bind(store);
+    const itemNow = () => store.table.peek(leaseItemKey("k"));
+    const seen: (string | undefined)[] = [];
+    const observe = async (): Promise<void> => {
+      for await (const leader of candidate("observer").observe()) seen.push(leader?.owner);
+    };
+    void observe();
+    const first = candidate("first");
+    await first.campaign();
+    const underFirst = itemNow();
+    await clock.advance(20_000);
+    await first.resign();
+    const interregnum = itemNow();
+    await candidate("second").campaign();
+    await clock.advance(20_000);
+    for (const past of [underFirst, interregnum]) {
+      store.get = async () => past;
+      await clock.advance(20_000);
+      store.get = get;
+      await clock.advance(20_000);
+    }
+    expect(seen).toEqual([undefined, "first", "second"]);
+  });
+
+  it("hears of each election of one candidate", async () => {
+    const one = candidate("one");
+    const observation = candidate("observer").observe();
+    const first = await one.campaign();
+    expect((await observation.next()).value?.fencingToken).toBe(first.fencingToken);
+    await one.resign();
+    const second = await one.campaign();
+    const next = observation.next();
+    await clock.advance(1_000);
+    expect((await next).value?.fencingToken).toBe(second.fencingToken);
+    await one.resign();
+  });
+
+  it("hears that nobody leads where ttl has removed a leader while its loop was at work", async () => {
+    const dead = new LeaseClient({ store, clock: new ManualClock(), owner: "dead", leaseDurationMs });
+    await new Leader(dead, "k").campaign();
+    const observation = candidate("observer").observe();
+    expect((await observation.next()).value?.owner).toBe("dead");
+    clock.freeze(limits.durationMs);
+    expect(store.table.collectGarbage(clock.now())).toBe(1);
+    const next = observation.next();
+    await clock.advance(1_000);
+    expect(await next).toEqual({ done: false, value: undefined });
+  });
+
+  it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, object]>([
+    ["its signal aborts", (stop) => stop.abort(), { value: { done: true, value: undefined } }],
+    ["its client is closed", (_, client) => client.close(), { error: { code: "LEASE_CLIENT_CLOSED" } }],
+  ])("whose look hangs ends at once when %s", async (_, end, outcome) => {
+    const stop = new AbortController();
+    const client = clientOf("observer");
+    store.get = (_request, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const next = follow(new Leader(client, "k").observe({ signal: stop.signal }).next(), clock);
+    await clock.advance(10);
+    await end(stop, client);
+    await settled();
+    expect(next).toMatchObject({ at: 10, ...outcome });
+  });
+
+  it.each([
+    [0, 250],
+    [1, 750],
+  ])(
+    "looks after a half to one and a half of each pause: with the fraction %d after %d ms",
+    async (part, ms) => {
+      const randomness = { token: () => crypto.randomUUID(), fraction: () => part };
+      const observation = new Leader(new LeaseClient({ store, clock, randomness }), "k").observe();
+      await observation.next();
+      store.calls.length = 0;
+      void observation.next();
+      await clock.advance(ms - 1);
+      expect(store.count("get")).toBe(0);
+      await clock.advance(1);
+      expect(store.count("get")).toBe(1);
+    },
+  );
+});
+
 describe("bad input", () => {
   const refused: [string, object][] = [
     ["an option that nobody knows", { waitMs: 5 }],
@@ -355,18 +548,6 @@ describe("bad input", () => {
     expect(() => new Leader(client, "k", { leaseDurationMs: 999 })).toThrow(
       expect.objectContaining({ option: "leaseDurationMs" }),
     );
-  });
-
-  it("two campaigns of one candidate at a time are refused", async () => {
-    await candidate("other").campaign();
-    const one = candidate("one");
-    const stop = new AbortController();
-    const first = one.campaign({ signal: stop.signal });
-    const outcome = expect(first).rejects.toThrow();
-    await expect(one.campaign()).rejects.toBeInstanceOf(InvalidOptionsError);
-    await expect(one.lead(() => undefined)).rejects.toBeInstanceOf(InvalidOptionsError);
-    stop.abort();
-    await outcome;
   });
 
   it("a rhythm of observation that is no time is refused", () => {

@@ -82,14 +82,6 @@ describe("a group with a lock that its owner had before", () => {
   });
 });
 
-it("every lease of a group has the payload, as the table keeps it", async () => {
-  const group = await acquireAll(client, ["a", "b"], { data: { job: 1 } });
-  for (const [key, lease] of group.leases) {
-    expect(lease.data).toEqual({ job: 1 });
-    expect(await client.inspect(key)).toMatchObject({ data: { job: 1 } });
-  }
-});
-
 it("the entries for a transaction of one's own are those of its leases, in their order", async () => {
   const group = await acquireAll(client, ["b", "a"]);
   for (const options of [undefined, { format: "attributeValue" }] as const) {
