@@ -32,7 +32,7 @@ beforeEach(() => {
 
 /** A process of its own, which may die. */
 class Process {
-  readonly store = Object.assign(new ScriptedStore(), { table: store.table });
+  readonly store = new ScriptedStore(store.table);
   readonly client: LeaseClient;
   readonly owner: string;
 
@@ -64,8 +64,7 @@ class Process {
 
   /** From now on nothing that it sends arrives. */
   die(): void {
-    this.store.get = () => new Promise(() => undefined);
-    this.store.weather = "request lost";
+    this.store.cutOff();
   }
 
   writes(): number {

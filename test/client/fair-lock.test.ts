@@ -1,14 +1,19 @@
 import {
   type Lease,
   LeaseClient,
-  LeaseServiceError,
   LeaseUnavailableError,
+  SlotDoneError,
   type UpdateRequest,
 } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/entries/fair.ts";
+import {
+  FairLock,
+  fair,
+  QueueFullError,
+  type QueuePosition,
+} from "../../packages/client/src/entries/fair.ts";
 import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
 import { queueLimits, ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
@@ -34,10 +39,10 @@ describe("a fair lock", () => {
     leases = new Map();
   });
 
+  const clientOf = (owner: string, over = store): LeaseClient =>
+    new LeaseClient({ store: over, clock, owner, leaseDurationMs, clockSkewMs });
   const lockOf = (owner: string, over = store, maxWaiters = 100): FairLock =>
-    new FairLock(new LeaseClient({ store: over, clock, owner, leaseDurationMs, clockSkewMs }), "k", {
-      maxWaiters,
-    });
+    new FairLock(clientOf(owner, over), "k", { maxWaiters });
   /** Waits for the lock in a process of its own. */
   const queue = (owner: string, lock = lockOf(owner), options: object = {}): Promise<Lease> => {
     const got = lock.acquire({ waitMs, owner, heartbeat: true, ...options }).then((lease) => {
@@ -48,12 +53,8 @@ describe("a fair lock", () => {
     got.catch(() => undefined);
     return got;
   };
-  /** A way to the table for waiters that die: from then on, nothing that they send arrives. */
-  const doomedWay = (): ScriptedStore => Object.assign(new ScriptedStore(), { table: store.table });
-  const die = (doomed: ScriptedStore): void => {
-    doomed.get = () => new Promise(() => undefined);
-    doomed.weather = "request lost";
-  };
+  /** A way to the table for waiters that die. */
+  const doomedWay = (): ScriptedStore => new ScriptedStore(store.table);
   const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${index + 1}`);
   const waitingNow = async (): Promise<string[]> =>
     (await lockOf("observer").inspect()).waiting.map(({ owner }) => owner);
@@ -67,41 +68,27 @@ describe("a fair lock", () => {
     expect(store.count("update")).toBe(2);
   });
 
-  it("serves 10 waiters in the order in which they came", async () => {
-    const first = await lockOf("first").acquire({ heartbeat: true });
-    for (const name of names(10)) {
-      void queue(name);
-      await clock.advance(10);
-    }
-    expect(await waitingNow()).toEqual(names(10));
-    await first.release();
-    for (const name of names(10)) {
-      await clock.advance(60_000);
-      expect(served.at(-1)).toBe(name);
-      await leases.get(name)?.release();
-    }
-    expect(served).toEqual(names(10));
-    expect(ticketsInTable()).toBe(0);
-  });
-
-  it("joins the queue with 1 request after the 1 that was refused", async () => {
-    await lockOf("first").acquire();
-    store.calls.length = 0;
-    void queue("w1");
-    await clock.advance(0);
-    expect(store.calls).toHaveLength(2);
-    expect(ticketsInTable()).toBe(1);
-  });
-
-  it("lets no newcomer in before those who wait, not even at the very moment of the release", async () => {
-    const first = await lockOf("first").acquire();
+  it("is the lock that callers without the order take: both keep each other out, and those overtake the line", async () => {
+    const plain = await clientOf("plain").acquire("k");
+    await expect(lockOf("a").acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
     void queue("w1");
     await clock.advance(10);
-    await first.release();
-    await expect(lockOf("newcomer").acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
-    void queue("newcomer");
+    await plain.release();
+    await (await clientOf("plain").acquire("k")).release();
     await clock.advance(2_000);
     expect(served).toEqual(["w1"]);
+    expect(await clientOf("plain").tryAcquire("k")).toBeUndefined();
+  });
+
+  it("refuses a slot that was done while its caller waited, and the place is given up", async () => {
+    const slot = "2026-11-21T10:00:00.000Z";
+    const runner = await lockOf("runner").acquire({ slot });
+    const second = queue("second", lockOf("second"), { slot });
+    await clock.advance(10);
+    await runner.complete();
+    await clock.advance(5_000);
+    await expect(second).rejects.toBeInstanceOf(SlotDoneError);
+    expect((await lockOf("later").acquire()).held).toBe(true);
   });
 
   it("gives the lock on within the head's look interval", async () => {
@@ -113,27 +100,12 @@ describe("a fair lock", () => {
     expect(served).toEqual(["w1"]);
   });
 
-  it("passes over a waiter that died, however long its ticket lasts", async () => {
-    const first = await lockOf("first").acquire({ heartbeat: true });
-    const doomed = doomedWay();
-    void queue("dead", lockOf("dead", doomed));
-    await clock.advance(10);
-    void queue("w2");
-    await clock.advance(1_000);
-    expect(await waitingNow()).toEqual(["dead", "w2"]);
-    die(doomed);
-    await first.release();
-    await clock.advance(unresponsiveAfterMs + clockSkewMs + 200);
-    expect(served).toEqual(["w2"]);
-    expect(ticketsInTable()).toBe(0);
-  });
-
   it("lets nobody pass a waiter before it has had its time to answer, the allowance for clocks included", async () => {
     const first = await lockOf("first").acquire();
     const doomed = doomedWay();
     void queue("dead", lockOf("dead", doomed));
     await clock.advance(10);
-    die(doomed);
+    doomed.cutOff();
     await first.release();
     const [ticket] = ticketsIn(store.table.peek(leaseItemKey("k")));
     expect(ticket?.until).toBeGreaterThan(clock.now() + unresponsiveAfterMs + clockSkewMs + 1);
@@ -147,12 +119,10 @@ describe("a fair lock", () => {
     /** A waiter that does not answer, and a write of a newcomer that passes it and is still under way. */
     async function passing() {
       const first = await lockOf("first").acquire();
-      const frozen = new ScriptedStore();
-      Object.assign(frozen, { table: store.table });
+      const frozen = doomedWay();
       void queue("frozen", lockOf("frozen", frozen));
       await clock.advance(10);
-      frozen.get = () => new Promise(() => undefined);
-      frozen.weather = "request lost";
+      frozen.cutOff();
       await first.release();
       await clock.advance(unresponsiveAfterMs + clockSkewMs + 1);
       const slow = new ScriptedStore(store.table);
@@ -167,13 +137,11 @@ describe("a fair lock", () => {
       await clock.advance(0);
       return () => arrive();
     }
-    /** A caller without an order, which needs no turn. */
-    const unordered = (): Promise<Lease> =>
-      new LeaseClient({ store, clock, owner: "unordered", leaseDurationMs, clockSkewMs }).acquire("k");
 
     it("passes nobody once the lease was used again: the waiter has its time to answer anew", async () => {
       const arrive = await passing();
-      const between = await unordered();
+      // A caller without an order needs no turn.
+      const between = await clientOf("unordered").acquire("k");
       await clock.advance(100);
       await between.release();
       arrive();
@@ -190,21 +158,6 @@ describe("a fair lock", () => {
     });
   });
 
-  it("where clocks are not compared, passes a place over that it has seen unchanged for its whole lease", async () => {
-    const first = await lockOf("first").acquire();
-    const doomed = doomedWay();
-    void queue("dead", lockOf("dead", doomed));
-    await clock.advance(10);
-    die(doomed);
-    await first.release();
-    await clock.advance(120_000);
-    const client = new LeaseClient({ store, clock, clockSkewMs: Number.POSITIVE_INFINITY });
-    const lock = new FairLock(client, "k");
-    await expect(lock.acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
-    await clock.advance(30_000);
-    expect((await lock.acquire()).held).toBe(true);
-  });
-
   it.each([
     // Refused, and the lock with all the places.
     [queueLimits.removalsPerWrite, 2],
@@ -218,7 +171,7 @@ describe("a fair lock", () => {
       for (const name of names(count)) void queue(name, lockOf(name, doomed));
       await clock.advance(10);
       expect(ticketsInTable()).toBe(count);
-      die(doomed);
+      doomed.cutOff();
       await first.release();
       await clock.advance(120_000);
       store.calls.length = 0;
@@ -276,19 +229,6 @@ describe("a fair lock", () => {
     expect(await waitingNow()).toEqual(["w2", "w3"]);
   });
 
-  it("counts the dead out of a full queue", async () => {
-    await lockOf("first").acquire({ heartbeat: true });
-    const doomed = doomedWay();
-    for (const name of names(2)) void queue(name, lockOf(name, doomed, 2));
-    await clock.advance(10);
-    die(doomed);
-    await clock.advance(shortestTicketMs + clockSkewMs + 1);
-    void queue("w3", lockOf("w3", store, 2));
-    await clock.advance(10);
-    expect(await waitingNow()).toEqual(["w3"]);
-    expect(ticketsInTable()).toBe(1);
-  });
-
   it.each(["signal", "waitMs"])("leaves at once, with 1 request, when its %s ends the wait", async (how) => {
     const first = await lockOf("first").acquire();
     const giveUp = new AbortController();
@@ -340,16 +280,6 @@ describe("a fair lock", () => {
     expect(ticketsInTable()).toBe(0);
   });
 
-  it("takes over from a dead holder for the head of the queue, and for nobody else", async () => {
-    await lockOf("dead").acquire();
-    void queue("w1");
-    await clock.advance(10);
-    void queue("w2");
-    await clock.advance(leaseDurationMs + clockSkewMs + 1_000);
-    expect(served).toEqual(["w1"]);
-    expect(ticketsInTable()).toBe(1);
-  });
-
   it("lets a reentrant owner into its own lease past the queue", async () => {
     const lock = lockOf("first");
     const again = { owner: "request-1", reentrant: true };
@@ -368,32 +298,6 @@ describe("a fair lock", () => {
     expect(served).toEqual(["w1"]);
   });
 
-  it("keeps a reentrant caller out of a plain lease of its own owner: it joins the queue as everybody", async () => {
-    const plain = await lockOf("first").acquire({ owner: "request-1" });
-    const again = lockOf("first").acquire({ owner: "request-1", reentrant: true, waitMs: 20_000 });
-    await clock.advance(1_000);
-    expect(ticketsInTable()).toBe(1);
-    await plain.renew();
-    await plain.release();
-    await clock.advance(10_000);
-    expect((await again).fencingToken).toBe(plain.fencingToken + 1);
-  });
-
-  it("keeps its place while another holds the lock for very long", async () => {
-    const first = await lockOf("first").acquire({ heartbeat: true });
-    for (const name of names(3)) {
-      void queue(name);
-      await clock.advance(10);
-    }
-    for (let minute = 0; minute < 20; minute += 1) {
-      await clock.advance(60_000);
-      expect(await waitingNow()).toEqual(names(3));
-    }
-    await first.release();
-    await clock.advance(10_000);
-    expect(served).toEqual(["w1"]);
-  });
-
   it("does not bring nearer when ttl may remove the lock of a holder whose lease is long", async () => {
     const ttl = (): number => Number(store.table.peek(leaseItemKey("k"))?.ttl);
     await lockOf("first").acquire({ leaseDurationMs: 60 * 24 * 3_600_000 });
@@ -404,20 +308,38 @@ describe("a fair lock", () => {
     expect(ttl()).toBeGreaterThanOrEqual(before);
   });
 
-  it("refuses bad options before it sends anything", async () => {
-    const client = new LeaseClient({ store, clock });
-    expect(() => new FairLock(client, "k", { maxWaiters: 0 })).toThrow("maxWaiters");
-    expect(() => new FairLock(client, "k", { maxWaiters: 501 })).toThrow("maxWaiters");
-    expect(() => new FairLock(client, "", {})).toThrow("key");
-    expect(() => new FairLock({} as LeaseClient, "k")).toThrow("client");
-    const lock = new FairLock(client, "k");
-    await expect(lock.acquire({ retry: { strategy: "fixed", delayMs: 1 } } as object)).rejects.toThrow(
-      "retry",
-    );
-    await expect(lock.acquire({ maxWaiters: 3 } as object)).rejects.toThrow("options.maxWaiters");
-    await expect(lock.acquire({ onPosition: 1 } as unknown as object)).rejects.toThrow("onPosition");
-    await expect(lock.acquire({ data: "x".repeat(300_000) })).rejects.toThrow(/data.* with fair/);
-    await expect(lock.withLease({}, undefined as unknown as () => void)).rejects.toThrow("work");
+  it("lets 100 callers wait, or as many as are asked for, up to 500", () => {
+    expect(new FairLock(clientOf("a"), "k").maxWaiters).toBe(100);
+    for (const maxWaiters of [1, 500]) expect(lockOf("a", store, maxWaiters).maxWaiters).toBe(maxWaiters);
+  });
+
+  const data = "x".repeat(300_000);
+  const retry = { strategy: "fixed", delayMs: 1 } as const;
+  it.each<[string, (lock: FairLock, client: LeaseClient) => unknown]>([
+    ["maxWaiters is 0", (_, client) => new FairLock(client, "k", { maxWaiters: 0 })],
+    ["maxWaiters is 501", (_, client) => new FairLock(client, "k", { maxWaiters: 501 })],
+    ["options.most is not an option", (_, client) => new FairLock(client, "k", { most: 1 } as object)],
+    ["key is", (_, client) => new FairLock(client, "")],
+    ["client is", () => new FairLock({} as LeaseClient, "k")],
+    ["options.retry is not an option", (lock) => lock.acquire({ retry } as object)],
+    ["options.maxWaiters is not an option", (lock) => lock.acquire({ maxWaiters: 3 } as object)],
+    ["onPosition is", (lock) => lock.acquire({ onPosition: 1 as never })],
+    ["allowed: nothing: the lock has its own", (lock) => lock.acquire({ order: fair() } as object)],
+    [" with fair", (lock) => lock.acquire({ data })],
+    ["work is", (lock) => lock.withLease({}, undefined as never)],
+    ["options.join is not an option", (lock) => lock.checkOut({ owner: "a", join: false } as never)],
+    ["maxWaiters is 0", () => fair({ maxWaiters: 0 })],
+    ["onPosition is", () => fair({ onPosition: 1 as never })],
+    ["options.onPlace is not an option", () => fair({ onPlace: () => undefined } as object)],
+    ["order is", (_, client) => client.acquire("k", { order: {} as never })],
+    ["retry is", (_, client) => client.acquire("k", { order: fair(), retry })],
+    ["options.ordr is not an option", (_, client) => client.acquire("k", { ordr: fair() } as object)],
+  ])("refuses bad options before it sends anything: %s", async (message, call) => {
+    const refused = (async () => await call(lockOf("a"), clientOf("a")))();
+    await expect(refused).rejects.toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      message: expect.stringContaining(message),
+    });
     expect(store.calls).toHaveLength(0);
   });
 
@@ -452,16 +374,6 @@ describe("a fair lock", () => {
         expect(served).toEqual(["w1"]);
         expect(leases.get("w1")?.held).toBe(true);
         expect(await waitingNow()).toEqual(["w2"]);
-      },
-    );
-
-    it.each(["answer lost", "request lost"] as const)(
-      "%s, of a newcomer's only request: nothing stays held",
-      async (fate) => {
-        store.next(fate);
-        await expect(lockOf("w1").acquire()).rejects.toBeInstanceOf(LeaseServiceError);
-        await clock.advance(0);
-        expect((await lockOf("w2").acquire()).held).toBe(true);
       },
     );
 
@@ -535,30 +447,6 @@ describe("a fair lock", () => {
       await clock.advance(0);
       expect(served).toEqual(["w1"]);
       expect(store.calls).toHaveLength(2);
-    });
-
-    it("joins the queue with 1 request each where others of the process wait already", async () => {
-      await lockOf("first").acquire();
-      const shared = lockOf("shared");
-      void queue("w1", shared);
-      await clock.advance(10);
-      store.calls.length = 0;
-      for (const name of ["w2", "w3", "w4"]) void queue(name, shared);
-      await clock.advance(10);
-      expect(store.calls).toHaveLength(3);
-      expect(await waitingNow()).toEqual(["w1", "w2", "w3", "w4"]);
-    });
-
-    it("does not keep others waiting for a caller that gives up before it has joined", async () => {
-      await lockOf("first").acquire();
-      const shared = lockOf("shared");
-      const giveUp = new AbortController();
-      const refused = queue("w1", shared, { signal: giveUp.signal });
-      void queue("w2", shared);
-      giveUp.abort(new Error("no more"));
-      await expect(refused).rejects.toThrow("no more");
-      await clock.advance(10);
-      expect(await waitingNow()).toEqual(["w2"]);
     });
 
     it("keeps the places of all of them, though one write cannot renew so many tickets", async () => {

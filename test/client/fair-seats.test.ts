@@ -1,11 +1,10 @@
 import { type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError } from "@leasehold/client";
-import { fair, QueueFullError } from "@leasehold/client/fair";
+import { fair } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -70,22 +69,6 @@ describe("an order of arrival over seats:", () => {
       expect(store.table.peek(leaseItemKey("k", "semaphore"))).toMatchObject({ permits: 0 });
     });
 
-    it("lets callers in as they came, and no newcomer before them", async () => {
-      for (const owner of ["x", "y"]) {
-        await come(owner, semaphoreOf(owner, 2).acquire({ heartbeat: true }));
-      }
-      for (const owner of ["a", "b", "c"]) {
-        await come(owner, semaphoreOf(owner, 2).acquire({ waitMs, heartbeat: true }));
-      }
-      await leases.get("x")?.release();
-      expect(await semaphoreOf("newcomer", 2).tryAcquire()).toBeUndefined();
-      await clock.advance(2_000);
-      expect(served).toEqual(["x", "y", "a"]);
-      await release("y");
-      await release("a");
-      expect(served).toEqual(["x", "y", "a", "b", "c"]);
-    });
-
     it("lets as many in at once as there are permits, each with 1 write", async () => {
       for (const owner of ["x", "y", "z"]) {
         await come(owner, semaphoreOf(owner, 3).acquire({ heartbeat: true }));
@@ -113,33 +96,6 @@ describe("an order of arrival over seats:", () => {
       expect(served).toEqual(["x", "y", "big"]);
       await release("big");
       expect(served).toEqual(["x", "y", "big", "small"]);
-    });
-
-    it("passes a waiter that died when it does not answer", async () => {
-      await come("x", semaphoreOf("x", 1).acquire({ heartbeat: true }));
-      const doomed = new ScriptedStore();
-      Object.assign(doomed, { table: store.table });
-      await come("dead", semaphoreOf("dead", 1, doomed).acquire({ waitMs }));
-      await come("a", semaphoreOf("a", 1).acquire({ waitMs, heartbeat: true }));
-      doomed.get = () => new Promise(() => undefined);
-      doomed.weather = "request lost";
-      await leases.get("x")?.release();
-      await clock.advance(unresponsiveAfterMs + clockSkewMs + 200);
-      expect(served).toEqual(["x", "a"]);
-    });
-
-    it("refuses beyond maxWaiters, and a waiter that gives up leaves nothing behind", async () => {
-      await come("x", semaphoreOf("x", 1).acquire({ heartbeat: true }));
-      const giveUp = new AbortController();
-      const waiting = semaphoreOf("a", 1, store, 1).acquire({ waitMs, signal: giveUp.signal });
-      await come("a", waiting);
-      await expect(semaphoreOf("b", 1, store, 1).acquire({ waitMs })).rejects.toBeInstanceOf(QueueFullError);
-      giveUp.abort(new Error("enough"));
-      await expect(waiting).rejects.toMatchObject({ cause: new Error("enough") });
-      await clock.advance(0);
-      const item = store.table.peek(leaseItemKey("k", "semaphore"));
-      expect(item?.waiting).toBe(0);
-      expect(Object.keys(item ?? {}).filter((name) => name.startsWith("q:"))).toEqual([]);
     });
 
     it("says what is held and how many wait when its time is over", async () => {

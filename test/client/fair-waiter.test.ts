@@ -56,8 +56,7 @@ class Process extends ScriptedStore {
   shown: Item | undefined;
 
   constructor(owner: string) {
-    super();
-    Object.assign(this, { table: store.table });
+    super(store.table);
     const randomness = { token: () => crypto.randomUUID(), fraction: () => fraction };
     const onEvent = (event: LeaseEvent): void => void events.push(event);
     const options = { store: this, clock, owner, leaseDurationMs, clockSkewMs, randomness, onEvent };
@@ -98,12 +97,6 @@ class Process extends ScriptedStore {
     });
     got.catch(() => undefined);
     return got;
-  }
-
-  /** From now on nothing that it sends arrives. */
-  die(): void {
-    this.hangs = true;
-    this.weather = "request lost";
   }
 }
 
@@ -244,7 +237,7 @@ describe("a caller that is to wait", () => {
   it("ends with its own refusal where the lock is vacant and the line has no room for it", async () => {
     const first = await hold();
     const [dead] = (await join("dead")) as [Process];
-    dead.die();
+    dead.cutOff();
     await first.release();
     spoilCount();
     const w2 = new Process("w2");
@@ -437,7 +430,7 @@ describe("behind waiters that have died,", () => {
     const first = await hold();
     await clock.advance(4_000);
     const [w1, w2, w3, w4, w5] = (await join("w1", "w2", "w3", "w4", "w5")) as Process[];
-    for (const dead of [w1, w2, w3]) dead?.die();
+    for (const dead of [w1, w2, w3]) dead?.cutOff();
     return { first, w4: w4 as Process, w5: w5 as Process };
   };
 
@@ -510,7 +503,7 @@ describe("behind waiters that have died,", () => {
       await clock.advance(0);
     }
     const [w4] = waiters.splice(3) as [Process];
-    for (const dead of waiters) dead.die();
+    for (const dead of waiters) dead.cutOff();
     await clock.advance(1_420);
     await first.release();
     w4.again();

@@ -64,6 +64,12 @@ export class ScriptedStore implements LeaseStore {
     this.#fates.push(...fates);
   }
 
+  /** As for a process that has died: from now on no write arrives, and no read is answered. */
+  cutOff(): void {
+    this.get = () => new Promise(() => undefined);
+    this.weather = "request lost";
+  }
+
   count(method: Call["method"]): number {
     return this.calls.filter((call) => call.method === method).length;
   }
