@@ -321,21 +321,6 @@ describe("the requests of a group", () => {
       expect(group.held).toBe(true);
     });
 
-    it("keeps no single call of its owner waiting for longer than that one's patience, or signal", async () => {
-      const client = clientOf("o");
-      await clientOf("other").acquire("key-1", { leaseDurationMs: 3_600_000 });
-      const group = acquireAll(client, ["key-0", "key-1"], { ...again, waitMs: 600_000 });
-      group.catch(() => undefined);
-      await settled();
-      const trying = client.tryAcquire("key-0", again);
-      const stop = new AbortController();
-      const stopped = client.acquire("key-0", { ...again, waitMs: 100_000, signal: stop.signal });
-      stop.abort(new Error("stop"));
-      await expect(stopped).rejects.toThrow("stop");
-      await clock.advance(10_000);
-      expect(await trying).toBeUndefined();
-    });
-
     it("takes the leases over that it has elsewhere, as after a retry: 2 requests", async () => {
       const before = await acquireAll(clientOf("o"), ["key-0", "key-1"], again);
       scripted.calls.length = 0;
@@ -350,18 +335,6 @@ describe("the requests of a group", () => {
       expect(group.fencingToken).toBeGreaterThan(before.fencingToken);
       await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
       expect(group.held).toBe(true);
-    });
-
-    it("is refused by another owner's lock, and keeps what it had, once", async () => {
-      const client = clientOf("o");
-      await clientOf("other").acquire("key-2");
-      const first = await client.acquire("key-1", again);
-      await expect(acquireAll(client, ["key-1", "key-2"], again)).rejects.toMatchObject({
-        code: "LEASE_UNAVAILABLE",
-      });
-      expect(first.held).toBe(true);
-      await first.release();
-      await clientOf("other").acquire("key-1");
     });
 
     it("calls at the same time win each lock once, whatever the order of their keys", async () => {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { GetOrComputeOptions, SingleFlight } from "../../packages/client/src/entries/single-flight.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { client, clock, events, flightsWith, renewFlights, store } from "../support/flights.ts";
+import { client, clock, events, flightsWith, holdNextRead, renewFlights, store } from "../support/flights.ts";
 
 const freshForMs = 60_000;
 const inProcessForMs = 5_000;
@@ -19,19 +19,6 @@ const get = (
   value: unknown = "unwanted",
   options: Partial<GetOrComputeOptions<unknown>> = {},
 ) => from.getOrComputeWithSource("k", { compute: async () => value, ...options });
-
-/** Holds the answer to the next read back. */
-function holdNextRead(): () => void {
-  const read = store.get.bind(store);
-  const gate = Promise.withResolvers<void>();
-  store.get = async (request, options) => {
-    store.get = read;
-    const item = await read(request, options);
-    await gate.promise;
-    return item;
-  };
-  return gate.resolve;
-}
 
 describe("the values that a process keeps", () => {
   test("are none by default", async () => {

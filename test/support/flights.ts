@@ -33,3 +33,16 @@ export function flightsWith(
     return new SingleFlight(client, { onEvent: (event) => events.push(event), ...defaults, ...options });
   };
 }
+
+/** Holds the answer to the next read back. */
+export function holdNextRead(): () => void {
+  const read = store.get.bind(store);
+  const gate = Promise.withResolvers<void>();
+  store.get = async (request, options) => {
+    store.get = read;
+    const item = await read(request, options);
+    await gate.promise;
+    return item;
+  };
+  return gate.resolve;
+}
