@@ -194,6 +194,27 @@ describe("the requests of a group", () => {
       },
     );
 
+    it("an own transaction that landed unknown, and that an operator broke up: it is acquired anew", async () => {
+      scripted.next("answer lost");
+      const waiting = acquireAll(clientOf("g"), ["a", "b"], { waitMs: 5_000 });
+      await settled();
+      await breakUp();
+      await clock.advance(5_000);
+      const group = await waiting;
+      expect(group.held).toBe(true);
+      for (const key of group.keys) {
+        expect(await clientOf("x").inspect(key)).toMatchObject({ token: group.token });
+      }
+    });
+
+    it("a process that is frozen past its leases: its signal has aborted when it looks", async () => {
+      const group = await acquireAll(clientOf("g"), keys, { heartbeat: true });
+      clock.freeze(10_001);
+      expect(group.signal.aborted).toBe(true);
+      expect(group.held).toBe(false);
+      expect(group.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+    });
+
     it("answers that take longer than the leases: an error that says so, and nothing stays held", async () => {
       const slow = new (class extends ScriptedStore {
         override async transact(...call: Parameters<ScriptedStore["transact"]>) {

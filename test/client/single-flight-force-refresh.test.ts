@@ -259,6 +259,18 @@ describe("a forced refresh", () => {
     await holder;
   });
 
+  test("is made once the lease of a holder that renews no more has ended", async () => {
+    const shared = await withValue();
+    void flights({ heartbeat: false }).getOrCompute("k", {
+      compute: controlled().compute,
+      forceRefresh,
+    });
+    await settled();
+    const refreshed = shared.getOrCompute("k", { compute: () => "new", forceRefresh });
+    await clock.advance(10_000);
+    expect(await refreshed).toBe("new");
+  });
+
   test("takes no result whose computation began before it was called, where a look at the lock lags", async () => {
     const options = { cache: new Map<string, CacheEntry>() };
     const long = { leaseDurationMs: 60_000 };

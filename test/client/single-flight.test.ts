@@ -378,6 +378,19 @@ describe("a stale value", () => {
     expect(await flights(options).getOrCompute("k", { compute })).toBe("new");
   });
 
+  test("is not given after its time", async () => {
+    await flights(options).getOrCompute("k", { compute: () => "old" });
+    await clock.advance(freshForMs + options.staleForMs);
+    const { compute, run } = controlled();
+    const holder = flights(options).getOrCompute("k", { compute });
+    await clock.advance(0);
+    const refused = failureOf(flights(options).getOrCompute("k", { compute, waitMs: 0 }));
+    await clock.advance(0);
+    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
+    run(0).resolve("new");
+    await holder;
+  });
+
   test("is not given after its time to a caller that joins a computation which began before", async () => {
     await flights(options).getOrCompute("k", { compute: () => "old" });
     await clock.advance(freshForMs + options.staleForMs - 1);
