@@ -13,8 +13,6 @@ import { describe, expect, it } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
 import { isDocumentClient, toStatement } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { rejectionFor } from "../../packages/client/src/stores/sdk/errors.ts";
-import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
-import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 
 async function failureOf(...failed: Parameters<typeof rejectionFor>): Promise<LeaseError> {
   return (await rejectionFor(...failed)) as LeaseError;
@@ -193,7 +191,6 @@ describe("a client of the user's", () => {
   });
 
   it("keeps its middleware as it was", async () => {
-    const before = dynamodb.middlewareStack.identify();
     const own = new DynamoDBClient({
       region: "eu-central-1",
       credentials,
@@ -204,7 +201,6 @@ describe("a client of the user's", () => {
     const client = new LeaseClient({ tableName: "leases", dynamodb: own, clock: new ManualClock() });
     await expect(client.acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
     expect(own.middlewareStack.identify()).toEqual(identify);
-    expect(dynamodb.middlewareStack.identify()).toEqual(before);
   });
 
   /** A client whose credentials never come, and when it asks for them. */
@@ -280,49 +276,5 @@ describe("a client of the user's", () => {
       "attribute_not_exists(#token) AND #releasedToken <> :ifReleasedToken",
     );
     expect(input.ReturnValuesOnConditionCheckFailure).toBe("ALL_OLD");
-  });
-
-  it.each([
-    ["a success", say({}, 200, { date: "Thu, 01 Jan 2026 00:00:00 GMT" })],
-    ["a refusal", refuse("ConditionalCheckFailedException", 400, { date: "Thu, 01 Jan 2026 00:00:00 GMT" })],
-  ])("learns the service's time from %s", async (_, answer) => {
-    const server = await startScriptedServer();
-    server.script(answer);
-    const credentials = { accessKeyId: "AKID", secretAccessKey: "s" };
-    const own = new DynamoDBClient({
-      ...{ endpoint: server.url, region: "eu-central-1", credentials },
-      // Else it would repeat a refusal whose Date is far from its own clock's.
-      maxAttempts: 1,
-    });
-    const times: unknown[] = [];
-    await new DynamoDBLeaseStore("leases", own).update(
-      {
-        ...{ key: { pk: "k", sk: "lease" }, names: { "#a": "a" }, values: { ":a": 1 } },
-        ...{ update: "SET #a = :a", condition: "attribute_not_exists(#a)", returnsItem: false },
-      },
-      { signal: idle, isCurrent: () => true, timed: () => (time) => times.push(time) },
-    );
-    own.destroy();
-    await server.close();
-    const earliest = Date.UTC(2026, 0, 1);
-    expect(times).toEqual([{ earliest, latest: earliest + 1_000 }]);
-  });
-
-  it("is reached by an acquisition in eleven calls of ours", async () => {
-    let calls: string[] = [];
-    const { stackTraceLimit } = Error;
-    const tracing = {
-      send: () => {
-        Error.stackTraceLimit = 50;
-        const { stack = "" } = new Error("here");
-        Error.stackTraceLimit = stackTraceLimit;
-        calls = stack.split("\n").filter((line) => line.includes("packages/client/src"));
-        return Promise.reject(sdkError("AccessDeniedException", "no", 400));
-      },
-    };
-    const client = new LeaseClient({ tableName: "leases", dynamodb: tracing as never });
-    await expect(client.acquire("k")).rejects.toThrow("no");
-    expect(calls.join("\n")).toMatch(/LeaseClient\.acquire/);
-    expect(calls.length).toBeLessThanOrEqual(11);
   });
 });

@@ -398,6 +398,17 @@ describe("credentials that end", () => {
   });
 });
 
+it("a session that has expired is left for the next one of the same access key", async () => {
+  const tokens = ["first", "second"];
+  const credentials = async () => ({
+    ...{ accessKeyId: "AK", secretAccessKey: "s" },
+    sessionToken: tokens.shift() ?? "last",
+  });
+  server.script(refuse("ExpiredTokenException"), say({}));
+  await get(newStore({ credentials }));
+  expect(signers()).toEqual(["AK+first", "AK+second"]);
+});
+
 it("expired credentials of the environment are read again, and not sent twice where they are the same", async () => {
   stub(own);
   const store = newStore();

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { gzipSync } from "node:zlib";
 import { LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
 import { LeaseClient, type LightStore, type LightStoreOptions, lightStore } from "@leasehold/client/light";
@@ -478,28 +479,6 @@ it("an answer without what it cannot lack is none", async () => {
 });
 
 describe("time", () => {
-  it("comes from every answer, refusals included", async () => {
-    const date = "Sun, 22 Nov 2026 12:00:00 GMT";
-    const clock = { ...instantClock([]), now: () => Date.parse(date) };
-    const told = { earliest: Date.parse(date), latest: Date.parse(date) + 1_000 };
-    server.script(
-      refuse("InternalServerError", 500, { date }),
-      say({ __type: "x#ConditionalCheckFailedException" }, 400, { date }),
-    );
-    const call = newCall();
-    await newStore({ clock }).update(write, call);
-    expect(call.times).toEqual([told, told]);
-  });
-
-  it("is not told by a page of a proxy's", async () => {
-    server.script(html(403));
-    const call = newCall();
-    await newStore()
-      .get(read, call)
-      .catch(() => undefined);
-    expect(call.times).toEqual([]);
-  });
-
   it.each([
     ["RequestTimeTooSkewed", 3],
     ["InvalidSignatureException", -5],
@@ -581,6 +560,40 @@ it.each([
     code: "LEASE_NO_ANSWER",
     message: expect.stringMatching(message),
   });
+});
+
+it("nothing listens to the caller's signal any more", async () => {
+  const store = newStore();
+  const { signal } = new AbortController();
+  server.script(say({}));
+  for (let request = 0; request < 3; request += 1) await store.get(read, newCall(signal));
+  server.script(refuse("AccessDeniedException"));
+  await expect(store.get(read, newCall(signal))).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+it("a call that was ended leaves no connection, nor does a store that was closed", async () => {
+  const store = newStore();
+  const arrived = Promise.withResolvers<void>();
+  const closed = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  server.script(
+    (response) => {
+      response.on("close", () => closed[0]?.resolve());
+      arrived.resolve();
+    },
+    (response, request) => {
+      response.socket?.on("close", () => closed[1]?.resolve());
+      say({})(response, request);
+    },
+  );
+  const controller = new AbortController();
+  const ended = store.get(read, newCall(controller.signal)).catch(() => undefined);
+  await arrived.promise;
+  controller.abort();
+  await Promise.all([ended, closed[0]?.promise]);
+  await store.get(read, newCall());
+  store.destroy();
+  await closed[1]?.promise;
 });
 
 /** Resolves when a request has arrived. */

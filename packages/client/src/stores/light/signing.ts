@@ -34,8 +34,6 @@ export interface Unsigned {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Headers that aws4 would otherwise sign, besides the given ones. @default - none is left out */
-  readonly extraHeadersToIgnore?: Readonly<Record<string, boolean>>;
 }
 
 /** Returns a request's headers with its signature, for the time in its `X-Amz-Date`. */
