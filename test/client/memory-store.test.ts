@@ -1,10 +1,4 @@
-import {
-  type Item,
-  LeaseServiceError,
-  type ScanPage,
-  type TransactionEntry,
-  type UpdateRequest,
-} from "@leasehold/client";
+import { type Item, LeaseServiceError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { readCondition } from "../../packages/client/src/stores/memory/condition.ts";
@@ -34,30 +28,20 @@ describe("a condition in memory", () => {
     return expression.evaluate({ item, names, values });
   };
 
+  // What the conformance checks of every store leave out.
   it.each([
-    ["attribute_exists(#n)", true],
-    ["attribute_exists(#none)", false],
-    ["attribute_not_exists(#none)", true],
     ["NOT attribute_exists(#none)", true],
-    ["#n = :five", true],
-    ["#n <> :five", false],
-    ["#n < :six AND #n <= :five AND #n > :four AND #n >= :five", true],
-    ["#n = :six OR #s = :abc", true],
+    ["NOT attribute_exists(#n)", false],
+    ["#n > :four", true],
+    ["#n > :five", false],
+    ["#none > :four", false],
     ["#n = :six OR #s = :abc AND #n = :six", false],
-    ["(#n = :six OR #s = :abc) AND #n = :five", true],
     ["begins_with(#s, :ab)", true],
     ["begins_with(#n, :ab)", false],
   ])("%s is %s", (condition, expected) => {
     expect(holds(condition, { ":five": 5, ":six": 6, ":four": 4, ":abc": "abc", ":ab": "ab" })).toBe(
       expected,
     );
-  });
-
-  it("treats a missing attribute as different from every value, and as comparable with none", () => {
-    expect(holds("#none <> :five", { ":five": 5 })).toBe(true);
-    for (const comparison of ["=", "<", "<=", ">", ">="])
-      expect(holds(`#none ${comparison} :five`, { ":five": 5 })).toBe(false);
-    expect(holds("#s > :five", { ":five": 5 })).toBe(false);
   });
 
   it.each([
@@ -77,30 +61,6 @@ describe("a condition in memory", () => {
 });
 
 describe("an update in memory", () => {
-  it("writes only when its condition holds, and gives the item before a refusal and after a success", async () => {
-    const store = new MemoryLeaseStore();
-    expect(await store.update(update({}), open)).toMatchObject({ applied: true, item: { ...key, a: 1 } });
-    expect(await store.update(update({ values: { ":a": 2 } }), open)).toMatchObject({
-      applied: false,
-      item: { a: 1 },
-    });
-  });
-
-  it("computes every right-hand side from the item as it was", async () => {
-    const store = new MemoryLeaseStore();
-    const names = { "#a": "a", "#b": "b", "#c": "c" };
-    const values = { ":one": 1, ":ten": 10 };
-    const condition = "attribute_not_exists(#c) OR #c = :ten";
-    const request = update({
-      update: "SET #a = if_not_exists(#a, :ten) + :one, #b = if_not_exists(#a, :one) - :one REMOVE #c",
-      condition,
-      names,
-      values,
-    });
-    expect((await store.update(request, open)).item).toEqual({ ...key, a: 11, b: 0 });
-    expect((await store.update(request, open)).item).toEqual({ ...key, a: 12, b: 10 });
-  });
-
   it("gives the item after a success only where it is asked for", async () => {
     const store = new MemoryLeaseStore();
     const written = await store.update(update({ returnsItem: false }), open);
@@ -151,25 +111,6 @@ describe("a transaction in memory", () => {
     ...entry,
   });
 
-  it("writes nothing where one condition does not hold, and tells which", async () => {
-    const store = new MemoryLeaseStore();
-    store.transactNow([write({ key: other })]);
-    const result = store.transactNow([write({}), write({ key: other })]);
-    expect(result).toMatchObject({ applied: false, refusals: [undefined, { item: { ...other, a: 1 } }] });
-    expect(store.peek(key)).toBeUndefined();
-  });
-
-  it("writes, deletes and checks together", async () => {
-    const store = new MemoryLeaseStore();
-    store.transactNow([write({ key: other })]);
-    const isThere = { condition: "attribute_exists(#a)", values: {} };
-    const check = write({ key: { pk: "k", sk: "third" }, values: {}, action: "check" });
-    const result = store.transactNow([write({}), write({ ...isThere, key: other, action: "delete" }), check]);
-    expect(result).toEqual({ applied: true, refusals: [], retried: false });
-    const items = [key, other, check.key].map((one) => store.peek(one));
-    expect(items).toEqual([{ ...key, a: 1 }, undefined, undefined]);
-  });
-
   it("takes up to 100 items, and each once", () => {
     const store = new MemoryLeaseStore();
     const writes = (count: number) =>
@@ -185,23 +126,6 @@ describe("a transaction in memory", () => {
     expect(() => store.transactNow([write({}), check])).toThrow(LeaseServiceError);
     expect(store.peek(key)).toBeUndefined();
   });
-});
-
-it.each([1, 500, 501, 1_500])("a walk over %i items in memory gives each of them once", async (count) => {
-  const store = new MemoryLeaseStore();
-  const sortKeys = Array.from({ length: count }, (_, index) => `${index}`);
-  for (const sk of sortKeys) await store.update(update({ key: { pk: "k", sk } }), open);
-  const seen: unknown[] = [];
-  let page: ScanPage | undefined;
-  do {
-    const after = page?.next && { after: page.next };
-    page = await store.scan(
-      { filter: "attribute_exists(#a)", names: { "#a": "a" }, values: {}, ...after },
-      open,
-    );
-    seen.push(...page.items.map(({ sk }) => sk));
-  } while (page.next !== undefined);
-  expect(seen).toEqual(sortKeys);
 });
 
 it("a clock that is moved on by hand never runs backwards, though its process freezes on the way", async () => {

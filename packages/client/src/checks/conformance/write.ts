@@ -1,6 +1,6 @@
 /**
- * A conditional write of one item as data: what it sets, removes and insists on. `render` alone turns it into DynamoDB's
- * expressions; so one part of the program can amend another's write without reading its text.
+ * A conditional write of one item as data: what it sets, removes and insists on. `render` turns it into DynamoDB's
+ * expressions.
  */
 import type { ItemKey } from "../../base/schema.ts";
 import type { TransactionEntry, UpdateRequest } from "../../base/store.ts";
@@ -49,19 +49,6 @@ export interface ItemWrite {
   readonly deletes?: boolean;
 }
 
-/** What one part of the program adds to another's write; an attribute that both set has this one's value. */
-export type Amendment = Partial<Pick<ItemWrite, "set" | "remove" | "insist">>;
-
-/** Adds to a write: what is set, removed and insisted on beside its own. */
-export function amended(write: ItemWrite, { set = {}, remove = [], insist = [] }: Amendment): ItemWrite {
-  return {
-    ...write,
-    set: { ...write.set, ...set },
-    remove: [...(write.remove ?? []), ...remove],
-    insist: [...write.insist, ...insist],
-  };
-}
-
 /** Turns a write into DynamoDB's expressions. A value's placeholder is named after its attribute: `:owner`, `:ifToken`. */
 export function render(write: ItemWrite): UpdateRequest {
   const expression = new ExpressionWriter();
@@ -78,29 +65,16 @@ export function renderEntry(write: ItemWrite): TransactionEntry {
   return { key, condition, names, values, action };
 }
 
-/** Turns conditions into an expression of their own, for a write of the user's program. */
-export function renderConditions(
-  insist: readonly Condition[],
-): Pick<UpdateRequest, "condition" | "names" | "values"> {
-  const expression = new ExpressionWriter();
-  const condition = expression.condition(insist);
-  return { condition, names: expression.names, values: expression.values };
-}
-
 /** What a value is there for: to be set, to be compared with, or to count from or by. */
 type Role = "set" | "if" | "from" | "by";
 
 /** What an attribute and its values are called in expressions. */
 type AttributePlaceholders = Readonly<Record<"name" | Role, string>>;
 
-/** Those of attributes that are words: the same few in every write. */
-const wordPlaceholders = new Map<string, AttributePlaceholders>();
-
 class ExpressionWriter {
   readonly names: Record<string, string> = {};
   readonly values: Record<string, Value> = {};
-  /** Those of attributes that are no words. */
-  readonly #others = new Map<string, AttributePlaceholders>();
+  readonly #placeholders = new Map<string, AttributePlaceholders>();
 
   update({ set, remove = [] }: ItemWrite): string {
     let setting = "";
@@ -155,12 +129,11 @@ class ExpressionWriter {
 
   /** What an attribute and its values are called here; its name counts as used. */
   #placeholdersOf(attribute: string): AttributePlaceholders {
-    let placeholders = wordPlaceholders.get(attribute) ?? this.#others.get(attribute);
+    let placeholders = this.#placeholders.get(attribute);
     if (placeholders === undefined) {
       const isWord = /^\w+$/.test(attribute);
-      const known = isWord ? wordPlaceholders : this.#others;
-      placeholders = placeholdersFor(isWord ? attribute : `n${known.size}`);
-      known.set(attribute, placeholders);
+      placeholders = placeholdersFor(isWord ? attribute : `n${this.#placeholders.size}`);
+      this.#placeholders.set(attribute, placeholders);
     }
     this.names[placeholders.name] = attribute;
     return placeholders;
