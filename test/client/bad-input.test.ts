@@ -276,6 +276,8 @@ describe("a key is refused that is", () => {
 });
 
 describe("an acquisition is refused", () => {
+  const listOfOne = ["fixed"];
+
   it.each(badDurations)("with the duration %s, whichever option it is", async (value) => {
     for (const option of ["leaseDurationMs", "waitMs", "lockAtLeastForMs"]) {
       await expectRefusal(() => client.acquire("k", { [option]: value } as Anything), option, value);
@@ -301,6 +303,7 @@ describe("an acquisition is refused", () => {
 
   it.each([
     [{ strategy: "often" }, "retry.strategy", "often"],
+    [{ strategy: listOfOne, delayMs: 5 }, "retry.strategy", listOfOne],
     [{ strategy: "fixed" }, "retry.delayMs", undefined],
     [{ strategy: "fixed", delayMs: 0 }, "retry.delayMs", 0],
     [{ strategy: "fixed", delayMs: 10, maxDelayMs: 20 }, "retry.maxDelayMs", 20],
@@ -318,13 +321,17 @@ describe("an acquisition is refused", () => {
     await expectRefusal(() => client.acquire("k", { waitMs: 1, retry } as Anything), option, value);
   });
 
-  it("with an option that nobody knows, or that does not belong there", async () => {
+  it("with an option that nobody knows, or that does not belong there, or with null for all of them", async () => {
+    await expectRefusal(() => client.acquire("k", null as Anything), "options", null);
     await expectRefusal(() => client.acquire("k", { ttl: 5 } as Anything), "options.ttl", 5);
     await expectRefusal(() => client.tryAcquire("k", { waitMs: 5 } as Anything), "options.waitMs", 5);
   });
 
-  it("with work that is no function", async () => {
+  it("with work that is no function, or with two of them", async () => {
     await expectRefusal(() => client.withLease("k", {}, "work" as Anything), "work", "work");
+    const work = (): void => undefined;
+    await expect(client.withLease("k", work as Anything, work)).rejects.toMatchObject({ option: "options" });
+    expect(store.calls).toEqual([]);
   });
 
   it.each([
@@ -364,13 +371,7 @@ describe("an acquisition is refused", () => {
 });
 
 describe("a handle is refused", () => {
-  it("from another table", async () => {
-    const handle = (await client.acquire("k")).toJSON();
-    store.calls.length = 0;
-    await expectRefusal(() => client.adopt({ ...handle, tableName: "other" }), "handle.tableName", "other");
-  });
-
-  it.each([
+  const needed = [
     "key",
     "owner",
     "token",
@@ -379,10 +380,21 @@ describe("a handle is refused", () => {
     "acquiredAt",
     "expiresAt",
     "leaseDurationMs",
-  ] as const)("without its %s", async (field) => {
-    const { [field]: _, ...handle } = (await client.acquire("k")).toJSON();
+  ];
+
+  it.each<[string, string, unknown]>([
+    ["from another table", "tableName", "other"],
+    ...needed.map((member): [string, string, unknown] => [`without its ${member}`, member, undefined]),
+    ...[0, 10_000_000_000_001, Number.MAX_SAFE_INTEGER].map((version): [string, string, unknown] => [
+      `of the version ${version}, which no lease has had, so that nobody could read what it renews`,
+      "version",
+      version,
+    ]),
+    ["whose slot is no text", "slot", new Date(0)],
+  ])("%s", async (_, member, value) => {
+    const handle = (await client.acquire("k", { slot: "1" })).toJSON();
     store.calls.length = 0;
-    await expectRefusal(() => client.adopt(handle as Anything), `handle.${field}`, undefined);
+    await expectRefusal(() => client.adopt({ ...handle, [member]: value }), `handle.${member}`, value);
   });
 
   it("of a cooldown, which nobody holds", async () => {
@@ -392,15 +404,6 @@ describe("a handle is refused", () => {
     store.calls.length = 0;
     await expectRefusal(() => client.adopt({ ...lease.toJSON(), token }), "handle.token", token);
   });
-
-  it.each([0, 10_000_000_000_001, Number.MAX_SAFE_INTEGER])(
-    "whose version no lease has had, so that nobody could read what it renews: %d",
-    async (version) => {
-      const lease = await client.acquire("k");
-      store.calls.length = 0;
-      await expectRefusal(() => client.adopt({ ...lease.toJSON(), version }), "handle.version", version);
-    },
-  );
 
   it.each([1_000_000_001, 31_708_800_000, Number.MAX_SAFE_INTEGER])(
     "of a permit, with a version that the text of a seat has no room for: %d",
@@ -433,70 +436,63 @@ describe("a handle is refused", () => {
     }
   });
 
-  it("whose slot is no text", async () => {
-    const handle = (await client.acquire("k", { slot: "1" })).toJSON();
-    store.calls.length = 0;
-    const slot = new Date(0);
-    await expectRefusal(() => client.adopt({ ...handle, slot } as Anything), "handle.slot", slot);
-  });
-
   it("that is none", async () => {
     await expectRefusal(() => client.adopt("token" as Anything), "handle", "token");
     await expectRefusal(() => client.adopt({ secret: 1 } as Anything), "handle.key", undefined);
   });
 });
 
-it("forceRelease and requestRevocation need the token that they mean", async () => {
-  await expectRefusal(() => adminOf(client).forceRelease("k", {} as Anything), "token", undefined);
-  await expect(adminOf(client).forceRelease("k", {} as Anything)).rejects.toThrow("as inspect(key)");
-  await expectRefusal(
-    () => adminOf(client).requestRevocation("k", { reason: "x" } as Anything),
-    "token",
-    undefined,
-  );
-  await expectRefusal(
-    () => adminOf(client).requestRevocation("k", { token: "t", reason: "x".repeat(1_025) }),
-    "reason",
-    "x".repeat(1_025),
-  );
-});
+describe("a call of an administrator is refused", () => {
+  const admin = () => adminOf(client);
+  const long = "x".repeat(1_025);
+  const notBehind = ["k", {}, { pk: "k" }, { pk: "", sk: "lease" }, { pk: "k", sk: 1 }];
 
-it("takeBackSlot needs the slot that was read, and goes back to an earlier one only", async () => {
-  await expectRefusal(() => adminOf(client).takeBackSlot("k", {} as Anything), "doneSlot", undefined);
-  await expectRefusal(() => adminOf(client).takeBackSlot("k", undefined as Anything), "options", undefined);
-  await expectRefusal(() => adminOf(client).takeBackSlot("k", { doneSlot: "7", to: "7" }), "to", "7");
-});
-
-it("a place is a sort key, and a list of all is asked for by true", async () => {
-  await expectRefusal(() => adminOf(client).inspect("k", { sortKey: "" }), "sortKey", "");
-  await expectRefusal(
-    () => adminOf(client).forceRelease("k", { token: "t", sortKey: 1 } as Anything),
-    "sortKey",
-    1,
-  );
-  await expectRefusal(
-    () => adminOf(client).requestRevocation("k", { token: "t", sortKey: "" }),
-    "sortKey",
-    "",
-  );
-  await expectRefusal(() => adminOf(client).inspectAll(""), "key", "");
-  await expectRefusal(
-    () =>
-      adminOf(client)
-        .list({ all: "yes" } as Anything)
-        .next(),
-    "all",
-    "yes",
-  );
-  for (const after of ["k", {}, { pk: "k" }, { pk: "", sk: "lease" }, { pk: "k", sk: 1 }])
-    await expectRefusal(
+  it.each<[string, string, unknown, () => Anything]>([
+    ["forceRelease", "token", undefined, () => admin().forceRelease("k", {} as Anything)],
+    [
+      "requestRevocation",
+      "token",
+      undefined,
+      () => admin().requestRevocation("k", { reason: "x" } as Anything),
+    ],
+    ["requestRevocation", "reason", long, () => admin().requestRevocation("k", { token: "t", reason: long })],
+    ["takeBackSlot", "doneSlot", undefined, () => admin().takeBackSlot("k", {} as Anything)],
+    ["takeBackSlot", "options", undefined, () => admin().takeBackSlot("k", undefined as Anything)],
+    ...["7", "8", "", 6].map((to): [string, string, unknown, () => Anything] => [
+      "takeBackSlot of 7",
+      "to",
+      to,
+      () => admin().takeBackSlot("k", { doneSlot: "7", to: to as string }),
+    ]),
+    ["inspect", "sortKey", "", () => admin().inspect("k", { sortKey: "" })],
+    ["forceRelease", "sortKey", 1, () => admin().forceRelease("k", { token: "t", sortKey: 1 } as Anything)],
+    ["requestRevocation", "sortKey", "", () => admin().requestRevocation("k", { token: "t", sortKey: "" })],
+    ["inspectAll", "key", "", () => admin().inspectAll("")],
+    [
+      "list",
+      "all",
+      "yes",
       () =>
-        adminOf(client)
-          .listPages({ after } as Anything)
+        admin()
+          .list({ all: "yes" } as Anything)
           .next(),
+    ],
+    ...notBehind.map((after): [string, string, unknown, () => Anything] => [
+      "listPages",
       "after",
       after,
-    );
+      () =>
+        admin()
+          .listPages({ after } as Anything)
+          .next(),
+    ]),
+  ])("%s, by its %s %j", async (_, option, value, call) => {
+    await expectRefusal(call, option, value);
+  });
+
+  it("with the advice to read the token first", async () => {
+    await expect(admin().forceRelease("k", {} as Anything)).rejects.toThrow("as inspect(key)");
+  });
 });
 
 it("every JSON value comes back as it was stored", async () => {
@@ -507,32 +503,6 @@ it("every JSON value comes back as it was stored", async () => {
       const lease = await client.acquire(`json/${keys}`, { data });
       // JSON itself has no negative zero.
       expect(lease.data).toEqual(JSON.parse(JSON.stringify(data)));
-    }),
-  );
-});
-
-it("whatever is passed, an acquire either works or is refused by name with nothing sent", async () => {
-  const values = fc.oneof(fc.anything(), fc.integer(), fc.double(), fc.string(), fc.boolean());
-  const options = fc.record(
-    {
-      leaseDurationMs: values,
-      waitMs: fc.constantFrom(0, -1, Number.NaN),
-      heartbeat: values,
-      owner: values,
-      lockAtLeastForMs: values,
-    },
-    { requiredKeys: [] },
-  );
-  await fc.assert(
-    fc.asyncProperty(fc.oneof(fc.string(), fc.anything()), options, async (key, given) => {
-      store.calls.length = 0;
-      try {
-        const lease = await client.acquire(key as Anything, given as Anything);
-        await lease.release();
-      } catch (error) {
-        expect(error).toBeInstanceOf(InvalidOptionsError);
-        expect(store.calls).toEqual([]);
-      }
     }),
   );
 });

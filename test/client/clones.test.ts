@@ -64,13 +64,6 @@ describe("of two clones that draw the same token", () => {
       holder: "a",
     });
   });
-
-  it("an answer that was lost is recognised by its own clone", async () => {
-    store.next("answer lost");
-    const waiting = cloneOf("a").acquire("k", { waitMs: 5_000 });
-    await clock.advance(5_000);
-    expect((await waiting).held).toBe(true);
-  });
 });
 
 describe("the default owner", () => {

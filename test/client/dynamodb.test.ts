@@ -115,22 +115,6 @@ describe("an error of the SDK becomes", () => {
   });
 });
 
-it.each([true, false])(
-  "whether a write may have landed is what all of its attempts say: %s",
-  async (mayHaveLanded) => {
-    for (const [name, status] of [
-      ["InternalServerError", 500],
-      ["TimeoutError", undefined],
-      ["ThrottlingException", 400],
-      ["ValidationException", 400],
-    ] as const) {
-      const error = sdkError(name, "x", status);
-      const attempts = { mayHaveLanded, lastError: undefined };
-      expect((await failureOf(error, leases, idle, attempts)).mayHaveLanded).toBe(mayHaveLanded);
-    }
-  },
-);
-
 it("only a rejection is not worth repeating", () => {
   const codes = [
     "LEASE_THROTTLED",

@@ -45,6 +45,12 @@ function look(): void {
   last = next;
 }
 
+/** Looks, and lets a moment pass. */
+async function lookOn(): Promise<void> {
+  look();
+  await clock.advance(1);
+}
+
 /** Writes down what has been seen, and reads it back. */
 async function history(options = {}): Promise<LeaseChange[]> {
   look();
@@ -106,17 +112,13 @@ describe("the history of a lock", () => {
   it("tells of breaks, stops and pauses, with their reasons", async () => {
     const operator = new LeaseOperator(clientOf("op"), { by: "alice" });
     const { token } = (await clientOf("a").acquire("k")).toJSON();
-    look();
-    await clock.advance(1);
+    await lookOn();
     await operator.stop("k", { token, reason });
-    look();
-    await clock.advance(1);
+    await lookOn();
     await operator.break("k", { token, reason });
-    look();
-    await clock.advance(1);
+    await lookOn();
     await operator.pause("k", { forMs: 60_000, reason });
-    look();
-    await clock.advance(1);
+    await lookOn();
     await operator.resume("k");
     expect(told(await history())).toEqual([
       "acquired a",
@@ -129,8 +131,7 @@ describe("the history of a lock", () => {
 
   it("takes a cooldown for a release, and its end for nothing", async () => {
     const lease = await clientOf("a").acquire("k", { lockAtLeastForMs: 1_000 });
-    look();
-    await clock.advance(1);
+    await lookOn();
     await lease.release();
     look();
     await clock.advance(1_200);
@@ -140,8 +141,7 @@ describe("the history of a lock", () => {
 
   it("is the same when each record comes twice, in whatever batches", async () => {
     const lease = await clientOf("a").acquire("k");
-    look();
-    await clock.advance(1);
+    await lookOn();
     await lease.release();
     const once = await history();
     expect(await history()).toEqual(once);
@@ -153,8 +153,7 @@ describe("the history of a lock", () => {
   it("can be read from its end, so many changes, and only lately", async () => {
     for (const owner of ["a", "b", "c"]) {
       const lease = await clientOf(owner).acquire("k");
-      look();
-      await clock.advance(1);
+      await lookOn();
       await lease.release();
       look();
       await clock.advance(10_000);
@@ -180,8 +179,7 @@ describe("the history of a lock", () => {
       put(store, "k", `~history#${year}-01-01T00:00:00.000Z#1#acquired`, {});
     }
     const lease = await clientOf("a").acquire("k");
-    look();
-    await clock.advance(1);
+    await lookOn();
     await lease.release();
     expect(told(await history({ limit: 2 }))).toEqual(["acquired a", "released a"]);
   });
@@ -203,8 +201,7 @@ it("traces and history are nothing that the jobs, tasks and values under the sam
   const client = clientOf("a", { retentionMs: 90 * 86_400_000 });
   const operator = new LeaseOperator(client, { by: "alice" });
   await operator.pause("k", { forMs: 60_000, reason });
-  look();
-  await clock.advance(1);
+  await lookOn();
   await operator.resume("k");
   expect(await history()).toHaveLength(2);
 
@@ -235,8 +232,7 @@ describe("changes of seats", () => {
     const lease = await permits("a").acquire();
     look();
     await permits("b").acquire();
-    look();
-    await clock.advance(1);
+    await lookOn();
     await lease.release();
     look();
     await clock.advance(1_200);

@@ -1,10 +1,7 @@
 import { Console } from "node:console";
 import { PassThrough } from "node:stream";
 import { Logger as PowertoolsLogger } from "@aws-lambda-powertools/logger";
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { type LogEntry, type LoggedEvent, type Logger, logLevels, logListener } from "@leasehold/client/log";
-import { SingleFlight } from "@leasehold/client/single-flight";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import pino from "pino";
 import { describe, expect, it, vi } from "vitest";
 import {
@@ -214,32 +211,6 @@ describe("a logger that people have gets what it can write:", () => {
     logListener({ logger: new Console(stream, stream) })(events.acquired);
     expect(written(stream)).toMatchObject([{ level: "info", event: "acquired", ...subject }]);
   });
-});
-
-it("a listener logs a client and a SingleFlight, beside other listeners, without a token or a payload", async () => {
-  const { logger, kept } = keeping();
-  const log = logListener({ logger });
-  const heard: LeaseEvent[] = [];
-  const clock = new ManualClock();
-  const client = new LeaseClient({
-    store: new MemoryLeaseStore(),
-    clock,
-    onEvent: [log, (event) => void heard.push(event)],
-  });
-  const lease = await client.acquire("k", { data: { password: "hunter2" } });
-  await lease.renew();
-  await lease.release();
-  await new SingleFlight(client, { freshForMs: 1_000, onEvent: log }).getOrCompute("v", {
-    compute: () => "hunter2",
-  });
-  const names = kept.map(({ event }) => event);
-  expect(names.slice(0, 3)).toEqual(["acquired", "renewed", "released"]);
-  expect(names).toContain("computed");
-  expect(names).toContain("served");
-  expect(heard.map(({ type }) => type)).toEqual(
-    names.filter((name) => name !== "computed" && name !== "served"),
-  );
-  for (const secret of [lease.token, "hunter2"]) expect(JSON.stringify(kept)).not.toContain(secret);
 });
 
 it.each([

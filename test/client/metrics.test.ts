@@ -1,4 +1,4 @@
-import { LeaseClient, type LeaseClientOptions, type LeaseEvent } from "@leasehold/client";
+import type { LeaseClientOptions, LeaseEvent } from "@leasehold/client";
 import { dimensionNames, metricsLine, metricsListener } from "@leasehold/client/metrics";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased } from "@leasehold/middy";
@@ -95,9 +95,7 @@ describe("metrics by key", () => {
 
 describe("the metrics of a handler's lock", () => {
   const context = { functionName: "job", awsRequestId: "1", getRemainingTimeInMillis: () => 60_000 };
-  const run = async (
-    options: Pick<LeaseLockOptions, "metrics" | "onEvent" | "keyDimension">,
-  ): Promise<string[]> => {
+  const run = async (options: Pick<LeaseLockOptions, "metrics" | "onEvent">): Promise<string[]> => {
     const lines: string[] = [];
     const settings = { store: new MemoryLeaseStore(), clock: new ManualClock(), key: "k" };
     const metrics = options.metrics ?? ((line: string) => void lines.push(line));
@@ -105,7 +103,7 @@ describe("the metrics of a handler's lock", () => {
     return lines;
   };
 
-  it("go on beside listeners of its user's, one or several", async () => {
+  it("go on beside listeners of its user's, one or several, which hear with metrics: false as well", async () => {
     const heard: string[] = [];
     const hear = (event: LeaseEvent): void => void heard.push(event.type);
     const shapes: LeaseClientOptions["onEvent"][] = [hear, [hear], [hear, hear]];
@@ -118,32 +116,8 @@ describe("the metrics of a handler's lock", () => {
       const each = Array.isArray(onEvent) ? onEvent.length : 1;
       expect(heard.filter((type) => type === "acquired")).toHaveLength(each);
     }
-  });
-
-  it("end with metrics: false alone, and then the listeners still hear", async () => {
-    const heard: string[] = [];
-    expect(await run({ metrics: false, onEvent: ({ type }) => void heard.push(type) })).toEqual([]);
+    heard.length = 0;
+    expect(await run({ metrics: false, onEvent: hear })).toEqual([]);
     expect(heard).toEqual(["acquired", "released"]);
   });
-
-  it("are those of each key, too, where that is asked for", async () => {
-    const lines = await run({ keyDimension: true });
-    expect(lines.map((line) => dimensionsIn(line)[1])).toEqual([expect.objectContaining({ Key: "k" })]);
-  });
-});
-
-it("a client takes the listener of metrics beside others", async () => {
-  const lines: string[] = [];
-  const heard: string[] = [];
-  const client = new LeaseClient({
-    store: new MemoryLeaseStore(),
-    clock: new ManualClock(),
-    onEvent: [
-      metricsListener({ tableName: "leases" }, (line) => lines.push(line)),
-      ({ type }) => void heard.push(type),
-    ],
-  });
-  await (await client.acquire("k")).release();
-  expect(lines).toHaveLength(2);
-  expect(heard).toEqual(["acquired", "released"]);
 });
