@@ -297,17 +297,6 @@ describe("an error of DynamoDB's", () => {
     expect(delays.filter((delayMs) => delayMs !== 5_000)).toEqual([25, 50, 100, 250, 500, 1_000]);
   });
 
-  it("of a refused condition brings the item", async () => {
-    server.script(
-      say({ __type: "x#ConditionalCheckFailedException", Item: { a: { S: "theirs" } }, message: "no" }, 400),
-    );
-    expect(await newStore().update(write, newCall())).toEqual({
-      applied: false,
-      item: { a: "theirs" },
-      retried: false,
-    });
-  });
-
   it("that counts up what is no number names the item and its attribute", async () => {
     const message = "An operand in the update expression has an incorrect data type";
     server.script(say({ __type: "x#ValidationException", message }, 400));
@@ -327,20 +316,6 @@ describe("an error of DynamoDB's", () => {
     server.script(say({ __type: "x#TransactionCanceledException", CancellationReasons }, 400), say({}));
     const entry = { ...write, action: "check" } as const;
     expect(await newStore().transact([entry], newCall())).toMatchObject({ applied: true, retried: true });
-  });
-
-  it("of a transaction brings the items that refused", async () => {
-    const reasons = [
-      { Code: "None" },
-      { Code: "ConditionalCheckFailed", Item: { a: { S: "theirs" } }, Message: "no" },
-    ];
-    server.script(say({ __type: "x#TransactionCanceledException", CancellationReasons: reasons }, 400));
-    const entry = { ...write, action: "check" } as const;
-    expect(await newStore().transact([entry, entry], newCall())).toEqual({
-      applied: false,
-      refusals: [undefined, { item: { a: "theirs" } }],
-      retried: false,
-    });
   });
 });
 
