@@ -73,7 +73,7 @@ const allowed: Readonly<Record<string, number>> = {
   "attempts of a run before the latest": runLimits.pastAttempts,
   "id or `serialKey` of a task": shared(taskLimits.idBytes, taskLimits.serialKeyBytes),
   "payload of a task": taskLimits.payloadBytes,
-  // Held by tests of their own: the group's below, the durable lease's in durable.test.ts.
+  // Held by tests of their own: the group's below, the durable lease's in test/durable/course.test.ts.
   "keys of `acquireAll`": 100,
   "`data` of a group, all keys together": 4 * 1024 * 1024,
   "a durable lease, at least": 3_000,
