@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
-import { leaseLock } from "@leasehold/middy";
-import middy, { type PluginExecutionMode } from "@middy/core";
+import { type LeaseLockOptions, leaseLock } from "@leasehold/middy";
+import middy, { type MiddlewareObj, type PluginExecutionMode } from "@middy/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { eventually } from "../support/patience.ts";
 import { bench, type LambdaContext, ways } from "./support.ts";
@@ -26,31 +26,35 @@ describe("streaming", () => {
     delete (globalThis as { awslambda?: unknown }).awslambda;
   });
 
+  interface StreamOptions extends LeaseLockOptions {
+    /** What an outer middleware does after the handler. */
+    readonly outer?: NonNullable<MiddlewareObj["after"]>;
+    /** Whether the caller goes away. */
+    readonly breaks?: boolean;
+  }
+
+  /** Lets an app with a lock answer into a stream; gives what was written, and who held the lock at each part. */
   async function run(
     handler: () => unknown,
-    options: { chunkDelay?: () => Promise<void>; breaks?: boolean } = {},
+    { outer = () => undefined, breaks, ...more }: StreamOptions = {},
   ) {
     const b = bench();
+    if (more.whenHeld !== undefined) await b.other.acquire("job");
     const heldAt: unknown[] = [];
     let text = "";
     const output = new Writable({
       async write(chunk, _encoding, callback) {
-        await options.chunkDelay?.();
         heldAt.push(await b.holder());
         text += chunk;
-        callback(options.breaks ? new Error("gone") : undefined);
+        callback(breaks ? new Error("gone") : undefined);
       },
     });
-    const app = middy(async () => handler(), { executionMode: mode }).use(
-      leaseLock({ client: b.client, clock: b.clock, key: "job", once: () => "slot", skipResult: "skipped" }),
-    );
-    const call = app as unknown as (
-      event: unknown,
-      stream: Writable,
-      context: LambdaContext,
-    ) => Promise<void>;
-    const answer = call({}, output, b.context());
-    const outcome = await answer.then(
+    const options = { once: () => "slot", skipResult: "skipped", ...b.options, ...more };
+    const app = middy(async () => handler(), { executionMode: mode })
+      .use({ after: outer })
+      .use(leaseLock(options));
+    const call = app as unknown as (...args: unknown[]) => Promise<void>;
+    const outcome = await call({}, output, b.context()).then(
       () => "ended",
       (error: Error) => error.message,
     );
@@ -66,143 +70,87 @@ describe("streaming", () => {
       await new Promise(setImmediate);
       yield "b";
     })();
+  const broken = (): AsyncIterable<string> =>
+    (async function* () {
+      yield "a";
+      throw new Error("source");
+    })();
+  const us = "job/request-1";
 
   test.each([
     ["a Readable", () => Readable.from(chunks())],
     ["a web stream", () => Readable.toWeb(Readable.from(chunks()))],
     ["a response with a stream for its body", () => ({ statusCode: 200, body: Readable.from(chunks()) })],
   ])("%s holds the lock to its end", async (_, handler) => {
-    const { heldAt, text, outcome, holder, slot } = await run(handler);
-    expect(text).toBe("ab");
-    expect(new Set(heldAt.slice(-2))).toEqual(new Set(["job/request-1"]));
-    expect([outcome, holder, slot]).toEqual(["ended", undefined, "done"]);
+    const { heldAt, ...end } = await run(handler);
+    expect(end).toEqual({ text: "ab", outcome: "ended", holder: undefined, slot: "done" });
+    expect(new Set(heldAt.slice(-2))).toEqual(new Set([us]));
   });
 
-  test("a text is let go with the handler", async () => {
-    const { text, outcome, holder, slot } = await run(() => "text");
-    expect([text, outcome, holder, slot]).toEqual(["text", "ended", undefined, "done"]);
-  });
-
-  test("a stream that fails releases the lock and leaves the slot open", async () => {
-    const { outcome, holder, slot } = await run(() =>
-      Readable.from(
-        (async function* () {
-          yield "a";
-          throw new Error("source");
-        })(),
-      ),
-    );
-    expect([outcome, holder, slot]).toEqual(["source", undefined, "open"]);
-  });
-
-  test("a caller that goes away releases the lock and leaves the slot open", async () => {
-    const { outcome, holder, slot } = await run(() => Readable.from(chunks()), { breaks: true });
-    expect([outcome, holder, slot]).toEqual(["gone", undefined, "open"]);
-  });
-
-  test.each([
+  test.each<[string, () => unknown, StreamOptions, object]>([
+    ["a text is let go with the handler", () => "text", {}, { text: "text", outcome: "ended", slot: "done" }],
     [
-      "is replaced by an outer after that reads it",
-      (response: unknown) =>
-        Readable.from(
-          (async function* () {
-            for await (const chunk of response as AsyncIterable<string>) yield chunk.toUpperCase();
-          })(),
-        ),
-      "AB",
-      ["job/request-1", "job/request-1"],
-      undefined,
+      "a stream that fails releases the lock and leaves the slot open",
+      () => Readable.from(broken()),
+      {},
+      { text: "a", outcome: "source", slot: "open" },
     ],
     [
-      "is never read, as an outer after answers instead",
-      () => "instead",
-      "instead",
-      ["job/request-1"],
-      "job/request-1",
+      "a caller that goes away releases the lock and leaves the slot open",
+      () => Readable.from(chunks()),
+      { breaks: true },
+      { outcome: "gone", slot: "open" },
     ],
-  ])(
-    "a stream that %s does not let the lock go before its end",
-    async (_, transform, expected, held, end) => {
-      const b = bench();
-      const heldAt: unknown[] = [];
-      let text = "";
-      const output = new Writable({
-        async write(chunk, _encoding, callback) {
-          heldAt.push(await b.holder());
-          text += chunk;
-          callback();
-        },
-      });
-      const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
-        .use({ after: (request) => transform(request.response) })
-        .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
-      await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
-      expect(text).toBe(expected);
-      expect(heldAt).toEqual(held);
-      expect(await b.holder()).toBe(end);
-    },
-  );
-
-  test("a stream that nobody reads, as an outer after throws, keeps the lock: its producer may still run", async () => {
-    const b = bench();
-    const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
-      .use({
-        after: () => {
-          throw new Error("outer");
-        },
-      })
-      .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
-    const call = app as unknown as (...args: unknown[]) => Promise<void>;
-    await expect(call({}, new Writable(), b.context())).rejects.toThrow("outer");
-    expect(await b.holder()).toBe("job/request-1");
-  });
-
-  test("a stream that an outer after destroys when it has read its beginning releases the lock", async () => {
-    const b = bench();
-    let text = "";
-    const output = new Writable({
-      write(chunk, _encoding, callback) {
-        text += chunk;
-        callback();
+    [
+      "a handler that fails releases the lock",
+      () => {
+        throw new Error("handler");
       },
-    });
-    const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
-      .use({
-        async after(request) {
-          const stream = request.response as Readable;
-          const { value } = await stream.iterator({ destroyOnReturn: false }).next();
-          stream.destroy();
-          return value;
-        },
-      })
-      .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
-    await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
-    await new Promise(setImmediate);
-    expect([text, await b.holder()]).toEqual(["a", undefined]);
-  });
-
-  test("a handler that fails releases the lock", async () => {
-    const { outcome, holder } = await run(() => {
-      throw new Error("handler");
-    });
-    expect([outcome, holder]).toEqual(["handler", undefined]);
+      {},
+      { outcome: "handler", slot: "open" },
+    ],
+  ])("%s", async (_, handler, options, expected) => {
+    expect(await run(handler, options)).toMatchObject({ holder: undefined, ...expected });
   });
 
   test("a held lock is answered with skipResult", async () => {
-    const b = bench();
-    await b.other.acquire("job");
-    let text = "";
-    const output = new Writable({
-      write(chunk, _encoding, callback) {
-        text += chunk;
-        callback();
+    expect(await run(() => "ran", { whenHeld: "skip" })).toMatchObject({ text: "skipped" });
+  });
+
+  const upperCase = async function* (response: unknown): AsyncIterable<string> {
+    for await (const chunk of response as AsyncIterable<string>) yield chunk.toUpperCase();
+  };
+  test.each<[string, NonNullable<StreamOptions["outer"]>, object]>([
+    [
+      "is replaced by an outer after that reads it holds the lock to its end",
+      ({ response }) => Readable.from(upperCase(response)),
+      { text: "AB", heldAt: [us, us], holder: undefined },
+    ],
+    [
+      "is never read, as an outer after answers instead, keeps the lock: its producer may still run",
+      () => "instead",
+      { text: "instead", heldAt: [us], holder: us },
+    ],
+    [
+      "is never read, as an outer after throws, keeps the lock as well",
+      () => {
+        throw new Error("outer");
       },
-    });
-    const app = middy(async () => "ran", { executionMode: mode }).use(
-      leaseLock({ client: b.client, clock: b.clock, key: "job", whenHeld: "skip", skipResult: "skipped" }),
-    );
-    await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
-    expect(text).toBe("skipped");
+      { outcome: "outer", holder: us },
+    ],
+    [
+      "an outer after destroys when it has read its beginning releases the lock",
+      async ({ response }) => {
+        const stream = response as Readable;
+        const { value } = await stream.iterator({ destroyOnReturn: false }).next();
+        stream.destroy();
+        await new Promise(setImmediate);
+        return value;
+      },
+      { text: "a", holder: undefined },
+    ],
+  ])("a stream that %s", async (_, outer, expected) => {
+    expect(await run(() => Readable.from(chunks()), { outer })).toMatchObject(expected);
   });
 });
 
@@ -232,7 +180,7 @@ describe("durable", () => {
         ran = true;
       },
       { executionMode: executionModeDurableContext },
-    ).use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+    ).use(leaseLock(b.options));
     const durable = { step: () => undefined, executionContext: {}, lambdaContext: b.context() };
 
     await expect(app({}, durable as unknown as LambdaContext)).rejects.toMatchObject({
@@ -265,8 +213,7 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
 
   async function answer(response: unknown) {
     const b = bench();
-    const options = { client: b.client, clock: b.clock, key: "job", once: () => "slot" };
-    const app = wrap(options, () => response);
+    const app = wrap({ ...b.options, once: () => "slot" }, () => response);
     return { ...b, answered: await app({}, b.context()) };
   }
 
@@ -345,7 +292,7 @@ describe.each(Object.entries(ways))("%s: a response object", (_, wrap) => {
     ["has a reader already", locked, /locked/],
   ])("whose body %s fails, and releases the lock", async (_, response, message) => {
     const b = bench();
-    const app = wrap({ client: b.client, clock: b.clock, key: "job" }, () => response);
+    const app = wrap(b.options, () => response);
     await expect(app({}, b.context())).rejects.toThrow(message);
     expect(await b.holder()).toBeUndefined();
   });
@@ -355,7 +302,7 @@ test("a context that is printed shows no lock and no token", async () => {
   const b = bench();
   const context = b.context();
   const printed: string[] = [];
-  const app = ways.leaseLock?.({ client: b.client, clock: b.clock, key: "job" }, ({ lease }) => {
+  const app = ways.leaseLock?.(b.options, ({ lease }) => {
     printed.push(JSON.stringify(context), inspect(context), JSON.stringify({ ...context }));
     expect(context.lock.lease).toBe(lease);
     for (const text of printed) expect(text).not.toContain(lease.token);

@@ -59,6 +59,8 @@ export interface Bench {
   readonly store: CountingStore;
   readonly client: LeaseClient;
   readonly other: LeaseClient;
+  /** A lock of our client's, with the test's time. */
+  readonly options: { readonly client: LeaseClient; readonly clock: ManualClock; readonly key: string };
   /** What Lambda hands to an invocation that may run for so long from now. */
   context(timeoutMs?: number, awsRequestId?: string): LambdaContext;
   /** Who holds the lock. */
@@ -70,12 +72,11 @@ export function bench(): Bench {
   const clock = new ManualClock(Date.UTC(2026, 11, 1));
   const store = new CountingStore();
   let count = 0;
+  const client = new LeaseClient({ store, clock, owner: "this client" });
   const other = new LeaseClient({ store, clock, owner: "somebody else" });
   return {
-    clock,
-    store,
-    client: new LeaseClient({ store, clock, owner: "this client" }),
-    other,
+    ...{ clock, store, client, other },
+    options: { client, clock, key: "job" },
     context(timeoutMs = 60_000, awsRequestId = `request-${++count}`) {
       const end = clock.monotonic() + timeoutMs;
       return {
