@@ -123,22 +123,6 @@ describe("the records of one key", () => {
     expect(await handlerOf({ whenHeld: "skip" })(batchOf("a1", "a2", "b1"))).toEqual([]);
     expect(ran).toEqual(["b1"]);
   });
-
-  test("never run at the same time as those of another invocation", async () => {
-    let inside = 0;
-    for (const id of ["a1", "a2"]) {
-      works.set(id, async () => {
-        inside += 1;
-        expect(inside).toBe(1);
-        await new Promise((resolve) => b.clock.schedule(() => resolve(undefined), 100));
-        inside -= 1;
-      });
-    }
-    const handler = handlerOf({ whenHeld: "wait" });
-    const both = Promise.all([handler(batchOf("a1")), handler(batchOf("a2"))]);
-    await b.clock.advance(20_000);
-    expect(await both).toEqual([[], []]);
-  });
 });
 
 describe("different keys", () => {

@@ -65,10 +65,7 @@ test.each<[unknown]>([
 
 test("a slot of once can be found so, too", async () => {
   const b = bench();
-  const app = leased(
-    { client: b.client, clock: b.clock, key: "job", once: jmespath("day"), skipResult: "skipped" },
-    () => "ran",
-  );
+  const app = leased({ ...b.options, once: jmespath("day"), skipResult: "skipped" }, () => "ran");
   expect(await app({ day: "2026-01-01" }, b.context())).toBe("ran");
   expect(await app({ day: "2026-01-01" }, b.context())).toBe("skipped");
 });

@@ -5,19 +5,21 @@ import {
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import { coreOf } from "@leasehold/client/internal";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./support.ts";
+
+const minutes = 15 * 60_000;
 
 describe.each(Object.entries(ways))("%s", (_, wrap) => {
   function setUp(options: LeaseLockOptions, work: Work = () => "done"): Bench & { app: App; runs: Lock[] } {
     const b = bench();
     const runs: Lock[] = [];
-    const app = wrap({ client: b.client, clock: b.clock, key: "job", ...options }, async (lock, event) => {
+    const app = wrap({ ...b.options, ...options }, async (lock, event) => {
       runs.push(lock);
       return await work(lock, event);
     });
@@ -41,53 +43,29 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect([await holder(), clock.pending]).toEqual([undefined, 0]);
   });
 
-  test("a lease sized from the remaining time outlives the invocation", async () => {
-    const { app, runs, context, clock } = setUp({}, () => clock.advance(14_900));
-    await app({}, context(15_000));
-    const [lock] = runs;
-    expect((lock?.lease.expiresAt ?? 0) - clock.now()).toBeGreaterThan(1_000);
+  test.each<[string, timeoutMs: number, LeaseLockOptions, leaseMs: number, renewals: number]>([
+    ["a minute is covered by one lease, and a second more", 60_000, {}, 61_000, 0],
+    ["more than a minute is covered by a short one that is renewed each 10 s", minutes, {}, 30_000, 5],
+    ["a lockAtMostForMs is the lease's time", minutes, { lockAtMostForMs: 120_000 }, 120_000, 0],
+    ["heartbeat: false has one for the whole time", minutes, { heartbeat: false }, minutes + 1_000, 0],
+  ])("of an invocation's time, %s", async (_, timeoutMs, options, leaseMs, renewals) => {
+    const { app, runs, context, clock, store } = setUp(options, () => clock.advance(50_000));
+    await app({}, context(timeoutMs));
+    expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(leaseMs);
+    expect(runs[0]?.signal.aborted).toBe(false);
+    expect(store.requests).toHaveLength(1 + renewals + 1);
+    expect(clock.pending).toBe(0);
   });
 
-  describe("of an invocation that may run for more than a minute", () => {
-    const minutes = 15 * 60_000;
-
-    test("the lease is short, and is renewed while the handler runs", async () => {
-      const { app, runs, context, clock, store } = setUp({}, () => clock.advance(100_000));
-      await app({}, context(minutes));
-      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(30_000);
-      expect(runs[0]?.signal.aborted).toBe(false);
-      // It acquires, renews each 10 s or a little earlier, and releases.
-      expect(store.requests).toHaveLength(1 + 10 + 1);
-      expect(clock.pending).toBe(0);
-    });
-
-    test("the lock is free half a minute after a crash, not at the invocation's end", async () => {
-      const crash = Promise.withResolvers<void>();
-      const { app, context, clock, other } = setUp({}, () => crash.promise);
-      const answer = app({}, context(minutes)).catch((error: unknown) => error);
-      await clock.advance(25_000);
-      clock.freeze(31_100);
-      expect(await other.tryAcquire("job")).toBeDefined();
-      crash.resolve();
-      expect(await answer).toBeInstanceOf(LeaseLostError);
-    });
-
-    test.each([
-      ["a lockAtMostForMs of its own", { lockAtMostForMs: 120_000 }, 120_000],
-      ["heartbeat: false, the whole time", { heartbeat: false }, minutes + 1_000],
-    ])("the lease of %s is not renewed", async (_, options, leaseMs) => {
-      const { app, runs, context, clock, store } = setUp(options, () => clock.advance(100_000));
-      await app({}, context(minutes));
-      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(leaseMs);
-      expect(store.requests).toHaveLength(2);
-    });
-
-    test("a minute is covered by one lease", async () => {
-      const { app, runs, context, clock, store } = setUp({}, () => clock.advance(50_000));
-      await app({}, context(60_000));
-      expect(runs[0]?.lease.toJSON().leaseDurationMs).toBe(61_000);
-      expect(store.requests).toHaveLength(2);
-    });
+  test("the lock is free half a minute after a crash, not at the invocation's end", async () => {
+    const crash = Promise.withResolvers<void>();
+    const { app, context, clock, other } = setUp({}, () => crash.promise);
+    const answer = app({}, context(minutes)).catch((error: unknown) => error);
+    await clock.advance(25_000);
+    clock.freeze(31_100);
+    expect(await other.tryAcquire("job")).toBeDefined();
+    crash.resolve();
+    expect(await answer).toBeInstanceOf(LeaseLostError);
   });
 
   test("the holder is the function and its request", async () => {
@@ -111,23 +89,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     });
     await expect(app({}, context())).rejects.toThrow("no");
     expect(await holder()).toBeUndefined();
-  });
-
-  test("two invocations at once in one process exclude each other", async () => {
-    let finish: () => void = () => undefined;
-    const { app, runs, context, clock } = setUp(
-      { whenHeld: "skip", skipResult: "skipped" },
-      () =>
-        new Promise<void>((resolve) => {
-          finish = resolve;
-        }),
-    );
-    const first = app({}, context());
-    await clock.advance(0);
-    expect(await app({}, context())).toBe("skipped");
-    finish();
-    await first;
-    expect(runs).toHaveLength(1);
   });
 
   describe("while somebody else holds the lock", () => {
@@ -175,15 +136,17 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(runs[0]?.lease.expiresAt).toBeGreaterThan(clock.now() + remaining);
     });
 
-    test("wait gives up while the reserve is left", async () => {
-      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait", reserveMs: 20_000 });
+    test.each<[string, LeaseLockOptions, leftMs: number]>([
+      ["its reserve", { reserveMs: 20_000 }, 20_000],
+      ["a quarter of the time by default", {}, 15_000],
+    ])("wait gives up while %s is left", async (_, options, leftMs) => {
+      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait", ...options });
       await other.acquire("job", { leaseDurationMs: 600_000 });
-      const lambda = context(60_000);
-      const answer = app({}, lambda).catch((error: unknown) => error);
-      await clock.advance(39_000);
-      await expect(Promise.race([answer, Promise.resolve("waiting")])).resolves.toBe("waiting");
-      await clock.advance(1_100);
-      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      const startedAt = clock.monotonic();
+      const refused = follow(app({}, context(60_000)), clock);
+      await clock.advance(60_000);
+      expect(refused).toMatchObject({ error: expect.any(LeaseUnavailableError) });
+      expect(refused.at).toBe(startedAt + 60_000 - leftMs);
       expect(runs).toHaveLength(0);
     });
 
@@ -216,15 +179,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await clock.advance(10_000);
       expect(await waiting).toBeInstanceOf(LeaseUnavailableError);
       expect(runs).toHaveLength(0);
-    });
-
-    test("wait keeps a quarter of the time by default", async () => {
-      const { app, context, other, clock } = setUp({ whenHeld: "wait" });
-      await other.acquire("job", { leaseDurationMs: 600_000 });
-      const lambda = context(60_000);
-      const answer = app({}, lambda).catch(() => lambda.getRemainingTimeInMillis());
-      await clock.advance(60_000);
-      expect(await answer).toBe(15_000);
     });
   });
 
@@ -303,21 +257,13 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await expect(app({}, context())).rejects.toThrow("mine");
     });
 
-    test("gives up on a holder that does not hear", async () => {
-      const { app, context, clock, other } = setUp({ whenHeld: "replace" });
-      await other.acquire("job", { leaseDurationMs: 600_000 });
-      const answer = app({}, context(20_000)).catch((error: unknown) => error);
-      await clock.advance(20_000);
-      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
-      expect((await other.inspect("job"))?.revocation).toBe("replaced by job/request-1");
-    });
-
-    test("asks nobody any more once it has given up", async () => {
+    test("gives up on a holder that does not hear, and asks nobody any more then", async () => {
       const { app, context, clock, other, store } = setUp({ whenHeld: "replace" });
       await other.acquire("job", { leaseDurationMs: 600_000 });
       const answer = app({}, context(20_000)).catch((error: unknown) => error);
       await clock.advance(20_000);
       expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      expect((await other.inspect("job"))?.revocation).toBe("replaced by job/request-1");
       const before = store.requests.length;
       await clock.advance(60_000);
       expect(store.requests.slice(before).filter((request) => request === "get")).toEqual([]);
@@ -346,7 +292,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
   describe("once", () => {
     const event = { scheduledTime: "2026-11-21T10:00:00+00:00", time: "ignored" };
 
-    test("a trigger that is delivered twice runs once, and the second is skipped even where held means throw", async () => {
+    test("a trigger that is delivered twice runs once, the second is skipped even where held means throw, and the next time runs", async () => {
       const { app, runs, context } = setUp({
         once: true,
         whenHeld: "throw",
@@ -357,6 +303,8 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(again).toBeInstanceOf(SlotDoneError);
       expect(again).toMatchObject({ slot: "2026-11-21T10:00:00.000Z" });
       expect(runs).toHaveLength(1);
+      await app({ time: "2026-11-21T10:01:00Z" }, context());
+      expect(runs).toHaveLength(2);
     });
 
     test("a failed run leaves its slot open, so that the retry runs it", async () => {
@@ -368,13 +316,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       });
       await expect(app(event, context())).rejects.toThrow("first");
       expect(await app(event, context())).toBe("second");
-      expect(runs).toHaveLength(2);
-    });
-
-    test("the next time runs", async () => {
-      const { app, runs, context } = setUp({ once: true });
-      await app(event, context());
-      await app({ time: "2026-11-21T10:01:00Z" }, context());
       expect(runs).toHaveLength(2);
     });
 
@@ -429,15 +370,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       });
       await expect(app({}, context())).rejects.toMatchObject({ name: "LeaseLostError", reason: "expired" });
       expect(runs).toHaveLength(1);
-    });
-
-    test("a heartbeat keeps a short lease", async () => {
-      const { app, context, clock } = setUp({ lockAtMostForMs: 1_000, heartbeat: true }, async () => {
-        for (let i = 0; i < 50; i += 1) await clock.advance(100);
-        return "done";
-      });
-      expect(await app({}, context())).toBe("done");
-      expect(clock.pending).toBe(0);
     });
 
     test("the handler's own error comes first", async () => {
@@ -584,49 +516,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     });
   });
 
-  describe("metrics", () => {
-    const measured = (lines: string[]): string[] =>
-      lines.map((line) => {
-        const { _aws, Table, Job, ...values } = JSON.parse(line);
-        return `${Table}/${Job}: ${Object.keys(values)}`;
-      });
-
-    test("say what became of a job", async () => {
-      const lines: string[] = [];
-      let fails = false;
-      const { app, context, other, store } = setUp(
-        { job: "j", metrics: (line) => lines.push(line), tableName: "t", whenHeld: "skip" },
-        () => {
-          if (fails) throw new Error("no");
-        },
-      );
-      await app({}, context());
-      fails = true;
-      await app({}, context()).catch(() => undefined);
-      const lease = await other.acquire("job");
-      await app({}, context());
-      await lease.release();
-      await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
-      await app({}, context());
-      store.delay = () => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "no"));
-      await app({}, context()).catch(() => undefined);
-      expect(measured(lines)).toEqual([
-        "t/j: JobSucceeded",
-        "t/j: JobFailed",
-        "t/j: JobSkipped",
-        "t/j: JobPaused",
-        "t/j: JobFailed",
-      ]);
-    });
-
-    test("are not written without a job", async () => {
-      const lines: string[] = [];
-      const { app, context } = setUp({ metrics: (line) => lines.push(line), tableName: "t" });
-      await app({}, context());
-      expect(lines).toEqual([]);
-    });
-  });
-
   test("a key function gets the event and the context", async () => {
     const { app, runs, context } = setUp({ key: (event, { awsRequestId }) => `${event}/${awsRequestId}` });
     await app("e", context(1_000, "r"));
@@ -639,10 +528,14 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(store.requests).toEqual([]);
   });
 
-  test("a context of a durable execution is refused", async () => {
-    const { app, context, store } = setUp({});
-    const durable = { ...context(), lambdaContext: context() } as LambdaContext;
-    await expect(app({}, durable)).rejects.toThrow(/durable/);
-    expect(store.requests).toEqual([]);
+  test("a context of a durable execution, as middy hands it out, is refused with what to do instead", async () => {
+    const { app, context, store, runs } = setUp({});
+    const durable = { step: () => undefined, executionContext: {}, lambdaContext: context() };
+    await expect(app({}, durable as unknown as LambdaContext)).rejects.toMatchObject({
+      name: "InvalidOptionsError",
+      option: "context",
+      message: expect.stringMatching(/durable execution.*withDurableLease/),
+    });
+    expect([runs, store.requests]).toEqual([[], []]);
   });
 });

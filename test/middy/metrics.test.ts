@@ -1,6 +1,7 @@
 import { Metrics, MetricUnit } from "@aws-lambda-powertools/metrics";
 import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
-import { InvalidOptionsError } from "@leasehold/client";
+import { InvalidOptionsError, LeaseServiceError } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import type { ManualClock } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased, leasedBatch, leaseLock } from "@leasehold/middy";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -71,6 +72,15 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     // Ignored: with "throw" the invocation rejects; the metrics are what counts.
     await b.app({}, b.context()).catch(() => undefined);
     expect(b.values()).toEqual([values]);
+  });
+
+  test("that finds the lock paused, and one that the service refuses", async () => {
+    const { app, context, values, other, store } = setUp({ whenHeld: "skip" });
+    await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
+    await app({}, context());
+    store.delay = () => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "no"));
+    await app({}, context()).catch(() => undefined);
+    expect(values()).toEqual([{ LeaseContended: 1, JobPaused: 1 }, { JobFailed: 1 }]);
   });
 
   test("that waits, and no line of one leaks into the next", async () => {

@@ -1,14 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
-import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { type LeaseLockOptions, leaseLock } from "@leasehold/middy";
 import middy, { type MiddlewareObj, type PluginExecutionMode } from "@middy/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { eventually } from "../support/patience.ts";
-import { bench, type LambdaContext, ways } from "./support.ts";
+import { bench, ways } from "./support.ts";
 
 describe("streaming", () => {
   let mode: PluginExecutionMode;
@@ -151,45 +147,6 @@ describe("streaming", () => {
     ],
   ])("a stream that %s", async (_, outer, expected) => {
     expect(await run(() => Readable.from(chunks()), { outer })).toMatchObject(expected);
-  });
-});
-
-describe("durable", () => {
-  const folder = mkdtempSync(join(tmpdir(), "durable-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  test("is refused with an error that says what to do, and nothing is sent", async () => {
-    // Middy's own mode, with a stand-in for AWS's SDK that hands out a context as that does.
-    const source = readFileSync(new URL(import.meta.resolve("@middy/core/DurableContext")), "utf8");
-    const util = import.meta.resolve("@middy/util", import.meta.resolve("@middy/core"));
-    const file = join(folder, "mode.mjs");
-    writeFileSync(
-      file,
-      source
-        .replace(
-          /import .* from "@aws\/durable-execution-sdk-js";/,
-          "const withDurableExecution = (handler) => handler;",
-        )
-        .replace('"@middy/util"', JSON.stringify(util)),
-    );
-    const { executionModeDurableContext } = await import(pathToFileURL(file).href);
-    const b = bench();
-    let ran = false;
-    const app = middy(
-      async () => {
-        ran = true;
-      },
-      { executionMode: executionModeDurableContext },
-    ).use(leaseLock(b.options));
-    const durable = { step: () => undefined, executionContext: {}, lambdaContext: b.context() };
-
-    await expect(app({}, durable as unknown as LambdaContext)).rejects.toMatchObject({
-      name: "InvalidOptionsError",
-      option: "context",
-      message: expect.stringMatching(/durable execution.*withDurableLease/),
-    });
-    expect(ran).toBe(false);
-    expect(b.store.requests).toEqual([]);
   });
 });
 

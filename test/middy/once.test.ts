@@ -78,8 +78,8 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
     expect(await slotIsDone()).toBe(true);
   });
 
-  test("is tried again until the invocation's end is near, and then rejects, with an event and metrics", async () => {
-    const { app, context, clock, afterwards, measured, events, store } = setUp();
+  test("is tried again until the invocation's end is near, however long its lease lasts, and then rejects, with an event and metrics", async () => {
+    const { app, context, clock, afterwards, measured, events, store } = setUp({ lockAtMostForMs: 600_000 });
     afterwards(throttling(Number.POSITIVE_INFINITY));
     const lambda = context(20_000);
     let answer: unknown;

@@ -1,4 +1,4 @@
-import { type LeaseLockOptions, leaseLock } from "@leasehold/middy";
+import { leaseLock } from "@leasehold/middy";
 import type { MiddlewareObj } from "@middy/core";
 import { describe, expect, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
@@ -151,36 +151,24 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
     });
   });
 
-  describe("slots", () => {
-    const run = async (
-      options: LeaseLockOptions,
-      chain: MiddlewareObj[],
-      handler: () => Promise<unknown>,
-    ) => {
-      const { clock, client, context } = bench();
-      const lock = leaseLock({ client, clock, key: "job", once: () => "slot", ...options });
-      const app = middy(handler).use(lock);
-      for (const middleware of chain) app.use(middleware);
-      await Promise.resolve(app({}, context())).catch(() => undefined);
-      const lease = await client.tryAcquire("job", { slot: "slot" });
-      return lease === undefined ? "done" : "open";
-    };
-
-    test("an inner after that answers early leaves the slot done", async () => {
-      expect(await run({}, [others["an after that answers"]], handlers.succeeds)).toBe("done");
-    });
-    test("an inner before that answers early leaves the slot open", async () => {
-      expect(await run({}, [others["an early answer"]], handlers.succeeds)).toBe("open");
-    });
-    test.each<[string, MiddlewareObj[]]>([
-      ["swallows", []],
-      [
-        "swallows what another has answered",
-        [{ onError: (request) => void Object.assign(request, { response: "an answer" }) }],
-      ],
-    ])("an inner onError that %s leaves the slot open", async (_, more) => {
-      expect(await run({}, [others["an onError that swallows"], ...more], handlers.fails)).toBe("open");
-    });
+  const swallows = others["an onError that swallows"];
+  const answers = {
+    onError: (request: { response?: unknown }) => {
+      request.response = "an answer";
+    },
+  };
+  test.each<[string, slot: string, object[], () => Promise<unknown>]>([
+    ["after that answers early", "done", [others["an after that answers"]], handlers.succeeds],
+    ["before that answers early", "open", [others["an early answer"]], handlers.succeeds],
+    ["onError that swallows", "open", [swallows], handlers.fails],
+    ["onError that swallows what another has answered", "open", [swallows, answers], handlers.fails],
+  ])("an inner %s leaves the slot %s", async (_, slot, chain, handler) => {
+    const { client, options, context } = bench();
+    const app = middy(handler).use(leaseLock({ ...options, once: () => "slot" }));
+    for (const middleware of chain) app.use(middleware as MiddlewareObj);
+    await Promise.resolve(app({}, context())).catch(() => undefined);
+    const lease = await client.tryAcquire("job", { slot: "slot" });
+    expect(lease === undefined ? "done" : "open").toBe(slot);
   });
 
   test("onError of a lock whose before never ran does not touch the lock", async () => {

@@ -70,14 +70,7 @@ describe.each(Object.entries(middies))("in %s, outside of the lock", (_, version
       .use(makeHandlerIdempotent({ persistenceStore: records, config }))
       .use(noting)
       .use(
-        leaseLock<unknown, unknown>({
-          client: b.client,
-          clock: b.clock,
-          key: "job",
-          whenHeld: "skip",
-          skipResult: "skipped",
-          ...options,
-        }),
+        leaseLock<unknown, unknown>({ ...b.options, whenHeld: "skip", skipResult: "skipped", ...options }),
       );
     return { ...b, app, records, runs: () => runs };
   }
@@ -138,15 +131,7 @@ describe.each(Object.entries(middies))("in %s, outside of the lock", (_, version
         }),
       )
       .use({ before: () => void metrics.addMetric("tries", MetricUnit.Count, 1) })
-      .use(
-        leaseLock({
-          client: b.client,
-          clock: b.clock,
-          key: "job",
-          whenHeld: "replace",
-          skipResult: "replaced",
-        }),
-      );
+      .use(leaseLock({ ...b.options, whenHeld: "replace", skipResult: "replaced" }));
     const first = app({ time: "2026-01-01T10:00:00Z", order: "1" }, b.context());
     await b.clock.advance(0);
     const second = app({ time: "2026-01-01T10:01:00Z", order: "2" }, b.context());

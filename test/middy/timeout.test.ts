@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { LeaseClient, type LeaseEvent, LeaseServiceError } from "@leasehold/client";
+import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { InvocationEndingError, type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
 import middy, { type MiddlewareObj } from "@middy/core";
 import { describe, expect, test } from "vitest";
-import { bench, type LambdaContext } from "./support.ts";
+import type { LambdaContext } from "./support.ts";
 
 // Middy's early timeout is a timer of the machine's, and so are all clocks here.
 
@@ -94,57 +94,26 @@ describe("an early timeout while the handler runs", () => {
   });
 });
 
-test("a heartbeat that is ended while its renewal is under way renews no more", async () => {
-  const { client, store, clock } = bench();
-  const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
-  const answered = Promise.withResolvers<void>();
-  store.delay = () => answered.promise;
-  const end = lease.keepAlive(10_000);
-  await clock.advance(10_000);
-  end();
-  answered.resolve();
-  await clock.advance(40_000);
-  expect(store.requests).toEqual(["update", "update"]);
-  expect(lease.held).toBe(false);
-});
-
-test("a heartbeat whose renewal has failed leaves no timer behind when it is ended", async () => {
-  const { client, store, clock } = bench();
-  const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
-  const timers = clock.pending;
-  store.delay = () => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too many requests"));
-  const end = lease.keepAlive(10_000);
-  await clock.advance(15_000);
-  end();
-  expect(store.requests.length).toBeGreaterThan(2);
-  expect(clock.pending).toBe(timers);
-});
-
-describe("an error that is merely named TimeoutError", () => {
-  test("by its handler, long before the end, does not keep the lock", async () => {
-    const { client, context, options } = setUp();
-    const app = middy(async () => {
-      throw new DOMException("too slow", "TimeoutError");
-    }).use(leaseLock(options));
-    await expect(app({}, context(10_000))).rejects.toThrow("too slow");
-    expect(await client.inspect("job")).toBeUndefined();
-  });
-
-  test("close to the end, keeps the lock to be safe", async () => {
-    const { client, context, options } = setUp();
-    const app = middy(async () => {
-      throw new DOMException("too slow", "TimeoutError");
-    }).use(leaseLock(options));
-    await expect(app({}, context(200))).rejects.toThrow("too slow");
-    expect((await client.inspect("job"))?.owner).toBe("job/1");
-  });
+test.each([
+  ["long before the end does not keep the lock", 10_000, undefined],
+  ["close to the end keeps the lock to be safe", 200, "job/1"],
+])("an error that is merely named TimeoutError %s", async (_, timeoutMs, holder) => {
+  const { client, context, options } = setUp();
+  const app = middy(async () => {
+    throw new DOMException("too slow", "TimeoutError");
+  }).use(leaseLock(options));
+  await expect(app({}, context(timeoutMs))).rejects.toThrow("too slow");
+  expect((await client.inspect("job"))?.owner).toBe(holder);
 });
 
 describe("the retry of an asynchronous event in the process whose handler still runs", () => {
-  test("rejects, and is not skipped: the work of the attempt before is not done", async () => {
+  test.each([
+    ["", {}],
+    [", with resume where there is no time to wait for its end", { resume: true }],
+  ])("rejects, and is not skipped: the work of the attempt before is not done%s", async (_, more) => {
     const { context, options } = setUp();
     const { handler, finish } = deafHandler();
-    const app = middy(handler).use(leaseLock({ ...options, lockAtMostForMs: 60_000 }));
+    const app = middy(handler).use(leaseLock({ ...options, ...more, lockAtMostForMs: 60_000 }));
     await expect(app({}, context(60, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
     const retry = Promise.resolve(app({}, context(60, "1")));
     await expect(retry).rejects.toMatchObject({ name: "LeaseUnavailableError", holder: "job/1" });
@@ -167,16 +136,6 @@ describe("the retry of an asynchronous event in the process whose handler still 
     expect(second?.lease.token).not.toBe(lock()?.lease.token);
     expect(second?.lease.fencingToken).toBeGreaterThan(lock()?.lease.fencingToken ?? 0);
     expect(events.map(({ type }) => type)).toEqual(["acquired", "lost", "takeover", "acquired", "released"]);
-    finish();
-  });
-
-  test("with resume, rejects, and is not skipped, where there is no time to wait for that", async () => {
-    const { context, options } = setUp();
-    const { handler, finish } = deafHandler();
-    const app = middy(handler).use(leaseLock({ ...options, resume: true, lockAtMostForMs: 60_000 }));
-    await expect(app({}, context(60, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
-    const retry = Promise.resolve(app({}, context(60, "1")));
-    await expect(retry).rejects.toMatchObject({ name: "LeaseUnavailableError", holder: "job/1" });
     finish();
   });
 

@@ -13,7 +13,7 @@ describe("middy 5, which knows no early answer", () => {
     const app = oldMiddy(async () => {
       runs += 1;
       return "done";
-    }).use(leaseLock({ client: b.client, clock: b.clock, key: "job", whenHeld: "skip", skipResult }));
+    }).use(leaseLock({ ...b.options, whenHeld: "skip", skipResult }));
     return { ...b, app, runs: () => runs };
   }
 
@@ -35,7 +35,7 @@ describe("middy 5, which knows no early answer", () => {
     let runs = 0;
     const app = oldMiddy(async () => {
       runs += 1;
-    }).use(leaseLock({ client: b.client, clock: b.clock, key: "job", once: () => "slot" }));
+    }).use(leaseLock({ ...b.options, once: () => "slot" }));
     await app({}, b.context());
     await expect(app({}, b.context())).rejects.toThrow(/6 or 7/);
     expect(runs).toBe(1);
