@@ -201,7 +201,9 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
       await die("dead", slot, { maxAttempts: 2 });
       await die("dead too", slot, { maxAttempts: 2 });
       const runs = runsOf("b", { maxAttempts: 2 });
-      await expect(runs.run(slot, () => 1)).rejects.toThrow(RunsExhaustedError);
+      const refusal = await runs.run(slot, () => 1).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(RunsExhaustedError);
+      expect(refusal).toMatchObject({ attempts: 2, maxAttempts: 2, remark: undefined });
       expect(await runs.get(slot)).toMatchObject({ state: "lost", attempt: 2, exhausted: true });
     });
 
@@ -318,7 +320,11 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
       const slot = hoursAgo(1);
       const runs = runsOf("a");
       await runs.run(slot, async () => {
-        await expect(runsOf("b").skip(slot)).rejects.toThrow(LeaseUnavailableError);
+        const refusal = await runsOf("b")
+          .skip(slot)
+          .catch((error: unknown) => error);
+        expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+        expect((refusal as LeaseUnavailableError).retryAfterMs).toBeGreaterThanOrEqual(leaseDurationMs);
       });
       await expect(runsOf("b").skip(slot)).rejects.toThrow(SlotDoneError);
       expect(await runs.get(slot)).toMatchObject({ state: "succeeded" });
@@ -418,11 +424,17 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
       await operator.run(slot, () => 1);
       const seen = await operator.get(slot);
       if (seen === undefined) throw new Error("no run");
+      expect(await operator.takeBack({ ...seen, endedAt: 5 })).toBe(false);
       await operator.takeBack(seen);
+      expect(await operator.get(slot)).toMatchObject({ remark: "taken back by an operator" });
       await runsOf("a").run(slot, async () => {
         expect(await operator.takeBack(seen)).toBe(false);
+        expect(await operator.takeBack({ ...seen, attempt: 2 })).toBe(false);
         expect(await operator.get(slot)).toMatchObject({ state: "running", owner: "a" });
       });
+      const later = await operator.get(slot);
+      expect(later && (await operator.takeBack(later))).toBe(true);
+      expect(await operator.takeBack(seen)).toBe(false);
       expect(await operator.takeBack({ ...seen, slot: hoursAgo(3) })).toBe(false);
       expect(await operator.get(hoursAgo(3))).toBeUndefined();
     });

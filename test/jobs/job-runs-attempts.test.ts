@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
+import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
 import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { adminOf } from "../support/admin.ts";
 import { failureOf } from "../support/failure-of.ts";
@@ -53,13 +53,12 @@ beforeEach(() => {
 
 describe("calls of one object with reentrant", () => {
   const again = { owner: "me", reentrant: true, waitMs: 500 } as const;
-  const other = "2025-12-31T22:00:00.000Z";
   const fail = (): never => {
     throw new Error("no");
   };
   /** Begins an attempt in another process, which does not end. */
-  const beginElsewhere = async (owner: string, of = slot): Promise<void> => {
-    void runsOf("elsewhere").run(of, never, { owner, reentrant: true });
+  const beginElsewhere = async (owner: string): Promise<void> => {
+    void runsOf("elsewhere").run(slot, never, { owner, reentrant: true });
     await settled();
     store.calls.length = 0;
   };
@@ -81,14 +80,6 @@ describe("calls of one object with reentrant", () => {
     expect(await inTime(two.run(slot, ({ attempt }) => attempt, again))).toBe(2);
     expect(await failureOf(inTime(first))).toBeInstanceOf(LeaseLostError);
     expect(seen).toEqual([1]);
-  });
-
-  test("take over an attempt of their owner without waiting, and each slot for itself", async () => {
-    await beginElsewhere("me");
-    await beginElsewhere("me", other);
-    const runs = runsOf("a");
-    const attempts = [slot, other].map((of) => runs.run(of, ({ attempt }) => attempt, again));
-    expect(await Promise.all(attempts)).toEqual([2, 2]);
   });
 
   test("wait for other owners as usual when there is nothing to take over", async () => {
@@ -430,29 +421,6 @@ describe("a run", () => {
     expect(await runsOf("b", { maxAttempts: 1 }).get(slot)).toMatchObject({ exhausted: false });
   });
 
-  test("whose last attempt was lost is exhausted, and has no remark", async () => {
-    await die({ maxAttempts: 1 });
-    const error = await failureOf(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
-    expect(error).toBeInstanceOf(RunsExhaustedError);
-    expect(error).toMatchObject({ attempts: 1, maxAttempts: 1, remark: undefined });
-  });
-
-  test("shows nothing of the attempt before while the next one is at work", async () => {
-    const runs = runsOf("a");
-    await failureOf(
-      runs.run(slot, ({ progress }) => {
-        progress(1);
-        throw new Error("broken");
-      }),
-    );
-    expect(item()).toMatchObject({ state: "failed", endedAt: clock.now(), progress: "1" });
-    void runs.run(slot, never);
-    await settled();
-    expect(Object.keys(item() ?? {})).not.toEqual(
-      expect.arrayContaining([expect.stringMatching(/^(state|endedAt|progress)$/)]),
-    );
-  });
-
   test("does not begin its work once its client is being closed, at whatever moment that happens", async () => {
     for (let turns = 0; turns < 40; turns += 1) {
       let isClosing = false;
@@ -476,14 +444,6 @@ describe("a run", () => {
 });
 
 describe("skipping a slot", () => {
-  test("that is at work is refused, with the time after which it may succeed", async () => {
-    void runsOf("a").run(slot, never);
-    await settled();
-    const error = (await failureOf(runsOf("b").skip(slot))) as LeaseUnavailableError;
-    expect(error).toBeInstanceOf(LeaseUnavailableError);
-    expect(error.retryAfterMs).toBeGreaterThan(leaseDurationMs - 1);
-  });
-
   test("whose lost attempt renews its lease at the last moment is refused", async () => {
     await die();
     const update = store.update.bind(store);
@@ -528,58 +488,32 @@ describe("skipping a slot", () => {
 });
 
 describe("taking a run back", () => {
-  const done = async () => {
-    await runsOf("a").run(slot, () => "done");
-    const run = await runsOf("a").get(slot);
-    if (run === undefined) throw new Error("there is no run");
-    return run;
+  const unreadable = {
+    get attempt(): number {
+      throw new Error("it cannot be read");
+    },
   };
-
-  test("changes nothing when it has ended otherwise since, is unknown, or has begun again", async () => {
-    const run = await done();
-    expect(await runsOf("b").takeBack({ ...run, endedAt: 5 })).toBe(false);
-    expect(await runsOf("b").takeBack({ ...run, slot: "2025-12-31T22:00:00.000Z" })).toBe(false);
-    await runsOf("b").takeBack(run);
-    expect(item()).toMatchObject({ state: "failed", remark: "taken back by an operator" });
-    void runsOf("c").run(slot, never);
-    await settled();
-    expect(await runsOf("b").takeBack(run)).toBe(false);
-    expect(await runsOf("b").takeBack({ ...run, attempt: 2 })).toBe(false);
-    await breakLease();
-    expect(await runsOf("b").takeBack(run)).toBe(false);
-  });
-
-  test.each([
-    [undefined, "run"],
-    [null, "run"],
-    [5, "run"],
+  test.each<[option: string, run: unknown, remark?: string]>([
+    ["run", undefined],
+    ["run", null],
+    ["run", 5],
     ["run", "run"],
-    [{ slot, attempt: 1.5, endedAt: 5 }, "run.attempt"],
-    [{ slot, attempt: 1, endedAt: "then" }, "run.endedAt"],
-  ])("refuses what is no run: %o", async (run, option) => {
-    const before = store.calls.length;
-    expect(await failureOf(runsOf("b").takeBack(run as never))).toMatchObject({ option });
-    expect(store.calls.length).toBe(before);
+    ["run", unreadable],
+    ["run.attempt", { slot, attempt: 1.5, endedAt: 5 }],
+    ["run.endedAt", { slot, attempt: 1, endedAt: "then" }],
+    ["remark", { slot, attempt: 1, endedAt: 5 }, ""],
+  ])("refuses by name, before anything is sent, a wrong %s", async (option, run, remark) => {
+    expect(await failureOf(runsOf("b").takeBack(run as never, remark))).toMatchObject({ option });
+    expect(store.calls).toEqual([]);
   });
 
   test("says that a skipped slot is not open when nothing is kept of it any more", async () => {
     expect(await runsOf("b").takeBack({ slot, attempt: 0, endedAt: 5 })).toBe(false);
   });
 
-  test("refuses a run that cannot be read", async () => {
-    const run = {
-      get attempt(): number {
-        throw new Error("it cannot be read");
-      },
-    };
-    expect(await failureOf(runsOf("b").takeBack(run as never))).toMatchObject({ option: "run" });
-  });
-
-  test("takes a run without an end, and refuses a remark that is none", async () => {
-    await done();
+  test("takes a run without an end", async () => {
+    await runsOf("a").run(slot, () => "done");
     expect(await runsOf("b").takeBack({ slot, attempt: 1, endedAt: undefined })).toBe(false);
-    const error = await failureOf(runsOf("b").takeBack({ slot, attempt: 1, endedAt: 5 }, ""));
-    expect(error).toMatchObject({ option: "remark" });
   });
 });
 

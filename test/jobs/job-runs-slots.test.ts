@@ -10,12 +10,7 @@ import { describe, expect, test } from "vitest";
 import { type JobRun, JobRuns, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { backfillFrom } from "../../packages/jobs/src/runs/backfill.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
-import {
-  checkExpression,
-  checkMissedQuery,
-  checkSlotTime,
-  slotsOf,
-} from "../../packages/jobs/src/runs/slots.ts";
+import { checkExpression, checkMissedQuery, slotsOf } from "../../packages/jobs/src/runs/slots.ts";
 
 const since = "2026-01-01T00:00:00.000Z";
 const until = "2026-01-01T03:00:00.000Z";
@@ -32,25 +27,6 @@ const refusal = (call: () => unknown): InvalidOptionsError | undefined => {
     throw error;
   }
 };
-
-describe("a slot", () => {
-  test.each([
-    [Symbol("slot"), "Symbol(slot)"],
-    [new Date(Number.NaN), "an invalid Date"],
-    [new Date(Date.UTC(10_000, 0, 1)), "+010000-01-01T00:00:00.000Z"],
-    ["2026-01-01", "2026-01-01"],
-    [5, "5"],
-  ])("is refused as it is, when it is no time: %s", (slot, shown) => {
-    const error = refusal(() => checkSlotTime("slot", slot));
-    expect(error).toMatchObject({ option: "slot" });
-    expect(String(error?.value)).toBe(shown);
-  });
-
-  test("may be a Date, and its text", () => {
-    expect(checkSlotTime("slot", new Date(since))).toBe(since);
-    expect(checkSlotTime("slot", since)).toBe(since);
-  });
-});
 
 describe("the schedule of a query", () => {
   const given = (schedule: unknown) => checkMissedQuery({ schedule: schedule as never, since }, now);
