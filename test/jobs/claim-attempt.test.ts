@@ -171,21 +171,6 @@ describe("a task without attempts left", () => {
     });
   });
 
-  test("is parked once: also where the answer to that is lost, and not by a second worker", async () => {
-    await lastAttempt();
-    const clients = [clientOf("me"), clientOf("you")];
-    const seen = stored();
-    for (const client of clients) await attempt(seen, client);
-    await clock.advance(pastLeaseMs);
-    store.next(undefined, undefined, "answer lost");
-    const parkings = clients.map((client) => attempt(seen, client));
-    await clock.advance(10_000);
-    expect((await Promise.all(parkings)).map(({ outcome }) => outcome)).toMatchObject([
-      { isParked: true },
-      { isParked: false },
-    ]);
-  });
-
   test("whose claim was broken since it was read is parked, and not tried again", async () => {
     const seen = stored();
     await lastAttempt();

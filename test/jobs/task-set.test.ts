@@ -2,7 +2,7 @@ import { LeaseClient, type QueryRequest } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
-import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { claimed } from "../support/claimed.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -41,7 +41,6 @@ const ids = (count: number) => Array.from({ length: count }, (_, index) => `${in
 const add = (count: number, delayMs = 0) =>
   setOf("adder").add(ids(count).map((id) => ({ id, delayMs, maxAttempts: 2 })));
 const open = (id: string) => store.table.peek(openTaskKey("set", id));
-const ended = (id: string) => store.table.peek(endedTaskKey("set", id));
 const isOpen = (id: string) => open(id) !== undefined;
 const listed = async (...state: Parameters<TaskSet["list"]>) => {
   const found: string[] = [];
@@ -101,13 +100,6 @@ describe("processing tasks", () => {
       code: "LEASE_INVALID_OPTIONS",
     });
     expect(store.calls).toEqual([]);
-  });
-
-  test("keeps a text as the remark, and nothing else that the work gives", async () => {
-    await add(2);
-    await setOf("a").process(({ id }) => (id === "0" ? "three rows" : { rows: 3 }));
-    expect(ended("0")).toMatchObject({ remark: "three rows" });
-    expect(ended("1")).toMatchObject({ remark: "" });
   });
 
   test("counts a task as settled that its work has ended, although the work throws after it", async () => {

@@ -105,20 +105,25 @@ test.each([
   expect(await setOf("a").get("1")).toMatchObject({ state });
 });
 
+test.each(["answer lost", "request lost"] as const)(
+  "a cancel and a requeue whose %s are repeated, and recognised",
+  async (fate) => {
+    await add(1);
+    const set = setOf("a");
+    store.next(fate);
+    const requests = await requestsOf(async () =>
+      expect(await afterWaiting(set.cancel("1", "no more"))).toBe(true),
+    );
+    expect(requests).toEqual(["get", "transact", "transact"]);
+    expect([open(), ended()]).toMatchObject([undefined, { state: "cancelled", remark: "no more" }]);
+    store.next(fate);
+    expect(await afterWaiting(set.requeue("1"))).toBe(true);
+    expect([open(), ended()]).toMatchObject([{ attempts: 0 }, undefined]);
+  },
+);
+
 describe("a cancel", () => {
   beforeEach(() => add(1));
-
-  test.each(["answer lost", "request lost"] as const)(
-    "whose %s is repeated, and recognised",
-    async (fate) => {
-      store.next(fate);
-      const requests = await requestsOf(async () =>
-        expect(await afterWaiting(setOf("a").cancel("1", "no more"))).toBe(true),
-      );
-      expect(requests).toEqual(["get", "transact", "transact"]);
-      expect([open(), ended()]).toMatchObject([undefined, { state: "cancelled", remark: "no more" }]);
-    },
-  );
 
   test.each([
     ["answer lost", "cancelled"],
@@ -200,15 +205,6 @@ describe("a cancel", () => {
 
 describe("a requeue", () => {
   beforeEach(() => parkAll(1));
-
-  test.each(["answer lost", "request lost"] as const)(
-    "whose %s is repeated, and recognised",
-    async (fate) => {
-      store.next(fate);
-      expect(await afterWaiting(setOf("a").requeue("1"))).toBe(true);
-      expect([open(), ended()]).toMatchObject([{ attempts: 0 }, undefined]);
-    },
-  );
 
   test("whose answer is lost, and whose task ends again before it is repeated, does not begin a third round", async () => {
     store.next("answer lost");

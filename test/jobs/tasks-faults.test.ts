@@ -390,25 +390,13 @@ describe("ending", () => {
     expect(await Promise.all([park(), park()])).toEqual(["parked", "parked"]);
     expect(await park()).toBe("parked");
     for (const other of [() => task.fail("once more"), () => task.succeed(), () => task.release()]) {
-      await expect(other()).rejects.toMatchObject({ code: "LEASE_TASK_LOST", reason: "ended" });
+      await expect(other()).rejects.toMatchObject({
+        ...{ name: "TaskLostError", code: "LEASE_TASK_LOST", set: "set", taskId: "1", reason: "ended" },
+        message: expect.stringMatching(/ended already by this worker's earlier call; nothing was changed$/),
+      });
     }
     expect(store.calls.length - before).toBe(1);
     expect(ended()).toMatchObject({ state: "parked", remark: "no address" });
-  });
-
-  test("in another way than before is refused by name, and sends nothing", async () => {
-    const task = await claimed(setOf("a"));
-    await task.fail("broken");
-    const before = store.calls.length;
-    await expect(task.succeed()).rejects.toMatchObject({
-      name: "TaskLostError",
-      code: "LEASE_TASK_LOST",
-      set: "set",
-      taskId: "1",
-      reason: "ended",
-      message: expect.stringMatching(/ended already by this worker's earlier call; nothing was changed$/),
-    });
-    expect(store.calls.length).toBe(before);
   });
 
   test("waits for a renewal that is under way, and none begins beside it", async () => {
@@ -504,15 +492,6 @@ describe("a task whose last attempt was broken", () => {
     expect(await adminOf(operator).forceRelease("set", { sortKey, token })).toBe(true);
     return task;
   };
-
-  test("is parked for two requests: a claim that is refused, and the ending", async () => {
-    await breakLastAttempt();
-    const before = store.calls.length;
-    expect(await setOf("next").claim()).toBeUndefined();
-    expect(writesSince(before).map(({ method }) => method)).toEqual(["update", "transact"]);
-    expect(ended()).toMatchObject({ state: "parked", attempts: 3, remark: "claim broken" });
-    expect(open()).toBeUndefined();
-  });
 
   test("and that begins again while it is being parked is left alone", async () => {
     await breakLastAttempt();
