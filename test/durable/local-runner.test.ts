@@ -1,17 +1,11 @@
 /** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
-import {
-  type DurableContext,
-  InvokeError,
-  OperationStatus,
-  withDurableExecution,
-} from "@aws/durable-execution-sdk-js";
-import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
+import { type DurableContext, InvokeError, withDurableExecution } from "@aws/durable-execution-sdk-js";
+import { LocalDurableTestRunner } from "@aws/durable-execution-sdk-js-testing";
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
-import { SuspendableRunner } from "../support/durable-runner.ts";
 
 const key = "orders/7";
 let store: MemoryLeaseStore;
@@ -69,27 +63,6 @@ describe("on AWS's own test runner, a durable lease", () => {
     expect(seen).toBeInstanceOf(LeaseLostError);
     expect(run.getStatus()).toBe("FAILED");
     expect(run.getError()).toMatchObject({ errorType: "LeaseLostError" });
-  });
-
-  test("waits on a callback for a lock that is held", async () => {
-    const holder = await client().acquire(key);
-    const handler = withDurableExecution(
-      async (_: unknown, context: DurableContext) =>
-        await withDurableLease(context, client(), key, { waitMs: 60_000 }, async (_lease, own) => {
-          return await own.step("work", async () => "done");
-        }),
-    );
-    const runner = new SuspendableRunner(handler);
-    const running = runner.run();
-    const parked = runner.getOperation("lease:wait");
-    await parked.waitForData(WaitingOperationStatus.SUBMITTED);
-    await runner.suspended();
-    expect(parked.getStatus()).toBe(OperationStatus.STARTED);
-    await holder.release();
-    await parked.sendCallbackSuccess(JSON.stringify({ key }));
-    const run = await running;
-    expect(run.getStatus()).toBe("SUCCEEDED");
-    expect(run.getResult()).toBe("done");
   });
 
   test("checks before it invokes another function, and gives that function's result or its error", async () => {

@@ -105,54 +105,24 @@ describe("a worker's looks", () => {
   });
 });
 
-describe("a worker until the set is drained", () => {
-  test("ends when a look that sees every earlier write finds no open task", async () => {
-    finds = [nothing({ openTasks: 0 })];
-    expect(await workFor(0, workerOf({}))).toBe("ended");
-  });
-
-  test("makes sure at once when the look may have lagged", async () => {
-    finds = [nothing(), nothing({ openTasks: 0, isConsistent: false }), nothing({ openTasks: 0 })];
-    expect(await workFor(1_000, workerOf({}))).toBe("ended");
-    expect(looks.slice(1)).toMatchObject([
-      { at: 1_000, consistent: false },
-      { at: 1_000, maxAgeMs: 0, consistent: true },
-    ]);
-  });
-
-  test("waits while a task is open elsewhere", async () => {
-    expect(await workFor(60_000, workerOf({}))).toBe("waits");
-  });
-
-  test("looks again at once when its own task has ended during a look", async () => {
-    const worker = workerOf({ concurrency: 2 });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const isLast = (): NothingFound => {
-      resolve();
-      return nothing()();
-    };
-    finds = [some, isLast, nothing({ openTasks: 0 })];
-    await worker.next();
-    worker.busyUntil(promise);
-    expect(await workFor(0, worker)).toBe("ended");
-    expect(times()).toEqual([0, 0, 0]);
-  });
+test("a worker until the set is drained looks again at once when its own task has ended during a look", async () => {
+  const worker = workerOf({ concurrency: 2 });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const isLast = (): NothingFound => {
+    resolve();
+    return nothing()();
+  };
+  finds = [some, isLast, nothing({ openTasks: 0 })];
+  await worker.next();
+  worker.busyUntil(promise);
+  expect(await workFor(0, worker)).toBe("ended");
+  expect(times()).toEqual([0, 0, 0]);
 });
 
-describe("a worker until nothing can be claimed", () => {
-  test("ends when nothing is found", async () => {
-    finds = [some, nothing()];
-    const worker = workerOf({ until: "idle" });
-    await worker.next();
-    expect(await workFor(0, worker)).toBe("ended");
-    expect(looks.every(({ maxAgeMs, consistent }) => consistent && maxAgeMs === 0)).toBe(true);
-  });
-
-  test("does not take an outage for that", async () => {
-    finds = [outage, some];
-    expect(await workFor(999, workerOf({ until: "idle" }))).toBe("waits");
-    expect(times()).toEqual([0]);
-  });
+test("a worker until nothing can be claimed does not take an outage for that", async () => {
+  finds = [outage, some];
+  expect(await workFor(999, workerOf({ until: "idle" }))).toBe("waits");
+  expect(times()).toEqual([0]);
 });
 
 describe("a failure of the service", () => {
@@ -172,16 +142,6 @@ describe("a failure of the service", () => {
     const four = Array.from({ length: 4 }, () => outage);
     finds = [...four, nothing(), ...four, some];
     expect(await workFor(60_000, workerOf({}))).toBe(task);
-  });
-
-  test("ends the worker at once when it is no failure that passes", async () => {
-    const mistake = new TypeError("a mistake");
-    finds = [
-      () => {
-        throw mistake;
-      },
-    ];
-    expect(await workFor(0, workerOf({}))).toBe(mistake);
   });
 });
 

@@ -1,10 +1,8 @@
-import { Metrics, MetricUnit } from "@aws-lambda-powertools/metrics";
-import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
-import { InvalidOptionsError, LeaseServiceError } from "@leasehold/client";
+import { LeaseServiceError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import type { ManualClock } from "@leasehold/client/testing";
-import { type LeaseLockOptions, leased, leasedBatch, leaseLock } from "@leasehold/middy";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type LeaseLockOptions, leasedBatch, leaseLock } from "@leasehold/middy";
+import { describe, expect, test, vi } from "vitest";
 import { bench, middies, ways } from "./support.ts";
 
 const sleep = (clock: ManualClock, ms: number): Promise<void> =>
@@ -256,66 +254,5 @@ describe("a batch", () => {
       ["low", 2],
       [undefined, 3],
     ]);
-  });
-});
-
-describe("the user's own Metrics of Powertools", () => {
-  const lines: string[] = [];
-  beforeEach(() => {
-    lines.length = 0;
-    vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(String(line)) > 0);
-  });
-  afterEach(() => void vi.restoreAllMocks());
-
-  test.each(Object.entries(middies))("in %s: get them for the line of the invocation", async (_, version) => {
-    const b = bench();
-    const metrics = new Metrics({ namespace: "shop", serviceName: "orders" });
-    const app = version(async () => {
-      metrics.addMetric("orders", MetricUnit.Count, 1);
-      return "done";
-    })
-      .use(logMetrics(metrics))
-      .use(
-        leaseLock({
-          store: b.store,
-          clock: b.clock,
-          key: "job",
-          job: "j",
-          metrics,
-          whenHeld: "skip",
-          skipResult: "skipped",
-        }),
-      );
-    expect(await app({}, b.context())).toBe("done");
-    await b.other.acquire("job");
-    expect(await app({}, b.context())).toBe("skipped");
-    const [done, skipped] = lines.map((line) => JSON.parse(line));
-    expect(lines).toHaveLength(2);
-    expect(done).toMatchObject({
-      service: "orders",
-      orders: 1,
-      LeaseAcquired: 1,
-      LeaseReleased: 1,
-      JobSucceeded: 1,
-    });
-    expect(done._aws.CloudWatchMetrics).toHaveLength(1);
-    expect(done._aws.CloudWatchMetrics[0]).toMatchObject({
-      Namespace: "shop",
-      Metrics: expect.arrayContaining([
-        { Name: "LeaseAcquired", Unit: "Count" },
-        { Name: "HoldTime", Unit: "Milliseconds" },
-      ]),
-    });
-    expect(skipped).toMatchObject({ LeaseContended: 1, JobSkipped: 1 });
-    expect(metrics.hasStoredMetrics()).toBe(false);
-  });
-
-  test("have their own dimensions: keyDimension beside them is refused", () => {
-    const metrics = new Metrics({ namespace: "shop" });
-    const options = { store: bench().store, key: "k", metrics, keyDimension: true };
-    expect(() => leased(options, () => "done")).toThrow(InvalidOptionsError);
-    expect(() => leased({ store: bench().store, key: "k", metrics: {} as Metrics }, () => "done")).toThrow(
-      /metrics .*addMetric/,
-    );
   });
 });

@@ -58,6 +58,7 @@ describe("refused at once", () => {
       { tableName: "leases", key: "k", keyDimension: true, metrics: { addMetric: () => undefined } },
       "keyDimension",
     ],
+    ["metrics that are no Metrics", { tableName: "leases", key: "k", metrics: {} }, "metrics"],
     ["a list with something that is no listener", { tableName: "leases", key: "k", onEvent: [1] }, "onEvent"],
   ])("%s", (_, options, option) => {
     expect(refusal(options).option).toBe(option);

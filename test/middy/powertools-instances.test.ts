@@ -75,22 +75,37 @@ describe.each(Object.entries(middies))("in %s", (_, version) => {
       .use(captureLambdaHandler(tracer))
       .use(
         leaseLock({
-          store: b.store,
-          clock: b.clock,
-          key: "job",
+          ...{ store: b.store, clock: b.clock, key: "job", job: "j" },
+          ...{ whenHeld: "skip", skipResult: "skipped" },
           ...powertools({ logger, metrics, tracer }),
         }),
       );
     const root = await traced(() => app({}, b.context()));
+    await b.other.acquire("job");
+    expect(await app({}, b.context())).toBe("skipped");
     const written = lines.map((line) => JSON.parse(line));
-    expect(written.filter(({ _aws }) => _aws !== undefined)).toEqual([
-      expect.objectContaining({ orders: 1, LeaseAcquired: 1, LeaseReleased: 1 }),
+    const [done, ...others] = written.filter(({ _aws }) => _aws !== undefined);
+    expect(done).toMatchObject({ orders: 1, LeaseAcquired: 1, LeaseReleased: 1, JobSucceeded: 1 });
+    expect(done._aws.CloudWatchMetrics).toMatchObject([
+      {
+        Namespace: "shop",
+        Metrics: expect.arrayContaining([
+          { Name: "LeaseAcquired", Unit: "Count" },
+          { Name: "HoldTime", Unit: "Milliseconds" },
+        ]),
+      },
     ]);
+    expect(others).toMatchObject([{ LeaseContended: 1, JobSkipped: 1 }]);
+    expect(metrics.hasStoredMetrics()).toBe(false);
     expect(written.filter(({ event }) => event !== undefined)).toEqual([
       expect.objectContaining({ service: "orders", level: "INFO", event: "acquired", key: "job" }),
       expect.objectContaining({ service: "orders", level: "INFO", event: "released", key: "job" }),
+      expect.objectContaining({ service: "orders", level: "INFO", event: "contended", key: "job" }),
     ]);
-    expect(childrenOf(root)).toEqual([{ "## index.handler": [{ "leasehold.hold": [{ work: [] }] }] }]);
+    expect(childrenOf(root)).toEqual([
+      { "## index.handler": [{ "leasehold.hold": [{ work: [] }] }] },
+      { "## index.handler": [] },
+    ]);
   });
 });
 

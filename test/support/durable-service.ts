@@ -176,15 +176,6 @@ export class DurableService {
     execution.status = "STOPPED";
   }
 
-  /** The ids of callbacks that are waited for. */
-  get openCallbacks(): string[] {
-    return this.executions
-      .filter(({ status }) => status === "RUNNING")
-      .flatMap(({ operations }) => [...operations.values()])
-      .filter(({ Type, Status }) => Type === "CALLBACK" && Status === "STARTED")
-      .map(({ CallbackDetails }) => CallbackDetails?.CallbackId ?? "");
-  }
-
   /** Runs one invocation, until it answers or dies. */
   async invoke(execution: Execution): Promise<void> {
     execution.isDue = false;
