@@ -671,14 +671,16 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
 
     test("breaks a run: it shows as lost, its outcome is refused, and the next attempt stands", async () => {
       const slot = hoursAgo(1);
+      const failed = runsOf("a").run(slot, () => Promise.reject(new Error("broken")));
+      await expect(failed).rejects.toThrow("broken");
       const broken = runsOf("a").run(slot, async () => {
         const [run] = await adminOf(admin()).inspectAll(job);
         await adminOf(admin()).forceRelease(job, { token: run?.token ?? "", sortKey: run?.sortKey ?? "" });
-        expect(await runsOf("reader").get(slot)).toMatchObject({ state: "lost", attempt: 1 });
+        expect(await runsOf("reader").get(slot)).toMatchObject({ state: "lost", attempt: 2 });
         await runsOf("b").run(slot, () => undefined);
       });
       await expect(broken).rejects.toThrow(LeaseLostError);
-      expect(await runsOf("reader").get(slot)).toMatchObject({ state: "succeeded", attempt: 2, owner: "b" });
+      expect(await runsOf("reader").get(slot)).toMatchObject({ state: "succeeded", attempt: 3, owner: "b" });
     });
   });
 }

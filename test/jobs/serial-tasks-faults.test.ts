@@ -151,13 +151,6 @@ describe("a claim of a task with a serial key", () => {
     expect(last()).toBe("2");
   });
 
-  test("of a task that its worker has returned since it was seen has the attempts and the remark of now", async () => {
-    const other = await setOf("other").claim();
-    const seen = stored("1");
-    await other?.release();
-    expect((await attempt(seen)).outcome).toMatchObject({ id: "1", attempt: 1 });
-  });
-
   test("of a task that failed since it was seen has its remark", async () => {
     const other = await setOf("other").claim();
     const seen = stored("1");

@@ -401,73 +401,35 @@ describe("of the tasks that may be claimed later", () => {
     upcoming = new UpcomingTasks();
   });
 
-  /** Notes `b` as the soonest, then `a`, then `c`. */
-  function noteThree(): void {
+  test("the soonest is the one that may be claimed first, then the one that was noted first, and none that was tried", () => {
     upcoming.set("a", 20);
     upcoming.set("b", 10);
     upcoming.set("c", 30);
-  }
-
-  describe("the soonest task", () => {
-    test("is the one that may be claimed first, whatever the order in which they were noted", () => {
-      noteThree();
-      expect(upcoming.soonest(none)).toEqual({ sortKey: "b", at: 10 });
-    });
-
-    test("is the one that was noted first, of two that may be claimed at the same time", () => {
-      upcoming.set("b", 10);
-      upcoming.set("a", 10);
-      expect(upcoming.soonest(none)).toEqual({ sortKey: "b", at: 10 });
-    });
-
-    test("is none that was tried", () => {
-      noteThree();
-      expect(upcoming.soonest(new Map([["b", 10]]))).toEqual({ sortKey: "a", at: 20 });
-      expect(
-        upcoming.soonest(
-          new Map([
-            ["a", 1],
-            ["b", 1],
-            ["c", 1],
-          ]),
-        ),
-      ).toBeUndefined();
-    });
-
-    test("has the time that was noted last", () => {
-      upcoming.set("a", 10);
-      upcoming.set("b", 20);
-      upcoming.set("a", 30);
-      expect(upcoming.soonest(none)).toEqual({ sortKey: "b", at: 20 });
-    });
+    upcoming.set("d", 10);
+    const soonestBeside = (...tried: string[]) =>
+      upcoming.soonest(new Map(tried.map((sortKey) => [sortKey, 1])));
+    expect(soonestBeside()).toEqual({ sortKey: "b", at: 10 });
+    expect(soonestBeside("b")).toEqual({ sortKey: "d", at: 10 });
+    expect(soonestBeside("b", "d")).toEqual({ sortKey: "a", at: 20 });
+    expect(soonestBeside("a", "b", "c", "d")).toBeUndefined();
+    // The time that was noted last counts.
+    upcoming.set("a", 5);
+    upcoming.set("b", 40);
+    expect(soonestBeside()).toEqual({ sortKey: "a", at: 5 });
+    upcoming.set("a", 50);
+    expect(soonestBeside("d")).toEqual({ sortKey: "c", at: 30 });
   });
 
-  describe("what is forgotten", () => {
-    beforeEach(() => {
-      for (const [index, sortKey] of [..."abcde"].entries()) upcoming.set(sortKey, index);
-    });
-
-    test("is the task whose time is noted as unknown", () => {
-      upcoming.set("c", undefined);
-      expect(remembered(..."abcde")).toBe("abde");
-    });
-
-    test("is what lies after one sort key, up to and including another", () => {
-      upcoming.forget("b", "d");
-      expect(remembered(..."abcde")).toBe("abe");
-    });
-
-    test("is everything after one sort key, where no other is given", () => {
-      upcoming.forget("b", undefined);
-      expect(remembered(..."abcde")).toBe("ab");
-    });
-
-    test("is everything when it is cleared", () => {
-      expect(upcoming.isEmpty).toBe(false);
-      upcoming.clear();
-      expect(upcoming.isEmpty).toBe(true);
-      expect(upcoming.soonest(none)).toBeUndefined();
-    });
+  test.each<[string, (upcoming: UpcomingTasks) => void, left: string]>([
+    ["a task whose time is noted as unknown", (one) => one.set("c", undefined), "abde"],
+    ["what lies after one sort key, up to and including another", (one) => one.forget("b", "d"), "abe"],
+    ["all after one sort key, where no other is given", (one) => one.forget("b", undefined), "ab"],
+    ["all, when it is cleared", (one) => one.clear(), ""],
+  ])("%s is forgotten", (_, forget, left) => {
+    for (const [index, sortKey] of [..."abcde"].entries()) upcoming.set(sortKey, index);
+    forget(upcoming);
+    expect(remembered(..."abcde")).toBe(left);
+    expect(upcoming.isEmpty).toBe(left === "");
   });
 
   test("of 2,000 tasks, the 1,000 that may be claimed first are remembered, and the others are cut in bulk", () => {

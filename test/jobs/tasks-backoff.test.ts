@@ -110,13 +110,6 @@ describe("the wait for the next attempt", () => {
     expect(await set.get("1")).toMatchObject({ dueAt: clock.now() + options.retryAfterMs });
   });
 
-  test("can be none", async () => {
-    const set = setOf("a", { backoff: { delayMs: 0, maxDelayMs: 0 } });
-    await set.add([{ id: "1" }]);
-    await (await set.claim())?.fail("no");
-    expect((await set.claim())?.attempt).toBe(2);
-  });
-
   test("keeps the item alive as long as it lasts, and the set's keepForMs behind it", async () => {
     const keepForMs = 3_600_000;
     const set = setOf("a", { keepForMs });

@@ -1,12 +1,5 @@
-import {
-  type CallOptions,
-  LeaseClient,
-  type LeaseEvent,
-  LeaseServiceError,
-  type UpdateRequest,
-  type UpdateResult,
-} from "@leasehold/client";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { LeaseClient, type LeaseEvent, LeaseServiceError } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
 import { type Task, TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
@@ -224,55 +217,7 @@ describe("an ending whose answer is lost", () => {
   });
 });
 
-/** The claims of "slow" are answered late and sent twice; the other copy of the first arrives just before the takeover. */
-class SlowStore extends MemoryLeaseStore {
-  #late: UpdateRequest | undefined;
-  onTakeover: () => Promise<void> = async () => undefined;
-
-  override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    if (request.values[":owner"] !== "slow") return await super.update(request, call);
-    if (request.values[":ifVersion"] === undefined) {
-      const result = await super.update(request, call);
-      this.#late = request;
-      await new Promise<void>((resolve) => clock.schedule(resolve, 4_000));
-      return { ...result, retried: true };
-    }
-    await this.onTakeover();
-    if (this.#late !== undefined) this.updateNow(this.#late);
-    return await super.update(request, call);
-  }
-}
-
 describe("what arrives late", () => {
-  test("a claim that is found to have landed meanwhile is renewed, so that its worker and the table agree on its end", async () => {
-    const slowStore = new SlowStore();
-    const shortLeaseMs = 5_000;
-    const shortSetOf = (owner: string): TaskSet => {
-      const times = { leaseDurationMs: shortLeaseMs, clockSkewMs: 500 };
-      return new TaskSet(new LeaseClient({ store: slowStore, clock, owner, ...times }), "set", {
-        heartbeat: false,
-      });
-    };
-    await shortSetOf("first").add([{ id: "t" }]);
-    const held = await shortSetOf("first").claim();
-    slowStore.onTakeover = async () => void (await held?.release());
-    await clock.advance(shortLeaseMs + 501);
-
-    let slow: Task | undefined;
-    void shortSetOf("slow")
-      .claim()
-      .then((task) => {
-        slow = task;
-      });
-    await clock.advance(4_000);
-    expect(slow?.held).toBe(true);
-    await clock.advance(shortLeaseMs - 4_000 + 501);
-    expect([slow?.held, await shortSetOf("early").claim()]).toEqual([true, undefined]);
-    await clock.advance(4_000);
-    const other = await shortSetOf("other").claim();
-    expect([slow?.held, other?.held]).toEqual([false, true]);
-  });
-
   test.each(["succeed", "fail", "release"] as const)(
     "a copy of a claim does not land once another has had the task, and does not let its worker end it: %s",
     async (ending) => {

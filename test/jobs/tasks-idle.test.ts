@@ -322,16 +322,6 @@ describe("a worker that waits for tasks", () => {
     await run;
   });
 
-  test("is forgotten when it has ended", async () => {
-    const own = client();
-    const adding = new TaskSet(own, "set");
-    await new TaskSet(own, "set").process(work, { until: "idle" });
-    const looks = countLooks();
-    await adding.add([{ id: "after" }]);
-    await clock.advance(0);
-    expect([claims, looks()]).toEqual([[], []]);
-  });
-
   test("is told of additions after another worker of its client has ended", async () => {
     const own = client();
     const adding = new TaskSet(own, "set");

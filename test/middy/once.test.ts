@@ -146,28 +146,6 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
     expect(await slotIsDone()).toBe(true);
   });
 
-  test("that is lost to another holder after an unanswered try is not called recorded", async () => {
-    const { app, context, clock, other, store } = setUp();
-    const update = store.update.bind(store);
-    let isHandedOn = false;
-    store.update = async (...args) => {
-      if (store.requests.length === 1 && !isHandedOn) {
-        isHandedOn = true;
-        const lease = await other.inspect("job");
-        await adminOf(other).forceRelease("job", { token: lease?.token ?? "" });
-        await other.acquire("job");
-        throw new LeaseServiceError("LEASE_NO_ANSWER", "no answer");
-      }
-      return await update(...args);
-    };
-    const answer = app(event, context(60_000)).catch((error: unknown) => error);
-    await clock.advance(1_000);
-    expect(await answer).toMatchObject({
-      code: "LEASE_COMPLETION_FAILED",
-      cause: { code: "LEASE_NO_ANSWER" },
-    });
-  });
-
   test("that is lost to another holder is in doubt for good after an unanswered try, whatever came in between", async () => {
     const { app, context, clock, other, afterwards } = setUp();
     const well = (): undefined => undefined;
