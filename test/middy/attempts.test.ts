@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { environmentNames } from "@leasehold/client/environment";
@@ -345,23 +343,4 @@ describe.each(Object.entries(ways))("%s: many invocations at once in one environ
     expect(new Set(locks.map(({ lease }) => lease.token)).size).toBe(24);
     expect(b.client.held()).toEqual([]);
   });
-});
-
-test("a worker thread hears no SIGTERM, as the page says of managed instances", async () => {
-  const program = `
-    const { Worker } = require("node:worker_threads");
-    const ofWorker = \`
-      const { parentPort } = require("node:worker_threads");
-      process.on("SIGTERM", () => parentPort.postMessage("worker"));
-      parentPort.on("message", () => { parentPort.postMessage("asked"); parentPort.close(); });
-    \`;
-    const worker = new Worker(ofWorker, { eval: true });
-    const heard = [];
-    worker.on("message", (who) => heard.push(who));
-    worker.on("exit", () => console.log(heard.join()));
-    worker.on("online", () => process.kill(process.pid, "SIGTERM"));
-    process.on("SIGTERM", () => { heard.push("process"); worker.postMessage("are you there?"); });
-  `;
-  const { stdout } = await promisify(execFile)(process.execPath, ["-e", program]);
-  expect(stdout.trim()).toBe("process,asked");
 });

@@ -71,14 +71,6 @@ describe.each(Object.entries(forms))("a method under @leased, with the decorator
     expect([handler.length, importer.handler.length]).toEqual([2, 2]);
   });
 
-  test("refuses a frozen context, which can take no lock, before any request", async () => {
-    const { handler, context, store } = await setUp();
-    await expect(handler({ file: "a" }, Object.freeze(context()))).rejects.toMatchObject({
-      option: "context",
-    });
-    expect(store.requests).toEqual([]);
-  });
-
   test("refuses bad options when the class is made", async () => {
     await expect(setUp({ whenHeld: "queue" as never })).rejects.toMatchObject({ option: "whenHeld" });
   });
