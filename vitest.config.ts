@@ -12,7 +12,6 @@ const isolated = [
   // It counts the listeners of the process.
   "test/middy/lock.test.ts",
   "test/client/old-sdk.test.ts",
-  "test/worlds/planted.test.ts",
 ];
 const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
 /** For the mutation run alone. */

@@ -48,10 +48,6 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       what: "every course of small cases; --mistakes finds planted mistakes: docs/evidence.md",
       run: () => import("../test/exhaustive/main.ts"),
     },
-    model: {
-      what: "every state of the lock's model; --mistakes drops each condition in turn: docs/evidence.md",
-      run: () => import("../test/model/main.ts"),
-    },
     torture: {
       what: "a minute of killed, frozen and cut-off processes; --minutes 5 --seed 42: docs/evidence.md",
       run: () => import("../test/torture/main.ts"),

@@ -15,7 +15,6 @@ describe.each([
   ["evidence.md", "npm run evidence -- worlds --last-release"],
   ["evidence.md", "npm run evidence -- explore"],
   ["evidence.md", "npm run evidence -- explore --mistakes"],
-  ["evidence.md", "npm run evidence -- model"],
   ["evidence.md", "npm run evidence -- mutation"],
   ["benchmarks.md", comparison],
 ])("docs/%s, written by %s,", (name, command) => {

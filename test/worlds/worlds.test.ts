@@ -1,13 +1,31 @@
+import type { LeaseStore } from "@leasehold/client";
 import { describe, expect, it } from "vitest";
+import { kindOf } from "../support/lease-writes.ts";
 import { simulations } from "./primitives/index.ts";
+import { lock } from "./primitives/lock.ts";
+import { ofWorlds } from "./primitives/lock-mistakes.ts";
+import { present, type Release } from "./release.ts";
 import { tellViolation } from "./report.ts";
-import { type Simulation, simulate } from "./simulation.ts";
+import { type Outcome, type Planted, type Simulation, simulate } from "./simulation.ts";
 import { addTo, type Tally } from "./world.ts";
 
 /** A mistake that takes more worlds than this to show itself would slip through the tests. */
 const mostWorlds = 1_000;
 /** As many worlds are played whenever a person waits: one in so many of all. */
 const oneIn = 10;
+
+/** The first of these worlds in which something is wrong. */
+async function firstViolation(
+  simulation: Simulation,
+  planted: Planted,
+  releases?: readonly [Release, Release],
+): Promise<Outcome> {
+  for (let seed = 1; seed <= mostWorlds; seed += 1) {
+    const outcome = await simulate(simulation, seed, planted, releases && { releases });
+    if (outcome.violation !== undefined) return outcome;
+  }
+  throw new Error(`no violation in ${mostWorlds} worlds`);
+}
 
 /** Plays the worlds of these seeds, and tells how often what happened in them. */
 async function playAll(simulation: Simulation, first: number, last: number): Promise<Tally> {
@@ -38,13 +56,7 @@ describe.each(simulations)("the simulation $name", (simulation) => {
   });
 
   it.each(mistakes)("sees through $what", { tags: ["long"] }, async ({ violation, ...planted }) => {
-    for (let seed = 1; seed <= mostWorlds; seed += 1) {
-      const outcome = await simulate(simulation, seed, planted);
-      if (outcome.violation === undefined) continue;
-      expect(outcome.violation).toMatch(violation);
-      return;
-    }
-    throw new Error(`no violation in ${mostWorlds} worlds`);
+    expect((await firstViolation(simulation, planted)).violation).toMatch(violation);
   });
 });
 
@@ -54,4 +66,41 @@ it("the same seed tells the same story, of every primitive", async () => {
     expect(second.timeline).toEqual(first.timeline);
     expect(first.timeline.length).toBeGreaterThan(10);
   }
+});
+
+it("hosts of two releases show what one of them does wrong beside the other", {
+  tags: ["long"],
+}, async () => {
+  /** Its renewals keep the version of the grant. */
+  class Earlier extends present.LeaseClient {
+    constructor(options: ConstructorParameters<typeof present.LeaseClient>[0]) {
+      super(options);
+      const { store } = options as { readonly store: LeaseStore };
+      const send = store.update.bind(store);
+      const uncounted = (update: string): string =>
+        update.replace("= :version", "= if_not_exists(#version, :version)");
+      const update: LeaseStore["update"] = (write, call) =>
+        send(kindOf(write) === "renew" ? { ...write, update: uncounted(write.update) } : write, call);
+      Object.assign(store, { update });
+    }
+  }
+  const { violation, tally } = await firstViolation(lock, {}, [
+    { ...present, LeaseClient: Earlier },
+    present,
+  ]);
+  expect(violation).toMatch(/is held by .* and by|is stuck past its lease|sent a renewal of/);
+  expect(tally["rolled forward"] ?? tally["rolled back"]).toBeGreaterThan(0);
+});
+
+it("a violation is told with its seed, the way to replay it and what led to it, and replays exactly", async () => {
+  const [mistake = {}] = ofWorlds;
+  const first = await firstViolation(lock, mistake);
+  const again = await simulate(lock, first.seed, mistake);
+  expect(again.timeline).toEqual(first.timeline);
+  expect(again.violation).toBe(first.violation);
+
+  const story = tellViolation(first);
+  expect(story).toContain(`npm run evidence -- worlds --primitive lock --seed ${first.seed}`);
+  expect(story).toContain(first.violation);
+  expect(story).toMatch(/\d+\.\d{3} s {2}p\d/);
 });

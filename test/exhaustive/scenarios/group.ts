@@ -1,10 +1,10 @@
 import { GroupClaim } from "../../../packages/client/src/primitives/group/group-acquisition.ts";
 import { Network } from "../../worlds/network.ts";
 import { Contest, type GroupStep, group as simulated } from "../../worlds/primitives/group.ts";
+import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, type Wait } from "../scenario.ts";
-import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const acquire = (
   process: number,

@@ -2,10 +2,10 @@ import { Lease } from "../../../packages/client/src/core/lease.ts";
 import { RunForm } from "../../../packages/jobs/src/runs/run-form.ts";
 import { leaving } from "../../support/recomposed.ts";
 import { type JobStep, Schedule, jobRuns as simulated } from "../../worlds/primitives/job-runs.ts";
+import { hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { type Mistake, type Planted, replacing, without } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario } from "../scenario.ts";
-import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const run = (
   process: number,

@@ -1,8 +1,8 @@
 import { Election, type LeaderStep, leader as simulated } from "../../worlds/primitives/leader.ts";
+import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import type { Mistake, Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, type Wait } from "../scenario.ts";
-import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const lead = (process: number): LeaderStep => ({ kind: "lead", process });
 const stop = (process: number): LeaderStep => ({ kind: "stop", process });

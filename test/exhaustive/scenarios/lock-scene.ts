@@ -232,8 +232,6 @@ export class LockScene {
       if (changed.sk !== "lease") continue;
       const [was, is] = [before?.token, after?.token];
       if (was !== undefined && is !== was && after?.releasedToken === was) this.#released.add(String(was));
-      if (is !== undefined && is !== was && before?.releasedToken === is)
-        this.world.fault(`the token ${is} was revoked, and came back`);
       // The service may remove an item when its ttl is over: that must be long after its last use.
       const usedUntil = Number(after?.expiresAt ?? this.world.clock.now() - longestUnderWayMs);
       const keptUntil = Number(after?.ttl) * 1_000;

@@ -1,8 +1,8 @@
 import { clockSkewMs } from "../../worlds/cluster.ts";
+import * as mistakes from "../../worlds/primitives/lock-mistakes.ts";
 import type { Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
-import * as mistakes from "./lock-mistakes.ts";
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;

@@ -3,11 +3,11 @@ import { Callers } from "../../../packages/client/src/primitives/single-flight/c
 import { cacheSortKey } from "../../../packages/client/src/primitives/single-flight/entry.ts";
 import { ProcessMemory } from "../../../packages/client/src/primitives/single-flight/process-memory.ts";
 import { Network } from "../../worlds/network.ts";
+import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { type FlightStep, Site, singleFlight as simulated } from "../../worlds/primitives/single-flight.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, type Wait } from "../scenario.ts";
-import { foreignRelease, hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 const key = "x";
 const call = (

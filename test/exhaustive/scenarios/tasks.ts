@@ -3,12 +3,12 @@ import { Task } from "../../../packages/jobs/src/tasks/task.ts";
 import { TaskForm } from "../../../packages/jobs/src/tasks/task-form.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import { insistingOn } from "../../support/recomposed.ts";
+import { hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { Import, type TaskStep } from "../../worlds/primitives/task-scene.ts";
 import { tasks as simulated } from "../../worlds/primitives/tasks.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, type Wait } from "../scenario.ts";
-import { hastyExpiry, longBelief } from "./lease-mistakes.ts";
 
 type Add = TaskStep & { readonly kind: "add" };
 const add = (process: number, maxAttempts: number, ids = ["t0"]): Add => ({

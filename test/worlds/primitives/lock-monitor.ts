@@ -20,6 +20,8 @@ export class LockMonitor implements Traffic {
   readonly #cooldownUntil = new Map<string, number>();
   readonly #highestChecked = new Map<string, number>();
   readonly #endedTokens = new Set<string>();
+  /** By key, the token that a release, a cancellation or an operator has revoked last. */
+  readonly #revoked = new Map<string, unknown>();
   /** The slot that was done when a token was granted. */
   readonly #doneAtGrant = new Map<string, string>();
 
@@ -108,7 +110,9 @@ export class LockMonitor implements Traffic {
       this.#world.fault(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);
     }
     this.#world.tell("table", () => `${key}: ${change(before, after)}, written by ${host.name}`);
+    if (request.values[":releasedToken"] !== undefined) this.#revoked.set(key, actor);
     if (is === actor && was !== actor) {
+      if (this.#revoked.get(key) === is) this.#world.fault(`the token ${is} was revoked, and came back`);
       this.#granted(key, before, after);
     } else if (was !== undefined && was !== actor && !isMarkOnly(before, after)) {
       this.#world.fault(`a stale write of ${host.name} (${actor}) changed ${key}, which ${was} holds`);

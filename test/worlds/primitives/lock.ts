@@ -1,10 +1,11 @@
 import type { LeaseHandle } from "@leasehold/client";
 import { Host } from "../host.ts";
-import { calmWeather, longestDelayMs, roughWeather, type Surroundings, type Tamper } from "../network.ts";
+import { calmWeather, longestDelayMs, roughWeather, type Surroundings } from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Planted, Simulation } from "../simulation.ts";
 import { Table } from "../table.ts";
 import type { World } from "../world.ts";
+import { ofWorlds } from "./lock-mistakes.ts";
 import { LockMonitor } from "./lock-monitor.ts";
 import { work } from "./lock-worker.ts";
 
@@ -129,18 +130,6 @@ async function everyLockOpens(world: World, around: Surroundings): Promise<void>
   }
 }
 
-const checkingTheTokenAlone: Tamper = (write) => {
-  if (!("action" in write) || write.action !== "check") return write;
-  const { "#token": token = "" } = write.names;
-  const { ":ifToken": value = "" } = write.values;
-  return {
-    ...write,
-    condition: "#token = :ifToken",
-    names: { "#token": token },
-    values: { ":ifToken": value },
-  };
-};
-
 export const lock: Simulation = {
   name: "lock",
   claim:
@@ -161,13 +150,6 @@ export const lock: Simulation = {
     "takeover by serviceClock",
     "ttl removed an item",
   ],
-  // The others are planted into the client's modules, in planted.test.ts.
-  mistakes: [
-    {
-      what: "a condition check that asks for the token alone, which a late copy can bring back",
-      tamper: checkingTheTokenAlone,
-      violation: /a stale checked write/,
-    },
-  ],
+  mistakes: ofWorlds,
   play,
 };

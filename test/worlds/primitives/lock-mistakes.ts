@@ -1,21 +1,21 @@
-/** Mistakes that are planted into the lock, each of which some course of its scenario has to show. */
+/**
+ * Mistakes that are planted into the lock: some course of the explorer's scenario has to show each of them, and some
+ * random world those of `ofWorlds`.
+ */
 
 import type { Moment } from "../../../packages/client/src/base/clock.ts";
 import { ServiceClock } from "../../../packages/client/src/base/service-clock.ts";
 import { Attempt } from "../../../packages/client/src/core/attempt.ts";
 import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
+import type { Ended, HeldForm } from "../../../packages/client/src/core/form.ts";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
+import { LockForm } from "../../../packages/client/src/core/lock-form.ts";
+import { release } from "../../../packages/client/src/statements/lock.ts";
 import { kindOf, type LeaseWrite } from "../../support/lease-writes.ts";
-import { clockSkewMs, leaseDurationMs } from "../../worlds/cluster.ts";
-import type { Tamper } from "../../worlds/network.ts";
-import {
-  type Mistake,
-  type Planted,
-  replacing,
-  type SentTest,
-  withoutTests,
-} from "../../worlds/simulation.ts";
+import { clockSkewMs, leaseDurationMs } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { type Mistake, type Planted, replacing, type SentTest, withoutTests } from "../simulation.ts";
 import { believingLonger, endingAny, judgingEarly } from "./lease-mistakes.ts";
 
 const twoHolders = /is held by .* and by/;
@@ -34,22 +34,30 @@ function ignored(kind: LeaseWrite, attribute: string): Tamper {
   return withoutTests(({ attribute: tested, write }) => kindOf(write) === kind && tested === attribute);
 }
 
-/** Changes the update of writes of a kind. */
-function updating(kind: LeaseWrite, change: (update: string) => string): Tamper {
+/** Writes of a kind say this in place of a value that they have. */
+function saying(kind: LeaseWrite, name: `:${string}`, value: string | number): Tamper {
   return (write) =>
-    "update" in write && kindOf(write) === kind ? { ...write, update: change(write.update) } : write;
+    kindOf(write) === kind && name in write.values
+      ? { ...write, values: { ...write.values, [name]: value } }
+      : write;
 }
 
-/** The fencing tokens are those of the item, or begin at one. */
-const forgetfulFence: Tamper = (write) => {
-  const { ":fromFence": from } = write.values;
-  return from === undefined ? write : { ...write, values: { ...write.values, ":fromFence": 1 } };
-};
+/** Of a grant of any kind. */
+function grantSaying(name: `:${string}`, value: number): Tamper {
+  return (write) => (name in write.values ? { ...write, values: { ...write.values, [name]: value } } : write);
+}
 
-const noNewFence: Tamper = (write) => {
-  const { ":byFence": by } = write.values;
-  return by === undefined ? write : { ...write, values: { ...write.values, ":byFence": 0 } };
-};
+/** Writes of a kind set an attribute only where another one is missing, and to that one otherwise. */
+function settingUnless(kind: LeaseWrite, attribute: string, other: string): Tamper {
+  const [set, mistaken] = [
+    `#${attribute} = :${attribute}`,
+    `#${attribute} = if_not_exists(#${other}, :${attribute})`,
+  ];
+  return (write) =>
+    "update" in write && kindOf(write) === kind
+      ? { ...write, update: write.update.replace(set, mistaken) }
+      : write;
+}
 
 /** The deadline counts from when the answer has come. */
 function countingFromTheAnswer(): () => void {
@@ -157,6 +165,64 @@ function rememberingOnly(most: number): Planted["plant"] {
   });
 }
 
+/** A holder that no answer has told the time believes in the expiry of its own clock, and does not mark it so. */
+function believingUntold(): () => void {
+  const { checkExpiry } = ServiceClock.prototype;
+  const isUntold = Object.getOwnPropertyDescriptor(ServiceClock.prototype, "isUntold") ?? {};
+  Object.defineProperty(ServiceClock.prototype, "isUntold", { configurable: true, get: () => false });
+  ServiceClock.prototype.checkExpiry = function (expiresAt, since, leaseMs) {
+    return checkExpiry.call(this, expiresAt, since, leaseMs, !this.isTold);
+  };
+  return () => {
+    Object.defineProperty(ServiceClock.prototype, "isUntold", isUntold);
+    ServiceClock.prototype.checkExpiry = checkExpiry;
+  };
+}
+
+/** Of two answers that contradict each other, a taker believes the later one. */
+function believingTheLatestAnswer(): () => void {
+  const newest = new WeakMap<ServiceClock, number>();
+  const { note, earliest } = ServiceClock.prototype;
+  ServiceClock.prototype.note = function (time, sentAt): void {
+    note.call(this, time, sentAt);
+    if (time !== undefined) newest.set(this, time.earliest - this.monotonic());
+  };
+  ServiceClock.prototype.earliest = function (): number | undefined {
+    const ahead = newest.get(this);
+    return ahead === undefined ? undefined : ahead + this.monotonic();
+  };
+  return () => {
+    Object.assign(ServiceClock.prototype, { note, earliest });
+  };
+}
+
+/** An attempt does not know the lease again that it has written itself. */
+function unawareOfItsOwnWrite(): () => void {
+  const form: HeldForm = LockForm.prototype;
+  form.leaseIn = function (item, token) {
+    const lease = this.leasesIn(item).find((each) => each.token === token);
+    return lease && { ...lease, owner: "somebody else" };
+  };
+  return () => {
+    delete form.leaseIn;
+  };
+}
+
+/** A release sends its write, and lets the heartbeat go on. */
+async function releasingBesideItsHeartbeat(this: HeldLease): Promise<Ended> {
+  const { key, token, fencingToken } = this.record;
+  const { clock, times } = this.core;
+  const ending = {
+    shown: { token, fencingToken },
+    now: clock.now(),
+    retentionMs: times.retentionMs,
+    slot: undefined,
+    cooldown: undefined,
+  };
+  const { applied } = await this.core.update(release({ key }, ending));
+  return { wasOurs: applied, isRecorded: false };
+}
+
 export const usual: readonly Mistake[] = [
   { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
   {
@@ -164,7 +230,11 @@ export const usual: readonly Mistake[] = [
     tamper: endingAny,
     violation: /a stale write of|told to be released/,
   },
-  { what: "a fencing token that does not grow", tamper: noNewFence, violation: /the fencing token of/ },
+  {
+    what: "a fencing token that does not grow",
+    tamper: grantSaying(":byFence", 0),
+    violation: /the fencing token of/,
+  },
   {
     what: "a token that nothing revokes",
     tamper: ignored("acquire", "releasedToken"),
@@ -172,22 +242,14 @@ export const usual: readonly Mistake[] = [
   },
   {
     what: "a release that leaves its token unrevoked",
-    tamper: updating("end", (update) =>
-      update.replace("#releasedToken = :releasedToken", "#releasedToken = :ttl"),
-    ),
-    violation: anyHarm,
+    tamper: settingUnless("end", "releasedToken", "owner"),
+    violation: /was revoked, and came back/,
   },
   { what: "a takeover at half of the lease", plant: judgingEarly(2_500), violation: anyHarm },
   {
-    what: "a lost release: the answer to its second copy is taken for another's doing",
-    tamper: updating("end", (update) => update.replace("#releasedToken = :releasedToken, ", "")),
-    violation: anyHarm,
-  },
-  {
     what: "an item that may be removed while it is in use",
-    tamper: (write) =>
-      kindOf(write) === "acquire" ? { ...write, values: { ...write.values, ":ttl": 1 } } : write,
-    violation: /may be removed/,
+    tamper: saying("acquire", ":ttl", 1),
+    violation: /may be removed|the fencing token of/,
   },
 ];
 
@@ -205,20 +267,12 @@ export const threeCallers: readonly Mistake[] = [
     tamper: untested("takeOver", ["token", "version", "fence"]),
     violation: twoHolders,
   },
-  { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
 ];
 
 export const renewed: readonly Mistake[] = [
   {
     what: "a renewal of whatever lease there is",
     tamper: untested("renew", ["token", "fence"]),
-    violation: anyHarm,
-  },
-  {
-    what: "a renewal that does not write the expiry",
-    tamper: updating("renew", (update) =>
-      update.replace("#expiresAt = :expiresAt", "#expiresAt = #expiresAt"),
-    ),
     violation: anyHarm,
   },
   {
@@ -297,16 +351,18 @@ export const lateCopies: readonly Mistake[] = [
   },
 ];
 
+const slotNotLookedAt: Mistake = {
+  what: "a slot that is not looked at before a grant",
+  tamper: ignored("acquire", "doneSlot"),
+  violation: /was granted the slot/,
+};
+
 export const slots: readonly Mistake[] = [
-  {
-    what: "a slot that is not looked at before a grant",
-    tamper: ignored("acquire", "doneSlot"),
-    violation: /was granted the slot/,
-  },
+  slotNotLookedAt,
   {
     what: "a completion that does not record its slot",
-    tamper: updating("end", (update) => update.replace(", #doneSlot = :doneSlot", "")),
-    violation: anyHarm,
+    tamper: saying("end", ":doneSlot", "0"),
+    violation: /was completed, and is not done|was granted the slot/,
   },
 ];
 
@@ -329,7 +385,7 @@ export const reentrant: readonly Mistake[] = [
 export const removedByTtl: readonly Mistake[] = [
   {
     what: "a fencing token that is lost when the item goes",
-    tamper: forgetfulFence,
+    tamper: grantSaying(":fromFence", 1),
     violation: /the fencing token of/,
   },
 ];
@@ -347,5 +403,37 @@ export const firstRenewal: readonly Mistake[] = [
     what: "a grant whose first renewal fails, and which is not taken back",
     plant: replacing(Attempt.prototype, "abandon", () => () => undefined),
     violation: /holds the lock, and no caller was given it/,
+  },
+];
+
+/** What random worlds see of all that, and what they alone can show. */
+export const ofWorlds: readonly Mistake[] = [
+  ...[usual, slow, threeCallers, renewed, renewedLate, judgedLate, clocks].flat(),
+  ...[untold, slowService, lateCopies, removedByTtl].flat(),
+  slotNotLookedAt,
+  {
+    what: "a renewal that does not write the expiry",
+    tamper: settingUnless("renew", "expiresAt", "expiresAt"),
+    violation: /is stuck past its lease/,
+  },
+  {
+    what: "a holder that no answer has told the time, and that believes in its expiry",
+    plant: believingUntold,
+    violation: twoHolders,
+  },
+  {
+    what: "a taker that believes the latest of two answers that contradict each other",
+    plant: believingTheLatestAnswer,
+    violation: twoHolders,
+  },
+  {
+    what: "an own write that is taken for contention",
+    plant: unawareOfItsOwnWrite,
+    violation: /is held by its own acquisition/,
+  },
+  {
+    what: "a heartbeat that goes on after the release",
+    plant: replacing(HeldLease.prototype, "release", () => releasingBesideItsHeartbeat),
+    violation: /sent a renewal of .* after it had begun to release/,
   },
 ];

@@ -1,8 +1,8 @@
 import { LeaseDeadline } from "../../../packages/client/src/core/deadline.ts";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import { kindOf } from "../../support/lease-writes.ts";
-import type { Tamper } from "../../worlds/network.ts";
-import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
+import type { Tamper } from "../network.ts";
+import { type Mistake, type Planted, replacing, withoutTests } from "../simulation.ts";
 
 /** Less than a lease, and more than the allowance for skew. */
 const tooMuchMs = 2_000;
