@@ -19,7 +19,7 @@ const apart = "test/mutation/worlds.test.ts";
 const demonstration = "test/e2e/demonstration.test.ts";
 /** What goes by a store's own requests, repetitions and connections. Contracts and the torture play the rest on it. */
 const onTheLightStore =
-  "test/fault/{bad-service,closing-processes,hanging,lost-answers,processes,requests,throttling}.test.ts";
+  "test/fault/{bad-service,closing-processes,hanging,lost-answers,requests,throttling}.test.ts";
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 

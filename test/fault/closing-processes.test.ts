@@ -30,3 +30,18 @@ test("a process that gives its wait up, closes its client and ends at once leave
   expect((await queue.inspect()).waiting).toEqual([]);
   expect(await client.inspect(heldKey)).toBeUndefined();
 });
+
+test("a process that holds a lease with a heartbeat and has nothing else to do ends by itself", async () => {
+  const key = table.newKey();
+  const { clientConfig } = engine;
+  const holder = startScript(
+    new URL("./fixtures/idle-holder.ts", import.meta.url),
+    { clientConfig, tableName: table.tableName, key },
+    { ipc: false },
+  );
+  onTestFinished(() => {
+    holder.kill("SIGKILL");
+  });
+  expect(await once(holder, "exit")).toEqual([0, null]);
+  expect(await table.client().inspect(key)).toMatchObject({ owner: "the idle holder" });
+});

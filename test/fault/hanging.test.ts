@@ -52,57 +52,6 @@ function watch(promise: Promise<unknown>): () => boolean {
   return () => hasSettled;
 }
 
-test("a renewal that hangs does not keep the signal from aborting at the holder's own deadline", async () => {
-  const lease = await client.acquire(key, { leaseDurationMs: 10_000 });
-  const { signal } = lease;
-  proxy.always(write, hang());
-  // The lease's end and the end of patience may fall together: either may be what the caller hears of.
-  const refusal = expect(lease.renew()).rejects.toBeInstanceOf(LeaseError);
-  await proxy.arrival(write, 2);
-  await clock.advance(Math.ceil(lease.remainingMs()) - 1);
-  expect(signal.aborted).toBe(false);
-  await clock.advance(1);
-  expect(signal.reason).toMatchObject({ name: "LeaseLostError", reason: "expired" });
-  expect(lease.held).toBe(false);
-  await refusal;
-});
-
-test("a heartbeat that hangs does not keep the signal from aborting at the holder's own deadline", async () => {
-  const lease = await client.acquire(key, { leaseDurationMs: 10_000, heartbeat: 2_000 });
-  const { signal } = lease;
-  proxy.always(anyRequest, hang());
-  await clock.advance(2_000);
-  await proxy.arrival(write, 2);
-  await clock.advance(Math.ceil(lease.remainingMs()) - 1);
-  expect(signal.aborted).toBe(false);
-  await clock.advance(1);
-  expect(signal.reason).toMatchObject({ name: "LeaseLostError", reason: "expired" });
-});
-
-test("a heartbeat whose first renewal hangs renews all the same", async () => {
-  const lease = await client.acquire(key, { leaseDurationMs: 10_000, heartbeat: 2_000 });
-  proxy.next(write, hang());
-  await clock.advance(2_000);
-  await proxy.arrival(write, 2);
-  // Given up after half of the time that is left, and repeated after a fifth of what is left then.
-  await clock.advance(4_000);
-  await clock.advance(1_000);
-  await eventually(() => expect(lease.remainingMs()).toBeGreaterThan(5_000));
-  expect(await lease.release()).toBe(true);
-});
-
-test("a heartbeat survives a renew() of its user's that hangs", async () => {
-  const lease = await client.acquire(key, { leaseDurationMs: 10_000, heartbeat: 3_000 });
-  proxy.next(write, hang());
-  const hung = lease.renew().catch((error: unknown) => error);
-  await proxy.arrival(write, 2);
-  await clock.advance(5_000);
-  expect(await hung).toMatchObject({ code: "LEASE_NO_ANSWER" });
-  await clock.advance(2_000);
-  await eventually(() => expect(lease.remainingMs()).toBeGreaterThan(5_000));
-  expect(await lease.release()).toBe(true);
-});
-
 test("a heartbeat whose batch hangs renews all the same", async () => {
   let renewed = 0;
   const onEvent = ({ type }: LeaseEvent): void => {
@@ -116,49 +65,6 @@ test("a heartbeat whose batch hangs renews all the same", async () => {
     expect(lease.held).toBe(true);
     expect(await lease.release()).toBe(true);
   }
-});
-
-test("the release of one lease leaves the others in their batch, though it hangs for a while", async () => {
-  const renewed: string[] = [];
-  const beater = table.client({
-    renewals: together(),
-    dynamodb: patient,
-    onEvent: (event) => {
-      if (event.type === "renewed") renewed.push(event.key);
-    },
-  });
-  const keys = [0, 1, 2].map((index) => `${key}/${index}`);
-  const batch = hold();
-  proxy.next(op("BatchExecuteStatement"), batch);
-  const leases = await table.leasesDueTogether(beater, keys, 200);
-  await proxy.arrival(op("BatchExecuteStatement"));
-  // It cuts its own renewal off after a second.
-  expect(await leases[0]?.release()).toBe(true);
-  expect(proxy.operations).toEqual(["BatchExecuteStatement", "UpdateItem"]);
-  await batch.letGo();
-  await eventually(() => expect(renewed.slice(0, 2).sort()).toEqual(keys.slice(1)));
-  expect(proxy.count("UpdateItem")).toBe(1);
-  expect(leases.map((lease) => lease.held)).toEqual([false, true, true]);
-  expect(await beater.inspect(keys[0] ?? "")).toBeUndefined();
-  for (const lease of leases.slice(1)) expect(await lease.release()).toBe(true);
-});
-
-test("a release waits for a renewal that is slow, and follows it", async () => {
-  const lease = await client.acquire(key);
-  proxy.reset();
-  const slow = hold();
-  proxy.next(write, slow);
-  const refusal = expect(lease.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
-  const renewing = await proxy.arrival(write);
-  const releasing = lease.release();
-  await clock.advance(999);
-  expect(proxy.count("UpdateItem")).toBe(1);
-  await slow.letGo();
-  expect(await releasing).toBe(true);
-  await refusal;
-  const release = await proxy.arrival(write, 2);
-  expect(release.at).toBeGreaterThanOrEqual(renewing.finishedAt ?? Number.NaN);
-  expect(await other.tryAcquire(key)).toBeDefined();
 });
 
 test("a release cuts off a renewal that hangs after a second, and frees the lock", async () => {
@@ -213,44 +119,6 @@ test("an acquire that hangs ends as a LeaseServiceError within the lease's durat
   await clock.advance(1);
   expect(await failure).toBeInstanceOf(LeaseServiceError);
   expect(await failure).toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: true });
-});
-
-test("an acquire that waits ends as a LeaseServiceError when its time is over, if every request hangs", async () => {
-  proxy.always(anyRequest, hang());
-  const refusal = expect(client.acquire(key, { waitMs: 500 })).rejects.toMatchObject({
-    code: "LEASE_NO_ANSWER",
-  });
-  await proxy.arrival(write);
-  // One request is given a second, whatever the patience.
-  await clock.advance(1_000);
-  await refusal;
-});
-
-test("an acquire that waits survives a request that hangs", async () => {
-  proxy.next(write, hang());
-  const acquiring = client.acquire(key, { leaseDurationMs: 5_000, waitMs: 60_000 });
-  const hasEnded = watch(acquiring);
-  await proxy.arrival(write);
-  await clock.advance(5_000);
-  await eventually(async () => {
-    if (!hasEnded()) await clock.advance(100);
-    expect(hasEnded()).toBe(true);
-  });
-  expect((await acquiring).held).toBe(true);
-});
-
-test("a waiter whose look at the lock hangs still gives up when its time is over", async () => {
-  await other.acquire(key);
-  proxy.always(op("GetItem"), hang());
-  const waiting = client.acquire(key, { waitMs: 500, retry: { strategy: "fixed", delayMs: 50 } });
-  const refusal = expect(waiting).rejects.toMatchObject({ name: "LeaseUnavailableError" });
-  const attempt = await proxy.arrival(write);
-  await eventually(() => expect(attempt.finishedAt).toBeDefined());
-  await eventually(() => expect(clock.pending).toBe(1));
-  await clock.advance(50);
-  await proxy.arrival(op("GetItem"));
-  await clock.advance(1_500);
-  await refusal;
 });
 
 test("every call is bounded in time, though the user's own client has no timeouts", async () => {

@@ -2,8 +2,7 @@ import type { LeaseEvent } from "@leasehold/client";
 import { together } from "@leasehold/client/together";
 import { availableEngines, startEngine } from "@leasehold/engine";
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
-import { adminOf } from "../support/admin.ts";
-import { eventually, patienceMs } from "../support/patience.ts";
+import { eventually } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";
 import { failWith } from "../support/proxy-behaviours.ts";
 import { bentClock, makeTable, sdkClient } from "../support/table.ts";
@@ -12,9 +11,6 @@ const engines = await availableEngines();
 const proxy = await startProxy(inject("engine"));
 const table = await makeTable(inject("engine"));
 const dynamodb = sdkClient(proxy);
-const client = table.client({ dynamodb });
-/** Goes past the proxy, and is not counted. */
-const other = table.client();
 let key: string;
 
 beforeEach(() => {
@@ -25,100 +21,6 @@ afterAll(async () => {
   dynamodb.destroy();
   table.close();
   await proxy.close();
-});
-
-describe("counted on the wire", () => {
-  test("acquiring a lock that never was costs one write", async () => {
-    await client.acquire(key);
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("acquiring a released lock costs one write", async () => {
-    await (await other.acquire(key)).release();
-    await client.acquire(key);
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("trying a held lock costs one write", async () => {
-    const holder = await other.acquire(key, { owner: "the holder" });
-    await expect(client.acquire(key)).rejects.toMatchObject({
-      code: "LEASE_UNAVAILABLE",
-      holder: "the holder",
-      expiresAt: holder.expiresAt,
-    });
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("taking over an expired lock costs two writes", async () => {
-    const dead = await table.deadLease(key);
-    const lease = await client.acquire(key);
-    expect(proxy.operations).toEqual(["UpdateItem", "UpdateItem"]);
-    expect(lease.fencingToken).toBeGreaterThan(dead.fencingToken);
-  });
-
-  test("renewing costs one write", async () => {
-    const lease = await client.acquire(key);
-    proxy.reset();
-    await lease.renew();
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("renewals at the same time share one write", async () => {
-    const lease = await client.acquire(key);
-    proxy.reset();
-    await Promise.all([lease.renew(), lease.renew(), lease.renew()]);
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("releasing costs one write, however often it is asked for", async () => {
-    const lease = await client.acquire(key);
-    proxy.reset();
-    expect(await Promise.all([lease.release(), lease.release()])).toEqual([true, true]);
-    expect(proxy.operations).toEqual(["UpdateItem"]);
-  });
-
-  test("a whole cycle of acquiring and releasing costs two writes", async () => {
-    await client.withLease(key, {}, () => undefined);
-    expect(proxy.operations).toEqual(["UpdateItem", "UpdateItem"]);
-  });
-
-  test("inspecting costs one consistent read", async () => {
-    await other.acquire(key);
-    await client.inspect(key);
-    expect(proxy.operations).toEqual(["GetItem"]);
-    expect(proxy.requests[0]?.body).toMatchObject({ ConsistentRead: true });
-  });
-
-  test("waiting for a held lock costs reads that may lag, and no writes", async () => {
-    await other.acquire(key);
-    const waiting = client.acquire(key, { waitMs: 2_000, retry: { strategy: "fixed", delayMs: 50 } });
-    await expect(waiting).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
-    const [first, ...looks] = proxy.requests;
-    expect(first?.operation).toBe("UpdateItem");
-    expect(looks.length).toBeGreaterThan(1);
-    for (const look of looks) {
-      expect(look).toMatchObject({ operation: "GetItem", body: { ConsistentRead: false } });
-    }
-  });
-
-  test("a waiter that finds the lock free costs one more write", async () => {
-    const holder = await other.acquire(key);
-    const waiting = client.acquire(key, { waitMs: patienceMs, retry: { strategy: "fixed", delayMs: 20 } });
-    await proxy.arrival(op("GetItem"), 2);
-    await holder.release();
-    await waiting;
-    expect(proxy.count("UpdateItem")).toBe(2);
-    expect(proxy.operations.at(-1)).toBe("UpdateItem");
-  });
-
-  test("a lease that is known to be lost costs nothing to release", async () => {
-    const lease = await client.acquire(key);
-    await adminOf(other).forceRelease(key, { token: lease.token });
-    await expect(lease.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
-    proxy.reset();
-    expect(await lease.release()).toBe(false);
-    expect(proxy.operations).toEqual([]);
-  });
 });
 
 function keysUnder(prefix: string, count: number): string[] {
@@ -179,36 +81,5 @@ describe("heartbeats counted on the wire", () => {
     await proxy.arrival(op("BatchExecuteStatement"), 2);
     expect(events.filter(({ type }) => type === "lost")).toEqual([]);
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(Array(10).fill(true));
-  });
-
-  test("one lease that is due alone is renewed by a single write", async () => {
-    const [lease] = await table.leasesDueTogether(client, [key], 200);
-    await proxy.arrival(op("UpdateItem"), 2);
-    expect(proxy.count("BatchExecuteStatement")).toBe(0);
-    expect(await lease?.release()).toBe(true);
-  });
-
-  test("a lease of a batch that somebody else has taken is lost, and the others are renewed", async () => {
-    const lost: string[] = [];
-    const renewed = new Set<string>();
-    const beater = table.client({
-      renewals: together(),
-      dynamodb,
-      onEvent: (event) => {
-        if (event.type === "renewed") renewed.add(event.key);
-        if (event.type === "lost") lost.push(event.key);
-      },
-    });
-    const leases = await table.leasesDueTogether(beater, keysUnder(key, 3), 200);
-    await adminOf(other).forceRelease(`${key}/1`, { token: leases[1]?.token ?? "" });
-    await other.acquire(`${key}/1`, { owner: "the next one" });
-    await eventually(() => expect(lost).toEqual([`${key}/1`]));
-    // On a slow machine all of them may have been renewed before the release.
-    renewed.clear();
-    await eventually(() => expect(renewed).toEqual(new Set([`${key}/0`, `${key}/2`])));
-    expect(leases.map((lease) => lease.held)).toEqual([true, false, true]);
-    // A beat between the two writes finds the lease released, and nobody else's yet.
-    expect(["taken", "released"]).toContain(leases[1]?.loss?.reason);
-    await Promise.all(leases.map((lease) => lease.release()));
   });
 });
