@@ -106,3 +106,13 @@ export function withFaults(
     faults,
   }));
 }
+
+/** Gives those of some mistakes whose words contain one of these; throws where there are none. */
+export function named(mistakes: readonly Mistake[]): (...words: readonly string[]) => readonly Mistake[] {
+  return (...words) =>
+    words.flatMap((word) => {
+      const found = mistakes.filter(({ what }) => what.includes(word));
+      if (found.length === 0) throw new Error(`no mistake is called ${word}`);
+      return found;
+    });
+}

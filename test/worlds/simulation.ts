@@ -66,6 +66,16 @@ export async function simulate(
   return { simulation: simulation.name, seed, violation, timeline, tally, virtualMs: now };
 }
 
+/** Steps of a kind, which are drawn so often beside the others. */
+export function drawn<const Kind extends string, Parts extends object>(
+  weight: number,
+  kind: Kind,
+  parts: { readonly [Name in keyof Parts]: fc.Arbitrary<Parts[Name]> },
+): { readonly weight: number; readonly arbitrary: fc.Arbitrary<{ readonly kind: Kind } & Parts> } {
+  const all = { kind: fc.constant(kind), ...parts } as Record<string, fc.Arbitrary<unknown>>;
+  return { weight, arbitrary: fc.record(all) as fc.Arbitrary<{ readonly kind: Kind } & Parts> };
+}
+
 /** Something that steps can be taken in. */
 export interface Stage<Step> {
   readonly world: { killAll(): void };

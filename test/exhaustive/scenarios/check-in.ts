@@ -1,7 +1,7 @@
 import { Desk, checkIn as simulated, type VisitStep } from "../../worlds/primitives/check-in.ts";
-import type { Mistake, Planted } from "../../worlds/simulation.ts";
+import type { Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, type Lane, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, type Lane, named, scenario, type Wait } from "../scenario.ts";
 
 const [ann, bob, cyd] = [0, 1, 2];
 const names = ["ann", "bob", "cyd"];
@@ -24,9 +24,7 @@ function desk(
 
 const make = (world: World, { tamper }: Planted): Desk => new Desk(world, tamper, { processes: 2, names });
 
-/** Those of its simulation whose words contain one of these. */
-const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
-  simulated.mistakes.filter(({ what }) => words.some((word) => what.includes(word)));
+const mistakesOf = named(simulated.mistakes);
 
 export const checkIn = [
   scenario({

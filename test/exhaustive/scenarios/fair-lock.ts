@@ -1,6 +1,5 @@
 import { expectItToHeal, mistakes, Queue, type QueueStep } from "../../worlds/primitives/fair-lock.ts";
-import type { Mistake } from "../../worlds/simulation.ts";
-import { type AnyScenario, dateFaults, scenario, type Wait, withFaults } from "../scenario.ts";
+import { type AnyScenario, dateFaults, named, scenario, type Wait, withFaults } from "../scenario.ts";
 import { deathMistakes, lineMistakes, roomMistakes, turnMistakes } from "./fair-lock-mistakes.ts";
 
 const acquire = (process: number, waitMs = 60_000): QueueStep => ({
@@ -12,9 +11,7 @@ const acquire = (process: number, waitMs = 60_000): QueueStep => ({
 const release = (process: number): QueueStep => ({ kind: "release", process });
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
-/** Those of its simulation whose words contain one of these. */
-const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
-  mistakes.filter(({ what }) => words.some((word) => what.includes(word)));
+const mistakesOf = named(mistakes);
 
 const usual = scenario({
   name: "fair-lock",

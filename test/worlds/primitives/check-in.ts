@@ -12,7 +12,7 @@ import { type QueueTicket, ticketsIn } from "../../../packages/client/src/primit
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
-import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
+import { drawn, isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
 import type { World } from "../world.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
 
@@ -45,23 +45,13 @@ const anyProcess = fc.nat(deskProcesses - 1);
 const desks = fc.array(anyProcess, { minLength: 1, maxLength: 2 });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 12,
-    arbitrary: fc.record({ kind: fc.constant("come" as const), who, desks, join: fc.nat(4).map(Boolean) }),
-  },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("go" as const), who, desks }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("rounds" as const),
-      pausesMs: fc.array(fc.integer({ min: 200, max: 2_500 }), { minLength: 2, maxLength: 6 }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant("acquire" as const), process: anyProcess, fair: fc.boolean() }),
-  },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("release" as const) }) },
+  drawn(12, "come", { who, desks, join: fc.nat(4).map(Boolean) }),
+  drawn(4, "go", { who, desks }),
+  drawn(3, "rounds", {
+    pausesMs: fc.array(fc.integer({ min: 200, max: 2_500 }), { minLength: 2, maxLength: 6 }),
+  }),
+  drawn(2, "acquire", { process: anyProcess, fair: fc.boolean() }),
+  drawn(2, "release", {}),
   ...mishaps(deskProcesses, 20_000),
 );
 

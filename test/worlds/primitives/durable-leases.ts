@@ -14,7 +14,7 @@ import { adminOf } from "../../support/admin.ts";
 import { DurableWorld } from "../../support/durable-leases.ts";
 import type { Execution } from "../../support/durable-service.ts";
 import { Machine } from "../../support/wrong-clocks.ts";
-import { replacing, type Simulation, stepByStep } from "../simulation.ts";
+import { drawn, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { World } from "../world.ts";
 
 const key = "orders/7";
@@ -48,31 +48,20 @@ const lasting = <Kind extends DurableStep["kind"]>(kind: Kind, max: number) =>
   fc.record({ kind: fc.constant(kind), ms: fc.integer({ min: 1, max }) });
 
 const step: fc.Arbitrary<DurableStep> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant("start" as const),
-      waitMs: fc.constantFrom(0, minute, 10 * minute),
-      pauses: fc.array(fc.constantFrom(1, 7, 20, 45, 120), { maxLength: 3 }),
-      fails: fc.boolean(),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant("stop" as const), which: fc.nat(20) }),
-  },
+  drawn(6, "start", {
+    waitMs: fc.constantFrom(0, minute, 10 * minute),
+    pauses: fc.array(fc.constantFrom(1, 7, 20, 45, 120), { maxLength: 3 }),
+    fails: fc.boolean(),
+  }),
+  drawn(1, "stop", { which: fc.nat(20) }),
   { weight: 2, arbitrary: only("acquire") },
   { weight: 3, arbitrary: only("release") },
   { weight: 1, arbitrary: only("break") },
   { weight: 1, arbitrary: only("revoke") },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant("death" as const),
-      inRequests: fc.integer({ min: 1, max: 8 }),
-      when: fc.constantFrom("before" as const, "after" as const),
-    }),
-  },
+  drawn(4, "death", {
+    inRequests: fc.integer({ min: 1, max: 8 }),
+    when: fc.constantFrom("before" as const, "after" as const),
+  }),
   { weight: 1, arbitrary: lasting("outage", 50_000) },
   { weight: 1, arbitrary: lasting("deafness", 30_000) },
   { weight: 12, arbitrary: lasting("wait", 40_000) },

@@ -8,6 +8,7 @@ import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/q
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Weather } from "../network.ts";
 import {
+  drawn,
   isGrant,
   type Mistake,
   type Planted,
@@ -38,17 +39,13 @@ export type QueueStep =
 type Step = Mishap | QueueStep;
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant("acquire" as const),
-      process: fc.nat(processes - 1),
-      waitMs: fc.constantFrom(0, 4_000, 30_000, 120_000),
-      heartbeat: fc.boolean(),
-    }),
-  },
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant("release" as const) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("giveUp" as const), which: fc.nat(50) }) },
+  drawn(6, "acquire", {
+    process: fc.nat(processes - 1),
+    waitMs: fc.constantFrom(0, 4_000, 30_000, 120_000),
+    heartbeat: fc.boolean(),
+  }),
+  drawn(5, "release", {}),
+  drawn(1, "giveUp", { which: fc.nat(50) }),
   ...mishaps(processes, 30_000),
 );
 

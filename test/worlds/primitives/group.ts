@@ -6,7 +6,7 @@ import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import type { Release } from "../release.ts";
-import { isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
+import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 
@@ -29,19 +29,15 @@ export type GroupStep =
   | { readonly kind: "renew"; readonly which: number; readonly process?: number };
 
 const step: fc.Arbitrary<GroupStep> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant("acquire" as const),
-      process: fc.nat(processes - 1),
-      keys: fc.shuffledSubarray([...keys], { minLength: 1 }),
-      waitMs: fc.constantFrom(0, 4_000, 15_000),
-      heartbeat: fc.boolean(),
-      lockAtLeastForMs: fc.constantFrom(0, 0, 0, 1_500),
-    }),
-  },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("release" as const), which: fc.nat(50) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("renew" as const), which: fc.nat(50) }) },
+  drawn(8, "acquire", {
+    process: fc.nat(processes - 1),
+    keys: fc.shuffledSubarray([...keys], { minLength: 1 }),
+    waitMs: fc.constantFrom(0, 4_000, 15_000),
+    heartbeat: fc.boolean(),
+    lockAtLeastForMs: fc.constantFrom(0, 0, 0, 1_500),
+  }),
+  drawn(6, "release", { which: fc.nat(50) }),
+  drawn(2, "renew", { which: fc.nat(50) }),
   ...mishaps(processes),
 );
 

@@ -1,6 +1,5 @@
 import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
-import { crowdedReaders } from "./crowded-readers.ts";
 import { durableLeases } from "./durable-leases.ts";
 import { fairLock } from "./fair-lock.ts";
 import { fairLockDeaths } from "./fair-lock-deaths.ts";
@@ -21,7 +20,6 @@ export const simulations: readonly Simulation[] = [
   fairLockDeaths,
   checkIn,
   ...seats,
-  crowdedReaders,
   ...singleFlight,
   jobRuns,
   keptWorkflows,

@@ -17,7 +17,7 @@ import {
 } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
-import { type Simulation, stepByStep, without } from "../simulation.ts";
+import { drawn, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 
@@ -48,25 +48,21 @@ export type JobStep =
 const anyProcess = fc.nat(processes - 1);
 const ago = fc.nat(1);
 const usualStep: fc.Arbitrary<JobStep> = fc.oneof(
-  {
-    weight: 9,
-    arbitrary: fc.record({
-      kind: fc.constant("run" as const),
-      process: anyProcess,
-      ago,
-      workMs: fc.integer({ min: 0, max: 12_000 }),
-      outcome: fc.constantFrom(
-        "succeeds" as const,
-        "succeedsIn" as const,
-        "fails" as const,
-        "fails" as const,
-        "hangs" as const,
-      ),
-      waitMs: fc.constantFrom(0, 0, 15_000),
-    }),
-  },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("get" as const), process: anyProcess, ago }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("skip" as const), process: anyProcess, ago }) },
+  drawn(9, "run", {
+    process: anyProcess,
+    ago,
+    workMs: fc.integer({ min: 0, max: 12_000 }),
+    outcome: fc.constantFrom(
+      "succeeds" as const,
+      "succeedsIn" as const,
+      "fails" as const,
+      "fails" as const,
+      "hangs" as const,
+    ),
+    waitMs: fc.constantFrom(0, 0, 15_000),
+  }),
+  drawn(6, "get", { process: anyProcess, ago }),
+  drawn(1, "skip", { process: anyProcess, ago }),
   ...mishaps(processes),
 );
 const night: fc.Arbitrary<JobStep> = fc.record({ kind: fc.constant("night" as const) });

@@ -22,7 +22,7 @@ import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
-import { replacing, type Simulation, stepByStep, withoutTests } from "../simulation.ts";
+import { drawn, replacing, type Simulation, stepByStep, withoutTests } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 import { UnreliableSteps } from "./unreliable-steps.ts";
@@ -68,7 +68,7 @@ export type WorkflowStep =
 const which = fc.nat(20);
 const process = fc.nat(processes - 1);
 const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant("start" as const) }) },
+  drawn(8, "start", {}),
   {
     weight: 3,
     arbitrary: fc.oneof(
@@ -83,15 +83,11 @@ const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
       fc.record({ kind: fc.constant("throttle" as const), ms: fc.integer({ min: 10_000, max: 300_000 }) }),
     ),
   },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant("acquire" as const),
-      process,
-      waitMs: fc.constantFrom(0, 5_000, 20_000),
-    }),
-  },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("release" as const), process }) },
+  drawn(4, "acquire", {
+    process,
+    waitMs: fc.constantFrom(0, 5_000, 20_000),
+  }),
+  drawn(4, "release", { process }),
   {
     weight: 1,
     arbitrary: fc.oneof(
@@ -99,21 +95,14 @@ const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
       fc.record({ kind: fc.constant("revoke" as const) }),
     ),
   },
-  {
-    weight: 8,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 12_000 }) }),
-  },
+  drawn(8, "wait", { ms: fc.integer({ min: 1, max: 12_000 }) }),
   // No time in which all stands still: Step Functions does not.
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("freeze" as const),
-      process,
-      ms: fc.integer({ min: 1, max: 15_000 }),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("kill" as const), process }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("collect" as const) }) },
+  drawn(2, "freeze", {
+    process,
+    ms: fc.integer({ min: 1, max: 15_000 }),
+  }),
+  drawn(1, "kill", { process }),
+  drawn(1, "collect", {}),
 );
 
 /** One task of the work, which proves nothing by itself: the lease is to protect it. */

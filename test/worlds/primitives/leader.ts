@@ -6,7 +6,7 @@ import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
-import { isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
+import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
 import type { World } from "../world.ts";
 
 const processes = 4;
@@ -21,10 +21,10 @@ export type LeaderStep =
 
 const candidate = fc.nat(processes - 1);
 const step: fc.Arbitrary<LeaderStep> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("resign" as const), process: candidate }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("stop" as const), process: candidate }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("lead" as const), process: candidate }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("vacancy" as const) }) },
+  drawn(3, "resign", { process: candidate }),
+  drawn(1, "stop", { process: candidate }),
+  drawn(2, "lead", { process: candidate }),
+  drawn(1, "vacancy", {}),
   ...mishaps(processes),
 );
 

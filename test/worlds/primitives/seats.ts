@@ -19,7 +19,7 @@ import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
-import { type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
+import { drawn, type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
@@ -49,52 +49,32 @@ const which = fc.nat(100);
 const release = fc.record({ kind: fc.constant("release" as const), which });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant("acquire" as const),
-      caller: fc.nat(callers - 1),
-      what: fc.constantFrom("permit", "read", "write"),
-      permits: fc.constantFrom(1, 1, 1, 2, 3),
-      waitMs: fc.constantFrom(0, 0, 4_000, 12_000),
-      heartbeat: fc.boolean(),
-      reentrant: fc.boolean(),
-      lockAtLeastForMs: fc.constantFrom(0, 0, 0, 3_000),
-    }),
-  },
+  drawn(8, "acquire", {
+    caller: fc.nat(callers - 1),
+    what: fc.constantFrom("permit", "read", "write"),
+    permits: fc.constantFrom(1, 1, 1, 2, 3),
+    waitMs: fc.constantFrom(0, 0, 4_000, 12_000),
+    heartbeat: fc.boolean(),
+    reentrant: fc.boolean(),
+    lockAtLeastForMs: fc.constantFrom(0, 0, 0, 3_000),
+  }),
   { weight: 6, arbitrary: release },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("check" as const), which }) },
+  drawn(3, "check", { which }),
   ...mishaps(callers),
-);
-
-function aWrite(waitMs: number, heartbeat: boolean): fc.Arbitrary<Step> {
-  const caller = fc.nat(callers - 1);
-  const wish = {
-    what: "write",
-    permits: 1,
-    waitMs,
-    heartbeat,
-    reentrant: false,
-    lockAtLeastForMs: 0,
-  } as const;
-  return caller.map((caller) => ({ kind: "acquire", caller, ...wish }));
-}
-
-function aWait(longestMs: number): fc.Arbitrary<Step> {
-  return fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: longestMs }) });
-}
-
-/** Writers that come and go quickly. */
-const quickWriters: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: aWrite(0, false) },
-  { weight: 3, arbitrary: aWait(400) },
-  { weight: 3, arbitrary: release },
 );
 
 /** Writers that hold for long, and renew all the time. */
 const longWriters: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 1, arbitrary: aWrite(12_000, true) },
-  { weight: 3, arbitrary: aWait(1_000) },
+  drawn(1, "acquire", {
+    caller: fc.nat(callers - 1),
+    what: fc.constant("write" as const),
+    permits: fc.constant(1),
+    waitMs: fc.constant(12_000),
+    heartbeat: fc.constant(true),
+    reentrant: fc.constant(false),
+    lockAtLeastForMs: fc.constant(0),
+  }),
+  drawn(3, "wait", { ms: fc.integer({ min: 1, max: 1_000 }) }),
 );
 
 /** A lease that was granted, and what it was for. */
@@ -420,6 +400,11 @@ const tooManyOrMiscounted = /permits are held|two writers|reads while|differs fr
 
 export const mistakes: readonly Mistake[] = [
   {
+    what: "a proof without the fencing token",
+    plant: replacing(SeatForm.prototype, "proof", tokenAlone),
+    violation: /a stale write of .* went through/,
+  },
+  {
     what: "a bound that is off by one",
     plant: writing("acquire", oneMore),
     violation: tooMany,
@@ -519,21 +504,6 @@ const all: Simulation = {
   play: withSteps(step, 70),
 };
 
-const quick: Simulation = {
-  name: "seats:quick-writers",
-  claim: "writers that come and go quickly are alone, and late copies of their writes prove nothing",
-  worlds: 20,
-  mustHappen: ["write", "sent twice", "late arrival"],
-  mistakes: [
-    {
-      what: "a proof without the fencing token",
-      plant: replacing(SeatForm.prototype, "proof", tokenAlone),
-      violation: /a stale write of .* went through/,
-    },
-  ],
-  play: withSteps(quickWriters, 120),
-};
-
 const long: Simulation = {
   name: "seats:long-writers",
   claim: "writers that renew all the time are alone, whichever copy of a renewal comes last",
@@ -581,4 +551,4 @@ const inOrder: Simulation = {
   play: withSteps(step, 70, true),
 };
 
-export const seats: readonly Simulation[] = [all, quick, long, inOrder];
+export const seats: readonly Simulation[] = [all, long, inOrder];

@@ -21,7 +21,15 @@ import { RefreshTimes } from "../../../packages/client/src/primitives/single-fli
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running, wallErrorMs } from "../cluster.ts";
 import { calmWeather, type Tamper } from "../network.ts";
-import { isGrant, type Mistake, replacing, type Simulation, stepByStep, without } from "../simulation.ts";
+import {
+  drawn,
+  isGrant,
+  type Mistake,
+  replacing,
+  type Simulation,
+  stepByStep,
+  without,
+} from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 
@@ -52,32 +60,24 @@ export type FlightStep =
   | { readonly kind: "invalidate"; readonly process: number; readonly key: string };
 
 const step: fc.Arbitrary<FlightStep> = fc.oneof(
-  {
-    weight: 12,
-    arbitrary: fc.record({
-      kind: fc.constant("call" as const),
-      process: fc.nat(processes - 1),
-      key: fc.constantFrom(...keys),
-      waitMs: fc.constantFrom(0, 3_000, 15_000),
-      computeMs: fc.integer({ min: 0, max: 8_000 }),
-      fails: fc.oneof(
-        { weight: 4, arbitrary: fc.constant(false) },
-        { weight: 1, arbitrary: fc.constant(true) },
-      ),
-      forceRefresh: fc.oneof(
-        { weight: 3, arbitrary: fc.constant(false) },
-        { weight: 1, arbitrary: fc.constant(true) },
-      ),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("invalidate" as const),
-      process: fc.nat(processes - 1),
-      key: fc.constantFrom(...keys),
-    }),
-  },
+  drawn(12, "call", {
+    process: fc.nat(processes - 1),
+    key: fc.constantFrom(...keys),
+    waitMs: fc.constantFrom(0, 3_000, 15_000),
+    computeMs: fc.integer({ min: 0, max: 8_000 }),
+    fails: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(false) },
+      { weight: 1, arbitrary: fc.constant(true) },
+    ),
+    forceRefresh: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(false) },
+      { weight: 1, arbitrary: fc.constant(true) },
+    ),
+  }),
+  drawn(2, "invalidate", {
+    process: fc.nat(processes - 1),
+    key: fc.constantFrom(...keys),
+  }),
   ...mishaps(processes),
 );
 
@@ -513,95 +513,29 @@ const many: Simulation = {
   }),
 };
 
-/** Long computations, and waiters that freeze between a look and the takeover that follows from it. */
-const frozenWaiters: fc.Arbitrary<FlightStep> = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant("call" as const),
-      process: fc.nat(processes - 1),
-      key: fc.constant("x"),
-      waitMs: fc.constant(15_000),
-      computeMs: fc.integer({ min: 9_000, max: 14_000 }),
-      fails: fc.constant(false),
-      forceRefresh: fc.constant(true),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("freeze" as const),
-      process: fc.nat(processes - 1),
-      ms: fc.integer({ min: 4_000, max: 9_000 }),
-    }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 2_000 }) }),
-  },
-);
-
-const frozen: Simulation = {
-  name: "single-flight:frozen",
-  claim: "the same where those who wait for long computations freeze",
-  worlds: 100,
-  mustHappen: ["computation", "served", "takeover", "refreshed by another's computation"],
-  mistakes: [
-    {
-      what: "a takeover of a holder that has renewed",
-      tamper: without("#version = :ifVersion"),
-      violation: /believes to hold/,
-    },
-  ],
-  play: stepByStep({
-    step: frozenWaiters,
-    mostSteps: 80,
-    make: (world, tamper) => new Site(world, tamper),
-    end: (scene) => scene.expectValuesForAll(),
-  }),
-};
-
 /** Calls that come often, as those of a hot value do. */
 const hotCalls: fc.Arbitrary<FlightStep> = fc.oneof(
-  {
-    weight: 12,
-    arbitrary: fc.record({
-      kind: fc.constant("call" as const),
-      process: fc.nat(processes - 1),
-      key: fc.constant("x"),
-      waitMs: fc.constantFrom(0, 15_000),
-      computeMs: fc.integer({ min: 0, max: 4_000 }),
-      fails: fc.oneof(
-        { weight: 6, arbitrary: fc.constant(false) },
-        { weight: 1, arbitrary: fc.constant(true) },
-      ),
-      forceRefresh: fc.constant(false),
-    }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 600 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant("invalidate" as const),
-      process: fc.nat(processes - 1),
-      key: fc.constant("x"),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant("freeze" as const),
-      process: fc.nat(processes - 1),
-      ms: fc.integer({ min: 500, max: 9_000 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant("kill" as const), process: fc.nat(processes - 1) }),
-  },
+  drawn(12, "call", {
+    process: fc.nat(processes - 1),
+    key: fc.constant("x"),
+    waitMs: fc.constantFrom(0, 15_000),
+    computeMs: fc.integer({ min: 0, max: 4_000 }),
+    fails: fc.oneof(
+      { weight: 6, arbitrary: fc.constant(false) },
+      { weight: 1, arbitrary: fc.constant(true) },
+    ),
+    forceRefresh: fc.constant(false),
+  }),
+  drawn(8, "wait", { ms: fc.integer({ min: 1, max: 600 }) }),
+  drawn(1, "invalidate", {
+    process: fc.nat(processes - 1),
+    key: fc.constant("x"),
+  }),
+  drawn(1, "freeze", {
+    process: fc.nat(processes - 1),
+    ms: fc.integer({ min: 500, max: 9_000 }),
+  }),
+  drawn(1, "kill", { process: fc.nat(processes - 1) }),
 );
 
 const ahead: Simulation = {
@@ -651,4 +585,4 @@ const ahead: Simulation = {
   }),
 };
 
-export const singleFlight: readonly Simulation[] = [many, frozen, ahead];
+export const singleFlight: readonly Simulation[] = [many, ahead];

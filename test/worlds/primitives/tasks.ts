@@ -3,33 +3,25 @@ import fc from "fast-check";
 import type { TaskRate } from "../../../packages/jobs/src/index.ts";
 import { everyMishap, mishaps } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
-import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import { drawn, isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import { type Ending, Import, ids, maxAttempts, processes, type TaskStep } from "./task-scene.ts";
 
 const anyProcess = fc.nat(processes - 1);
 const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("add" as const),
-      process: anyProcess,
-      ids: fc.shuffledSubarray([...ids], { minLength: 1 }),
-      delayMs: fc.constantFrom(0, 0, 1_500),
-      maxAttempts: fc.integer({ min: 1, max: maxAttempts }),
-    }),
-  },
-  { weight: 10, arbitrary: fc.record({ kind: fc.constant("claim" as const), process: anyProcess }) },
-  {
-    weight: 7,
-    arbitrary: fc.record({
-      kind: fc.constant("end" as const),
-      which: fc.nat(50),
-      how: fc.constantFrom<Ending>("succeed", "succeedIn", "fail", "fail", "release"),
-      retryAfterMs: fc.constantFrom(0, 0, 2_000),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("work" as const), process: anyProcess }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("requeueAll" as const), process: anyProcess }) },
+  drawn(2, "add", {
+    process: anyProcess,
+    ids: fc.shuffledSubarray([...ids], { minLength: 1 }),
+    delayMs: fc.constantFrom(0, 0, 1_500),
+    maxAttempts: fc.integer({ min: 1, max: maxAttempts }),
+  }),
+  drawn(10, "claim", { process: anyProcess }),
+  drawn(7, "end", {
+    which: fc.nat(50),
+    how: fc.constantFrom<Ending>("succeed", "succeedIn", "fail", "fail", "release"),
+    retryAfterMs: fc.constantFrom(0, 0, 2_000),
+  }),
+  drawn(1, "work", { process: anyProcess }),
+  drawn(1, "requeueAll", { process: anyProcess }),
   {
     weight: 3,
     arbitrary: fc.record({
@@ -38,14 +30,10 @@ const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
       id: fc.constantFrom(...ids),
     }),
   },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("requeue" as const),
-      process: anyProcess,
-      which: fc.nat(50),
-    }),
-  },
+  drawn(3, "requeue", {
+    process: anyProcess,
+    which: fc.nat(50),
+  }),
   ...mishaps(processes),
 );
 const night: fc.Arbitrary<TaskStep> = fc.record({ kind: fc.constant("night" as const) });
@@ -64,40 +52,25 @@ const stepOrBreak: fc.Arbitrary<TaskStep> = fc.oneof(
 
 /** One task that changes hands all the time: what is sent twice, or arrives late, meets many a later claim. */
 const handOver: fc.Arbitrary<TaskStep> = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant("claim" as const), process: anyProcess }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant("end" as const),
-      which: fc.constant(0),
-      how: fc.constant<Ending>("release"),
-      retryAfterMs: fc.constant(0),
-    }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 600 }) }),
-  },
+  drawn(5, "claim", { process: anyProcess }),
+  drawn(5, "end", {
+    which: fc.constant(0),
+    how: fc.constant<Ending>("release"),
+    retryAfterMs: fc.constant(0),
+  }),
+  drawn(6, "wait", { ms: fc.integer({ min: 1, max: 600 }) }),
 );
 /** ... and many a later round. */
 const newRound: fc.Arbitrary<TaskStep> = fc.oneof(
   { weight: 8, arbitrary: handOver },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant("cancel" as const),
-      process: anyProcess,
-      id: fc.constant("t0"),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("requeue" as const),
-      process: anyProcess,
-      which: fc.constant(0),
-    }),
-  },
+  drawn(1, "cancel", {
+    process: anyProcess,
+    id: fc.constant("t0"),
+  }),
+  drawn(2, "requeue", {
+    process: anyProcess,
+    which: fc.constant(0),
+  }),
 );
 
 type Write = UpdateRequest | TransactionEntry;
@@ -214,18 +187,9 @@ const many: Simulation = {
   play: tasksWith(step, ids, 80),
 };
 
-const broken: Simulation = {
-  name: "tasks:broken",
-  claim: "the same where an operator breaks claims: what was broken at its last attempt is parked",
-  worlds: 150,
-  mustHappen: ["broken", "parked with its claim broken", "takeover", "in the end: parked"],
-  mistakes: [],
-  play: tasksWith(stepOrBreak, ids, 80),
-};
-
-const handedOver: Simulation = {
-  name: "tasks:handed-over",
-  claim: "the same where one task changes hands all the time",
+const begunAgain: Simulation = {
+  name: "tasks:begun-again",
+  claim: "the same where one task changes hands and begins again all the time",
   worlds: 100,
   mustHappen: ["claimed", "confirmed: release", "sent twice", "late arrival"],
   mistakes: [
@@ -234,16 +198,6 @@ const handedOver: Simulation = {
       tamper: without("#fence = :seenFence", isGrant),
       violation: /has landed again/,
     },
-  ],
-  play: tasksWith(handOver, ["t0"], 200),
-};
-
-const begunAgain: Simulation = {
-  name: "tasks:begun-again",
-  claim: "the same where one task changes hands and begins again all the time",
-  worlds: 100,
-  mustHappen: ["claimed", "confirmed: release", "sent twice", "late arrival"],
-  mistakes: [
     {
       what: "a late copy of a requeue",
       tamper: without("#fence = :seenFence", isRequeue),
@@ -350,4 +304,4 @@ const rated: Simulation = {
   play: tasksWith(step, ids, 80, [], { claims: 2, perMs: 2_000 }),
 };
 
-export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain, serial, rated];
+export const tasks: readonly Simulation[] = [many, begunAgain, serial, rated];
