@@ -256,7 +256,7 @@ describe("packages whose peers are there in two formats", () => {
 
   it.each(formats)("hold the leases of durable functions, as %s", async (_name, format, node) => {
     const { shown } = await outcomeOf(node, await fixtureIn(format, "durable"), {});
-    expect(shown).toHaveLength(7);
+    expect(shown).toHaveLength(5);
   });
 
   it.each(formats)("give OpenTelemetry the spans of leases, as %s", async (_name, format, node) => {
