@@ -1,4 +1,4 @@
-import { InvalidOptionsError, LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { brandClass, InvalidOptionsError, LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -94,6 +94,31 @@ describe("a client is refused", () => {
 
   it("without options", async () => {
     await expectRefusal(() => new (LeaseClient as Anything)(), "options", undefined);
+  });
+});
+
+describe("what is given for a client and is none", () => {
+  class Foreign {}
+  brandClass(Foreign, "LeaseClient");
+
+  it.each([undefined, null, 1, "client", {}])("%s is refused by name", (given) => {
+    expect(() => new Semaphore(given as never, "k", { permits: 1 })).toThrow(
+      /^client is .*; allowed: a LeaseClient/,
+    );
+  });
+
+  it("that cannot be looked at is refused by name, too", () => {
+    const getPrototypeOf = (): never => {
+      throw new Error("hidden");
+    };
+    const hidden = new Proxy({}, { getPrototypeOf });
+    expect(() => new Semaphore(hidden as never, "k", { permits: 1 })).toThrow(/^client/);
+  });
+
+  it("of another copy of the package is told what to install", () => {
+    expect(() => new Semaphore(new Foreign() as never, "k", { permits: 1 })).toThrow(
+      /client is a LeaseClient of another copy of @leasehold\/client.*npm ls/,
+    );
   });
 });
 
@@ -325,6 +350,10 @@ describe("an acquisition is refused", () => {
     await expectRefusal(() => client.acquire("k", null as Anything), "options", null);
     await expectRefusal(() => client.acquire("k", { ttl: 5 } as Anything), "options.ttl", 5);
     await expectRefusal(() => client.tryAcquire("k", { waitMs: 5 } as Anything), "options.waitMs", 5);
+    await expectRefusal(() => client.close({ waitMs: 5 } as Anything), "options.waitMs", 5);
+    const handle = (await client.acquire("k")).toJSON();
+    store.calls.length = 0;
+    await expectRefusal(() => client.adopt(handle, { waitMs: 5 } as Anything), "options.waitMs", 5);
   });
 
   it("with work that is no function, or with two of them", async () => {
@@ -402,7 +431,9 @@ describe("a handle is refused", () => {
     await lease.release();
     const { token = "" } = (await client.inspect("k")) ?? {};
     store.calls.length = 0;
-    await expectRefusal(() => client.adopt({ ...lease.toJSON(), token }), "handle.token", token);
+    const adopt = () => client.adopt({ ...lease.toJSON(), token });
+    await expectRefusal(adopt, "handle.token", token);
+    expect(adopt).toThrow("is that of a cooldown");
   });
 
   it.each([1_000_000_001, 31_708_800_000, Number.MAX_SAFE_INTEGER])(

@@ -187,10 +187,6 @@ export const threatTests: Readonly<Record<string, readonly (readonly [file: stri
     ["client/operator-faults.test.ts", "an operator's break is done once, with one trace"],
   ],
   "a key, an owner, a slot or a name that is an expression, or that every object has (`__proto__`)": [
-    [
-      "client/bad-input.test.ts",
-      "whatever is passed, an acquire either works or is refused by name with nothing sent",
-    ],
     ["repository/threats.test.ts", "is a key, an owner, a slot's job and a task like any other"],
   ],
   "a payload that nests without end": [
