@@ -1,11 +1,5 @@
 /** One acquisition: what it sends within which bounds, what it makes of the answers, how it is given up. */
-import {
-  type AcquireOptions,
-  LeaseClient,
-  type LeaseEvent,
-  SlotDoneError,
-  type UpdateResult,
-} from "@leasehold/client";
+import { type AcquireOptions, LeaseClient, type LeaseEvent, type UpdateResult } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -99,16 +93,6 @@ describe("a try", () => {
     expect(await writesOf(() => acquire())).toBe(2);
   });
 
-  it("tells from whom it took the lease, but not of a cooldown", async () => {
-    await (await clientOf("first").acquire("k", { lockAtLeastForMs: 5_000 })).release();
-    clock.freeze(leaseDurationMs);
-    await acquire();
-    expect(events.filter(({ type }) => type === "takeover")).toEqual([]);
-    clock.freeze(leaseDurationMs + 5_000);
-    await clientOf("next").acquire("k");
-    expect(events.at(-2)).toMatchObject({ type: "takeover", owner: "next", from: { owner: "me" } });
-  });
-
   it("is not made where one of those that have to go first is renewed meanwhile", async () => {
     const permits = seatLimits.passedPerWrite + 2;
     const dead = new Semaphore(clientOf("dead"), "k", { permits });
@@ -131,18 +115,6 @@ describe("a try", () => {
     expect(store.count("update") - permits).toBe(3);
     const { permits: taken } = store.table.peek({ pk: "k", sk: "semaphore" }) ?? {};
     expect(taken).toBe(permits);
-  });
-
-  it.each([
-    ["that is done", "2026", "2026", true],
-    ["before one that is done", "2025", "2026", true],
-    ["after the one that is done", "2027", "2026", false],
-    ["of none, where one is done,", undefined, "2026", false],
-  ])("for a slot %s is refused: %s after %s: %s", async (_, slot, done, isRefused) => {
-    await (await clientOf("first").acquire("k", { slot: done })).complete();
-    await clientOf("other").acquire("k");
-    const failure = await failureOf(acquire(slot === undefined ? {} : { slot }));
-    expect(failure instanceof SlotDoneError).toBe(isRefused);
   });
 });
 

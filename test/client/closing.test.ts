@@ -1,6 +1,7 @@
 import { ClientClosedError, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
+import { coreOf, pauseWhileOpen } from "@leasehold/client/internal";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -8,8 +9,8 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { coreOf } from "../../packages/client/src/core/core.ts";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -91,7 +92,7 @@ const holds: Record<string, { sortKey: string; hold: () => Promise<unknown> }> =
 
 describe("client.held()", () => {
   it.each(Object.entries(holds))(
-    "lists a %s while it is held, and not after its end",
+    "lists a %s while it is held, until the client is closed, which releases it",
     async (_, { sortKey, hold }) => {
       expect(client.held()).toEqual([]);
       await hold();
@@ -99,13 +100,9 @@ describe("client.held()", () => {
         ["k", sortKey],
       ]);
       expect(client.held()[0]?.held).toBe(true);
-      await clock.advance(0);
-      await adminOf(client).forceRelease("k", {
-        sortKey: client.held()[0]?.sortKey ?? "",
-        token: client.held()[0]?.token ?? "",
-      });
-      await clock.advance(2 * leaseDurationMs);
+      await client.close();
       expect(client.held()).toEqual([]);
+      expect(await adminOf(other).inspectAll("k")).toEqual([]);
     },
   );
 
@@ -121,15 +118,6 @@ describe("client.held()", () => {
     expect(client.held()).toEqual([]);
   });
 
-  it("lists the handle that is in use while another one of the same lease is released", async () => {
-    const again = { owner: "me", reentrant: true };
-    const [outer, inner] = [await client.acquire("k", again), await client.acquire("k", again)];
-    const releasing = outer.release();
-    expect(client.held()[0]).toBe(inner);
-    await releasing;
-    expect(client.held()[0]).toBe(inner);
-  });
-
   it.each(["first", "last"])(
     "lists a lease that is shared reentrantly once, by a handle that has not been released: the %s one",
     async (which) => {
@@ -138,9 +126,10 @@ describe("client.held()", () => {
       const inner = await client.acquire("k", options);
       const [kept, released] = which === "first" ? [outer, inner] : [inner, outer];
       expect(client.held()).toHaveLength(1);
-      await released.release();
-      expect(client.held()).toHaveLength(1);
+      const releasing = released.release();
       expect(client.held()[0]).toBe(kept);
+      await releasing;
+      expect(client.held().map((lease) => lease === kept)).toEqual([true]);
       await kept.release();
       expect(client.held()).toEqual([]);
     },
@@ -198,13 +187,6 @@ describe("client.held()", () => {
 });
 
 describe("client.close()", () => {
-  it.each(Object.entries(holds))("releases a %s", async (_, { hold }) => {
-    await hold();
-    await client.close();
-    expect(client.held()).toEqual([]);
-    expect(await adminOf(other).inspectAll("k")).toEqual([]);
-  });
-
   it("gives a task back without counting the attempt", async () => {
     const tasks = new TaskSet(client, "k");
     await tasks.add([{ id: "t" }]);
@@ -443,31 +425,25 @@ describe("client.close()", () => {
     await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
   });
 
-  it("tells every lock of a group that may still have to be taken back", async () => {
-    store.next("answer lost");
-    const answer = holdUpdatesAfter(0);
-    expect(await outcomeOf(acquireAll(client, ["k", "l"]))).toMatchObject({ code: "LEASE_NO_ANSWER" });
-    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
-    const expiresAt = clock.now() + leaseDurationMs;
-    await clock.advance(400);
-    expect(await closed).toMatchObject({
-      left: ["k", "l"].map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
-    });
-    answer();
-    await client.close();
-  });
-
-  it("waits for a service that hangs no longer than its timeout", async () => {
-    const { expiresAt } = await client.acquire("k", { heartbeat: true });
-    store.weather = "hangs";
-    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
-    await clock.advance(399);
-    expect(clock.pending).toBeGreaterThan(0);
-    await clock.advance(1);
-    expect(await closed).toMatchObject({ left: [{ key: "k", expiresAt, error: undefined }] });
-    await clock.advance(60_000);
-    expect(clock.pending).toBe(0);
-  });
+  it.each([
+    ["an acquisition", 1, ["k"], () => client.acquire("k")],
+    ["a group", 0, ["k", "l"], () => acquireAll(client, ["k", "l"])],
+  ] as const)(
+    "tells every lock of %s that may still have to be taken back",
+    async (_, writes, keys, acquire) => {
+      store.next("answer lost");
+      const answer = holdUpdatesAfter(writes);
+      expect(await outcomeOf(acquire())).toMatchObject({ code: "LEASE_NO_ANSWER" });
+      const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+      const expiresAt = clock.now() + leaseDurationMs;
+      await clock.advance(400);
+      expect(await closed).toMatchObject({
+        left: keys.map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
+      });
+      answer();
+      await client.close();
+    },
+  );
 
   it("waits no longer than its timeout for a service that confirms one lease after the other", async () => {
     for (const key of ["a", "b", "c"]) await client.acquire(key);
@@ -560,7 +536,7 @@ describe("client.close()", () => {
     expect(store.calls).toHaveLength(calls + 1);
   });
 
-  it("ends `await using` without complaint", async () => {
+  it("ends `await using` without complaint, unless it meets a mistake in the program", async () => {
     {
       await using inner = new LeaseClient({ store, clock, owner: "inner" });
       await inner.acquire("k");
@@ -569,6 +545,8 @@ describe("client.close()", () => {
     }
     expect(await other.inspect("k")).toMatchObject({ owner: "inner" });
     expect(await other.inspect("l")).toBeUndefined();
+    client.close = () => Promise.reject(new TypeError("a mistake"));
+    await expect(client[Symbol.asyncDispose]()).rejects.toThrow("a mistake");
   });
 
   it("leaves no timer behind, so that the process can end", async () => {
@@ -587,6 +565,57 @@ describe("client.close()", () => {
     expect(lease.held).toBe(true);
   });
 });
+describe("an incomplete close", () => {
+  const closed = async (): Promise<CloseIncompleteError> => {
+    const closing = outcomeOf(client.close({ timeoutMs: 1_000 }));
+    await clock.advance(1_000);
+    return (await closing) as CloseIncompleteError;
+  };
+
+  it("names five keys at most, with their ends, and has all of them", async () => {
+    for (let index = 1; index <= 7; index += 1) await client.acquire(`k${index}`);
+    store.weather = "throttled";
+    const error = await closed();
+    expect(error).toBeInstanceOf(CloseIncompleteError);
+    expect(error.left).toHaveLength(7);
+    expect(error.message).toMatch(
+      /7 keys may stay held \("k1" until \S+, "k2" until .*, "k5" until [^,]*\), 0 calls/,
+    );
+    expect(error.cause).toMatchObject({ code: "LEASE_THROTTLED" });
+  });
+
+  it("has the first error there is as its cause, beside requests without an answer", async () => {
+    for (const key of ["a", "b"]) await client.acquire(key);
+    store.next("hangs", "throttled");
+    const error = await closed();
+    expect(error.left.map(({ error }) => error === undefined).toSorted()).toEqual([false, true]);
+    for (const left of [error.left, error.left.toReversed()])
+      expect(new CloseIncompleteError(left, 0).cause).toMatchObject({ code: "LEASE_THROTTLED" });
+  });
+
+  it("without a timeout is given up after ten seconds in which nothing is confirmed", async () => {
+    for (const key of ["a", "b"]) await client.acquire(key);
+    const update = store.update.bind(store);
+    let count = 0;
+    store.update = (request, call) => {
+      count += 1;
+      // One is confirmed after eight seconds, the other never.
+      if (count > 1) return new Promise(() => undefined);
+      return new Promise((resolve) => clock.schedule(() => resolve(update(request, call)), 8_000));
+    };
+    const closing = follow(client.close(), clock);
+    await clock.advance(17_999);
+    expect(closing.error).toBeUndefined();
+    await clock.advance(2_001);
+    expect(closing.error).toMatchObject({ code: "LEASE_CLOSE_INCOMPLETE" });
+  });
+});
+
+it("a pause of a caller whose signal has aborted is over at once", async () => {
+  await pauseWhileOpen(coreOf(client), 60_000, AbortSignal.abort());
+  expect(clock.monotonic()).toBe(0);
+});
+
 describe("a lease that ends in the moment in which its renewal is confirmed", () => {
   it.each(Array.from({ length: 12 }, (_, step) => step))(
     "is not released once more, %i steps of promises after the answer",

@@ -1,4 +1,6 @@
 /** The fragments with which a resource refuses a stale holder. */
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -61,6 +63,15 @@ it("a fence has its values in the form that bare commands take, unless another i
   expect(second.fence().ExpressionAttributeValues).toEqual({ ":leaseFence": { N: String(token) } });
   expect(second.fence().attributes).toEqual({ fence: { N: String(token) } });
   expect(second.fence({ format: "native" }).ExpressionAttributeValues).toEqual({ ":leaseFence": token });
+});
+
+it("a fence of a client with a document client has plain values, and that of a bare client typed ones", async () => {
+  const handle = (await client.acquire("k")).toJSON();
+  const bare = new DynamoDBClient({ region: "eu-central-1" });
+  const valuesBy = (dynamodb: DynamoDBClient | DynamoDBDocumentClient) =>
+    new LeaseClient({ tableName: "locks", dynamodb, clock }).adopt(handle).fence().attributes;
+  expect(valuesBy(DynamoDBDocumentClient.from(bare))).toEqual({ fence: handle.fencingToken });
+  expect(valuesBy(bare)).toEqual({ fence: { N: String(handle.fencingToken) } });
 });
 
 describe("a condition check", () => {

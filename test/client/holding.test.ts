@@ -1,4 +1,10 @@
-import { type Lease, LeaseClient, type LeaseEvent, LeaseLostError } from "@leasehold/client";
+import {
+  type Lease,
+  LeaseClient,
+  type LeaseEvent,
+  LeaseLostError,
+  LeaseServiceError,
+} from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -74,6 +80,8 @@ describe("the holder's deadline", () => {
     expect(hasEnded(lease)).toBe(true);
     expect(signal.aborted).toBe(true);
     await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
+    // The acquisition alone: what is known to be lost is not asked for.
+    expect(store.count("update")).toBe(1);
   });
 
   it("is noticed by the time of day where the machine's monotonic clock stood still", async () => {
@@ -98,7 +106,7 @@ describe("the holder's deadline", () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
-  it("has one timer, which does not keep the process alive, however often the lease is renewed", async () => {
+  it("has one timer, which does not keep the process alive, however often the lease is renewed; nor does its heartbeat's", async () => {
     const lease = await client.acquire("k");
     const schedule = vi.spyOn(clock, "schedule");
     for (let count = 0; count < 3; count += 1) await lease.renew();
@@ -106,12 +114,8 @@ describe("the holder's deadline", () => {
     const calls: readonly (readonly unknown[])[] = schedule.mock.calls;
     const lasting = calls.filter(([, delayMs]) => delayMs === leaseDurationMs);
     expect(lasting.map(([, , options]) => options)).toEqual(Array(3).fill({ background: true }));
-  });
-
-  it("leaves no timer behind once the lease is released", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    await lease.release();
-    expect(clock.pending).toBe(0);
+    lease.keepAlive(2_000);
+    expect(calls.at(-1)).toEqual([expect.any(Function), 2_000, { background: true }]);
   });
 });
 
@@ -154,20 +158,30 @@ describe("the heartbeat", () => {
     expect(typeCount("renewed")).toBe(3);
   });
 
-  it("renews at its own interval", async () => {
-    await client.acquire("k", { heartbeat: 1_000 });
-    await clock.advance(9_000);
-    expect(typeCount("renewed")).toBe(9);
+  it.each([
+    ["that may pass", ["throttled", "answer lost", "request lost"]],
+    ["that look final, for credentials are renewed and policies take a moment", ["rejected", "rejected"]],
+  ] as const)("repeats a renewal after failures %s", async (_, fates) => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    store.next(...fates);
+    await clock.advance(20_000);
+    expect([lease.held, typeCount("lost")]).toEqual([true, 0]);
   });
 
-  it("repeats a failed renewal until it succeeds", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    store.next("throttled", "answer lost", "request lost");
-    await clock.advance(8_000);
-    expect(typeCount("renewed")).toBeGreaterThan(0);
-    await clock.advance(20_000);
-    expect(lease.held).toBe(true);
-    expect(typeCount("lost")).toBe(0);
+  it.each([
+    ["after a fifth of the time that is left", 0, [1_000, 2_600, 3_880]],
+    ["up to a tenth sooner", 1, [900, 2_358, 3_554]],
+  ])("repeats a failed renewal %s", async (_, fraction, times) => {
+    const randomness = { token: () => "token-a", fraction: () => fraction };
+    const own = new LeaseClient({ store, clock, leaseDurationMs, randomness });
+    await own.acquire("k", { heartbeat: 1_000 });
+    const seen: number[] = [];
+    store.update = async () => {
+      seen.push(clock.monotonic());
+      throw new LeaseServiceError("LEASE_THROTTLED", "no");
+    };
+    await clock.advance(4_000);
+    expect(seen).toEqual(times);
   });
 
   it("gives up a bounded number of times later, before the deadline", async () => {
@@ -183,28 +197,15 @@ describe("the heartbeat", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("goes on after errors that look final, for credentials are renewed and policies take a moment", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    store.next("rejected", "rejected");
-    await clock.advance(20_000);
-    expect(lease.held).toBe(true);
-  });
-
   it("stops when the lease is lost, revoked or released", async () => {
     const lease = await client.acquire("k", { heartbeat: true });
     await adminOf(client).requestRevocation("k", { token: lease.token });
     await clock.advance(3_000);
     expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
     const sent = store.count("update");
+    expect(clock.pending).toBe(0);
     await clock.advance(60_000);
     expect(store.count("update")).toBe(sent);
-  });
-
-  it("cuts a hanging renewal off while there is time for others", async () => {
-    await client.acquire("k", { heartbeat: true });
-    store.next("hangs");
-    await clock.advance(7_500);
-    expect(typeCount("renewed")).toBe(1);
   });
 
   it("of one lease is not kept waiting by another's that hangs", async () => {
@@ -278,66 +279,38 @@ describe("release", () => {
   });
 });
 
-it("a renewal that hangs ends halfway to the deadline, so that there is time for another", async () => {
-  const lease = await client.acquire("k");
-  await clock.advance(2_000);
-  store.next("hangs");
-  const renewing = lease.renew().catch((error: unknown) => error);
-  await clock.advance(3_500);
-  expect(await Promise.race([renewing, settled()])).toMatchObject({ code: "LEASE_NO_ANSWER" });
-  await lease.renew();
-  expect(lease.remainingMs()).toBe(leaseDurationMs);
-});
-
 describe("a renewal that finds the lock without its token says why:", () => {
-  const adopted = async () => {
+  const other = () => new LeaseClient({ store, clock, owner: "b" });
+  const breakIt = ({ token }: Lease) => adminOf(client).forceRelease("k", { token });
+
+  it.each<[LeaseLostError["reason"], string, (lease: Lease) => unknown]>([
+    ["taken", "while another holds it", () => other().acquire("k")],
+    ["taken", "when another has held it and let it go", async () => (await other().acquire("k")).release()],
+    [
+      "taken",
+      "when its own token has come back with another fencing token",
+      (lease) => {
+        const { pk, sk, ...item } = store.table.peek(leaseItemKey("k")) ?? {};
+        put(store.table, "k", "lease", { ...item, fence: lease.fencingToken + 1 });
+      },
+    ],
+    ["released", "when it was let go by force", breakIt],
+    ["expired", "when ttl has removed the item", () => store.table.collectGarbage(clock.now() + 1e9)],
+  ])("%s, %s", async (reason, _, happen) => {
     const lease = await client.acquire("k");
     clock.freeze(leaseDurationMs + 1_001);
-    return client.adopt(lease.toJSON());
-  };
-  const other = () => new LeaseClient({ store, clock, owner: "b" });
-
-  it("taken, while another holds it", async () => {
-    const lease = await adopted();
-    await other().acquire("k");
-    await expect(lease.renew()).rejects.toMatchObject({
-      reason: "taken",
-      message: expect.stringContaining('held by "b"'),
-    });
+    const adopted = client.adopt(lease.toJSON());
+    await happen(lease);
+    await expect(adopted.renew()).rejects.toMatchObject({ reason });
   });
 
-  it("taken, when another has held it and let it go", async () => {
-    const lease = await adopted();
-    await (await other().acquire("k")).release();
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
-  });
-
-  it("taken, when its own token has come back with another fencing token", async () => {
-    const lease = await adopted();
-    const { pk, sk, ...item } = store.table.peek(leaseItemKey("k")) ?? {};
-    put(store.table, "k", "lease", { ...item, fence: lease.fencingToken + 1 });
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
-  });
-
-  it("released, when it was let go by force", async () => {
-    const lease = await adopted();
-    await adminOf(other()).forceRelease("k", { token: lease.token });
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
-  });
-
-  it("released, when it was let go early and the lock is still closed", async () => {
+  it("released, when it was let go early and the lock is still closed, and names the holder", async () => {
     const lease = await client.acquire("k", { lockAtLeastForMs: leaseDurationMs });
     await client.adopt(lease.toJSON()).release();
     await expect(lease.renew()).rejects.toMatchObject({
       reason: "released",
       message: expect.stringContaining('held by "a"'),
     });
-  });
-
-  it("expired, when ttl has removed the item", async () => {
-    const lease = await adopted();
-    store.table.collectGarbage(clock.now() + 1e9);
-    await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
   });
 });
 

@@ -1,6 +1,6 @@
 /** What a lease's handle says, and what another process knows by it. */
 import { LeaseClient, type LeaseHandle } from "@leasehold/client";
-import { cooldownToken, limits } from "@leasehold/client/schema";
+import { limits } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -35,13 +35,8 @@ describe("a handle", () => {
     const handle = (await client.acquire("k")).toJSON();
     const latest = handle.acquiredAt + limits.durationMs;
     expect(client.adopt({ ...handle, cooldownUntil: latest }).key).toBe("k");
-    expect(() => client.adopt({ ...handle, cooldownUntil: latest + 1 })).toThrow(`at most ${latest}`);
-  });
-
-  it("of a lock in its cooldown is refused for that reason", async () => {
-    const handle = (await client.acquire("k")).toJSON();
-    expect(() => client.adopt({ ...handle, token: cooldownToken(handle.token) })).toThrow(
-      "is that of a cooldown",
+    expect(() => client.adopt({ ...handle, cooldownUntil: latest + 1 })).toThrow(
+      `handle.cooldownUntil is ${latest + 1}; allowed: at most ${latest}`,
     );
   });
 
@@ -52,6 +47,16 @@ describe("a handle", () => {
     store.calls.length = 0;
     await adopted.renew();
     expect(store.calls).toHaveLength(1);
+  });
+
+  it("promises no more than its holder believes, by the earliest time that the service may have", async () => {
+    store.isLocal = false;
+    store.time = () => ({ earliest: clock.now() - 700, latest: clock.now() + 300 });
+    const lease = await new LeaseClient({ store, clock, leaseDurationMs: 10_000 }).acquire("k");
+    await lease.renew();
+    const { expiresAt } = lease.toJSON();
+    expect(expiresAt).toBeLessThan(lease.expiresAt);
+    expect(expiresAt).toBeGreaterThan(clock.now());
   });
 
   it.each([

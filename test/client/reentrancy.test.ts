@@ -136,12 +136,13 @@ describe("calls of one owner at the same time", () => {
   });
 
   it("have one time for all that they wait for, however many fail before them", async () => {
+    clock.freeze(7_000);
     store.weather = "hangs";
     const calls = [6_000, 30_000, 30_000].map((leaseDurationMs) =>
       follow(client.acquire("k", { ...again, leaseDurationMs }), clock),
     );
     await clock.advance(20_000);
-    expect(calls.map(({ at }) => at)).toEqual([6_000, 16_000, 10_000]);
+    expect(calls.map(({ at = 0 }) => at - 7_000)).toEqual([6_000, 16_000, 10_000]);
     expect(calls[2]?.error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
   });
 
@@ -394,6 +395,48 @@ describe("check-ins", () => {
   });
 });
 
+describe("a call of a reentrant owner that fails", () => {
+  it.each<[string, string, () => Promise<unknown>]>([
+    [
+      "for the service",
+      "LEASE_THROTTLED",
+      () => {
+        store.next("throttled");
+        return client.acquire("k", { ...again, slot, leaseDurationMs: 60_000 });
+      },
+    ],
+    [
+      "as a group",
+      "LEASE_UNAVAILABLE",
+      async () => {
+        await clientOf("b").acquire("l");
+        return await acquireAll(client, ["k", "l"], again);
+      },
+    ],
+  ])("%s leaves the slot open for the release of the call before", async (_, code, failing) => {
+    const first = await client.acquire("k", { ...again, slot });
+    await expect(failing()).rejects.toMatchObject({ code });
+    expect(first.held).toBe(true);
+    expect(await first.release()).toBe(true);
+    expect(await client.doneSlot("k")).toBeUndefined();
+  });
+});
+
+it("a handle of a reentrant lease says no cooldown that nobody has asked for", async () => {
+  await client.acquire("k", again);
+  expect((await client.acquire("k", again)).toJSON()).not.toHaveProperty("cooldownUntil");
+});
+
+it("a refusal advises the owner that holds the lock to share it, unless that is in a cooldown", async () => {
+  const advice = /reentrant/;
+  const closing = await client.acquire("c", { lockAtLeastForMs: 5_000 });
+  await client.acquire("k");
+  await closing.release();
+  await expect(client.acquire("k")).rejects.toThrow(advice);
+  await expect(client.acquire("k", { owner: "you" })).rejects.not.toThrow(advice);
+  await expect(client.acquire("c")).rejects.not.toThrow(advice);
+});
+
 describe("runs of one owner", () => {
   it("that have waited for another's attempt are resumed from elsewhere as well", async () => {
     const first = new JobRuns(clientOf("first"), "k").run(slot, async ({ lease }) => {
@@ -436,16 +479,54 @@ describe("a reentrant lease with a slot", () => {
     expect(await clientOf("b").inspect("k")).toBeUndefined();
   });
 
-  it("records the slot that an inner handle completed when its last handle ends", async () => {
-    const outer = await client.acquire("k", { ...again, slot: "7" });
-    const inner = await client.acquire("k", { ...again, slot: "7" });
-    expect(await inner.complete()).toBe(true);
-    expect(await inner.complete()).toBe(true);
-    expect(outer.held).toBe(true);
-    expect(await outer.release()).toBe(true);
-    await expect(clientOf("b").acquire("k", { slot: "7" })).rejects.toMatchObject({
-      code: "LEASE_SLOT_DONE",
-    });
+  type Handles = { readonly outer: Lease; readonly inner: Lease };
+
+  it.each<[string, string, (handles: Handles) => Promise<unknown[]>, unknown[]]>([
+    [
+      "is recorded",
+      "an inner handle has completed it, when the last handle ends",
+      async ({ outer, inner }) => [await inner.complete(), await inner.complete(), await outer.release()],
+      [true, true, true],
+    ],
+    [
+      "is recorded",
+      "the outer handle has completed it, and an inner one is released last",
+      async ({ outer, inner }) => [await outer.complete(), await inner.release()],
+      [true, true],
+    ],
+    [
+      "stays open",
+      "an inner handle was released before it was completed",
+      async ({ outer, inner }) => [await inner.release(), await inner.complete(), await outer.release()],
+      [true, false, true],
+    ],
+    [
+      "stays open",
+      "the lease was lost before an inner handle was completed",
+      async ({ inner }) => {
+        await clock.advance(leaseDurationMs);
+        return [await inner.complete()];
+      },
+      [false],
+    ],
+    [
+      "stays open",
+      "an inner handle without a slot is completed, or that of a helper's withLease",
+      async ({ outer, inner }) => {
+        await inner.release();
+        const helper = await client.acquire("k", again);
+        const answers = [await helper.complete(), await client.withLease("k", again, ({ slot }) => slot)];
+        return [...answers, outer.slot, await outer.release()];
+      },
+      [true, undefined, "7", true],
+    ],
+  ])("%s where %s", async (outcome, _, end, answers) => {
+    const [outer, inner] = [
+      await client.acquire("k", { ...again, slot: "7" }),
+      await client.acquire("k", { ...again, slot: "7" }),
+    ];
+    expect(await end({ outer, inner })).toEqual(answers);
+    expect(await client.doneSlot("k")).toBe(outcome === "is recorded" ? "7" : undefined);
   });
 
   it("records the slot that an inner handle completed, though its last release had to be repeated", async () => {
@@ -456,46 +537,5 @@ describe("a reentrant lease with a slot", () => {
     await expect(outer.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
     expect(await outer.release()).toBe(true);
     expect(await client.doneSlot("k")).toBe(slot);
-  });
-
-  it("records the slot that its outer handle completed, where an inner one is released last", async () => {
-    const outer = await client.acquire("k", { ...again, slot: "7" });
-    const inner = await client.acquire("k", { ...again, slot: "7" });
-    expect(await outer.complete()).toBe(true);
-    expect(await inner.release()).toBe(true);
-    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeUndefined();
-  });
-
-  it("does not record it for an inner handle without a slot, such as that of a helper's withLease", async () => {
-    const outer = await client.acquire("k", { ...again, slot: "7" });
-    const helped = await client.withLease("k", again, (lease) => lease.slot);
-    expect(helped).toBeUndefined();
-    expect(outer.slot).toBe("7");
-    await outer.release();
-    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
-  });
-
-  it("does not record it where an inner handle without a slot is completed", async () => {
-    const outer = await client.acquire("k", { ...again, slot: "7" });
-    const inner = await client.acquire("k", again);
-    expect(await inner.complete()).toBe(true);
-    await outer.release();
-    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
-  });
-
-  it("does not pass for completed by an inner handle once it is lost", async () => {
-    await client.acquire("k", { ...again, slot: "7" });
-    const inner = await client.acquire("k", { ...again, slot: "7" });
-    await clock.advance(leaseDurationMs);
-    expect(await inner.complete()).toBe(false);
-  });
-
-  it("leaves the slot open where a completed inner handle has been released before", async () => {
-    const outer = await client.acquire("k", { ...again, slot: "7" });
-    const inner = await client.acquire("k", { ...again, slot: "7" });
-    expect(await inner.release()).toBe(true);
-    expect(await inner.complete()).toBe(false);
-    await outer.release();
-    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
   });
 });

@@ -11,7 +11,6 @@ import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type GateOptions, RequestGate } from "../../packages/client/src/core/request-gate.ts";
 import { adminOf } from "../support/admin.ts";
-import { failureOf } from "../support/failure-of.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { SlowStore } from "../support/slow-store.ts";
 
@@ -53,11 +52,6 @@ describe("the gate", () => {
     expect(sent).toHaveLength(48);
   });
 
-  it("lets releases take the room of the others, and none of the room for renewals", () => {
-    for (let index = 0; index < 40; index += 1) void gate.giveBack(send("release"));
-    expect(sent).toHaveLength(32);
-  });
-
   it("tells a request how much of its time is left after its wait, and gives it up at its end", async () => {
     for (let index = 0; index < 32; index += 1) void pass("acquire");
     let left: number | undefined;
@@ -96,14 +90,6 @@ describe("the gate", () => {
     expect(sent.slice(32)).toEqual(["next"]);
   });
 
-  it("gives the place of a renewal that has failed to the next one", async () => {
-    const failing = Array.from({ length: 48 }, (_, index) => failureOf(renew("renewal", index)));
-    for (const { reject } of answers) reject(new LeaseServiceError("LEASE_THROTTLED", "no"));
-    await Promise.all(failing);
-    void renew("next", 1);
-    expect(sent.at(-1)).toBe("next");
-  });
-
   it("sends renewals first, the nearest deadline before the others, then releases, and then the rest in order of arrival", async () => {
     for (let index = 0; index < 48; index += 1) void renew("under way", 0);
     for (const name of ["first", "second"]) void pass(name);
@@ -120,16 +106,6 @@ describe("the gate", () => {
     expect(sent).toEqual(["soon", "late", "later"]);
     for (let index = 3; index < 48; index += 1) await answer(index);
     expect(sent).toEqual(["soon", "late", "later", "release", "first", "second"]);
-  });
-
-  it("lets renewals take the room of the others while the service is slow", async () => {
-    for (let index = 0; index < 32; index += 1) void pass("acquire");
-    void pass("next");
-    for (let index = 0; index < 16; index += 1) void renew("renewal", 1);
-    for (let index = 0; index < 16; index += 1) await answer(index);
-    expect(sent).not.toContain("next");
-    await answer(16);
-    expect(sent).toContain("next");
   });
 
   describe("a request that waits", () => {

@@ -200,36 +200,16 @@ describe("with a service that tells its time", () => {
       expect(adopted.held).toBe(false);
     });
 
-    it("whose first renewal is throttled is renewed again, though nothing has confirmed it yet", async () => {
+    it("whose first renewal is throttled is renewed again after a fifth of its duration, though nothing has confirmed it", async () => {
       clock.freeze(40_000);
       const adopted = clientOf("b").adopt(handle, { heartbeat: true });
       expect(adopted.held).toBe(false);
       store.next("throttled");
-      for (let passedMs = 0; passedMs < 20_000 && !adopted.held; passedMs += 100) await clock.advance(100);
+      await clock.advance(5_300);
+      expect(adopted.held).toBe(false);
+      await clock.advance(800);
       expect(adopted.held).toBe(true);
     });
-  });
-});
-
-describe("a holder whose machine was suspended, and whose clocks do not show it", () => {
-  it("believes in its lease until any answer tells that the service's clock has passed its expiry", async () => {
-    const clock = new ManualClock(epoch);
-    const store = new ScriptedStore();
-    store.isLocal = false;
-    let suspendedMs = 0;
-    store.time = () => {
-      const now = Math.floor((clock.now() + suspendedMs) / 1000) * 1000;
-      return { earliest: now, latest: now + 1000 };
-    };
-    const client = new LeaseClient({ store, clock, leaseDurationMs: 10_000 });
-    const lease = await client.acquire("k");
-    suspendedMs = 60_000;
-    expect(lease.held).toBe(true);
-    const { signal } = lease;
-    await client.inspect("other");
-    expect(lease.held).toBe(false);
-    expect(signal.aborted).toBe(true);
-    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
   });
 });
 
@@ -274,30 +254,6 @@ describe("a late copy of an acquisition that lands after its release, and after 
     await clock.advance(30_000 + 1_001);
     const next = await client("b").acquire("k");
     expect(next.fencingToken).toBeGreaterThan(Number(ghost?.fence));
-  });
-});
-
-describe("an observer", () => {
-  it("whose clock runs fast does not take a lock from a holder whose clock runs slow", async () => {
-    const clock = new ManualClock(epoch);
-    const store = new ScriptedStore();
-    store.isLocal = false;
-    const at = (rate: number): Clock => ({
-      now: () => epoch + (clock.now() - epoch) * rate,
-      monotonic: () => clock.monotonic() * rate,
-      schedule: (callback, delayMs) => clock.schedule(callback, delayMs / rate),
-    });
-    const holder = new LeaseClient({ store, clock: at(0.999), leaseDurationMs: hourMs });
-    const observer = new LeaseClient({ store, clock: at(1.001), leaseDurationMs: hourMs });
-    const lease = await holder.acquire("k");
-    expect(await observer.tryAcquire("k")).toBeUndefined();
-    for (let tries = 0; tries < 1_000 && lease.held; tries += 1) {
-      await clock.advance(hourMs / 200);
-      // Asked first: a holder that believes must not have been replaced before.
-      const taken = await observer.tryAcquire("k");
-      if (taken !== undefined) expect(lease.held).toBe(false);
-    }
-    expect(lease.held).toBe(false);
   });
 });
 

@@ -26,15 +26,6 @@ const clientOf = (owner: string, fraction = 0.5): LeaseClient => {
   return new LeaseClient({ store, clock, owner, leaseDurationMs: 30_000, randomness });
 };
 
-/** Lets the store be a service with a clock of its own, which its answers tell in whole seconds. */
-function farAway(): void {
-  store.isLocal = false;
-  store.time = () => {
-    const earliest = Math.floor(clock.monotonic() / 1000) * 1000 + Date.UTC(2026, 0, 1);
-    return { earliest, latest: earliest + 1000 };
-  };
-}
-
 /** A request without an answer. */
 const hanging = ({ signal }: CallOptions): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
@@ -83,14 +74,6 @@ describe("waiting for a held lock", () => {
     expect(waiting.value?.held).toBe(true);
   });
 
-  it("ends soon after an early release", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }), clock);
-    await clock.advance(600);
-    await held.release();
-    await clock.advance(1_500);
-    expect(waiting.value?.held).toBe(true);
-  });
-
   it("ends when the holder's time is up, with one refusal and one takeover, whoever waits", async () => {
     const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }), clock);
     // A watcher that has seen the record for a whole lease and a margin needs no agreement between clocks.
@@ -108,18 +91,6 @@ describe("waiting for a held lock", () => {
     await clock.advance(500);
     expect(waiting.value?.held).toBe(true);
     expect(store.calls.map(({ method }) => method)).toEqual(["get", "update"]);
-  });
-
-  it("has its own lease where a late copy of its first try has landed meanwhile", async () => {
-    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
-    await clock.advance(500);
-    const [late] = store.calls[0]?.requests ?? [];
-    await held.release();
-    expect(late && store.table.updateNow(late).applied).toBe(true);
-    await clock.advance(500);
-    expect(waiting.value?.token).toBe("b-1");
-    expect(waiting.value?.held).toBe(true);
   });
 
   it("looks again where a look fails, or has no answer within ten seconds", async () => {
@@ -172,15 +143,6 @@ describe("waiting for a held lock", () => {
     expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBe(watchedMs(30_000) - 7_777);
   });
 
-  it("keeps the rhythm that it is given", async () => {
-    follow(
-      clientOf("b").acquire("k", { waitMs: 10_000, retry: { strategy: "fixed", delayMs: 1_000 } }),
-      clock,
-    );
-    await clock.advance(9_500);
-    expect(store.count("get")).toBe(9);
-  });
-
   it("ends at once when its signal aborts", async () => {
     const controller = new AbortController();
     const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
@@ -190,11 +152,6 @@ describe("waiting for a held lock", () => {
     await settled();
     expect(waiting.error).toMatchObject({ code: "LEASE_ABORTED", key: "k", cause });
     expect(clock.pending).toBe(1);
-  });
-
-  it("does not wait at all by default", async () => {
-    await expect(clientOf("b").acquire("k")).rejects.toBeInstanceOf(LeaseUnavailableError);
-    expect(store.calls.map((call) => call.method)).toEqual(["update"]);
   });
 });
 
@@ -213,58 +170,11 @@ describe("a service that fails", () => {
     expect(waiting.error).toMatchObject({ code: "LEASE_THROTTLED" });
   });
 
-  it("without patience is reported at once", async () => {
-    store.weather = "throttled";
-    await expect(clientOf("b").acquire("k")).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
-  });
-
   it("for good is not tried again", async () => {
     store.weather = "rejected";
     await expect(clientOf("b").acquire("k", { waitMs: 5_000 })).rejects.toMatchObject({
       code: "LEASE_REQUEST_REJECTED",
     });
-  });
-});
-
-describe("clocks", () => {
-  it("of the service decide: a caller's wall clock that is hours ahead takes nothing over", async () => {
-    farAway();
-    await clientOf("a").acquire("k");
-    clock.jump(3 * 60 * 60 * 1000);
-    clock.freeze(29_000);
-    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
-    // The lease, the allowance, the margin for its holder's rate, the resolution of a Date on either side, and the way.
-    clock.freeze(2_000 + 30 + 2_500);
-    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
-  });
-
-  it("of the service decide: a caller's wall clock that is hours behind takes a dead lock over at once", async () => {
-    farAway();
-    await clientOf("a").acquire("k");
-    clock.jump(-3 * 60 * 60 * 1000);
-    clock.freeze(31_030 + 2_500);
-    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
-  });
-
-  it("of a service that does not tell them make a waiter watch for a whole lease, with reads", async () => {
-    store.isLocal = false;
-    await clientOf("a").acquire("k");
-    clock.freeze(60_000);
-    store.calls.length = 0;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }), clock);
-    await clock.advance(watchedMs(30_000) - 1);
-    expect(waiting.at).toBeUndefined();
-    expect(store.count("update")).toBe(1);
-    await clock.advance(100);
-    expect(waiting.value?.held).toBe(true);
-  });
-
-  it("that run ahead of the holder's are given the allowance", async () => {
-    const holder = await clientOf("a").acquire("k");
-    clock.jump(30_999);
-    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
-    clock.jump(-30_999);
-    expect(holder.held).toBe(true);
   });
 });
 
