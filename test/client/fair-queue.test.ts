@@ -1,5 +1,6 @@
 /** What a client knows of a line, and what its callers share. */
 import { type Clock, type Item, LeaseClient } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
@@ -12,10 +13,12 @@ import {
 } from "../../packages/client/src/primitives/fair/queue.ts";
 import {
   type QueueTicket,
+  queueLimits,
   type TicketTerms,
   ticketsIn,
   ticketText,
 } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { joinIfRoom } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;
@@ -258,6 +261,43 @@ describe("a client's view of a line", () => {
       queue.add(queueing());
       expect(queue.latest).toBeUndefined();
     });
+
+    /** Joins the line with as many callers as that; each asks for its ticket to be renewed. */
+    const joined = (count: number): LocalWaiter[] =>
+      Array.from({ length: count }, (_, index) => {
+        const id = `id${index}`;
+        const ticket = { id, text: "joined", until: clock.now() };
+        const terms = { maxWaiters: 500, retentionMs: 8_000, now: clock.now() };
+        const { item } = store.table.updateNow(
+          joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms).request(),
+        );
+        const waiter = localWaiter({ id, text: "renewed", number: Number(item?.[`q:${id}`]) });
+        queue.add(waiter);
+        return waiter;
+      });
+    const renewed = (): string[] =>
+      ticketsIn(store.table.peek(leaseItemKey("k")))
+        .filter(({ text }) => text === "renewed")
+        .map(({ id }) => id);
+
+    it.each([0, 2])(
+      "one write renews 40 tickets, the caller's own with the last %i beyond",
+      async (beyond) => {
+        const { removalsPerWrite } = queueLimits;
+        queue.add(localWaiter());
+        const [own] = joined(removalsPerWrite + beyond) as [LocalWaiter];
+        if (beyond > 0) {
+          store.next(undefined, "throttled");
+          await expect(queue.lookAndRenew(own, {})).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+          expect(renewed()).toHaveLength(removalsPerWrite);
+          expect(renewed()).not.toContain("id0");
+        }
+        store.calls.length = 0;
+        await queue.lookAndRenew(own, {});
+        expect(renewed()).toHaveLength(removalsPerWrite + beyond);
+        expect(store.calls).toHaveLength(beyond > 0 ? 2 : 1);
+      },
+    );
   });
 
   it("is kept as long as a caller waits, however many other leases the client asks for", () => {

@@ -6,7 +6,9 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
+import { coreOf } from "../../packages/client/src/core/core.ts";
+import { CheckInCaller } from "../../packages/client/src/primitives/fair/check-ins.ts";
+import { Queue, unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
 import { seatLimits } from "../../packages/client/src/primitives/seats/seat.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -68,6 +70,30 @@ describe("the turns of a line", () => {
     const back = lockOf("x").acquire(again);
     if (how === "in its turn") await expect(back).rejects.toBeInstanceOf(LeaseUnavailableError);
     else expect((await back).fencingToken).toBe(lease.fencingToken + 1);
+  });
+
+  it("a try while another one waits in front takes no turn of that one", async () => {
+    const first = await lockOf("first").acquire();
+    for (const owner of ["a", "b"]) await waits(owner);
+    await first.release();
+    const core = coreOf(clientOf("desk"));
+    /** Writes what takes the lock, whether it is the owner's turn or not. */
+    const tries = (owner: string): boolean => {
+      const { form } = new CheckInCaller(core, new Queue(core, "k", "lease"), owner, ticketMs);
+      form.judge(store.table.peek(leaseItemKey("k")), { owner, resumes: false }, core.detector);
+      const times = { acquiredAt: clock.now(), expiresAt: clock.now() + leaseDurationMs, leaseDurationMs };
+      const wishes = { reentrant: false, data: undefined, slot: undefined };
+      const grant = {
+        token: owner,
+        version: 1,
+        owner,
+        retentionMs: core.times.retentionMs,
+        ...times,
+        ...wishes,
+      };
+      return store.table.updateNow(form.acquire(grant, []).request()).applied;
+    };
+    expect([tries("b"), tries("a")]).toEqual([false, true]);
   });
 
   describe("over seats:", () => {

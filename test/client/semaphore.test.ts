@@ -15,6 +15,7 @@ import {
   Semaphore,
   type SemaphoreOptions,
 } from "../../packages/client/src/entries/semaphore.ts";
+import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -129,6 +130,12 @@ describe("a permit", () => {
     expect(() => semaphoreOf("z").adopt({ ...handle, seat }, { heartBeat: true } as object)).toThrow(
       expect.objectContaining({ option: "options.heartBeat" }),
     );
+  });
+
+  it("that was broken is so for whoever breaks it again", async () => {
+    const { token } = await semaphoreOf("a").acquire();
+    for (let times = 0; times < 2; times += 1)
+      expect(await adminOf(clientOf("operator")).forceRelease("k", { sortKey: "semaphore", token })).toBe(true);
   });
 
   it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {

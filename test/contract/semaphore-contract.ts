@@ -1,4 +1,10 @@
-import { type Lease, LeaseClient, type LeaseClientOptions, LeaseUnavailableError } from "@leasehold/client";
+import {
+  type Lease,
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseEvent,
+  LeaseUnavailableError,
+} from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Semaphore } from "../../packages/client/src/entries/semaphore.ts";
 import { eventually } from "../support/patience.ts";
@@ -95,7 +101,10 @@ export function semaphoreContract(place: (clock: PatientClock) => Place): void {
     it("lets the same owner in again elsewhere, by taking its permit over", async () => {
       const options = { owner: "request-7", reentrant: true };
       const before = await semaphoreOf("a", 3).acquire(options);
-      const after = await semaphoreOf("b", 3).acquire(options);
+      const told: LeaseEvent[] = [];
+      const onEvent = (event: LeaseEvent): void => void told.push(event);
+      const after = await semaphoreOf("b", 3, { onEvent }).acquire(options);
+      expect(told).toContainEqual(expect.objectContaining({ type: "takeover", reason: "sameOwner" }));
       expect(after.toJSON().sortKey).toBe(before.toJSON().sortKey);
       expect(after.fencingToken).toBe(before.fencingToken + 1);
     });
