@@ -68,6 +68,16 @@ describe("check-ins at a fair lock", () => {
     expect(events.filter(({ type }) => type === "lost")).toEqual([]);
   });
 
+  it("the next one gets the lock with its first check-in after the holder has gone, and nobody before it", async () => {
+    await checkIn("a");
+    await checkIn("b");
+    await checkIn("c");
+    expect(await desk().checkOut({ owner: "a" })).toBe(true);
+    expect(await states("c")).toEqual(["waiting 2"]);
+    expect((await checkIn("d")).state).toBe("waiting");
+    expect(await states("b", "c", "d")).toEqual(["held", "waiting 1", "waiting 2"]);
+  });
+
   it("a waiter that has stopped coming is passed over, and hears that it is absent", async () => {
     await checkIn("a");
     await checkIn("dead");

@@ -132,10 +132,14 @@ describe("a permit", () => {
     );
   });
 
-  it("that was broken is so for whoever breaks it again", async () => {
+  it("that was broken is so for whoever breaks it again; what is none is not", async () => {
     const { token } = await semaphoreOf("a").acquire();
-    for (let times = 0; times < 2; times += 1)
-      expect(await adminOf(clientOf("operator")).forceRelease("k", { sortKey: "semaphore", token })).toBe(true);
+    const broken = [];
+    for (const named of [token, token, "none"]) {
+      const permit = { sortKey: "semaphore", token: named };
+      broken.push(await adminOf(clientOf("operator")).forceRelease("k", permit));
+    }
+    expect(broken).toEqual([true, true, false]);
   });
 
   it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {
