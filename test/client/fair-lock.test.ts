@@ -280,24 +280,6 @@ describe("a fair lock", () => {
     expect(ticketsInTable()).toBe(0);
   });
 
-  it("lets a reentrant owner into its own lease past the queue", async () => {
-    const lock = lockOf("first");
-    const again = { owner: "request-1", reentrant: true };
-    const outer = await lock.acquire(again);
-    void queue("w1");
-    await clock.advance(10);
-    store.calls.length = 0;
-    const inner = await lock.acquire(again);
-    expect(store.calls).toHaveLength(0);
-    const retried = await lockOf("second").acquire(again);
-    expect(retried.fencingToken).toBeGreaterThan(outer.fencingToken);
-    await inner.release();
-    await outer.release();
-    await retried.release();
-    await clock.advance(1_000);
-    expect(served).toEqual(["w1"]);
-  });
-
   it("does not bring nearer when ttl may remove the lock of a holder whose lease is long", async () => {
     const ttl = (): number => Number(store.table.peek(leaseItemKey("k"))?.ttl);
     await lockOf("first").acquire({ leaseDurationMs: 60 * 24 * 3_600_000 });
@@ -324,7 +306,10 @@ describe("a fair lock", () => {
     ["options.retry is not an option", (lock) => lock.acquire({ retry } as object)],
     ["options.maxWaiters is not an option", (lock) => lock.acquire({ maxWaiters: 3 } as object)],
     ["onPosition is", (lock) => lock.acquire({ onPosition: 1 as never })],
-    ["options.order is an instance of Object; allowed: nothing: the lock has its own", (lock) => lock.acquire({ order: fair() } as object)],
+    [
+      "options.order is an instance of Object; allowed: nothing: the lock has its own",
+      (lock) => lock.acquire({ order: fair() } as object),
+    ],
     [" with fair", (lock) => lock.acquire({ data })],
     ["work is", (lock) => lock.withLease({}, undefined as never)],
     ["options.join is not an option", (lock) => lock.checkOut({ owner: "a", join: false } as never)],

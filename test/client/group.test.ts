@@ -10,7 +10,6 @@ import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testin
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/entries/group.ts";
-import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -297,15 +296,6 @@ describe("the requests of a group", () => {
       expect(group.held).toBe(true);
       expect(counts()).toEqual({ transact: 2 });
     });
-
-    it("a wall clock that is set back by an hour: fencing tokens go on growing", async () => {
-      const group = await acquireAll(clientOf("g"), ["a", "b"]);
-      await group.release();
-      clock.jump(-3_600_000);
-      scripted.calls.length = 0;
-      expect((await acquireAll(clientOf("h"), ["b", "a"])).fencingToken).toBe(group.fencingToken + 1);
-      expect(counts()).toEqual({ transact: 2 });
-    });
   });
 
   describe("of a reentrant owner", () => {
@@ -434,27 +424,5 @@ describe("the requests of a group", () => {
       await expect(acquiring).rejects.toMatchObject({ option: "leaseDurationMs" });
       expect(scripted.calls).toEqual([]);
     });
-  });
-
-  it("carry the single lease's own write, all but the fencing token's counting", () => {
-    const grant = {
-      token: "t",
-      version: 1,
-      owner: "o",
-      acquiredAt: 5,
-      expiresAt: 15,
-      leaseDurationMs: 10,
-      retentionMs: 0,
-      reentrant: false,
-      data: undefined,
-      slot: undefined,
-    };
-    const single = acquire({ key: "k" }, grant).request();
-    const entry = acquire({ key: "k" }, { ...grant, fencingToken: 77 }).request();
-    expect(single.update).toContain("#fence = if_not_exists(#fence, :fromFence) + :byFence");
-    expect(entry.update).toBe(
-      single.update.replace("if_not_exists(#fence, :fromFence) + :byFence", ":fence"),
-    );
-    expect(entry.condition).toBe(`(attribute_not_exists(#fence) OR #fence < :fence) AND ${single.condition}`);
   });
 });

@@ -1,4 +1,4 @@
-import { type Lease, type LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { type Lease, type LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import {
@@ -172,15 +172,6 @@ describe("a holder", () => {
     expect(await flights().getOrCompute("k", { compute: () => "stored" })).toBe("stored");
     expect(await flights().getOrCompute("k", { compute: () => "again" })).toBe("stored");
   });
-
-  test("whose answer to the acquisition got lost leaves nothing behind, and the next call computes", async () => {
-    store.next("answer lost");
-    const shared = flights();
-    const failure = await failureOf(shared.getOrCompute("k", { compute: () => "value" }));
-    expect(failure).toBeInstanceOf(LeaseServiceError);
-    await clock.advance(0);
-    expect(await shared.getOrCompute("k", { compute: () => "value", waitMs: 0 })).toBe("value");
-  });
 });
 
 describe("a computation that fails", () => {
@@ -336,25 +327,6 @@ describe("a cache elsewhere", () => {
     store.calls.length = 0;
     expect(await flights({ cache }).getOrCompute("k", { compute })).toBe("value");
     expect(store.calls).toEqual([]);
-  });
-
-  test("of each process's own has every process compute, though one at a time", async () => {
-    let atOnce = 0;
-    let most = 0;
-    const compute = vi.fn(async () => {
-      atOnce += 1;
-      most = Math.max(most, atOnce);
-      await new Promise((resolve) => clock.schedule(() => resolve(undefined), 300));
-      atOnce -= 1;
-      return "value";
-    });
-    const each = Array.from({ length: 4 }, () =>
-      flights({ cache: new Map() }).getOrCompute("k", { compute }),
-    );
-    await clock.advance(20_000);
-    await Promise.all(each);
-    expect(compute).toHaveBeenCalledTimes(4);
-    expect(most).toBe(1);
   });
 });
 
