@@ -132,14 +132,15 @@ describe("a permit", () => {
     );
   });
 
-  it("that was broken is so for whoever breaks it again; what is none is not", async () => {
-    const { token } = await semaphoreOf("a").acquire();
+  it("that was broken is so for whoever breaks it again, and for its holder; what is none is not", async () => {
+    const lease = await semaphoreOf("a").acquire();
     const broken = [];
-    for (const named of [token, token, "none"]) {
-      const permit = { sortKey: "semaphore", token: named };
+    for (const token of [lease.token, lease.token, "none"]) {
+      const permit = { sortKey: "semaphore", token };
       broken.push(await adminOf(clientOf("operator")).forceRelease("k", permit));
     }
     expect(broken).toEqual([true, true, false]);
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
   });
 
   it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {
