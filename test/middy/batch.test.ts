@@ -328,15 +328,6 @@ describe("once", () => {
     expect(await b.other.doneSlot("customer/a/a1")).toBe("a1");
   });
 
-  test("a record that failed runs again, whatever of its batch was done", async () => {
-    works.set("a2", fail);
-    const handler = handlerOf({ once: true });
-    expect(await handler(batchOf("a1", "a2"))).toEqual(["a2"]);
-    works.delete("a2");
-    expect(await handler(batchOf("a1", "a2"))).toEqual([]);
-    expect(ran).toEqual(["a1", "a2", "a2"]);
-  });
-
   test("costs 2 requests more a record; without a key, 2 for each", async () => {
     await handlerOf({ once: true })(batchOf("a1", "a2"));
     expect(b.store.requests).toHaveLength(6);
