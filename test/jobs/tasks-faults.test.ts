@@ -155,36 +155,33 @@ describe("a claim whose answer is lost", () => {
 });
 
 describe("an ending whose answer is lost", () => {
-  test.each([
-    ["succeed", "answer lost"],
-    ["succeed", "request lost"],
-    ["fail", "answer lost"],
-    ["fail", "request lost"],
-    ["release", "answer lost"],
-    ["release", "request lost"],
-  ] as const)("(%s, %s) is repeated, and recognised", async (ending, fate) => {
-    const task = await claimed(setOf("a"));
-    store.next(fate);
-    await afterWaiting<unknown>(task[ending]("a remark"));
-    if (ending === "succeed") expect(ended()).toMatchObject({ state: "succeeded", remark: "a remark" });
-    else expect(open()).toMatchObject({ attempts: ending === "fail" ? 1 : 0 });
-    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
-    expect(events.some(({ type }) => type === "lost")).toBe(false);
-  });
-
-  test.each(["answer lost", "request lost"] as const)(
-    "(final, %s) is repeated, and recognised",
-    async (fate) => {
+  describe.each<[string, (task: Task) => Promise<unknown>, open: object | undefined, ended?: object]>([
+    [
+      "succeed",
+      (task) => task.succeed("a remark"),
+      undefined,
+      { state: "succeeded", remark: "a remark", attempts: 1 },
+    ],
+    ["fail", (task) => task.fail("a remark"), { attempts: 1, remark: "a remark" }],
+    ["release", (task) => task.release(), { attempts: 0 }],
+    [
+      "final",
+      (task) => task.fail("no address", { final: true }),
+      undefined,
+      { state: "parked", remark: "no address", attempts: 1 },
+    ],
+  ])("(%s)", (_, end, stillOpen, hasEnded) => {
+    test.each(["answer lost", "request lost"] as const)("is repeated, and recognised: %s", async (fate) => {
       const task = await claimed(setOf("a"));
-      store.next(fate);
       const before = store.calls.length;
-      expect(await afterWaiting(task.fail("no address", { final: true }))).toBe("parked");
+      store.next(fate);
+      await afterWaiting(end(task));
       expect(writesSince(before)).toHaveLength(2);
-      expect(ended()).toMatchObject({ state: "parked", remark: "no address", attempts: 1 });
-      expect(open()).toBeUndefined();
+      expect([open(), ended()]).toMatchObject([stillOpen, hasEnded]);
       expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
-    },
-  );
+      expect(events.some(({ type }) => type === "lost")).toBe(false);
+    });
+  });
 
   test("leaves the task unprotected from the moment it is sent", async () => {
     const task = await claimed(setOf("a"));
