@@ -58,8 +58,8 @@ describe("calls of one object with reentrant", () => {
     throw new Error("no");
   };
   /** Begins an attempt in another process, which does not end. */
-  const beginElsewhere = async (owner: string): Promise<void> => {
-    void runsOf("elsewhere").run(slot, never, { owner, reentrant: true });
+  const beginElsewhere = async (owner: string, of = slot): Promise<void> => {
+    void runsOf("elsewhere").run(of, never, { owner, reentrant: true });
     await settled();
     store.calls.length = 0;
   };
@@ -81,6 +81,15 @@ describe("calls of one object with reentrant", () => {
     expect(await inTime(two.run(slot, ({ attempt }) => attempt, again))).toBe(2);
     expect(await failureOf(inTime(first))).toBeInstanceOf(LeaseLostError);
     expect(seen).toEqual([1]);
+  });
+
+  test("take over an attempt of their owner without waiting, and each slot for itself", async () => {
+    const other = "2025-12-31T22:00:00.000Z";
+    await beginElsewhere("me");
+    await beginElsewhere("me", other);
+    const runs = runsOf("a");
+    const attempts = [slot, other].map((of) => runs.run(of, ({ attempt }) => attempt, again));
+    expect(await Promise.all(attempts)).toEqual([2, 2]);
   });
 
   test.each([
@@ -227,6 +236,15 @@ describe("an attempt that succeeds in a transaction of its own", () => {
       });
     });
     expect(hasSent).toBe(true);
+    expect(item()).toMatchObject({ state: "succeeded" });
+  });
+
+  test("goes on when its work handles the error of one that was refused", async () => {
+    const running = runsOf("a").run(slot, async ({ succeedIn }) => {
+      await succeedIn(() => Promise.reject(new Error("refused"))).catch(() => undefined);
+      return "done";
+    });
+    expect(await running).toBe("done");
     expect(item()).toMatchObject({ state: "succeeded" });
   });
 

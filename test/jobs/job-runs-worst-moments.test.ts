@@ -133,8 +133,10 @@ describe("requests", () => {
     await Promise.all(running);
   });
 
-  test("600 runs are listed by 3, consistently only for what was missed", async () => {
+  test("get costs 1 consistent read; 600 runs are listed by 3, consistently only for what was missed", async () => {
     const runs = runsOf("a");
+    await runs.get(slot);
+    expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
     for (let hours = 600; hours > 0; hours -= 1) await runs.skip(new Date(clock.now() - hours * hourMs));
     store.calls.length = 0;
 
