@@ -2,7 +2,6 @@
 // nothing else is known of them.
 
 import { LeaseClient } from "@leasehold/client";
-import { leased } from "@leasehold/middy";
 import type { DynamoDBStreamEvent } from "aws-lambda";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, vi } from "vitest";
@@ -15,10 +14,7 @@ import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 import { Bench, isNamed } from "./bench.ts";
 import { fuzz } from "./fuzz.ts";
-import { someEvent as event, fewHostileOptions, hostileText, json, madeOptions, namesIn } from "./hostile.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
-type Anything = any;
+import { someEvent as event, hostileText, json } from "./hostile.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -230,52 +226,4 @@ fuzz(
     return acted.length > 0 ? acted.map(([name]) => name) : undefined;
   },
   { few: 300, many: 30_000, accepted: { share: 0.05, options: ["recorded", "reported", "woken"] } },
-);
-
-fuzz(
-  "a locked function with any options and any event is refused by name, or runs its handler under the lock",
-  fc.record({
-    options: fewHostileOptions({
-      key: fc.constantFrom("k", (given: Anything) => String(given?.key ?? "k")),
-      whenHeld: fc.constantFrom("skip", "throw"),
-      lockAtMostForMs: fc.constantFrom(1_000, 60_000),
-      lockAtLeastForMs: fc.constantFrom(0, 10),
-      heartbeat: fc.boolean(),
-      once: fc.boolean(),
-      resume: fc.boolean(),
-      data: json,
-      reserveMs: fc.constantFrom(0, 100),
-      timeoutMarginMs: fc.constantFrom(0, 100),
-      job: hostileText,
-      skipResult: json,
-    }),
-    event: event({
-      key: hostileText,
-      time: fc.constantFrom("2025-11-21T10:00:00Z", "tomorrow", 7),
-      scheduledTime: fc.constantFrom("2025-11-21T10:00:00Z", "9999-01-01T00:00:00Z"),
-      Records: fc.constantFrom([], [{}], 7),
-    }),
-    requestId: hostileText,
-  }),
-  async ({ options, event: trigger, requestId }) => {
-    const bench = new Bench();
-    const { client, clock } = bench;
-    let hasRun = false;
-    const context = { awsRequestId: requestId, functionName: "f", getRemainingTimeInMillis: () => 30_000 };
-    await bench.check(async () => {
-      const made = madeOptions(options);
-      const isPlain = "shape" in options && options.shape === "plain";
-      const given = isPlain ? { client, clock, metrics: false, key: "k", ...(made as object) } : made;
-      const handler = leased(given as Anything, async () => {
-        hasRun = true;
-        await bench.client.inspect("k");
-        return "done";
-      });
-      bench.begin();
-      return await handler(trigger as Anything, context as Anything);
-    });
-    await bench.release(undefined);
-    return hasRun ? namesIn(options) : undefined;
-  },
-  { few: 150, many: 5_000, accepted: { share: 0.05, options: [] } },
 );

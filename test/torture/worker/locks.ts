@@ -35,7 +35,7 @@ export async function lockTurn(context: WorkContext): Promise<void> {
   const cooldown = isClosedLonger ? { cooldownMs: lockAtLeastForMs } : {};
   const held = { ...cooldown, ...(heartbeat ? {} : { leaseMs: leaseDurationMs }) };
   const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
-  await exclusive(context, "lock", key, { waitMs, ...cooldown }, acquire, isTooShort || undefined, held);
+  await acquireAndHold(context, "lock", key, { waitMs, ...cooldown }, acquire, isTooShort || undefined, held);
 }
 
 /** The fair lock. */
@@ -43,7 +43,7 @@ export async function fairTurn(context: WorkContext): Promise<void> {
   const { random, client, journal } = context;
   const key = random.pick(keys.fair);
   const waitMs = terms.fairWaitMs;
-  await exclusive(context, "fair", key, { waitMs }, async (id) => {
+  await acquireAndHold(context, "fair", key, { waitMs }, async (id) => {
     const onPosition = (): void => journal.joined(id);
     const options: AcquireOptions = {
       order: fair({ maxWaiters: terms.maxWaiters, onPosition }),
@@ -57,7 +57,7 @@ export async function fairTurn(context: WorkContext): Promise<void> {
 export async function leaderTurn(context: WorkContext): Promise<void> {
   const { random, client } = context;
   const key = random.pick(keys.leader);
-  await exclusive(context, "leader", key, { waitMs: terms.waitMs }, async () => {
+  await acquireAndHold(context, "leader", key, { waitMs: terms.waitMs }, async () => {
     const leader = new Leader(client, key, { retry: oftenLooking });
     return await leader.campaign({ signal: AbortSignal.timeout(terms.waitMs) });
   });
@@ -73,12 +73,13 @@ export async function sharedTurn(context: WorkContext): Promise<void> {
   const callers = Array.from({ length: random.integer(1, 3) }, async () => {
     await sleep(random.between(0, 300));
     const acquire = (): Promise<Lease> => client.acquire(key, options);
-    await exclusive(context, "shared", key, { waitMs }, acquire, undefined, { joins: "owner" });
+    await acquireAndHold(context, "shared", key, { waitMs }, acquire, undefined, { joins: "owner" });
   });
   await Promise.all(callers);
 }
 
-export async function exclusive(
+/** Acquires something, holds it for a while and lets it go. A seat's call has the name of its kind. */
+export async function acquireAndHold(
   context: WorkContext,
   primitive: Primitive,
   key: string,
@@ -88,7 +89,7 @@ export async function exclusive(
   held: Partial<HoldTerms> = {},
 ): Promise<void> {
   const since = microseconds();
-  const answer = context.journal.call(primitive, "acquire", key, details);
+  const answer = context.journal.call(primitive, held.kind ?? "acquire", key, details);
   let lease: Lease;
   try {
     lease = await acquire(answer.id);
@@ -147,7 +148,7 @@ export async function groupTurn(context: WorkContext): Promise<void> {
   const { random, client, journal } = context;
   if (random.chance(0.3)) {
     const key = random.pick(keys.group);
-    return await exclusive(context, "group", key, { waitMs: terms.waitMs }, async () => {
+    return await acquireAndHold(context, "group", key, { waitMs: terms.waitMs }, async () => {
       return await client.acquire(key, { waitMs: terms.waitMs, heartbeat: true, retry: oftenLooking });
     });
   }

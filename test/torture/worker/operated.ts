@@ -3,7 +3,7 @@ import { LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import { type Details, microseconds } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import { outcomeOf, type WorkContext } from "./context.ts";
-import { exclusive, oftenLooking } from "./locks.ts";
+import { acquireAndHold, oftenLooking } from "./locks.ts";
 
 const primitive = "operated";
 const reason = "as the torture wants it";
@@ -19,7 +19,7 @@ export async function operatedTurn(context: WorkContext): Promise<void> {
   if (knowsTime && random.chance(0.08)) return await pause(context, key);
   if (random.chance(0.2)) return await act(context, key);
   const { waitMs } = terms;
-  await exclusive(context, primitive, key, { waitMs }, () =>
+  await acquireAndHold(context, primitive, key, { waitMs }, () =>
     client.acquire(key, { waitMs, heartbeat: true, retry: oftenLooking }),
   );
 }
