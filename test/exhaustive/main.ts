@@ -2,32 +2,25 @@ import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
-import { wholeIn } from "../support/arguments.ts";
 import { answerOf, bundleThread } from "../worlds/players.ts";
 import { type Exploration, retell } from "./explore.ts";
 import type { Task } from "./explorer-thread.ts";
 import { scenarios } from "./scenarios/index.ts";
 
 const names = scenarios.map(({ name }) => name);
-const usage = `npm run evidence -- explore [--scenario NAME] [--faults N] [--mistakes] [--seconds N] [--jobs N]
+const usage = `npm run evidence -- explore [--scenario NAME] [--mistakes] [--write]
 
 Plays every course of small cases: every order of what is under way, and every fault at every moment.
 
   --scenario NAME   one of them, or all whose names begin so; default: all
                     ${names.join("\n                    ")}
-  --faults N        how many faults befall it at most; default: the scenario's own
   --mistakes        plants each mistake, and looks for a course that shows it
-  --seconds N       how long each may take; default: until every course was played
-  --jobs N          how many threads share them; default: one for each processor
   --write           writes the figures of docs/evidence.md; of all cases alone`;
 
 const { values } = parseArgs({
   options: {
     scenario: { type: "string", default: "" },
-    faults: { type: "string" },
-    seconds: { type: "string" },
     mistakes: { type: "boolean", default: false },
-    jobs: { type: "string", default: String(availableParallelism()) },
     write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
@@ -44,20 +37,14 @@ async function main(): Promise<number> {
   if (chosen.length === 0) throw new Error(`--scenario is ${values.scenario}; allowed: ${names.join(", ")}`);
   if (values.write && chosen.length < scenarios.length)
     throw new Error("--write is of all cases: the page would lose the others; leave --scenario out");
-  const bounds: Task["bounds"] = {
-    ...(values.seconds === undefined
-      ? {}
-      : { milliseconds: 1_000 * wholeIn(values.seconds, "--seconds", 0, 999_999) }),
-    ...(values.faults === undefined ? {} : { faults: wholeIn(values.faults, "--faults", 0, 999_999) }),
-  };
   const tasks: Task[] = chosen.flatMap(({ name: scenario, mistakes }) =>
-    values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake, bounds })) : [{ scenario, bounds }],
+    values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake })) : [{ scenario }],
   );
   const since = performance.now();
   console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
   const all: Done[] = [];
   let left = tasks.length;
-  await share(tasks, wholeIn(values.jobs, "--jobs", 0, 999_999), (task, result) => {
+  await share(tasks, (task, result) => {
     left -= 1;
     if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
     console.log(tell(task, result));
@@ -67,7 +54,7 @@ async function main(): Promise<number> {
   const wrong = all.filter(({ task, result }) => !isGood(task, result));
   for (const { task, result } of wrong) await tellWrong(task, result);
   const seconds = ((performance.now() - since) / 1_000).toFixed(0);
-  const what = values.mistakes ? "mistakes were found" : "cases hold in every course that was played";
+  const what = values.mistakes ? "mistakes were found" : "cases hold in every course";
   const good = `${tasks.length - wrong.length} of ${tasks.length} ${what}, in ${seconds} s`;
   if (values.write) await writeFigures(all);
   console.log(styleText(wrong.length > 0 ? "red" : "green", good, { stream: process.stdout }));
@@ -106,19 +93,13 @@ function coursesPlayed(done: readonly Done[], groups: readonly Group[]): string 
   const counted = (of: (result: Exploration) => number): string =>
     done.reduce((total, { result }) => total + of(result), 0).toLocaleString("en");
   const [states, courses] = [counted((one) => one.states), counted((one) => one.courses)];
-  const byGroup = groups.map(([name, some]) => `${name} ${casesOf(some)}`);
-  return `${casesOf(done)} cases, ${states} states, ${courses} courses. Cases of ${byGroup.join(", ")}.`;
-}
-
-function casesOf(done: readonly Done[]): string {
-  const complete = done.filter(({ result }) => result.isComplete).length;
-  return complete === done.length ? `${complete}` : `${done.length} (${complete} complete)`;
+  const byGroup = groups.map(([name, some]) => `${name} ${some.length}`);
+  return `${done.length} cases, ${states} states, ${courses} courses. Cases of ${byGroup.join(", ")}.`;
 }
 
 /** Has the tasks done by threads, whichever is free. */
 async function share(
   tasks: readonly Task[],
-  jobs: number,
   onResult: (task: Task, result: Exploration) => void,
 ): Promise<void> {
   const script = await bundleThread(new URL("explorer-thread.ts", import.meta.url));
@@ -133,7 +114,7 @@ async function share(
       await thread.terminate();
     }
   };
-  await Promise.all(Array.from({ length: Math.max(1, Math.min(jobs, tasks.length)) }, work));
+  await Promise.all(Array.from({ length: Math.min(availableParallelism(), tasks.length) }, work));
 }
 
 function mistakeOf({ scenario, mistake }: Task) {
@@ -149,12 +130,11 @@ function isGood(task: Task, { violation }: Exploration): boolean {
 }
 
 function tell(task: Task, result: Exploration): string {
-  const { scenario, faults, states, courses, depth, milliseconds, isComplete, violation } = result;
+  const { scenario, faults, states, courses, depth, milliseconds, violation } = result;
   const mistake = mistakeOf(task);
-  const end = isComplete ? "complete" : "NOT complete";
   const verdict =
     mistake === undefined
-      ? (violation?.text ?? end)
+      ? (violation?.text ?? "complete")
       : `${isGood(task, result) ? "found" : "NOT FOUND"}: ${mistake.what}`;
   const seconds = `${(milliseconds / 1_000).toFixed(1)} s`;
   return `${row([scenario, faults, states, courses, depth, seconds])}  ${verdict}`;

@@ -47,6 +47,9 @@ export interface Wait {
   readonly ms: number;
 }
 
+/** Lets time pass before a lane's next step. */
+export const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
 /** What one process is told to do, step after step, each when the calls of the one before have settled. */
 export interface Lane<Step> {
   readonly process: number;

@@ -15,13 +15,12 @@ import { type Simulation, simulate } from "./simulation.ts";
 /** Numbers of at most nine digits. */
 const most = 999_999_999;
 const names = simulations.map(({ name }) => name);
-const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs N] [--jobs N]
+const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs N]
 
   --primitive NAME   what is simulated, or \`all\`; default: lock
                      ${names.join("\n                     ")}
   --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
   --runs N           how many seeds; default: 1000, or 1 with --seed
-  --jobs N           how many threads share them; default: one for each processor
   --last-release     some hosts have the last release, and those that start in their place another one
   --write            writes the table of docs/evidence.md; of --primitive all and several seeds alone`;
 
@@ -30,7 +29,6 @@ const { values } = parseArgs({
     primitive: { type: "string", default: "lock" },
     seed: { type: "string" },
     runs: { type: "string" },
-    jobs: { type: "string", default: String(availableParallelism()) },
     "last-release": { type: "boolean", default: false },
     write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
@@ -53,7 +51,6 @@ async function main(): Promise<number> {
   const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
   const count = wholeIn(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1, most);
   if (values.write && count === 1) throw new Error("--write is of several seeds: add --runs 1000");
-  const jobs = wholeIn(values.jobs, "--jobs", 1, most);
   const player = count === 1 ? "" : await bundlePlayer();
   const release = values["last-release"] ? await bundleLastRelease() : undefined;
   if (release !== undefined) console.log(`hosts have ${release.version}, or the packages of now`);
@@ -63,7 +60,7 @@ async function main(): Promise<number> {
       if (!(await replay(simulation, first, release))) return 1;
       continue;
     }
-    const played = await playAll(simulation, { first, count, jobs, player, release });
+    const played = await playAll(simulation, { first, count, player, release });
     if (played === undefined) return 1;
     virtualMs += played.virtualMs;
   }
@@ -93,7 +90,6 @@ async function replay(
 interface Batch {
   readonly first: number;
   readonly count: number;
-  readonly jobs: number;
   readonly player: string;
   readonly release: ReleaseBundle | undefined;
 }
@@ -101,14 +97,15 @@ interface Batch {
 /** Tells what happened in many worlds; where something was wrong, the story of the first such seed, and gives nothing. */
 async function playAll(
   simulation: Simulation,
-  { first, count, jobs, player, release }: Batch,
+  { first, count, player, release }: Batch,
 ): Promise<Played | undefined> {
   const { isTTY } = process.stdout;
+  const jobs = Math.min(availableParallelism(), count);
   const since = { clock: performance.now(), cpu: process.cpuUsage() };
   const players = new Players({ first, count }, (worlds) => {
     if (isTTY) process.stdout.write(`\r${worlds} of ${count} worlds`);
   });
-  const played = await players.play(player, { name: simulation.name, release }, Math.min(jobs, count));
+  const played = await players.play(player, { name: simulation.name, release }, jobs);
   if (isTTY) process.stdout.write("\r");
   const seconds = (performance.now() - since.clock) / 1_000;
   const { user, system } = process.cpuUsage(since.cpu);

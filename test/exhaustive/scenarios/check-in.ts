@@ -1,13 +1,12 @@
 import { Desk, checkIn as simulated, type VisitStep } from "../../worlds/primitives/check-in.ts";
 import type { Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, type Lane, named, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, type Lane, named, scenario, type Wait, wait } from "../scenario.ts";
 
 const [ann, bob, cyd] = [0, 1, 2];
 const names = ["ann", "bob", "cyd"];
 const end = (stage: Desk): Promise<void> => stage.expectAllToBeServed();
 
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 const come = (who: number, join = true) => ({ kind: "come", who, join }) as const;
 const go = (who: number) => ({ kind: "go", who }) as const;
 

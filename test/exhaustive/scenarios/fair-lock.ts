@@ -1,5 +1,5 @@
 import { expectItToHeal, mistakes, Queue, type QueueStep } from "../../worlds/primitives/fair-lock.ts";
-import { type AnyScenario, dateFaults, named, scenario, type Wait, withFaults } from "../scenario.ts";
+import { type AnyScenario, dateFaults, named, scenario, wait, withFaults } from "../scenario.ts";
 import { deathMistakes, lineMistakes, roomMistakes, turnMistakes } from "./fair-lock-mistakes.ts";
 
 const acquire = (process: number, waitMs = 60_000): QueueStep => ({
@@ -9,7 +9,6 @@ const acquire = (process: number, waitMs = 60_000): QueueStep => ({
   heartbeat: false,
 });
 const release = (process: number): QueueStep => ({ kind: "release", process });
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const mistakesOf = named(mistakes);
 

@@ -4,7 +4,7 @@ import { Contest, type GroupStep, group as simulated } from "../../worlds/primit
 import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, scenario, wait } from "../scenario.ts";
 
 const acquire = (
   process: number,
@@ -20,8 +20,6 @@ const acquire = (
   lockAtLeastForMs: 0,
 });
 const touch = (kind: "release" | "renew", process: number): GroupStep => ({ kind, which: 0, process });
-
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const make =
   (processes: number) =>

@@ -2,12 +2,11 @@ import { Election, type LeaderStep, leader as simulated } from "../../worlds/pri
 import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import type { Mistake, Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, scenario, wait } from "../scenario.ts";
 
 const lead = (process: number): LeaderStep => ({ kind: "lead", process });
 const stop = (process: number): LeaderStep => ({ kind: "stop", process });
 const resign = (process: number): LeaderStep => ({ kind: "resign", process });
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const make =
   (candidates: number, observes = false) =>

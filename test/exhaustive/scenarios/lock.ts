@@ -2,14 +2,13 @@ import { clockSkewMs } from "../../worlds/cluster.ts";
 import * as mistakes from "../../worlds/primitives/lock-mistakes.ts";
 import type { Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
+import { dateFaults, type FaultKind, type Lane, scenario, type Wait, wait, withFaults } from "../scenario.ts";
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
 type Act = Exclude<LockStep["kind"], "acquire" | "clock" | "sweep">;
 
 const behindMs = 0.9 * clockSkewMs;
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 /** One process's steps; `acquire` waits as long as is said. */
 function lane(process: number, ...steps: readonly (Act | Options | Wait)[]): Lane<LockStep> {

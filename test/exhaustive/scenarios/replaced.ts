@@ -6,7 +6,7 @@ import { Core } from "../../../packages/client/src/core/core.ts";
 import { Cluster, type Running } from "../../worlds/cluster.ts";
 import { type Mistake, type Planted, replacing } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { scenario, type Wait } from "../scenario.ts";
+import { scenario, wait } from "../scenario.ts";
 
 /** An invocation by the trigger of a minute, which works for as long as nobody stops it, or for `worksMs`. */
 interface Invocation {
@@ -74,7 +74,6 @@ export class Replaced {
   }
 }
 
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 const invoke = (process: number, minute: number, worksMs: number): Invocation => ({
   kind: "invoke",
   process,

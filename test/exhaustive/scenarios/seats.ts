@@ -15,6 +15,7 @@ import {
   named,
   scenario,
   type Wait,
+  wait,
   withFaults,
 } from "../scenario.ts";
 import { takingTurns } from "./fair-lock-mistakes.ts";
@@ -29,7 +30,6 @@ const again = (caller: number, what: Wish["what"], options: Partial<Wish> = {}):
   acquire(caller, what, { reentrant: true, ...options });
 const release = (caller: number): SeatStep => ({ kind: "release", caller });
 const check = (caller: number): SeatStep => ({ kind: "check", caller });
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 /** A reader that comes and goes. */
 const reading = (caller: number): readonly (SeatStep | Wait)[] =>

@@ -7,7 +7,7 @@ import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives
 import { type FlightStep, Site, singleFlight as simulated } from "../../worlds/primitives/single-flight.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, scenario, wait } from "../scenario.ts";
 
 const key = "x";
 const call = (
@@ -24,7 +24,6 @@ const call = (
   ...given,
 });
 const invalidate = (process: number): FlightStep => ({ kind: "invalidate", process, key });
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 /** Values are fresh for 3 s, and may be given for 6 s more. */
 const make =

@@ -8,7 +8,7 @@ import { Import, type TaskStep } from "../../worlds/primitives/task-scene.ts";
 import { tasks as simulated } from "../../worlds/primitives/tasks.ts";
 import { type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, scenario, type Wait } from "../scenario.ts";
+import { dateFaults, scenario, wait } from "../scenario.ts";
 
 type Add = TaskStep & { readonly kind: "add" };
 const add = (process: number, maxAttempts: number, ids = ["t0"]): Add => ({
@@ -33,7 +33,6 @@ const ending = (process: number, how: "succeed" | "fail" | "release", retryAfter
   how,
   retryAfterMs,
 });
-const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
 const make =
   (workers: number, rate?: TaskRate) =>
