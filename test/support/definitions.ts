@@ -9,8 +9,9 @@ type Json = unknown;
 /** Every state machine of a template, with stand-ins for what only a deployment knows. */
 export function definitionsIn(template: Template): Record<string, Json> {
   const machines = template.findResources("AWS::StepFunctions::StateMachine");
+  const ids = new Set(Object.keys(machines));
   return Object.fromEntries(
-    Object.entries(machines).map(([id, { Properties }]) => [id, JSON.parse(definitionText(Properties))]),
+    Object.entries(machines).map(([id, { Properties }]) => [id, JSON.parse(definitionText(Properties, ids))]),
   );
 }
 
@@ -27,8 +28,8 @@ export function problemsIn(template: Template): string[] {
 }
 
 /** The text of a definition, in the template or among the files of an app in a temporary folder. */
-function definitionText(properties: Fields): string {
-  return resolved(properties.DefinitionString ?? { "Fn::Join": ["", definitionParts(properties)] });
+function definitionText(properties: Fields, machines: ReadonlySet<string>): string {
+  return resolved(properties.DefinitionString ?? { "Fn::Join": ["", definitionParts(properties)] }, machines);
 }
 
 /** The resources of a template as they would be with the definitions of state machines inside. */
@@ -79,7 +80,7 @@ function definitionFile(key: string, folder?: string): string {
   return text;
 }
 
-function resolved(value: Json): string {
+function resolved(value: Json, machines: ReadonlySet<string>): string {
   if (typeof value === "string") return value;
   const {
     Ref,
@@ -90,9 +91,9 @@ function resolved(value: Json): string {
     "Fn::Join"?: [string, Json[]];
     "Fn::GetAtt"?: [string, string];
   };
-  if (join !== undefined) return join[1].map(resolved).join(join[0]);
+  if (join !== undefined) return join[1].map((part) => resolved(part, machines)).join(join[0]);
   if (Ref === "AWS::Partition") return "aws";
-  if (Ref !== undefined) return Ref.includes("StateMachine") ? arn("states", `stateMachine:${Ref}`) : Ref;
+  if (Ref !== undefined) return machines.has(Ref) ? arn("states", `stateMachine:${Ref}`) : Ref;
   if (attribute !== undefined) return arn("lambda", `function:${attribute[0]}`);
   throw new Error(`no stand-in for ${JSON.stringify(value)}`);
 }
