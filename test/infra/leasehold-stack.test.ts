@@ -274,6 +274,16 @@ test("an alarm counts what the imports and the closings log, by the words that t
   }
 });
 
+test("no value looks like a secret", () => {
+  const name = /secret|password|passwd|credential|api_?key|access_?key/i;
+  for (const [id, { Properties }] of functions) {
+    for (const variable of Object.keys(environmentOf(Properties))) expect(variable, id).not.toMatch(name);
+  }
+  const texts = textsIn(json).filter((text) => !/^[0-9a-f]{64}(\.(zip|json))?$/.test(text));
+  const secrets = /AKIA[A-Z0-9]{16}|-----BEGIN|\b[0-9a-f]{32,}\b|\b\d{12}\b/;
+  expect(texts.filter((text) => secrets.test(text))).toEqual([]);
+});
+
 test("a deployment tells what is needed to use it", () => {
   const outputs = Object.entries(json.Outputs ?? {}).map(([id, { Value }]) => [
     id,
