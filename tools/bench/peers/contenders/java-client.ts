@@ -7,15 +7,16 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, rename, rm } from "node:fs/promises";
 import type { Socket } from "node:net";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { promisify } from "node:util";
 import type { Contender, HeldLock, Holding, LockClient, OtherProcess, Place } from "../contender.ts";
 
 const run = promisify(execFile);
-const folder = join(import.meta.dirname, "../java");
-const cache = join(import.meta.dirname, "../../../../node_modules/.cache/java-lock-client");
+// From the repository's folder, in which every program starts: a holder is bundled, and its bundle lies elsewhere.
+const folder = resolve("tools/bench/peers/java");
+const cache = resolve("node_modules/.cache/java-lock-client");
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 /** Peer.java's. */

@@ -7,7 +7,6 @@ import type { Assembly, RawStack, RawTemplate } from "./types.ts";
 
 interface Artifact {
   readonly type: string;
-  readonly displayName?: string;
   readonly properties?: {
     readonly templateFile?: string;
     readonly stackName?: string;
