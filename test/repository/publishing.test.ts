@@ -203,6 +203,8 @@ describe("the updates of dependencies", () => {
 });
 
 it("the repository's Node is the one that .nvmrc names", () => {
-  const { devDependencies } = repository as unknown as { readonly devDependencies: { readonly node: string } };
+  const { devDependencies } = repository as unknown as {
+    readonly devDependencies: { readonly node: string };
+  };
   expect(textOf(".nvmrc").trim()).toBe(devDependencies.node);
 });
