@@ -59,7 +59,7 @@ const figures: readonly (readonly [what: string, onPaper: number, because: strin
   [
     "fair lock: hand-overs a second",
     roundTripsPerSecond / 3,
-    "a release, a look of the next caller, an acquisition",
+    "a release, a look of the next caller, an acquisition; the pause before that look comes on top",
   ],
   [
     "group: acquisitions and releases a second, of all callers that share a lock",
