@@ -71,10 +71,8 @@ describe.concurrent("a planted mistake is found", () => {
           primitives: [primitive],
           bend,
         });
-        const found = violations.map(({ rule }) => rule);
-        if (found.length === 0) continue;
-        context.expect(breaks.filter((rule) => found.includes(rule))).not.toEqual([]);
-        return;
+        // A busy machine breaks rules of its own: a process that does not end in time.
+        if (violations.some(({ rule }) => breaks.includes(rule))) return;
       }
       context.expect.fail(`not found in ${attempts} runs`);
     },

@@ -57,8 +57,8 @@ export function fuzz<Case>(
         ...(LEASEHOLD_FUZZ_PATH ? { path: LEASEHOLD_FUZZ_PATH } : {}),
       },
     );
-    // Too few cases of a busy machine say nothing of shares: the short run has enough.
-    if (accepted === undefined || LEASEHOLD_FUZZ_PATH || found.all < few) return;
+    // The few cases of a busy machine say nothing of shares: those of the short run do.
+    if (accepted === undefined || LEASEHOLD_FUZZ_PATH || found.all < numRuns) return;
     expect(found.accepted / found.all, "the share of accepted cases").toBeGreaterThanOrEqual(accepted.share);
     expect(accepted.options.filter((option) => !found.options.has(option))).toEqual([]);
   };
