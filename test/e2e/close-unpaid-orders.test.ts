@@ -15,6 +15,9 @@ import { adminOf } from "../support/admin.ts";
 
 const now = Date.parse("2026-03-01T12:00:00Z");
 const mugs = (quantity: number): Order["lines"] => [{ product: "mug", quantity }];
+/** An item each of so many products. */
+const products = (count: number): Order["lines"] =>
+  Array.from({ length: count }, (_, index) => ({ product: `p${index}`, quantity: 1 }));
 const late: Order = { orderId: "late", lines: mugs(2), dueAt: now - 2 };
 const later: Order = { orderId: "later", lines: mugs(3), dueAt: now - 1 };
 const dueNow: Order = { orderId: "due-now", lines: mugs(5), dueAt: now };
@@ -99,46 +102,25 @@ describe("the job that closes unpaid orders", () => {
     expect(stock).toEqual({ mug: 12 });
   });
 
-  it("gives back all products of an order in one transaction, also where a product comes in several lines", async () => {
+  it("gives back all products of an order in one transaction: those of several lines, and as many as go into it", async () => {
     const lines = [
       { product: "mug", quantity: 1 },
       { product: "lamp", quantity: 4 },
       { product: "mug", quantity: 2 },
     ];
+    const stock = Object.fromEntries(products(97).map(({ product }) => [product, 0]));
     await seedShop(documents, shopTable, {
-      open: [{ orderId: "mixed", lines, dueAt: now - 3 }],
+      open: [
+        { orderId: "mixed", lines, dueAt: now - 3 },
+        { orderId: "many", lines: products(97), dueAt: now - 3 },
+      ],
       paid: [],
-      stock: { lamp: 1 },
+      stock: { lamp: 1, ...stock },
     });
-    expect(await runAs("A")).toMatchObject({
-      result: "ran",
-      closed: 3,
-      parked: 0,
-    });
-    const { closed, stock } = await readShop(documents, shopTable);
-    expect(stock).toEqual({ mug: 18, lamp: 5 });
-    expect(closed.find(({ orderId }) => orderId === "mixed")).toMatchObject({ lines, closings: 1 });
-  });
-
-  it("closes an order of as many products as go into a transaction, and parks one that has more", async () => {
-    const ofProducts = (orderId: string, count: number): Order => ({
-      orderId,
-      lines: Array.from({ length: count }, (_, index) => ({ product: `p${index}`, quantity: 1 })),
-      dueAt: now - 3,
-    });
-    const stock = Object.fromEntries(Array.from({ length: 98 }, (_, index) => [`p${index}`, 0]));
-    await seedShop(documents, shopTable, {
-      open: [ofProducts("many", 97), ofProducts("too-many", 98)],
-      paid: [],
-      stock,
-    });
-    expect(await runAs("A")).toMatchObject({
-      result: "ran",
-      closed: 3,
-      parked: 1,
-    });
-    expect(await parkedProblems()).toEqual({ "too-many": expect.stringContaining("98 products") });
-    expect((await readShop(documents, shopTable)).stock).toMatchObject({ p0: 1, p96: 1, p97: 0 });
+    expect(await runAs("A")).toMatchObject({ result: "ran", closed: 4, parked: 0 });
+    const shop = await readShop(documents, shopTable);
+    expect(shop.stock).toMatchObject({ mug: 18, lamp: 5, p0: 1, p96: 1 });
+    expect(shop.closed.find(({ orderId }) => orderId === "mixed")).toMatchObject({ lines, closings: 1 });
   });
 
   it("leaves an order open for the hours that the shop gives after the payment was due", async () => {
@@ -161,30 +143,33 @@ describe("the job that closes unpaid orders", () => {
       );
     const first = new Date(now - 10).toISOString();
 
-    it.each<[string, object, RegExp]>([
-      [
-        "a product without stock",
-        { lines: [{ product: "unknown", quantity: 1 }] },
-        /"unknown" has no stock item/,
-      ],
-      ["no lines", {}, /lines/],
-      ["lines that are none", { lines: [{ product: "mug" }] }, /quantity/],
-      ["a quantity below 1", { lines: [{ product: "mug", quantity: -1 }] }, /quantity/],
-      ["a product without a name", { lines: [{ product: "", quantity: 1 }] }, /product/],
-      ["an empty list", { lines: [] }, /lines/],
-    ])("for %s is parked with its reason, and the others are closed", async (_what, attributes, reason) => {
-      await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, ...attributes });
-      expect(await runAs("A")).toMatchObject({
-        result: "ran",
-        closed: 2,
-        parked: 1,
-      });
+    it("is parked with its reason, and the others are closed", async () => {
+      const oddOrders: [string, object, RegExp][] = [
+        ["no stock", { lines: [{ product: "unknown", quantity: 1 }] }, /"unknown" has no stock item/],
+        ["stock of no number", { lines: [{ product: "cup", quantity: 1 }] }, /"cup" has no stock item/],
+        ["no lines", {}, /lines/],
+        ["an empty list", { lines: [] }, /lines/],
+        ["lines that are none", { lines: [{ product: "mug" }] }, /quantity/],
+        ["a quantity below 1", { lines: [{ product: "mug", quantity: -1 }] }, /quantity/],
+        ["a product without a name", { lines: [{ product: "", quantity: 1 }] }, /product/],
+        ["too many products", { lines: products(98) }, /98 products/],
+      ];
+      const cups = { pk: "stock", sk: "cup", available: "many" };
+      await documents.send(new PutCommand({ TableName: shopTable, Item: cups }));
+      for (const [orderId, attributes] of oddOrders)
+        await write(`${first}#${orderId}`, { orderId, dueAt: now - 10, ...attributes });
+      await write(`${first}#hardly`, { anything: "else" });
+
+      expect(await runAs("A")).toMatchObject({ result: "ran", closed: 2, parked: oddOrders.length + 1 });
       expect(await closedBy()).toEqual({ late: "A", later: "A" });
       const { open, stock } = await readShop(documents, shopTable);
       expect(open.map(({ orderId }) => orderId)).toEqual(["due-now"]);
-      expect(stock).toEqual({ mug: 15 });
-      expect(await parkedProblems()).toEqual({ odd: expect.stringMatching(reason) });
-      // It is out of the way: the next run does not come to it.
+      expect(stock).toMatchObject({ mug: 15 });
+      expect(await parkedProblems()).toEqual({
+        ...Object.fromEntries(oddOrders.map(([id, , reason]) => [id, expect.stringMatching(reason)])),
+        [`${first}#hardly`]: expect.stringContaining("orderId"),
+      });
+      // They are out of the way: the next run does not come to them.
       expect(await runAs("A")).toMatchObject({ closed: 0, parked: 0 });
     });
 
@@ -202,6 +187,8 @@ describe("the job that closes unpaid orders", () => {
 
       await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 7 } });
       expect(await parkedOrders.putBack(parked?.id ?? "", () => 60_000)).toBe(true);
+      expect(await parkedOrders.putBack(parked?.id ?? "", () => 60_000)).toBe(false);
+      expect(await parkedOrders.list(10)).toEqual([]);
       expect((await readShop(documents, shopTable)).open).toContainEqual(
         expect.objectContaining({
           orderId: "odd",
@@ -214,72 +201,19 @@ describe("the job that closes unpaid orders", () => {
       expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20, lamp: 9 });
     });
 
-    it("for one product without stock gives nothing back where the lease is gone", async () => {
+    it("is not parked where the lease is gone, and none of its stock is given back", async () => {
       const lines = [...mugs(4), { product: "lamp", quantity: 2 }];
-      await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines });
+      await write(`${first}#1`, { orderId: "no-stock", dueAt: now - 10, lines });
+      await write(`${first}#2`, { orderId: "no-lines" });
       const lease = await leasesOf("A").acquire(closeUnpaidOrdersKey, { leaseDurationMs: 10_000 });
       await lease.release();
       for await (const found of orders.unpaid(now)) {
         expect(await orders.close(found, lease, () => 60_000)).toBe("fencedOff");
       }
-      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 10 });
+      const { open, stock } = await readShop(documents, shopTable);
+      expect(open).toHaveLength(5);
+      expect(stock).toEqual({ mug: 10 });
       expect(await parkedOrders.list(10)).toEqual([]);
     });
-
-    it("for a stock that is no number, and for an item that is hardly an order, too", async () => {
-      await documents.send(
-        new PutCommand({ TableName: shopTable, Item: { pk: "stock", sk: "cup", available: "many" } }),
-      );
-      await write(`${first}#1`, {
-        orderId: "cups",
-        dueAt: now - 10,
-        lines: [{ product: "cup", quantity: 1 }],
-      });
-      await write(`${first}#2`, { anything: "else" });
-      expect(await runAs("A")).toMatchObject({ closed: 2, parked: 2 });
-      expect(Object.keys(await parkedProblems()).sort()).toEqual([`${first}#2`, "cups"]);
-    });
-
-    it("is put back as it was once its cause is gone, and the next run closes it", async () => {
-      await seedShop(documents, shopTable, {
-        open: [{ ...late, orderId: "odd", lines: [{ product: "lamp", quantity: 2 }] }],
-        paid: [],
-        stock: {},
-      });
-      await runAs("A");
-      const [parked] = await parkedOrders.list(10);
-      if (parked === undefined) throw new Error("nothing is parked");
-      await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 0 } });
-      expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(true);
-      expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(false);
-      expect(await runAs("B")).toMatchObject({ closed: 1, parked: 0 });
-      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 15, lamp: 2 });
-      expect(await parkedOrders.list(10)).toEqual([]);
-    });
-
-    it("is not parked by one that has lost the lease", async () => {
-      await write(`${first}#odd`, { orderId: "odd" });
-      const beforeClose = async (_order: FoundOrder, { key, token }: Lease): Promise<void> => {
-        await adminOf(leasesOf("operator")).forceRelease(key, { token });
-      };
-      expect(await runAs("A", { beforeClose })).toMatchObject({ result: "lost", fencedOff: "odd" });
-      expect(await parkedProblems()).toEqual({});
-      expect(await closedBy()).toEqual({});
-    });
-  });
-
-  it("a backlog that is longer than the time stays for the next run, which goes on: it is unfinished, and not failed", async () => {
-    let left = 5_000;
-    expect(await runAs("A", { remainingMs: () => (left -= 1_500) })).toMatchObject({
-      result: "ran",
-      closed: 1,
-      isUnfinished: true,
-    });
-    expect(await runAs("B")).toMatchObject({
-      result: "ran",
-      closed: 1,
-      isUnfinished: false,
-    });
-    expect(await closedBy()).toEqual({ late: "A", later: "B" });
   });
 });
