@@ -259,22 +259,13 @@ function parentStates(
         FunctionName: answer.functionArn,
         Payload: { taskToken: "{% $states.context.Task.Token %}", output: { woken: true } },
       },
-      Assign: { woken: "{% $states.result.woken %}" },
-      Next: "Publish",
-    },
-    Publish: {
-      Type: "Task",
-      Resource: "arn:aws:states:::events:putEvents",
-      Arguments: {
-        Entries: [{ Source: "parent", DetailType: "Done", Detail: { doubled: "{% $doubled %}" } }],
-      },
       Output: {
         second: "{% $Invoke %}",
         failed: "{% $Sync %}",
         missing: "{% $Park %}",
         echoed: "{% $echoed %}",
         doubled: "{% $doubled %}",
-        woken: "{% $woken %}",
+        woken: "{% $states.result.woken %}",
       },
       End: true,
     },

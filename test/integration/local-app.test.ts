@@ -96,7 +96,7 @@ describe("functions", () => {
     const record = app.messages("Failures").find(({ body }) => body.includes('"try"'));
     expect(JSON.parse(record?.body ?? "")).toMatchObject({
       requestPayload: { try: "this" },
-      requestContext: { condition: "RetriesExhausted" },
+      requestContext: { condition: "RetriesExhausted", approximateInvokeCount: 1 },
     });
   });
 
@@ -173,7 +173,6 @@ describe("state machines", () => {
       woken: true,
     });
     expect(app.executions("Parent")).toHaveLength(1);
-    expect(app.events.find(({ source }) => source === "parent")?.detail).toEqual({ doubled: 8 });
   });
 });
 

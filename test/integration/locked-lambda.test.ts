@@ -203,5 +203,6 @@ test("a function without room for another call is called once there is some, als
   const run = start("NarrowJob", 0);
   expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
   expect((await inTheWay).functionError).toBeUndefined();
+  expect(app.environments("Narrow")).toHaveLength(1);
   expect(notes().map(({ what }) => what)).toEqual(["began", "ended"]);
 });

@@ -111,7 +111,7 @@ function startMachines(setup: MachinesSetup, cleanups: AsyncDisposableStack): St
   const stepFunctions = stepFunctionsOperations(machines);
   const eventBridge = eventBridgeOperations(bus);
   // Tasks start executions themselves, so each needs the other.
-  const perform: Integration = createIntegrations({ dynamodb, lambda, machines, stepFunctions, eventBridge });
+  const perform: Integration = createIntegrations({ dynamodb, lambda, machines, stepFunctions });
   for (const { arn, name, definition } of spec.stateMachines) machines.define({ arn, name, definition });
   services.serve({ targets: { AWSStepFunctions: stepFunctions, AWSEvents: eventBridge }, lambda });
   return machines;

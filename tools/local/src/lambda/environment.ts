@@ -104,7 +104,7 @@ export class Environment {
   readonly id: string;
   readonly #fn: CheckedFunction;
   readonly #context: EnvironmentContext;
-  readonly #onFree: () => void;
+  readonly #onGone: () => void;
   readonly #gone = Promise.withResolvers<void>();
   #state: EnvironmentState = "starting";
   #frozen = false;
@@ -118,19 +118,19 @@ export class Environment {
   #deliver: ((delivery: Delivery) => void) | undefined;
   #cancelTimeout: () => void = () => {};
 
-  /** @param onFree Called when the environment became idle, and when it is gone. */
+  /** @param onGone Called when its process is gone. */
   constructor(
     id: string,
     fn: CheckedFunction,
     context: EnvironmentContext,
     first: Invocation,
-    onFree: () => void,
+    onGone: () => void,
   ) {
     this.id = id;
     this.#fn = fn;
     this.#context = context;
     this.#invocation = first;
-    this.#onFree = onFree;
+    this.#onGone = onGone;
     this.#start().catch((error: unknown) => {
       this.#line(String(error));
       this.#ended(`Runtime could not be started: ${String(error)}`);
@@ -243,8 +243,6 @@ export class Environment {
     this.#state = "idle";
     this.#settle(this.#outcome);
     this.freeze();
-    // A listener of these events may have killed it already.
-    if (this.#state === "idle") this.#onFree();
   }
 
   #begin(): void {
@@ -306,7 +304,7 @@ export class Environment {
     this.#publish("ended");
     this.#gone.resolve();
     if (this.#outcome !== undefined) this.#settle(this.#outcome);
-    this.#onFree();
+    this.#onGone();
   }
 
   #settle(outcome: Outcome): void {

@@ -6,17 +6,17 @@ import type { CheckedFunction } from "./types.ts";
 /**
  * A function's asynchronous events: each is tried, tried again after errors, and given up in the end.
  *
- * A throttled event waits until there is room, which is no attempt. Lambda polls with growing delays instead; that
- * only makes it later. All attempts of an event have its one request id.
+ * All its attempts have its one request id. An event beyond the reserved concurrency waits on Lambda; here it is reported.
  */
 export class AsyncEvents {
   readonly #pool: FunctionPool;
   readonly #clock: Clock;
   readonly #report: (error: unknown) => void;
+  /** Cancel the waits for the next attempts. */
   readonly #pending = new Set<() => void>();
   #closed = false;
 
-  /** @param report Takes what an `onAsyncFailure` callback throws. */
+  /** @param report Takes what an `onAsyncFailure` callback throws, and a TooManyRequestsException. */
   constructor(pool: FunctionPool, clock: Clock, report: (error: unknown) => void) {
     this.#pool = pool;
     this.#clock = clock;
@@ -38,8 +38,8 @@ export class AsyncEvents {
   async #deliver(requestId: string, payload: string): Promise<void> {
     const { arn, retries, retryDelayMs, onAsyncFailure } = this.#pool.definition;
     for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#attempt(requestId, payload);
-      if (outcome?.functionError === undefined || this.#closed) return;
+      const outcome = await this.#pool.invoke(requestId, payload);
+      if (outcome.functionError === undefined || this.#closed) return;
       if (attempt > retries) {
         onAsyncFailure?.({
           version: "1.0",
@@ -56,31 +56,17 @@ export class AsyncEvents {
         });
         return;
       }
-      await this.#wait((resume) => this.#clock.schedule(resume, retryDelayMs * 2 ** (attempt - 1)));
+      await this.#wait(retryDelayMs * 2 ** (attempt - 1));
     }
   }
 
-  /** One attempt, as soon as there is room; undefined after a close. */
-  async #attempt(requestId: string, payload: string): Promise<Outcome | undefined> {
-    while (!this.#closed) {
-      try {
-        return await this.#pool.invoke(requestId, payload);
-      } catch (error) {
-        if (!(error instanceof TooManyRequestsException)) throw error;
-      }
-      await this.#wait((resume) => this.#pool.onceFree(resume));
-    }
-    return undefined;
-  }
-
-  /** Waits until what it starts resumes it. A close ends the wait for good: nothing comes after it. */
-  #wait(start: (resume: () => void) => () => void): Promise<void> {
+  /** A close ends the wait for good: nothing comes after it. */
+  #wait(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = start(() => {
-        cancel();
+      const cancel = this.#clock.schedule(() => {
         this.#pending.delete(cancel);
         resolve();
-      });
+      }, delayMs);
       this.#pending.add(cancel);
     });
   }
@@ -91,8 +77,6 @@ export class FunctionPool {
   readonly definition: CheckedFunction;
   readonly #context: EnvironmentContext;
   readonly #environments = new Map<string, Environment>();
-  /** Asynchronous events that were throttled, first come, first served. */
-  #waiting: (() => void)[] = [];
   #started = 0;
   #closed = false;
 
@@ -121,14 +105,6 @@ export class FunctionPool {
     return promise;
   }
 
-  /** Calls back once when an invocation may have room, unless the function that it returns is called before. */
-  onceFree(callback: () => void): () => void {
-    this.#waiting.push(callback);
-    return () => {
-      this.#waiting = this.#waiting.filter((other) => other !== callback);
-    };
-  }
-
   /** Ends all environments. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -143,10 +119,8 @@ export class FunctionPool {
     }
     this.#started += 1;
     const id = `${name}#${this.#started}`;
-    const environment: Environment = new Environment(id, this.definition, this.#context, invocation, () => {
-      if (environment.state === "gone") this.#environments.delete(id);
-      this.#waiting.shift()?.();
-    });
+    const forget = (): void => void this.#environments.delete(id);
+    const environment = new Environment(id, this.definition, this.#context, invocation, forget);
     this.#environments.set(id, environment);
   }
 }

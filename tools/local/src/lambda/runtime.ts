@@ -103,10 +103,10 @@ export class LambdaRuntime {
   /**
    * Hands an event over and returns its request id, which all its attempts have.
    *
-   * A throttled event waits for its turn. A failed one is tried again, `retries` times. One that is given up goes to
-   * `onAsyncFailure`; one that is still waiting when the runtime closes is lost without it.
+   * A failed one is tried again, `retries` times. One that is given up goes to `onAsyncFailure`; one that is still
+   * waiting when the runtime closes is lost without it. One beyond the reserved concurrency is an uncaught error.
    *
-   * @throws As `invoke` does, except that a throttle is no error.
+   * @throws ResourceNotFoundException, RuntimeClosedError
    */
   invokeAsync(name: string, payload?: unknown): string {
     const { events } = this.#function(name);

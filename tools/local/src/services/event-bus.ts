@@ -15,11 +15,12 @@ export interface BusEvent {
   readonly time: string;
 }
 
-/** An entry of PutEvents. The detail may be JSON text or an object. */
+/** An entry of PutEvents. */
 export interface PutEntry {
   readonly Source: string;
   readonly DetailType: string;
-  readonly Detail: unknown;
+  /** JSON. */
+  readonly Detail: string;
   readonly EventBusName?: string;
   readonly Resources?: readonly string[];
 }
@@ -59,7 +60,7 @@ export class EventBus {
         id: crypto.randomUUID(),
         source: Source,
         detailType: DetailType,
-        detail: typeof Detail === "string" ? JSON.parse(Detail) : Detail,
+        detail: JSON.parse(Detail),
         eventBusName: EventBusName.replace(/^.*event-bus\//, ""),
         resources: Resources,
         time: this.#time(),

@@ -13,7 +13,6 @@ export interface IntegrationPorts {
   readonly lambda: LambdaRuntime;
   readonly machines: StateMachines;
   readonly stepFunctions: Operations;
-  readonly eventBridge: Operations;
 }
 
 /** Performs one task. */
@@ -25,8 +24,6 @@ const known = [
   "aws-sdk:sfn:startExecution, describeExecution, stopExecution, sendTask*",
   "states:startExecution.sync:2",
   "lambda:invoke",
-  "events:putEvents",
-  "aws-sdk:eventbridge:putEvents",
 ];
 
 /**
@@ -49,9 +46,6 @@ export function createIntegrations(ports: IntegrationPorts): Integration {
       }
       case "sfn":
         return callStepFunctions(ports.stepFunctions, action, request);
-      case "eventbridge":
-      case "events":
-        return perform(ports.eventBridge, action, request, "EventBridge");
     }
     if (service === "lambda" && action === "invoke") return invokeFunction(ports, request, signal);
     if (service === "states" && pattern === "sync:2") return runExecution(ports, request, signal);

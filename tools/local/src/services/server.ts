@@ -119,8 +119,7 @@ async function invoke(
   const name = functionNameOf(nameOrArn);
   const payload = body === "" ? undefined : parse(body);
   if (request.headers["x-amz-invocation-type"] === "Event") {
-    lambda.invokeAsync(name, payload);
-    return { statusCode: 202, headers, body: "" };
+    throw new RefusedRequest("InvalidParameterValueException", "asynchronous invocations are not done here");
   }
   const answer = await lambda.invoke(name, payload);
   const failed = answer.functionError === undefined ? {} : { "x-amz-function-error": answer.functionError };
