@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { App, CloudFormationValidatePlugin } from "aws-cdk-lib";
+import { resolveIntrinsics } from "../../tools/local/src/assembly/intrinsics.ts";
+import type { Json } from "../../tools/local/src/assembly/types.ts";
 
 /** One resource as a template has it. */
 export interface Resource {
@@ -57,6 +59,15 @@ export function resourcesOf(template: CloudFormationTemplate, type: string): [st
 export function referenceTo(value: unknown): string | undefined {
   const { Ref, "Fn::GetAtt": attribute } = value as { Ref?: string; "Fn::GetAtt"?: [string, string] };
   return Ref ?? attribute?.[0];
+}
+
+/** A value of a template, with a text for each reference to a resource, or to an attribute of it, as a deployment has. */
+export function withStandIns(value: unknown, standIn: (id: string, attribute?: string) => string): unknown {
+  const scope = {
+    ref: (id: string) => standIn(id),
+    attribute: (id: string, attribute: string) => standIn(id, attribute),
+  };
+  return resolveIntrinsics(value as Json, scope, "the template");
 }
 
 /** Every text inside a value, however deep. */

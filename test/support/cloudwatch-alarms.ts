@@ -1,3 +1,4 @@
+import { withStandIns } from "./cloudformation.ts";
 import { metricMath, type Series } from "./metric-math.ts";
 
 /** What an alarm says. */
@@ -39,15 +40,6 @@ export function metricId(
 ): string {
   const sorted = Object.entries(dimensions).sort(([one], [other]) => (one < other ? -1 : 1));
   return [namespace, name, ...sorted.map((pair) => pair.join("="))].join(" ");
-}
-
-/** Stands for what only a deployment knows: the logical id, with the attribute after a dot. */
-export function standIn(value: unknown): string {
-  if (typeof value === "string") return value;
-  const { Ref, "Fn::GetAtt": attribute } = value as { Ref?: string; "Fn::GetAtt"?: readonly string[] };
-  const text = Ref ?? attribute?.join(".");
-  if (text === undefined) throw new Error(`no stand-in for ${JSON.stringify(value)}`);
-  return text;
 }
 
 interface Query {
@@ -240,16 +232,16 @@ function minuteOf(at: number): number {
 }
 
 function queryOf(id: string, metric: Properties, stat: Properties): Query {
-  const dimensions = (metric.Dimensions ?? []) as readonly {
+  const dimensions = withStandIns(metric.Dimensions ?? [], (...names) => names.join(".")) as readonly {
     readonly Name: string;
-    readonly Value: unknown;
+    readonly Value: string;
   }[];
   return {
     id,
     metric: metricId(
       String(metric.Namespace),
       String(metric.MetricName),
-      Object.fromEntries(dimensions.map(({ Name, Value }) => [Name, standIn(Value)])),
+      Object.fromEntries(dimensions.map(({ Name, Value }) => [Name, Value])),
     ),
     periodMs: Number(stat.Period) * 1_000,
     statistic: String(stat.Statistic ?? stat.Stat),

@@ -3,6 +3,7 @@ import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
 import type { Template } from "aws-cdk-lib/assertions";
 import { Code, type FunctionProps, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { withStandIns } from "./cloudformation.ts";
 
 export const env = { account: "111122223333", region: "eu-west-1" };
 export const everyFiveMinutes: ScheduleExpression = ScheduleExpression.rate(Duration.minutes(5));
@@ -43,11 +44,8 @@ export function only<T>(found: Readonly<Record<string, T>>): T {
 
 /** The value as text, with references to resources in angle brackets. */
 export function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  const { "Fn::Join": join, Ref, "Fn::GetAtt": attribute } = value as Readonly<Record<string, unknown>>;
-  if (join) return (join as [string, unknown[]])[1].map(textOf).join((join as [string])[0]);
-  if (attribute) return `<${(attribute as string[]).join(".")}>`;
-  return Ref === undefined ? JSON.stringify(value) : `<${Ref}>`;
+  const text = withStandIns(value, (...names) => `<${names.join(".")}>`);
+  return typeof text === "string" ? text : JSON.stringify(text);
 }
 
 /** What the policies whose logical ids begin so permit, each as actions, a resource and keys. */

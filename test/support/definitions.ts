@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { definitionProblems } from "@leasehold/local/definitions";
 import type { Template } from "aws-cdk-lib/assertions";
+import { withStandIns } from "./cloudformation.ts";
 
 type Json = unknown;
 
@@ -29,7 +30,14 @@ export function problemsIn(template: Template): string[] {
 
 /** The text of a definition, in the template or among the files of an app in a temporary folder. */
 function definitionText(properties: Fields, machines: ReadonlySet<string>): string {
-  return resolved(properties.DefinitionString ?? { "Fn::Join": ["", definitionParts(properties)] }, machines);
+  const text = properties.DefinitionString ?? { "Fn::Join": ["", definitionParts(properties)] };
+  return String(
+    withStandIns(text, (id, attribute) => {
+      if (attribute !== undefined) return arn("lambda", `function:${id}`);
+      if (id === "AWS::Partition") return "aws";
+      return machines.has(id) ? arn("states", `stateMachine:${id}`) : id;
+    }),
+  );
 }
 
 /** The resources of a template as they would be with the definitions of state machines inside. */
@@ -78,24 +86,6 @@ function definitionFile(key: string, folder?: string): string {
   const text = readFileSync(path, "utf8");
   files.set(key, text);
   return text;
-}
-
-function resolved(value: Json, machines: ReadonlySet<string>): string {
-  if (typeof value === "string") return value;
-  const {
-    Ref,
-    "Fn::Join": join,
-    "Fn::GetAtt": attribute,
-  } = value as {
-    Ref?: string;
-    "Fn::Join"?: [string, Json[]];
-    "Fn::GetAtt"?: [string, string];
-  };
-  if (join !== undefined) return join[1].map((part) => resolved(part, machines)).join(join[0]);
-  if (Ref === "AWS::Partition") return "aws";
-  if (Ref !== undefined) return machines.has(Ref) ? arn("states", `stateMachine:${Ref}`) : Ref;
-  if (attribute !== undefined) return arn("lambda", `function:${attribute[0]}`);
-  throw new Error(`no stand-in for ${JSON.stringify(value)}`);
 }
 
 function arn(service: string, resource: string): string {

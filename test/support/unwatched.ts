@@ -1,4 +1,4 @@
-import { type CloudFormationTemplate, referenceTo, resourcesOf } from "./cloudformation.ts";
+import { type CloudFormationTemplate, resourcesOf, withStandIns } from "./cloudformation.ts";
 import { metricId, TemplateAlarm } from "./cloudwatch-alarms.ts";
 import { withDefinitions } from "./definitions.ts";
 
@@ -73,8 +73,7 @@ function stateMachines(template: CloudFormationTemplate): Needed[] {
 
 /** Whether a definition starts executions of a state machine and waits for them: then they fail with its own. */
 function isAwaited(id: string, definition: unknown): boolean {
-  const parts = (definition as { "Fn::Join"?: [string, unknown[]] })["Fn::Join"]?.[1] ?? [];
-  const text = parts.map((part) => (typeof part === "string" ? part : `<${referenceTo(part)}>`)).join("");
+  const text = String(withStandIns(definition, (resource) => `<${resource}>`));
   const states = text.split(/(?="Type":"Task")/);
   return states.some((state) => state.includes("startExecution.sync") && state.includes(`<${id}>`));
 }

@@ -4,7 +4,12 @@ import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
-import { type CloudFormationTemplate, referenceTo, resourcesOf } from "../../test/support/cloudformation.ts";
+import {
+  type CloudFormationTemplate,
+  referenceTo,
+  resourcesOf,
+  withStandIns,
+} from "../../test/support/cloudformation.ts";
 import { table, writeGenerated } from "./costs/markdown.ts";
 
 /** What CloudFormation and IAM take at most. */
@@ -64,7 +69,8 @@ function sizeWith(jobs: number): StackSize {
 export function inlinePolicies(template: CloudFormationTemplate): Map<string, number> {
   const roles = new Map<string, number>();
   for (const [, { Properties }] of resourcesOf(template, "AWS::IAM::Policy")) {
-    const characters = JSON.stringify(deployed(Properties.PolicyDocument)).length;
+    const deployed = withStandIns(Properties.PolicyDocument, (id) => pseudo[id] ?? arn);
+    const characters = JSON.stringify(deployed).length;
     for (const role of Properties.Roles as readonly unknown[]) {
       const id = String(referenceTo(role));
       roles.set(id, (roles.get(id) ?? 0) + characters);
@@ -73,17 +79,7 @@ export function inlinePolicies(template: CloudFormationTemplate): Map<string, nu
   return roles;
 }
 
-/** Puts stand-ins in the place of what only a deployment knows; as long as it is at most, or a little longer. */
-function deployed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(deployed);
-  if (typeof value !== "object" || value === null) return value;
-  const { Ref, "Fn::Join": join, "Fn::GetAtt": attribute } = value as Record<string, unknown>;
-  if (Array.isArray(join)) return (join[1] as unknown[]).map((part) => String(deployed(part))).join("");
-  if (attribute !== undefined) return arn;
-  if (typeof Ref === "string") return pseudo[Ref] ?? arn;
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, deployed(field)]));
-}
-
+/** In the place of what only a deployment knows: as long as it is at most, or a little longer. */
 const pseudo: Readonly<Record<string, string>> = {
   "AWS::Partition": "aws-us-gov",
   "AWS::Region": "ap-southeast-2",
