@@ -81,53 +81,26 @@ async function parked(world: World): Promise<void> {
 /** Prepares what a call needs, unrecorded, and gives the call. */
 export type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
 
+/** A call that needs nothing before it. */
+const call =
+  (method: (world: World) => Promise<unknown>): Prepare =>
+  (world) =>
+  () =>
+    method(world);
+
 /** Each method that sends something, the grant that is for it, and calls that show all that it may send. */
 export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]>> = {
-  "LeaseClient.inspect": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.inspect("k"),
-  ],
-  "LeaseAdmin.inspect": [
-    "read",
-    ({ client }) =>
-      () =>
-        adminOf(client).inspect("k"),
-  ],
-  "LeaseAdmin.inspectAll": [
-    "read",
-    ({ client }) =>
-      () =>
-        adminOf(client).inspectAll("k"),
-  ],
-  "LeaseAdmin.describe": [
-    "read",
-    ({ client }) =>
-      () =>
-        adminOf(client).describe("k"),
-  ],
-  "LeaseOperator.describe": [
-    "read",
-    ({ operator }) =>
-      () =>
-        operator.describe("k"),
-  ],
+  "LeaseClient.inspect": ["read", call(({ client }) => client.inspect("k"))],
+  "LeaseAdmin.inspect": ["read", call(({ client }) => adminOf(client).inspect("k"))],
+  "LeaseAdmin.inspectAll": ["read", call(({ client }) => adminOf(client).inspectAll("k"))],
+  "LeaseAdmin.describe": ["read", call(({ client }) => adminOf(client).describe("k"))],
+  "LeaseOperator.describe": ["read", call(({ operator }) => operator.describe("k"))],
   "LeaseOperator.audit": [
     "read",
-    ({ operator }) =>
-      () =>
-        all(operator.audit()),
-    ({ operator }) =>
-      () =>
-        all(operator.audit({ key: "k" })),
+    call(({ operator }) => all(operator.audit())),
+    call(({ operator }) => all(operator.audit({ key: "k" }))),
   ],
-  "LeaseOperator.history": [
-    "read",
-    ({ operator }) =>
-      () =>
-        all(operator.history("k")),
-  ],
+  "LeaseOperator.history": ["read", call(({ operator }) => all(operator.history("k")))],
   "LeaseOperator.stop": [
     "operate",
     async ({ client, operator }) => {
@@ -148,9 +121,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   ],
   "LeaseOperator.pause": [
     "operate",
-    ({ operator }) =>
-      () =>
-        operator.pause("k", { forMs: 60_000, reason: "INC-1" }),
+    call(({ operator }) => operator.pause("k", { forMs: 60_000, reason: "INC-1" })),
   ],
   "LeaseOperator.resume": [
     "operate",
@@ -159,24 +130,9 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => operator.resume("k");
     },
   ],
-  "LeaseAdmin.list": [
-    "read",
-    ({ client }) =>
-      () =>
-        all(adminOf(client).list()),
-  ],
-  "LeaseAdmin.listPages": [
-    "read",
-    ({ client }) =>
-      () =>
-        all(adminOf(client).listPages({ all: true })),
-  ],
-  "LeaseClient.doneSlot": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.doneSlot("k"),
-  ],
+  "LeaseAdmin.list": ["read", call(({ client }) => all(adminOf(client).list()))],
+  "LeaseAdmin.listPages": ["read", call(({ client }) => all(adminOf(client).listPages({ all: true })))],
+  "LeaseClient.doneSlot": ["read", call(({ client }) => client.doneSlot("k"))],
   "LeaseAdmin.forceRelease": [
     "operate",
     async ({ client, other }) => {
@@ -200,12 +156,8 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   ],
   "LeaseClient.acquire": [
     "useLeases",
-    ({ client }) =>
-      () =>
-        client.acquire("k"),
-    ({ client }) =>
-      () =>
-        client.acquire("k", { order: fair() }),
+    call(({ client }) => client.acquire("k")),
+    call(({ client }) => client.acquire("k", { order: fair() })),
     async ({ client, other, clock }) => {
       await other.acquire("k", { leaseDurationMs: 30_000 });
       return async () => {
@@ -221,18 +173,8 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       };
     },
   ],
-  "LeaseClient.tryAcquire": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        client.tryAcquire("k"),
-  ],
-  "LeaseClient.withLease": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        client.withLease("k", done),
-  ],
+  "LeaseClient.tryAcquire": ["useLeases", call(({ client }) => client.tryAcquire("k"))],
+  "LeaseClient.withLease": ["useLeases", call(({ client }) => client.withLease("k", done))],
   "LeaseClient.close": [
     "useLeases",
     async ({ client }) => {
@@ -278,30 +220,10 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => lease.end(true);
     },
   ],
-  "FairLock.inspect": [
-    "read",
-    ({ fair }) =>
-      () =>
-        fair.inspect(),
-  ],
-  "FairLock.acquire": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.acquire(),
-  ],
-  "FairLock.withLease": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.withLease({}, done),
-  ],
-  "FairLock.checkIn": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.checkIn({ owner: "ticket" }),
-  ],
+  "FairLock.inspect": ["read", call(({ fair }) => fair.inspect())],
+  "FairLock.acquire": ["useLeases", call(({ fair }) => fair.acquire())],
+  "FairLock.withLease": ["useLeases", call(({ fair }) => fair.withLease({}, done))],
+  "FairLock.checkIn": ["useLeases", call(({ fair }) => fair.checkIn({ owner: "ticket" }))],
   "FairLock.checkOut": [
     "useLeases",
     async ({ fair }) => {
@@ -309,12 +231,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => fair.checkOut({ owner: "ticket" });
     },
   ],
-  "Leader.current": [
-    "read",
-    ({ client }) =>
-      () =>
-        new Leader(client, "l").current(),
-  ],
+  "Leader.current": ["read", call(({ client }) => new Leader(client, "l").current())],
   "Leader.observe": [
     "read",
     ({ client }) =>
@@ -322,12 +239,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
         for await (const _ of new Leader(client, "l").observe()) break;
       },
   ],
-  "Leader.campaign": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        new Leader(client, "l").campaign(),
-  ],
+  "Leader.campaign": ["useLeases", call(({ client }) => new Leader(client, "l").campaign())],
   "Leader.lead": [
     "useLeases",
     ({ client }) =>
@@ -348,9 +260,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   ],
   acquireAll: [
     "useLeases",
-    ({ client }) =>
-      () =>
-        acquireAll(client, ["k", "l"]),
+    call(({ client }) => acquireAll(client, ["k", "l"])),
     async ({ client, other }) => {
       await other.acquire("l");
       return () => acquireAll(client, ["k", "l"]).catch(() => undefined);
@@ -370,121 +280,41 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => group.release();
     },
   ],
-  "Semaphore.inspect": [
-    "read",
-    ({ semaphore }) =>
-      () =>
-        semaphore.inspect(),
-  ],
+  "Semaphore.inspect": ["read", call(({ semaphore }) => semaphore.inspect())],
   "Semaphore.acquire": [
     "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.acquire(),
-    ({ client }) =>
-      () =>
-        new Semaphore(client, "s", { permits: 2, order: fair() }).acquire(),
+    call(({ semaphore }) => semaphore.acquire()),
+    call(({ client }) => new Semaphore(client, "s", { permits: 2, order: fair() }).acquire()),
   ],
-  "Semaphore.tryAcquire": [
-    "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.tryAcquire(),
-  ],
-  "Semaphore.withPermit": [
-    "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.withPermit({}, done),
-  ],
-  "Semaphore.drain": [
-    "read",
-    ({ semaphore }) =>
-      () =>
-        semaphore.drain(),
-  ],
-  "ReadWriteLock.inspect": [
-    "read",
-    ({ readWrite }) =>
-      () =>
-        readWrite.inspect(),
-  ],
-  "ReadWriteLock.read": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.read(),
-  ],
-  "ReadWriteLock.tryRead": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.tryRead(),
-  ],
-  "ReadWriteLock.write": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.write(),
-  ],
-  "ReadWriteLock.tryWrite": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.tryWrite(),
-  ],
-  "ReadWriteLock.withRead": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.withRead({}, done),
-  ],
-  "ReadWriteLock.withWrite": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.withWrite({}, done),
-  ],
+  "Semaphore.tryAcquire": ["useLeases", call(({ semaphore }) => semaphore.tryAcquire())],
+  "Semaphore.withPermit": ["useLeases", call(({ semaphore }) => semaphore.withPermit({}, done))],
+  "Semaphore.drain": ["read", call(({ semaphore }) => semaphore.drain())],
+  "ReadWriteLock.inspect": ["read", call(({ readWrite }) => readWrite.inspect())],
+  "ReadWriteLock.read": ["useLeases", call(({ readWrite }) => readWrite.read())],
+  "ReadWriteLock.tryRead": ["useLeases", call(({ readWrite }) => readWrite.tryRead())],
+  "ReadWriteLock.write": ["useLeases", call(({ readWrite }) => readWrite.write())],
+  "ReadWriteLock.tryWrite": ["useLeases", call(({ readWrite }) => readWrite.tryWrite())],
+  "ReadWriteLock.withRead": ["useLeases", call(({ readWrite }) => readWrite.withRead({}, done))],
+  "ReadWriteLock.withWrite": ["useLeases", call(({ readWrite }) => readWrite.withWrite({}, done))],
   "SingleFlight.getOrCompute": [
     "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.getOrCompute("k", { compute: done }),
+    call(({ flights }) => flights.getOrCompute("k", { compute: done })),
   ],
   "SingleFlight.getOrComputeWithSource": [
     "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.getOrComputeWithSource("k", { compute: done }),
+    call(({ flights }) => flights.getOrComputeWithSource("k", { compute: done })),
   ],
-  "SingleFlight.invalidate": [
-    "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.invalidate("k"),
-  ],
+  "SingleFlight.invalidate": ["usePrimitives", call(({ flights }) => flights.invalidate("k"))],
   "TaskSet.get": [
     "read",
     async (world) => {
       await world.tasks.add([{ id: "1" }]);
       return () => world.tasks.get("1");
     },
-    ({ tasks }) =>
-      () =>
-        tasks.get("unknown"),
+    call(({ tasks }) => tasks.get("unknown")),
   ],
-  "TaskSet.counts": [
-    "read",
-    ({ tasks }) =>
-      () =>
-        tasks.counts(),
-  ],
-  "TaskSet.list": [
-    "read",
-    ({ tasks }) =>
-      () =>
-        all(tasks.list()),
-  ],
+  "TaskSet.counts": ["read", call(({ tasks }) => tasks.counts())],
+  "TaskSet.list": ["read", call(({ tasks }) => all(tasks.list()))],
   "TaskSet.cancel": [
     "operate",
     async ({ tasks }) => {
@@ -506,12 +336,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => world.tasks.requeueAll();
     },
   ],
-  "TaskSet.add": [
-    "usePrimitives",
-    ({ tasks }) =>
-      () =>
-        tasks.add([{ id: "1" }]),
-  ],
+  "TaskSet.add": ["usePrimitives", call(({ tasks }) => tasks.add([{ id: "1" }]))],
   "TaskSet.claim": [
     "usePrimitives",
     async ({ tasks }) => {
@@ -556,18 +381,8 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
         await runs.schedule(times, () => stop.abort(), { catchUpMs: 86_400_000, signal: stop.signal });
       },
   ],
-  "JobRuns.get": [
-    "read",
-    ({ runs }) =>
-      () =>
-        runs.get(slot),
-  ],
-  "JobRuns.runs": [
-    "read",
-    ({ runs }) =>
-      () =>
-        all(runs.runs()),
-  ],
+  "JobRuns.get": ["read", call(({ runs }) => runs.get(slot))],
+  "JobRuns.runs": ["read", call(({ runs }) => all(runs.runs()))],
   "JobRuns.missed": [
     "read",
     ({ runs, clock }) =>
@@ -577,12 +392,7 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
         return all(runs.missed({ schedule: { next }, since: new Date(now - 7_200_000) }));
       },
   ],
-  "JobRuns.skip": [
-    "operate",
-    ({ runs }) =>
-      () =>
-        runs.skip(slot),
-  ],
+  "JobRuns.skip": ["operate", call(({ runs }) => runs.skip(slot))],
   "JobRuns.takeBack": [
     "operate",
     async ({ runs }) => {
@@ -592,18 +402,8 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       return () => runs.takeBack(run);
     },
   ],
-  "JobRuns.run": [
-    "usePrimitives",
-    ({ runs }) =>
-      () =>
-        runs.run(slot, done),
-  ],
-  "JobRuns.tryRun": [
-    "usePrimitives",
-    ({ runs }) =>
-      () =>
-        runs.tryRun(slot, done),
-  ],
+  "JobRuns.run": ["usePrimitives", call(({ runs }) => runs.run(slot, done))],
+  "JobRuns.tryRun": ["usePrimitives", call(({ runs }) => runs.tryRun(slot, done))],
   "JobRuns.backfill": [
     "usePrimitives",
     ({ runs, clock }) =>
