@@ -11,7 +11,7 @@ import { ScriptedStore } from "../support/scripted-store.ts";
 const steps = 60;
 
 /** What became of a call. */
-export type Outcome = { readonly result: unknown } | { readonly error: unknown } | "waits";
+type Outcome = { readonly result: unknown } | { readonly error: unknown } | "waits";
 
 /** One client on its own table. */
 export class Bench {
@@ -72,7 +72,7 @@ export class Bench {
         expect(this.store.calls.slice(this.#before)).toEqual([]);
       await this.clock.advance(1_000);
       expect(this.client.held().map(({ key }) => key)).toEqual([]);
-      await this.expectNothingHeld();
+      await this.#expectNothingHeld();
       return undefined;
     }
     return outcome.result;
@@ -83,11 +83,11 @@ export class Bench {
     const { release } = Object(given) as { readonly release?: () => Promise<unknown> };
     if (typeof release === "function") await this.outcomeOf(() => release.call(given));
     await this.outcomeOf(() => this.client.close({ timeoutMs: 1_000 }));
-    await this.expectNothingHeld();
+    await this.#expectNothingHeld();
   }
 
   /** Looks into the table itself: an item with a token is a lease that is held, if its time is not over. */
-  async expectNothingHeld(): Promise<void> {
+  async #expectNothingHeld(): Promise<void> {
     const items = await itemsOf(this.store.table);
     const held = items.filter(
       ({ token, expiresAt }) =>

@@ -54,14 +54,16 @@ describe("a worker", () => {
       { id: "good", payload: { text: "a", sha256 } },
       { id: "bad", payload: { text: "b", sha256: "ca978112" } },
       { id: "odd", payload: 7 },
+      { id: "empty" },
     ]);
     const report = await workOn(tasks, ({ payload }) => compareChecksum(payload), 60_000);
-    const counts = { succeeded: 1, failed: 0, parked: 1, putBack: 1, lost: 0 };
+    const counts = { succeeded: 1, failed: 0, parked: 2, putBack: 1, lost: 0 };
     expect(report).toEqual({ ...counts, isUnfinished: false });
-    const tasksNow = await Promise.all(["good", "bad", "odd"].map((id) => tasks.get(id)));
+    const tasksNow = await Promise.all(["good", "bad", "odd", "empty"].map((id) => tasks.get(id)));
     expect(tasksNow).toMatchObject([
       { state: "succeeded", remark: expect.stringContaining("ca978112ca1b") },
       { state: "waiting", remark: expect.stringContaining("document's SHA-256") },
+      { state: "parked", remark: expect.stringContaining("lacks") },
       { state: "parked", remark: expect.stringContaining("lacks") },
     ]);
   });
