@@ -166,40 +166,50 @@ const task = { retryAttempts: count, timeout: duration };
 
 /** One construct or function: its props, those that it needs, and how it is made. */
 interface Entry {
-  readonly props: Readonly<Record<string, fc.Arbitrary<unknown>>>;
+  /** @default none: it is made of another value alone */
+  readonly props?: Readonly<Record<string, fc.Arbitrary<unknown>>>;
   readonly needs?: Readonly<Record<string, string>>;
   readonly make: (scene: Scene, props: Anything, other: Anything) => unknown;
 }
+
+/** A function of a scope, an id and props. */
+const scoped = (
+  make: (scope: Stack, id: string, props: Anything) => unknown,
+  props: NonNullable<Entry["props"]>,
+  needs: Entry["needs"] = {},
+): Entry => ({ props, needs, make: ({ stack }, given) => make(stack, "It", given) });
+
+/** A construct. */
+const construct = (
+  Made: new (...args: Parameters<Parameters<typeof scoped>[0]>) => unknown,
+  props: NonNullable<Entry["props"]>,
+  needs?: Entry["needs"],
+): Entry => scoped((...args) => new Made(...args), props, needs);
 
 const grants = ["useLeases", "keepLeases", "usePrimitives", "read", "operate", "inspect"] as const;
 const scope = { keys: texts, keyPrefixes: texts };
 
 const entries: Readonly<Record<string, Entry>> = {
-  LeaseTable: {
-    props: {
-      billing: fc.constant(Billing.onDemand()),
-      contributorInsightsSpecification: fc.record({ enabled: flag }),
-      deletionProtection: flag,
-      encryption: aPart("encryption"),
-      history: duration,
-      multiRegionConsistency: fc.constantFrom(...Object.values(MultiRegionConsistency)),
-      pointInTimeRecovery: flag,
-      removalPolicy: fc.constantFrom(...Object.values(RemovalPolicy)),
-      replicas: aList("replica"),
-      resourcePolicy: aPart("policy"),
-      stream: flag,
-      tableName: text,
-      warmThroughput: fc.constant({ readUnitsPerSecond: 13_000, writeUnitsPerSecond: 5_000 }),
-      witnessRegion: fc.constantFrom("eu-west-2", "eu-west-1"),
-    },
-    make: ({ stack }, props) => new LeaseTable(stack, "It", props),
-  },
+  LeaseTable: construct(LeaseTable, {
+    billing: fc.constant(Billing.onDemand()),
+    contributorInsightsSpecification: fc.record({ enabled: flag }),
+    deletionProtection: flag,
+    encryption: aPart("encryption"),
+    history: duration,
+    multiRegionConsistency: fc.constantFrom(...Object.values(MultiRegionConsistency)),
+    pointInTimeRecovery: flag,
+    removalPolicy: fc.constantFrom(...Object.values(RemovalPolicy)),
+    replicas: aList("replica"),
+    resourcePolicy: aPart("policy"),
+    stream: flag,
+    tableName: text,
+    warmThroughput: fc.constant({ readUnitsPerSecond: 13_000, writeUnitsPerSecond: 5_000 }),
+    witnessRegion: fc.constantFrom("eu-west-2", "eu-west-1"),
+  }),
   "LeaseTable.fromLeaseTableName": {
-    props: {},
     make: ({ stack }, _, name) => LeaseTable.fromLeaseTableName(stack, "It", name).nameFor(stack),
   },
   "LeaseTable.fromLeaseTableArn": {
-    props: {},
     make: ({ stack }, _, arn) => LeaseTable.fromLeaseTableArn(stack, "It", arn).nameFor(stack),
   },
   "LeaseTable.fromLeaseTableAttributes": {
@@ -225,70 +235,59 @@ const entries: Readonly<Record<string, Entry>> = {
       [
         `grants.${grant}'s grantee`,
         {
-          props: {},
           make: (scene, _, grantee) => (scene.part("table") as LeaseTable).grants[grant](grantee),
         },
       ],
     ]),
   ),
   "grants.listLeases and readStream": {
-    props: {},
     make: (scene, _, grantee) => {
       const { grants: granting } = scene.part("table") as LeaseTable;
       granting.listLeases(grantee);
       granting.readStream(grantee);
     },
   },
-  LeaseHistory: {
-    props: { table, keepFor: duration },
-    needs: { table: "table" },
-    make: ({ stack }, props) => new LeaseHistory(stack, "It", props),
-  },
-  LeaseHeartbeat: {
-    props: {
+  LeaseHistory: construct(LeaseHistory, { table, keepFor: duration }, { table: "table" }),
+  LeaseHeartbeat: construct(
+    LeaseHeartbeat,
+    {
       ...observability,
       table,
       scope: fc.record(scope, { requiredKeys: [] }),
       retention: duration,
       draining: flag,
     },
-    needs: { table: "table" },
-    make: ({ stack }, props) => new LeaseHeartbeat(stack, "It", props),
-  },
+    { table: "table" },
+  ),
   "heartbeat.guard": {
     props: { key: text, releasesItself: flag, permits: flag },
     make: (scene, props) =>
       (scene.part("heartbeat") as LeaseHeartbeat).guard(scene.part("machine") as StateMachine, props),
   },
   "heartbeat.guard's state machine, grantStart's grantee, and wakeup.serve's waiter": {
-    props: {},
     make: (scene, _, given) => {
       (scene.part("heartbeat") as LeaseHeartbeat).grantStart(given);
       (scene.part("heartbeat") as LeaseHeartbeat).guard(given);
     },
   },
   "wakeup.serve": {
-    props: {},
     make: (scene, _, given) => (scene.part("wakeup") as LeaseWakeup).serve(given),
   },
-  LeaseWakeup: {
-    props: { table, handler: aPart("fn") },
-    needs: { table: "table" },
-    make: ({ stack }, props) => new LeaseWakeup(stack, "It", props),
-  },
-  TaskTrigger: {
-    props: {
+  LeaseWakeup: construct(LeaseWakeup, { table, handler: aPart("fn") }, { table: "table" }),
+  TaskTrigger: construct(
+    TaskTrigger,
+    {
       table,
       worker: aPart("fn"),
       keys: fc.constantFrom(["orders"], []),
       keyPrefixes: fc.constantFrom(["orders/"], [""]),
       parallelizationFactor: count,
     },
-    needs: { table: "table", worker: "fn" },
-    make: ({ stack }, props) => new TaskTrigger(stack, "It", props),
-  },
-  LeasedWorkflow: {
-    props: {
+    { table: "table", worker: "fn" },
+  ),
+  LeasedWorkflow: construct(
+    LeasedWorkflow,
+    {
       ...observability,
       table,
       work: aPart("work", "heldWork"),
@@ -307,11 +306,11 @@ const entries: Readonly<Record<string, Entry>> = {
       encryptionConfiguration: fc.constant(new AwsOwnedEncryptionConfiguration()),
       heartbeat: aPart("heartbeat"),
     },
-    needs: { table: "table", work: "work" },
-    make: ({ stack }, props) => new LeasedWorkflow(stack, "It", props),
-  },
-  SingletonJob: {
-    props: {
+    { table: "table", work: "work" },
+  ),
+  SingletonJob: construct(
+    SingletonJob,
+    {
       ...observability,
       alarmActions: aList("action"),
       alarms: flag,
@@ -350,9 +349,8 @@ const entries: Readonly<Record<string, Entry>> = {
       trigger: aPart("ruleTrigger", "queueTrigger"),
       wakeup: aPart("wakeup"),
     },
-    needs: { table: "table", target: "lambdaTarget", schedule: "rate" },
-    make: ({ stack }, props) => new SingletonJob(stack, "It", props),
-  },
+    { table: "table", target: "lambdaTarget", schedule: "rate" },
+  ),
   "SingletonJobTarget.lambda": {
     props: { retryAttempts: count },
     make: (scene, props) => SingletonJobTarget.lambda(scene.part("fn") as LambdaFunction, props),
@@ -415,8 +413,9 @@ const entries: Readonly<Record<string, Entry>> = {
     props: { stateMachine: aPart("machine"), redriveGuard: aPart("guard") },
     make: (_, props) => SingletonJobTarget.workflow(props),
   },
-  "SingletonJob by a trigger": {
-    props: {
+  "SingletonJob by a trigger": construct(
+    SingletonJob,
+    {
       deadLetterQueue: aPart("queue"),
       enabled: flag,
       input: fc.jsonValue(),
@@ -430,27 +429,24 @@ const entries: Readonly<Record<string, Entry>> = {
       trigger: aPart("ruleTrigger", "queueTrigger"),
       wakeup: aPart("wakeup"),
     },
-    needs: { table: "table", target: "lambdaTarget", trigger: "queueTrigger" },
-    make: ({ stack }, props) => new SingletonJob(stack, "It", props),
-  },
+    { table: "table", target: "lambdaTarget", trigger: "queueTrigger" },
+  ),
   SingletonJobTrigger: {
-    props: {},
     make: (_, __, source) => [SingletonJobTrigger.rule(source), SingletonJobTrigger.queue(source)],
   },
   "SingletonJobTarget's functions": {
-    props: {},
     make: (_, __, fn) => [SingletonJobTarget.lambda(fn), SingletonJobTarget.lockedLambda(fn)],
   },
   InvokeFunction: {
-    props: {},
     make: ({ stack }, _, fn) =>
       new Schedule(stack, "It", {
         schedule: ScheduleExpression.rate(Duration.hours(1)),
         target: new InvokeFunction(fn) as never,
       }),
   },
-  JobAlarms: {
-    props: {
+  JobAlarms: construct(
+    JobAlarms,
+    {
       ...settings,
       deadLetterQueue: aPart("queue"),
       interval: duration,
@@ -459,61 +455,40 @@ const entries: Readonly<Record<string, Entry>> = {
       metrics: aPart("runs"),
       skipsInARow: count,
     },
-    needs: { deadLetterQueue: "queue", metrics: "runs", jobName: "name" },
-    make: ({ stack }, props) => new JobAlarms(stack, "It", props),
-  },
-  LeaseDashboard: {
-    props: {
-      dashboardName: text,
-      defaultInterval: duration,
-      jobs: aList("job"),
-      tables: aList("table"),
-      workflows: aList("machine"),
-    },
-    make: ({ stack }, props) => new LeaseDashboard(stack, "It", props),
-  },
-  LeaseHeartbeatAlarms: {
-    props: { ...settings, heartbeat: aPart("heartbeat") },
-    needs: { heartbeat: "heartbeat" },
-    make: ({ stack }, props) => new LeaseHeartbeatAlarms(stack, "It", props),
-  },
-  LeaseTableAlarms: {
-    props: { ...settings, table },
-    needs: { table: "table" },
-    make: ({ stack }, props) => new LeaseTableAlarms(stack, "It", props),
-  },
-  LeaseWakeupAlarms: {
-    props: { ...settings, wakeup: aPart("wakeup") },
-    needs: { wakeup: "wakeup" },
-    make: ({ stack }, props) => new LeaseWakeupAlarms(stack, "It", props),
-  },
-  LeasedWorkflowAlarms: {
-    props: { ...settings, workflow: aPart("workflow") },
-    needs: { workflow: "workflow" },
-    make: ({ stack }, props) => new LeasedWorkflowAlarms(stack, "It", props),
-  },
+    { deadLetterQueue: "queue", metrics: "runs", jobName: "name" },
+  ),
+  LeaseDashboard: construct(LeaseDashboard, {
+    dashboardName: text,
+    defaultInterval: duration,
+    jobs: aList("job"),
+    tables: aList("table"),
+    workflows: aList("machine"),
+  }),
+  LeaseHeartbeatAlarms: construct(
+    LeaseHeartbeatAlarms,
+    { ...settings, heartbeat: aPart("heartbeat") },
+    { heartbeat: "heartbeat" },
+  ),
+  LeaseTableAlarms: construct(LeaseTableAlarms, { ...settings, table }, { table: "table" }),
+  LeaseWakeupAlarms: construct(
+    LeaseWakeupAlarms,
+    { ...settings, wakeup: aPart("wakeup") },
+    { wakeup: "wakeup" },
+  ),
+  LeasedWorkflowAlarms: construct(
+    LeasedWorkflowAlarms,
+    { ...settings, workflow: aPart("workflow") },
+    { workflow: "workflow" },
+  ),
   alarmOnRedriveGuard: {
     props: settings,
     make: (scene, props) => alarmOnRedriveGuard(scene.part("guard") as never, props),
   },
-  "alarmOnRedriveGuard's guard": { props: {}, make: (_, __, guard) => alarmOnRedriveGuard(guard) },
-  alarmOnEvent: {
-    props: { ...alarmText, metrics, threshold: count },
-    make: ({ stack }, props) => alarmOnEvent(stack, "It", props),
-  },
-  alarmOnLasting: {
-    props: { ...alarmText, metric: aPart("metric"), threshold: count },
-    make: ({ stack }, props) => alarmOnLasting(stack, "It", props),
-  },
-  alarmOnSilence: {
-    props: { ...alarmText, metrics, less: metrics, longest: duration },
-    make: ({ stack }, props) => alarmOnSilence(stack, "It", props),
-  },
-  alarmOnBacklog: {
-    props: { ...alarmText, queue: aPart("queue") },
-    needs: { queue: "queue" },
-    make: ({ stack }, props) => alarmOnBacklog(stack, "It", props),
-  },
+  "alarmOnRedriveGuard's guard": { make: (_, __, guard) => alarmOnRedriveGuard(guard) },
+  alarmOnEvent: scoped(alarmOnEvent, { ...alarmText, metrics, threshold: count }),
+  alarmOnLasting: scoped(alarmOnLasting, { ...alarmText, metric: aPart("metric"), threshold: count }),
+  alarmOnSilence: scoped(alarmOnSilence, { ...alarmText, metrics, less: metrics, longest: duration }),
+  alarmOnBacklog: scoped(alarmOnBacklog, { ...alarmText, queue: aPart("queue") }, { queue: "queue" }),
 };
 
 /** Puts the scene's parts into a recipe, and those that the construct needs where nothing is said of them. */
