@@ -84,7 +84,7 @@ describe.for(engines)("on %s", (engine) => {
   });
 
   it("keeps its data where a folder is given", async () => {
-    const data = join(folder, `data of ${engine}`);
+    const data = join(folder, "made by it", `data of ${engine}`);
     const args = ["dev", "--engine", engine, "--port", "18510", "--data", data];
     const slot = ["--", process.execPath, main, "run", "kept", "--slot", "2026-11-22", "--", "true"];
     expect(await leasehold([...args, ...slot]).ended).toBe(0);

@@ -1,12 +1,10 @@
 // @module-tag long
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable } from "@leasehold/client";
 import {
   availableEngines,
   EndpointUnreachableError,
@@ -77,25 +75,6 @@ describe.for(engines)("%s", (name) => {
     expect(portOf(first)).toBeGreaterThanOrEqual(18_300);
     expect(portOf(second)).toBeGreaterThan(portOf(first));
     expect(portOf(second)).toBeLessThan(portOf(first) + 100);
-  });
-
-  test.skipIf(lacking)("keeps its data in a folder that it is given", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "leasehold-engine-"));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-    const dataDir = join(folder, "made", "by", "it");
-    for (const tableNames of [[], ["leases"]]) {
-      await using engine = await startEngine({ engine: name, dataDir });
-      const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
-      expect((await dynamodb.send(new ListTablesCommand({}))).TableNames).toEqual(tableNames);
-      await createLeaseTable({ tableName: "leases", dynamodb });
-      dynamodb.destroy();
-    }
-  });
-
-  test.skipIf(lacking)("runs beside another one, on a port of its own", async () => {
-    await using one = await startEngine({ engine: name });
-    await using other = await startEngine({ engine: name });
-    expect(one.endpoint).not.toBe(other.endpoint);
   });
 
   test.skipIf(lacking).for(["SIGKILL", "SIGTERM", "SIGINT"] as const)(

@@ -3,14 +3,13 @@ import { readFile } from "node:fs/promises";
 import { type AddressInfo, connect } from "node:net";
 import { pipeline } from "node:stream";
 import { createServer } from "node:tls";
-import { LeaseClient } from "@leasehold/client";
-import { LeaseClient as LightClient, type LightStore, lightStore } from "@leasehold/client/light";
+import { LeaseClient, type LightStore } from "@leasehold/client/light";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { leaseContract } from "../contract/lease-contract.ts";
 import { storeContract } from "../contract/store-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import type { Target } from "../support/proxy.ts";
-import { lightConfig, lightStoreOn } from "../support/table.ts";
+import { lightStoreOn } from "../support/table.ts";
 
 const engine = inject("engine");
 const certificates = new URL("../support/tls/", import.meta.url);
@@ -46,39 +45,12 @@ describe("leases in the light store", () => {
 
 test("a certificate that is not trusted ends the call at once, with a named error, and nothing is held", async () => {
   const store = lightStoreOn(tls, { tableName: "leases" });
-  const client = new LightClient({ store });
+  const client = new LeaseClient({ store });
   await expect(client.acquire("one")).rejects.toMatchObject({
     code: "LEASE_NO_ANSWER",
     message: expect.stringContaining("self-signed certificate"),
   });
   expect(client.held()).toEqual([]);
-});
-
-describe("the light entry's client", () => {
-  const config = lightConfig(engine);
-  let place: EnginePlace;
-
-  beforeAll(async () => {
-    place = await makeEnginePlace(engine);
-  });
-  afterAll(() => place.close());
-
-  test("excludes one with the SDK, and is excluded by it", async () => {
-    const { tableName, dynamodb } = place;
-    const sdk: LeaseClient = new LeaseClient({ tableName, dynamodb });
-    const light: LeaseClient = new LightClient({ store: lightStore({ ...config, tableName }) });
-    const lease = await light.acquire("one");
-    expect(await sdk.tryAcquire("one")).toBeUndefined();
-    await lease.release();
-    expect((await sdk.acquire("one")).fencingToken).toBe(lease.fencingToken + 1);
-    expect(await light.tryAcquire("one")).toBeUndefined();
-  });
-
-  test("is an instance of the other entry's class, and the other way round", () => {
-    const { tableName, dynamodb } = place;
-    expect(new LightClient({ tableName })).toBeInstanceOf(LeaseClient);
-    expect(new LeaseClient({ tableName, dynamodb })).toBeInstanceOf(LightClient);
-  });
 });
 
 /** HTTPS in front of an engine that speaks HTTP. */

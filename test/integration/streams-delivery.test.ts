@@ -37,7 +37,6 @@ function delivery(
   const seen: string[][] = [];
   const failed: FailedBatch[] = [];
   const stopping = new AbortController();
-  let isDone = false;
   const done = deliver(
     ids.map((id) => record(id, 10_000)),
     { ...rules, ...changes },
@@ -51,20 +50,11 @@ function delivery(
         return answer(batch);
       },
     },
-  ).then(() => {
-    isDone = true;
-  });
-  return { clock, seen, failed, done, stopping, isDone: () => isDone };
+  );
+  return { clock, seen, failed, done, stopping };
 }
 
 describe("the delivery of a batch", () => {
-  test("a batch that the function takes is delivered once", async () => {
-    const { seen, failed, done } = delivery(["1", "2"], {}, () => ({ payload: null }));
-    await done;
-    expect(seen).toEqual([["1", "2"]]);
-    expect(failed).toEqual([]);
-  });
-
   test("a failed batch is tried again as a whole, later each time, and then given up", async () => {
     const { clock, seen, failed, done } = delivery(["1", "2"], {}, () => failure);
     await clock.advance(999);
@@ -92,52 +82,31 @@ describe("the delivery of a batch", () => {
     await done;
   });
 
-  test("reported records are tried again from the first of them on", async () => {
-    let calls = 0;
-    const { clock, seen, done } = delivery(["1", "2", "3", "4"], { reportsItemFailures: true }, () => {
-      calls += 1;
-      return {
-        payload: calls === 1 ? { batchItemFailures: [{ itemIdentifier: "4" }, { itemIdentifier: "3" }] } : {},
-      };
-    });
+  const reports = { reportsItemFailures: true };
+  const items = (...ids: string[]) => ({
+    batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
+  });
+  const all = ["1", "2", "3", "4"];
+  test.each<[string, string[], unknown, Partial<DeliveryRules>]>([
+    ["a result", [], null, {}],
+    ["no result, where failures are reported", [], undefined, reports],
+    ["null, where failures are reported", [], null, reports],
+    ["a text, where failures are reported", [], "text", reports],
+    ["a report that names no list", [], {}, reports],
+    ["a report of null", [], { batchItemFailures: null }, reports],
+    ["a report of no record", [], items(), reports],
+    ["a report to a mapping without reports", [], items("1"), {}],
+    ["a report of two records", ["3", "4"], items("4", "3"), reports],
+    ["a report of an unknown record", all, items("9"), reports],
+    ["a report of an empty identifier", all, items(""), reports],
+    ["a report that is no list", all, { batchItemFailures: "all" }, reports],
+  ])("after %s, these records are tried again: %j", async (_what, again, payload, changes) => {
+    const answers: InvokeAnswer[] = [{ payload }, { payload: {} }];
+    const { clock, seen, failed, done } = delivery(all, changes, () => answers.shift() ?? failure);
     await clock.advance(1000);
     await done;
-    expect(seen).toEqual([
-      ["1", "2", "3", "4"],
-      ["3", "4"],
-    ]);
-  });
-
-  test.each([
-    ["an unknown record", { batchItemFailures: [{ itemIdentifier: "9" }] }],
-    ["an empty identifier", { batchItemFailures: [{ itemIdentifier: "" }] }],
-    ["something that is no list", { batchItemFailures: "all" }],
-  ])("a report of %s is a failure of all", async (_what, payload) => {
-    const { clock, seen, done } = delivery(["1", "2"], { reportsItemFailures: true, retries: 1 }, () => ({
-      payload,
-    }));
-    await clock.advance(1000);
-    await done;
-    expect(seen).toEqual([
-      ["1", "2"],
-      ["1", "2"],
-    ]);
-  });
-
-  test.each([[undefined], [null], [{}], [{ batchItemFailures: [] }], ["text"]])(
-    "a report of %j is a success",
-    async (payload) => {
-      const { seen, done } = delivery(["1", "2"], { reportsItemFailures: true }, () => ({ payload }));
-      await done;
-      expect(seen).toHaveLength(1);
-    },
-  );
-
-  test("reports mean nothing to a mapping without them", async () => {
-    const payload = { batchItemFailures: [{ itemIdentifier: "1" }] };
-    const { seen, done } = delivery(["1"], {}, () => ({ payload }));
-    await done;
-    expect(seen).toHaveLength(1);
+    expect(seen).toEqual([all, ...(again.length === 0 ? [] : [again])]);
+    expect(failed).toEqual([]);
   });
 
   test("a function that cannot be invoked at all costs no retry", async () => {
