@@ -107,17 +107,6 @@ describe("leasehold tasks work at a terminal", () => {
   );
 });
 
-describe("leasehold tasks work that a signal ends", () => {
-  it("gives its task back: the attempt is not counted, and its child's code is no failure", async () => {
-    const tasks = new TaskSet(client, "orders");
-    await tasks.add([{ id: "1" }]);
-    const { called, send } = await begun("tasks work orders -- true", 3);
-    send("SIGTERM");
-    expect((await called).code).toBe(143);
-    expect(await tasks.get("1")).toMatchObject({ state: "waiting", attempts: 0, remark: "" });
-  });
-});
-
 describe("leasehold jobs run", () => {
   it.each([
     ["SIGINT", 130],
