@@ -154,14 +154,6 @@ describe("the command line", () => {
     const { stdout } = await leasehold(["ls", "-o", "key"], { store });
     expect(stdout).toBe("a\\x1b[2J\\u202eb\\x0ac\n");
   });
-
-  it("fits its lines into a terminal of 40 columns", async () => {
-    const store = new MemoryLeaseStore();
-    await new LeaseClient({ store, owner: "o".repeat(80) }).acquire("k".repeat(80));
-    const { stdout } = await leasehold(["ls"], { store, columns: 40, env: { NO_COLOR: "1" } });
-    expect(stdout.split("\n").filter((line) => line.length > 40)).toEqual([]);
-    expect(stdout).toContain("k…");
-  });
 });
 
 describe("where another program answers in DynamoDB's place", () => {

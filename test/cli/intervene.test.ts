@@ -61,14 +61,6 @@ describe("leasehold stop", () => {
     ]);
   });
 
-  it.each(["", "n", "no", "import/orders"])("does nothing when the answer is %j", async (answer) => {
-    const table = await importing();
-    const { code, stderr } = await table.call(["stop", "import/orders"], { answers: [answer] });
-    expect(code).toBe(1);
-    expect(stderr).toContain("nothing done");
-    expect(await audit(table)).toEqual([]);
-  });
-
   it("says beforehand when a holder will never hear of it", async () => {
     const { call, holder, clock } = lockTable();
     await holder("cron").acquire("import", { leaseDurationMs: 300_000 });
@@ -197,6 +189,20 @@ describe("every intervention", () => {
     expect(await audit(table)).toEqual([]);
   });
 
+  it.each([
+    ["stop", ["", "n", "no", "import/orders"]],
+    ["break", ["y", "yes", "import", ""]],
+  ])("%s does nothing when the answer is one of %j", async (name, answers) => {
+    const table = await importing();
+    for (const answer of answers) {
+      const args = [name, "import/orders", "--reason", "r"];
+      const { code, stderr } = await table.call(args, { answers: [answer] });
+      expect([code, stderr]).toEqual([1, expect.stringContaining("nothing done")]);
+    }
+    expect(await audit(table)).toEqual([]);
+    expect(await table.holder("x").inspect("import/orders")).toBeDefined();
+  });
+
   it("acts on the lease whose token was seen, by its prefix", async () => {
     const { call, holder } = lockTable();
     const client = holder("worker");
@@ -283,13 +289,6 @@ describe("leasehold break", () => {
       "
     `);
     expect(await audit(table)).toMatchObject([{ action: "break", reason: "host is gone, INC-4411" }]);
-  });
-
-  it.each(["y", "yes", "import", ""])("does nothing when %j is typed in place of the key", async (answer) => {
-    const table = await importing();
-    const { code } = await table.call(["break", "import/orders", "--reason", "r"], { answers: [answer] });
-    expect(code).toBe(1);
-    expect(await table.holder("x").inspect("import/orders")).toBeDefined();
   });
 
   it("wants a reason with --yes, too", async () => {

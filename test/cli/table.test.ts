@@ -80,15 +80,6 @@ describe("leasehold table create", () => {
     expect(server.sent()).toEqual([]);
   });
 
-  it.each([
-    [refuse("ResourceInUseException"), 78, "the table leases exists already"],
-    [refuse("AccessDeniedException"), 77, "access denied"],
-  ])("ends with a named message where it cannot", async (CreateTable, exitCode, message) => {
-    server.answer({ CreateTable });
-    const { code, stderr } = await call(["table", "create", "leases"]);
-    expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
-  });
-
   it("is refused with --read-only", async () => {
     expect((await call(["table", "create", "leases", "--read-only"])).code).toBe(77);
   });
@@ -148,18 +139,6 @@ describe("leasehold table check", () => {
     );
   });
 
-  it.each([
-    [refuse("ResourceNotFoundException"), 78, "table not found"],
-    [refuse("AccessDeniedException"), 77, "access denied"],
-  ])(
-    "ends with a named message where the table cannot be described",
-    async (DescribeTable, exitCode, text) => {
-      server.answer({ DescribeTable });
-      const { code, stderr } = await call(["table", "check"]);
-      expect([code, stderr]).toEqual([exitCode, expect.stringContaining(text)]);
-    },
-  );
-
   it("shows what is hostile in an attribute's name, and never sends it to the terminal", async () => {
     const AttributeName = "\u001b[2J";
     server.answer({
@@ -171,6 +150,20 @@ describe("leasehold table check", () => {
     expect(stdout).not.toContain("\u001b");
   });
 });
+
+it.each([
+  ["create leases", "CreateTable", "ResourceInUseException", 78, "the table leases exists already"],
+  ["create leases", "CreateTable", "AccessDeniedException", 77, "access denied"],
+  ["check", "DescribeTable", "ResourceNotFoundException", 78, "table not found"],
+  ["check", "DescribeTable", "AccessDeniedException", 77, "access denied"],
+])(
+  "leasehold table %s ends with a named message after %s: %s",
+  async (line, operation, error, exit, text) => {
+    server.answer({ ...goodSettings, [operation]: refuse(error) });
+    const { code, stderr } = await call(["table", ...line.split(" ")]);
+    expect([code, stderr]).toEqual([exit, expect.stringContaining(text)]);
+  },
+);
 
 describe("leasehold table show", () => {
   it("prints the settings, and what is not known of them", async () => {
