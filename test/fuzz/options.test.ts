@@ -65,7 +65,8 @@ const backoff = fc.constantFrom({ delayMs: 1, maxDelayMs: 5 }, { delayMs: 1 }, {
 interface Entry {
   /** What the call takes first. @default - a key */
   readonly first?: fc.Arbitrary<Recipe>;
-  readonly options: Readonly<Record<string, fc.Arbitrary<unknown>>>;
+  /** @default none: it is what the call takes first that is tried */
+  readonly options?: Readonly<Record<string, fc.Arbitrary<unknown>>>;
   /** The options without which every call is refused. */
   readonly needed?: readonly string[];
   readonly call: (bench: Bench, key: Anything, options: Anything) => unknown;
@@ -113,13 +114,13 @@ const entries: Readonly<Record<string, Entry>> = {
     options: { ...wait, slot, order },
     call: ({ client }, k, o) => client.withLease(k, o, async () => 1),
   },
-  "client.inspect": { options: {}, call: ({ client }, k) => client.inspect(k) },
+  "client.inspect": { call: ({ client }, k) => client.inspect(k) },
   "admin.inspect": {
     options: { sortKey: fc.constantFrom("lease", "x") },
     call: ({ client }, k, o) => adminOf(client).inspect(k, o),
   },
-  "admin.inspectAll": { options: {}, call: ({ client }, k) => adminOf(client).inspectAll(k) },
-  "admin.describe": { options: {}, call: ({ client }, k) => adminOf(client).describe(k) },
+  "admin.inspectAll": { call: ({ client }, k) => adminOf(client).inspectAll(k) },
+  "admin.describe": { call: ({ client }, k) => adminOf(client).describe(k) },
   "admin.list": {
     options: { prefix: owner, all: fc.boolean() },
     call: ({ client }, _, o) => all(adminOf(client).list(o)),
@@ -147,7 +148,7 @@ const entries: Readonly<Record<string, Entry>> = {
     options: { doneSlot: slot, to: slot },
     call: ({ client }, k, o) => adminOf(client).takeBackSlot(k, o),
   },
-  "client.doneSlot": { options: {}, call: ({ client }, k) => client.doneSlot(k) },
+  "client.doneSlot": { call: ({ client }, k) => client.doneSlot(k) },
   "client.close": { options: { timeoutMs: shortWait }, call: ({ client }, _, o) => client.close(o) },
   fair: { options: { maxWaiters: fc.constantFrom(1, 500), onPosition: work }, call: (_, __, o) => fair(o) },
   "new FairLock": {
@@ -197,7 +198,6 @@ const entries: Readonly<Record<string, Entry>> = {
   acquireAll: { options: wait, call: ({ client }, k, o) => acquireAll(client, [k, "other"], o) },
   "acquireAll's keys": {
     first: mostly(fc.constantFrom(["a"], ["a", "b"], ["b", "a", "c"])),
-    options: {},
     call: ({ client }, k) => acquireAll(client, k),
   },
   "new Leader": {
@@ -266,7 +266,6 @@ const entries: Readonly<Record<string, Entry>> = {
       new SingleFlight(client, { freshForMs: 1_000, inProcessForMs: 1_000 }).getOrCompute(k, o),
   },
   "singleFlight.invalidate": {
-    options: {},
     call: ({ client }, k) => new SingleFlight(client, { freshForMs: 1_000 }).invalidate(k),
   },
   "new JobRuns": {
@@ -289,7 +288,6 @@ const entries: Readonly<Record<string, Entry>> = {
   },
   "jobRuns.skip and get": {
     first: mostly(runSlot),
-    options: {},
     call: async (bench, k, o) => {
       const runs = new JobRuns(bench.client, "job");
       await runs.get(k);
@@ -318,7 +316,6 @@ const entries: Readonly<Record<string, Entry>> = {
   },
   "jobRuns.takeBack": {
     first: mostly(fc.constant("a run")),
-    options: {},
     call: async (bench, k, o) => {
       const runs = new JobRuns(bench.client, "job");
       await runs.run("2025-12-31T08:00:00.000Z", async () => 1);
@@ -358,7 +355,6 @@ const entries: Readonly<Record<string, Entry>> = {
   },
   "taskSet.add's list": {
     first: mostly(fc.constantFrom([], [{ id: "1", payload: {} }], [{ id: "1" }, { id: "2", delayMs: 1 }])),
-    options: {},
     call: ({ client }, k) => new TaskSet(client, "set").add(k),
   },
   "taskSet.process": {
@@ -430,7 +426,7 @@ const entries: Readonly<Record<string, Entry>> = {
   },
 };
 
-for (const [name, { first = key, options, needed, call }] of Object.entries(entries)) {
+for (const [name, { first = key, options = {}, needed, call }] of Object.entries(entries)) {
   fuzz(
     `${name}: a named error before any request, or a right result, and nothing stays held`,
     fc.record({ first, options: fewHostileOptions(options, needed) }),

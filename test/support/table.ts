@@ -81,7 +81,7 @@ export function sdkClient(target: Target, config: DynamoDBClientConfig = {}): Dy
 }
 
 /** The settings of an engine or a proxy, as the light store takes them. */
-export function lightConfig({
+function lightConfig({
   clientConfig,
 }: Target): Pick<LightStoreOptions, "endpoint" | "region" | "credentials"> {
   const { endpoint, region, credentials } = clientConfig as Required<LightStoreOptions>;
