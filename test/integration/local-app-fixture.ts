@@ -2,7 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import type { Engine } from "@leasehold/engine";
+import { type LocalApp, startApp } from "@leasehold/local";
 import { App, CfnOutput, Duration, Stack } from "aws-cdk-lib";
 import { AttributeType, type ITable, StreamViewType, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import {
@@ -270,6 +273,28 @@ function parentStates(
       End: true,
     },
   };
+}
+
+/** An app of one stack, and a client of its table `Leases`, until the tests of the file are over. */
+export async function startStack(
+  build: (stack: Stack) => void,
+  options: Omit<LeaseClientOptions, "tableName" | "dynamodb">,
+): Promise<
+  { readonly app: LocalApp; readonly client: LeaseClient; readonly directory: string } & AsyncDisposable
+> {
+  const resources = new AsyncDisposableStack();
+  const directory = mkdtempSync(join(tmpdir(), "leasehold-app-"));
+  resources.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const assemblyDir = join(directory, "out");
+  const synthesized = new App({ outdir: assemblyDir, analyticsReporting: false });
+  build(new Stack(synthesized, "Stack"));
+  synthesized.synth();
+  const engine = runEngine();
+  const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
+  const app = resources.use(await startApp({ assemblyDir, engine, tableSuffix }));
+  const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (one) => one.destroy());
+  const client = new LeaseClient({ ...options, tableName: app.tableName("Leases/Resource"), dynamodb });
+  return { app, client, directory, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 /** The engine of the run. */

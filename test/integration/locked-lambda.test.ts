@@ -1,12 +1,10 @@
 // @module-tag long
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
-import { LeaseClient } from "@leasehold/client";
-import { type EnvironmentInfo, type LocalApp, startApp } from "@leasehold/local";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import type { LeaseClient } from "@leasehold/client";
+import type { EnvironmentInfo, LocalApp } from "@leasehold/local";
+import { Duration, type Stack } from "aws-cdk-lib";
 import {
   Alias,
   Code,
@@ -17,7 +15,7 @@ import {
 } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { runEngine, until } from "./local-app-fixture.ts";
+import { startStack, until } from "./local-app-fixture.ts";
 
 /** It knows nothing of any lock: it writes down when it begins and when it ends, with what it was sent. */
 const handler = `
@@ -36,8 +34,7 @@ interface Note {
   readonly scheduledTime: string;
 }
 
-const directory = mkdtempSync(join(tmpdir(), "leasehold-locked-"));
-const resources = new AsyncDisposableStack();
+let started: Awaited<ReturnType<typeof startStack>>;
 let app: LocalApp;
 let leases: LeaseClient;
 let file: string;
@@ -45,10 +42,7 @@ let files = 0;
 let slots = 0;
 
 /** An app with a job of a plain function, and one of an alias of a function that has room for a single call. */
-function synthesize(): string {
-  const outdir = join(directory, "out");
-  const app = new App({ outdir, analyticsReporting: false });
-  const stack = new Stack(app, "Locked");
+function build(stack: Stack): void {
   const table = new LeaseTable(stack, "Leases");
   const make = (
     id: string,
@@ -78,25 +72,16 @@ function synthesize(): string {
       lockAtMostFor: Duration.seconds(3),
     });
   }
-  app.synth();
-  return outdir;
 }
 
 beforeAll(async () => {
-  resources.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const engine = runEngine();
-  const assemblyDir = synthesize();
-  const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
-  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix }));
-  const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (client) =>
-    client.destroy(),
-  );
-  leases = new LeaseClient({ tableName: app.tableName("Leases/Resource"), dynamodb, owner: "somebody else" });
+  started = await startStack(build, { owner: "somebody else" });
+  ({ app, client: leases } = started);
 });
-afterAll(() => resources.disposeAsync());
+afterAll(() => started?.[Symbol.asyncDispose]());
 beforeEach(() => {
   files += 1;
-  file = join(directory, `notes-${files}`);
+  file = join(started.directory, `notes-${files}`);
 });
 
 /** Starts a run as the scheduler does; each has a scheduled time of its own, unless it is given one. */
@@ -197,7 +182,7 @@ test("a run that is killed lets the lock go within a beat of its keeper, but its
 });
 
 test("a function without room for another call is called once there is some, also by an alias", async () => {
-  const other = join(directory, "other");
+  const other = join(started.directory, "other");
   const inTheWay = app.invoke("Narrow", { input: { file: other, ms: 3_000 } });
   await until("the call in the way", () => app.environments("Narrow").some(({ state }) => state === "busy"));
   const run = start("NarrowJob", 0);

@@ -1,31 +1,23 @@
 // Workflows with permits, over the engine, which refuses what DynamoDB refuses.
 // @module-tag long
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeasedWorkflow, LeaseHeartbeat, LeaseTable } from "@leasehold/cdk";
-import { LeaseClient } from "@leasehold/client";
+import type { LeaseClient } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { type LocalApp, startApp } from "@leasehold/local";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import type { LocalApp } from "@leasehold/local";
+import { Duration, type Stack } from "aws-cdk-lib";
 import { Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { afterAll, beforeAll, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
-import { runEngine, until } from "./local-app-fixture.ts";
+import { startStack, until } from "./local-app-fixture.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "leasehold-permits-"));
-const resources = new AsyncDisposableStack();
+let started: Awaited<ReturnType<typeof startStack>>;
 let app: LocalApp;
 let client: LeaseClient;
 let keys = 0;
 const polling = { timeout: 20_000, interval: 100 };
 
 /** Workflows with 2 permits and with 1, of the key that each execution names, and a heartbeat for everybody. */
-function synthesize(): string {
-  const outdir = join(directory, "out");
-  const app = new App({ outdir, analyticsReporting: false });
-  const stack = new Stack(app, "Permits");
+function build(stack: Stack): void {
   const table = new LeaseTable(stack, "Leases");
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
   const workOf = (id: string): Wait =>
@@ -38,21 +30,13 @@ function synthesize(): string {
     lockAtLeastFor: Duration.seconds(3),
     work: workOf("WorkOfOne"),
   });
-  app.synth();
-  return outdir;
 }
 
 beforeAll(async () => {
-  resources.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const engine = runEngine();
-  const assemblyDir = synthesize();
-  const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
-  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix }));
-  const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (one) => one.destroy());
-  const tableName = app.tableName("Leases/Resource");
-  client = new LeaseClient({ tableName, dynamodb, owner: "client", clockSkewMs: 100 });
+  started = await startStack(build, { owner: "client", clockSkewMs: 100 });
+  ({ app, client } = started);
 });
-afterAll(() => resources.disposeAsync());
+afterAll(() => started?.[Symbol.asyncDispose]());
 
 function newKey(): string {
   keys += 1;
