@@ -30,7 +30,7 @@ function cyclic(): object {
 }
 
 /** Each is made anew, so that none is changed by one use for the next. */
-export const hostiles: Readonly<Record<string, () => unknown>> = {
+const hostiles: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
   NaN: () => Number.NaN,

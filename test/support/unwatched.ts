@@ -9,7 +9,7 @@ interface Needed {
 }
 
 /** The metrics that alarms of a template look at. */
-export function watchedMetrics(template: CloudFormationTemplate): Set<string> {
+function watchedMetrics(template: CloudFormationTemplate): Set<string> {
   return new Set(
     resourcesOf(template, "AWS::CloudWatch::Alarm").flatMap(
       ([, { Properties }]) => new TemplateAlarm(Properties).metrics,

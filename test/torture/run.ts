@@ -104,7 +104,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
 }
 
 /** Reads the journals of a run. */
-export async function readHistory(folder: string): Promise<History> {
+async function readHistory(folder: string): Promise<History> {
   const names = (await readdir(folder)).filter((name) => name.endsWith(".jsonl"));
   const journals = await Promise.all(
     names.map(

@@ -390,7 +390,7 @@ function oneMore(write: Write): Write {
 }
 
 /** Plants a mistake: a proof by the token alone. */
-export const tokenAlone: (original: HeldSeat["proof"]) => HeldSeat["proof"] = (original) =>
+const tokenAlone: (original: HeldSeat["proof"]) => HeldSeat["proof"] = (original) =>
   function (this: HeldSeat, lease) {
     return insistingOn(original.call(this, lease), "attribute_exists(#SeatFence)");
   };
