@@ -132,7 +132,7 @@ describe("a permit", () => {
     );
   });
 
-  it("that was broken is so for whoever breaks it again, and for its holder; what is none is not", async () => {
+  it("that was broken counts as broken when it is broken again, and is lost to its holder; an unknown token is not", async () => {
     const lease = await semaphoreOf("a").acquire();
     const broken = [];
     for (const token of [lease.token, lease.token, "none"]) {

@@ -34,17 +34,12 @@ function ignored(kind: LeaseWrite, attribute: string): Tamper {
   return withoutTests(({ attribute: tested, write }) => kindOf(write) === kind && tested === attribute);
 }
 
-/** Writes of a kind say this in place of a value that they have. */
-function saying(kind: LeaseWrite, name: `:${string}`, value: string | number): Tamper {
+/** Writes say this in place of a value that they have: those of a kind, or all. */
+function saying(name: `:${string}`, value: string | number, kind?: LeaseWrite): Tamper {
   return (write) =>
-    kindOf(write) === kind && name in write.values
+    name in write.values && (kind === undefined || kindOf(write) === kind)
       ? { ...write, values: { ...write.values, [name]: value } }
       : write;
-}
-
-/** Of a grant of any kind. */
-function grantSaying(name: `:${string}`, value: number): Tamper {
-  return (write) => (name in write.values ? { ...write, values: { ...write.values, [name]: value } } : write);
 }
 
 /** Writes of a kind set an attribute only where another one is missing, and to that one otherwise. */
@@ -98,30 +93,25 @@ function trustingItsWallClock(): () => void {
 }
 
 /** What a lease says of the clock of its expiry goes unread. */
-function judgingOwnClocks(): () => void {
-  const { judge } = ExpiryDetector.prototype;
-  ExpiryDetector.prototype.judge = function (record) {
-    return judge.call(this, { ...record, ownClock: false });
-  };
-  return () => {
-    ExpiryDetector.prototype.judge = judge;
-  };
-}
+const judgingOwnClocks = replacing(
+  ExpiryDetector.prototype,
+  "judge",
+  (judge) =>
+    function (this: ExpiryDetector, record) {
+      return judge.call(this, { ...record, ownClock: false });
+    },
+);
 
 /** A suspension goes unnoticed by every clock but the service's. */
-function unawareOfSuspensions(): () => void {
+const unawareOfSuspensions = replacing(ServiceClock.prototype, "moment", (moment) => {
   const ahead = new WeakMap<ServiceClock, number>();
-  const { moment } = ServiceClock.prototype;
-  ServiceClock.prototype.moment = function (): Moment {
+  return function (this: ServiceClock): Moment {
     const { monotonic, wall } = moment.call(this);
     const by = ahead.get(this) ?? wall - monotonic;
     ahead.set(this, by);
     return { monotonic, wall: monotonic + by, uptime: undefined };
   };
-  return () => {
-    ServiceClock.prototype.moment = moment;
-  };
-}
+});
 
 /** A record is judged as if everybody agreed in the time: nothing is left for how far clocks differ. */
 const withoutAllowance = replacing(
@@ -232,7 +222,7 @@ export const usual: readonly Mistake[] = [
   },
   {
     what: "a fencing token that does not grow",
-    tamper: grantSaying(":byFence", 0),
+    tamper: saying(":byFence", 0),
     violation: /the fencing token of/,
   },
   {
@@ -248,7 +238,7 @@ export const usual: readonly Mistake[] = [
   { what: "a takeover at half of the lease", plant: judgingEarly(2_500), violation: anyHarm },
   {
     what: "an item that may be removed while it is in use",
-    tamper: saying("acquire", ":ttl", 1),
+    tamper: saying(":ttl", 1, "acquire"),
     violation: /may be removed|the fencing token of/,
   },
 ];
@@ -361,7 +351,7 @@ export const slots: readonly Mistake[] = [
   slotNotLookedAt,
   {
     what: "a completion that does not record its slot",
-    tamper: saying("end", ":doneSlot", "0"),
+    tamper: saying(":doneSlot", "0", "end"),
     violation: /was completed, and is not done|was granted the slot/,
   },
 ];
@@ -385,7 +375,7 @@ export const reentrant: readonly Mistake[] = [
 export const removedByTtl: readonly Mistake[] = [
   {
     what: "a fencing token that is lost when the item goes",
-    tamper: grantSaying(":fromFence", 1),
+    tamper: saying(":fromFence", 1),
     violation: /the fencing token of/,
   },
 ];
