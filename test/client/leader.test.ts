@@ -509,6 +509,13 @@ describe("an observer", () => {
     expect(next).toMatchObject({ at: 10, ...outcome });
   });
 
+  it("hears nothing more of a look that is answered after its end", async () => {
+    const stop = new AbortController();
+    const next = candidate("observer").observe({ signal: stop.signal }).next();
+    stop.abort();
+    expect(await next).toEqual({ done: true, value: undefined });
+  });
+
   it.each([
     [0, 250],
     [1, 750],

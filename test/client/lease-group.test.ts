@@ -72,6 +72,12 @@ describe("a group with a lock that its owner had before", () => {
     expect([had.held, store.calls.length]).toEqual([true, requests]);
   });
 
+  it("renews nothing that was lost, and says how it was lost", async () => {
+    const group = await acquireAll(client, ["had", "won"], again);
+    await clock.advance(10_000);
+    await expect(group.renew()).rejects.toMatchObject({ key: "had", reason: "expired" });
+  });
+
   it("and with no other lock has the token of the first one", async () => {
     await client.acquire("a", again);
     await clock.advance(1);

@@ -205,6 +205,21 @@ describe("a renewal", () => {
     expect(ttlAfter(4)).toBe(timeToLive(clock.now(), inTimeMs));
   });
 
+  it("that arrives after another one's does not take back the time until ttl that the other one has added", async () => {
+    const [first, second] = [semaphore(2), semaphore(2)];
+    const [a, b] = [take(first, "a"), take(second, "b")];
+    for (const [form, shown] of [[first, a] as const, [second, b] as const]) {
+      expect(apply(form.renew(renewal(shown)))).toBe(true);
+      form.confirmed(itemNow());
+    }
+    await clock.advance(0.5 * retentionMs);
+    const late = first.renew(renewal(a, 3));
+    await clock.advance(0.2 * retentionMs);
+    expect(apply(second.renew(renewal(b, 3)))).toBe(true);
+    expect(apply(late)).toBe(true);
+    expect(itemNow()?.ttl).toBeGreaterThanOrEqual(timeToLive(clock.now(), leaseDurationMs + retentionMs));
+  });
+
   it("shows a request to stop, which goes with the seat", () => {
     const form = semaphore(1);
     const shown = take(form, "a");
@@ -303,6 +318,16 @@ describe("a reentrant owner", () => {
     const { set, remove } = said(mine.acquire(grant("b"), passedBy(judge(mine, "me", true))));
     expect(Object.keys(set)).toContain("o:permit:me");
     expect(remove.filter((attribute) => attribute in set)).toEqual([]);
+  });
+
+  it("has no second seat by a takeover of somebody else's, where its own has come since it looked", async () => {
+    for (const token of ["dead 1", "dead 2"]) take(semaphore(2), token);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const [one, other] = seats() as [SeatRecord, SeatRecord];
+    const late = mine.acquire(grant("b"), [other]);
+    expect(apply(mine.acquire(grant("a"), [one]))).toBe(true);
+    expect(apply(late)).toBe(false);
+    expect(tokens()).toEqual(["dead 2", "a"]);
   });
 
   it("still has its next seat when the cooldown of an earlier one is over", async () => {

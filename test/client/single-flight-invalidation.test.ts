@@ -318,6 +318,8 @@ describe("a cache elsewhere", () => {
     expect(await failureOf(flights({ cache: refuses }).invalidate("k"))).toBeInstanceOf(CacheUnwritableError);
     const hasLater: ResultCache = { get: () => ({ ...entry, fencingToken: 9e15 }), set: () => false };
     expect(await failureOf(flights({ cache: hasLater }).invalidate("k"))).toBeUndefined();
+    const hasNothing: ResultCache = { get: () => undefined, set: () => false };
+    expect(await failureOf(flights({ cache: hasNothing }).invalidate("k"))).toBeUndefined();
   });
 
   test("that never answers holds an invalidation up for 10 s", async () => {
