@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { measuredCommit } from "../../tools/bench/stamp.ts";
 import { judgeAtLoad } from "./at-load.ts";
+import { explained } from "./explained.ts";
 import { type Mutant, mutate } from "./mutants.ts";
 import { type Judging, type Note, planFile, sourcesFile } from "./plan.ts";
 import { type Result, tell, writePage } from "./report.ts";
@@ -20,8 +21,9 @@ Ctrl-C loses nothing: the next run goes on where this one stopped.`;
 /** A test that takes so much longer than it does alone hangs. */
 const testTimeoutMs = 3_000;
 const slowTestTimeoutMs = 20_000;
-/** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen. */
+/** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen or explained. */
 const quickMs = 250;
+const withReason = new Set(explained.flatMap(({ mutants: keys }) => keys));
 
 /** The sources that make statements. */
 const statements = /\/statements\/|(-writes|expressions|statements)\.ts$/;
@@ -266,9 +268,10 @@ class Run {
       for (const [test, { hits, ms }] of Object.entries(tests)) {
         if (through.has(test)) continue;
         const ids = Object.keys(hits).filter((id) => {
-          const passed = this.#kept[this.#byId.get(id)?.key ?? ""]?.passed?.has(this.#asItIs(file)) === true;
+          const key = this.#byId.get(id)?.key ?? "";
+          const passed = this.#kept[key]?.passed?.has(this.#asItIs(file)) === true;
           const isLeft = ms > quickMs && reachedQuickly.has(id);
-          return alive.has(id) && (isLast ? isLeft : !passed && !isLeft);
+          return alive.has(id) && (isLast ? isLeft && !withReason.has(key) : !passed && !isLeft);
         });
         if (ids.length === 0) continue;
         reached[test] = ids;
