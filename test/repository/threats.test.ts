@@ -1,6 +1,4 @@
-// Attacks that no other test tries, and the page of threats: each row names a test that is there.
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+// Attacks of docs/security.md that no other test tries.
 import { LeaseClient } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -12,9 +10,7 @@ import { globalFlags } from "../../packages/cli/src/flags.ts";
 import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
-import { threatTests } from "../support/threat-tests.ts";
 
-const root = join(import.meta.dirname, "../..");
 let clock: ManualClock;
 let store: ScriptedStore;
 
@@ -204,72 +200,3 @@ describe("the command line", () => {
     },
   );
 });
-
-describe("docs/security.md", () => {
-  const page = readFileSync(join(root, "docs/security.md"), "utf8");
-  const places = page.split(/^### /m).filter((section) => section.includes("\n- **"));
-  const items = [...page.matchAll(/^- \*\*.*(?:\n {2}.*)*/gm)].map(([item]) => item.replaceAll(/\n */g, " "));
-
-  it("has threats for each place that can be attacked", () => {
-    expect(places.length).toBeGreaterThan(4);
-    expect(items.length).toBeGreaterThan(30);
-  });
-
-  it.each(items)("%s", (item) => {
-    expect(wrongIn(item, threatTests)).toEqual([]);
-  });
-
-  it("has each threat that tests try", () => {
-    const threats = items.map((item) => partsOf(item)?.threat);
-    expect(threats).toEqual(expect.arrayContaining(Object.keys(threatTests)));
-    expect(new Set(threats).size).toBe(items.length);
-  });
-
-  it("would be found wrong with a threat that lacks a defence or a test, or whose test is not there", () => {
-    const file = "repository/threats.test.ts";
-    const gone = ["with a guessed token changes", "everything"].join(" ");
-    const tests: typeof threatTests = {
-      a: [[file, "with a guessed token changes nothing"]],
-      none: [["client/none.test.ts", "x"]],
-      gone: [[file, gone]],
-    };
-    expect(partsOf("- **a**: b. And b. *Gap:* c. And c.")).toEqual({
-      threat: "a",
-      defence: "b. And b",
-      gap: "c. And c",
-    });
-    expect(wrongIn("- **a**: b. *Gap:* c.", tests)).toEqual([]);
-    expect(wrongIn("- **a**: b.", tests)).toEqual([]);
-    expect(wrongIn("- **other**: b (not ours). *Gap:* c.", tests)).toEqual([]);
-    expect(wrongIn("- **a**: *Gap:* c.", tests)).toEqual(["no defence"]);
-    expect(wrongIn("- **a**: b", tests)).toEqual(["no defence"]);
-    expect(wrongIn("- **other**: b. *Gap:* c.", tests)).toEqual(["no test"]);
-    expect(wrongIn("- **a**: b (not ours).", tests)).toEqual(["has a test"]);
-    expect(wrongIn("- **none**: b.", tests)).toEqual(["no client/none.test.ts"]);
-    expect(wrongIn("- **gone**: b.", tests)).toEqual([`no "${gone}" in ${file}`]);
-  });
-});
-
-/** The parts of an item: `- **threat**: defence. *Gap:* gap.` Not every threat leaves a gap. */
-function partsOf(item: string): Partial<Record<"threat" | "defence" | "gap", string>> | undefined {
-  const parts = /^- \*\*(?<threat>.+?)\*\*: (?!\*Gap)(?<defence>.+?)\.(?: \*Gap:\* (?<gap>.+)\.)?$/.exec(
-    item,
-  );
-  return parts?.groups && { ...parts.groups };
-}
-
-/** What is wrong with an item of the page. */
-function wrongIn(item: string, known: typeof threatTests): string[] {
-  const { threat = "", defence } = partsOf(item) ?? {};
-  if (defence === undefined) return ["no defence"];
-  const tests = known[threat];
-  // A defence that is another's, as AWS's own, says so.
-  const isOurs = !defence.endsWith("(not ours)");
-  if (tests === undefined) return isOurs ? ["no test"] : [];
-  if (!isOurs) return ["has a test"];
-  return tests.flatMap(([file, name]) => {
-    const path = join(root, "test", file);
-    if (!existsSync(path)) return [`no ${file}`];
-    return readFileSync(path, "utf8").includes(`"${name}"`) ? [] : [`no "${name}" in ${file}`];
-  });
-}
