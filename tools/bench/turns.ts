@@ -5,8 +5,6 @@ export interface Contestant {
   readonly name: string;
   /** Does it once. */
   readonly cycle: () => Promise<void>;
-  /** What its process has used of the processor, in microseconds. @default - this process */
-  readonly cpuUs?: () => Promise<number>;
 }
 
 /** How long one cycle takes, and how much of the processor's time; ratios are to the first contestant's. */
@@ -51,10 +49,9 @@ export async function measureInTurns(
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const contestant of inTurn(contestants, round)) {
-      const { cpuUs = ownCpuUs } = contestant;
-      const before = await cpuUs();
+      const before = ownCpuUs();
       const times = await timesOf(contestant.cycle, cyclesPerRound);
-      const usedUs = (await cpuUs()) - before;
+      const usedUs = ownCpuUs() - before;
       samples.get(contestant)?.rounds.push(times);
       samples.get(contestant)?.cpuUs.push(usedUs / cyclesPerRound);
     }
@@ -92,7 +89,7 @@ export function summaries(measured: readonly (Samples & { readonly name: string 
 }
 
 /** What this process has used of the processor, in microseconds. */
-export async function ownCpuUs(): Promise<number> {
+export function ownCpuUs(): number {
   const { user, system } = process.cpuUsage();
   return user + system;
 }

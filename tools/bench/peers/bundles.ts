@@ -11,7 +11,7 @@ import { inTurn, median } from "../turns.ts";
 import type { BundleCost } from "./results.ts";
 
 /** The contenders that have a handler of their own in `handlers`. */
-const ids = ["floor", "leasehold", "leasehold-light", "lock-client", "idempotency"] as const;
+const ids = ["floor", "leasehold", "leasehold-light", "lock-client"] as const;
 
 /** What a bundle needs in which a CommonJS package requires modules of Node. */
 const requireBanner = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
@@ -43,9 +43,8 @@ export async function measureBundles(rounds: number): Promise<BundleCost[]> {
         if (round >= 0) starts.push(start);
       }
     }
-    return bundles.map(({ id, bytes, gzipBytes, starts }) => ({
+    return bundles.map(({ id, gzipBytes, starts }) => ({
       id,
-      bytes,
       gzipBytes,
       importCpuMs: median(starts.map(({ importCpuMs }) => importCpuMs)),
       startMs: median(starts.map(({ ms }) => ms)),
@@ -63,7 +62,7 @@ async function bundle(id: string, folder: string) {
   const path = join(folder, `${id}.mjs`);
   await writeFile(path, code);
   const starts: Start[] = [];
-  return { id, path, bytes: code.length, gzipBytes: gzipSync(code, { level: 9 }).length, starts };
+  return { id, path, gzipBytes: gzipSync(code, { level: 9 }).length, starts };
 }
 
 async function startOnce(path: string): Promise<Start> {

@@ -35,19 +35,9 @@ export interface HeldLock {
   release(): Promise<unknown>;
 }
 
-/** A process that is not this one. */
-export interface OtherProcess {
-  /** Since its start. */
-  used(): Promise<{ readonly cpuUs: number; readonly requests: number }>;
-  /** After a collection of garbage. */
-  heapBytes(): Promise<number>;
-}
-
 /** A contender at work: as if it were alone in its process. */
 export interface LockClient {
-  /** @default - this process */
-  readonly runsIn?: OtherProcess;
-  /** Takes the lock; waits for it in the contender's own way, or rejects where it does not wait. */
+  /** Takes the lock, and waits for it in the contender's own way. */
   acquire(key: string): Promise<HeldLock>;
   /** Ends every wait and every heartbeat; the SDK client stays. */
   close(): Promise<void> | void;
@@ -63,8 +53,6 @@ export interface Contender {
   readonly name: string;
   /** Why the cell is empty where a contender has nothing to show. */
   readonly cannot: Partial<Record<Ability, string>>;
-  /** A key of it can be used once only. @default false */
-  readonly usesKeysOnce?: true;
   open(place: Place, holding: Holding): LockClient;
 }
 

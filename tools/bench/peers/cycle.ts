@@ -3,12 +3,10 @@
  * what that consumed: by a proxy between the two.
  */
 import { anyRequest, type Behaviour } from "../../../test/support/proxy.ts";
-import { listedRequests } from "../operations/metered.ts";
-import { type Contestant, measureInTurns, ownCpuUs, type Turns } from "../turns.ts";
+import { type Contestant, measureInTurns, type Turns } from "../turns.ts";
 import {
   behindProxy,
   type Contender,
-  type LockClient,
   type Place,
   type ProxiedPlace,
   placeAt,
@@ -16,30 +14,13 @@ import {
 } from "./contender.ts";
 import type { PeerResults, WireCost } from "./results.ts";
 
-/** Takes locks that are free, and gives them back. */
-class Cycles {
-  readonly #contender: Contender;
-  readonly #client: LockClient;
-  #taken = 0;
-
-  constructor(contender: Contender, place: Place) {
-    this.#contender = contender;
-    this.#client = contender.open(place, { leaseDurationMs: 30_000 });
-  }
-
-  /** What its client's process has used of the processor since its start, in microseconds. */
-  async cpuUs(): Promise<number> {
-    const { runsIn } = this.#client;
-    return runsIn === undefined ? await ownCpuUs() : (await runsIn.used()).cpuUs;
-  }
-
-  /** Takes the lock of this key, and gives it back. What one contender leaves in the table would stop another one. */
-  async run(key: string): Promise<void> {
-    this.#taken += 1;
-    const { id, usesKeysOnce } = this.#contender;
-    const lock = await this.#client.acquire(`${id}/${key}${usesKeysOnce ? `#${this.#taken}` : ""}`);
+/** Takes a free lock, and gives it back. What one contender leaves in the table would stop another one. */
+function cycleOf({ id, open }: Contender, place: Place): () => Promise<void> {
+  const client = open(place, { leaseDurationMs: 30_000 });
+  return async () => {
+    const lock = await client.acquire(`${id}/cycle`);
     await lock.release();
-  }
+  };
 }
 
 /** Measures the cycles of all contenders. */
@@ -52,12 +33,7 @@ export async function measureCycles(
   const contestants = contenders.map((contender): Contestant => {
     const place = placeAt(site);
     places.push(place);
-    const cycles = new Cycles(contender, place);
-    return {
-      name: contender.name,
-      cycle: () => cycles.run(`cycle-${contender.id}`),
-      cpuUs: () => cycles.cpuUs(),
-    };
+    return { name: contender.name, cycle: cycleOf(contender, place) };
   });
   const measured = await measureInTurns(contestants, turns);
   for (const { dynamodb } of places) dynamodb.destroy();
@@ -76,8 +52,8 @@ export async function countWire(contenders: readonly Contender[], site: Site): P
 }
 
 async function countCycle(contender: Contender, place: ProxiedPlace): Promise<WireCost> {
-  const cycles = new Cycles(contender, place);
-  for (let cycle = 0; cycle < warmUpCycles; cycle += 1) await cycles.run("wire");
+  const cycle = cycleOf(contender, place);
+  for (let count = 0; count < warmUpCycles; count += 1) await cycle();
   place.proxy.reset();
   const units = { read: 0, write: 0 };
   const askForCapacity: Behaviour = async (exchange) => {
@@ -87,11 +63,10 @@ async function countCycle(contender: Contender, place: ProxiedPlace): Promise<Wi
     exchange.reply(answer);
   };
   place.proxy.always(anyRequest, askForCapacity);
-  await cycles.run("wire");
+  await cycle();
   return {
     id: contender.id,
     requests: place.proxy.operations.length,
-    sent: listedRequests(place.proxy.operations),
     readUnits: units.read,
     writeUnits: units.write,
   };
@@ -101,8 +76,6 @@ async function countCycle(contender: Contender, place: ProxiedPlace): Promise<Wi
  * What DynamoDB bills for a write, or for a consistent read: what the engine says, and at least one unit. An engine on this machine
  * may say less of an item that is not there, and DynamoDB does not.
  */
-export function billedUnits(answer: {
-  readonly ConsumedCapacity?: { readonly CapacityUnits?: number };
-}): number {
+function billedUnits(answer: { readonly ConsumedCapacity?: { readonly CapacityUnits?: number } }): number {
   return Math.max(1, answer.ConsumedCapacity?.CapacityUnits ?? 0);
 }

@@ -14,9 +14,8 @@ import { type Engine, type LocalEngineName, startEngine } from "@leasehold/engin
 import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
 import { measureBundles } from "./bundles.ts";
-import { type Contender, createTables } from "./contender.ts";
+import { createTables } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
-import { javaClient, missingForJava } from "./contenders/java-client.ts";
 import { countWire, measureCycles } from "./cycle.ts";
 import {
   handOverLeaseMs,
@@ -26,9 +25,8 @@ import {
   takeOverLeaseMs,
 } from "./hand-overs.ts";
 import { measureHolding } from "./holding.ts";
-import { writePage } from "./page.ts";
+import { tablesOf, writePage } from "./page.ts";
 import { keepResults, type PeerResults } from "./results.ts";
-import { tablesOf } from "./tables.ts";
 
 /** How much is measured. The whole takes about seven minutes on two idle cores, a quick run about one. */
 const plans = {
@@ -74,23 +72,20 @@ async function compare(
     note(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s  ${what}`);
   note(`${engine.version}, Node ${process.version}, load ${load.toFixed(2)}`);
 
-  const missing = await missingForJava();
-  const running = (listed: readonly Contender[]): readonly Contender[] =>
-    listed.filter((contender) => contender !== javaClient || missing === undefined);
   const site = await createTables(engine);
   progress("requests and capacity");
-  const wire = await countWire(running(contenders), site);
+  const wire = await countWire(contenders, site);
   progress("bundles and starts");
   const bundles = await measureBundles(plan.starts);
   progress("cycles");
-  const cycles = await measureCycles(running(contenders), site, plan.turns);
+  const cycles = await measureCycles(contenders, site, plan.turns);
   progress("takeovers");
-  const takeOvers = await measureTakeOvers(running(takingOver), site, plan.deaths);
+  const takeOvers = await measureTakeOvers(takingOver, site, plan.deaths);
   progress("hand-overs");
-  const handOvers = await measureHandOvers(running(handingOver), site, plan.handOvers);
+  const handOvers = await measureHandOvers(handingOver, site, plan.handOvers);
   await sleep(1_000);
   progress("many locks in one process");
-  const holding = await measureHolding(running(contenders), site, plan.holding);
+  const holding = await measureHolding(contenders, site, plan.holding);
   progress("done");
 
   const results: PeerResults = {
@@ -108,7 +103,6 @@ async function compare(
       handOverLeaseMs,
       holdMs,
       heartbeatMs: plan.holding.heartbeatMs,
-      notMeasured: missing === undefined ? {} : { [javaClient.id]: missing },
     },
     wire,
     cycles,

@@ -1,11 +1,12 @@
 /**
- * Writes the generated part of docs/benchmarks.md from the results that were kept. It names where another contender is better
- * than Leasehold, by what was measured.
+ * The tables of a run, for the terminal and for docs/benchmarks.md. The page also names where another contender is better than
+ * Leasehold, by what was measured.
  */
-import { table, writeGenerated } from "../costs/markdown.ts";
+import { dollars, table, writeGenerated } from "../costs/markdown.ts";
+import { costOf } from "../costs/prices.ts";
 import { stamp } from "../stamp.ts";
+import { contenders, handingOver, takingOver } from "./contenders/index.ts";
 import { type PeerResults, readResults } from "./results.ts";
-import { nameOf, type ResultTable, tablesOf } from "./tables.ts";
 
 /** What writes it, as its marks in the page say. */
 export const command = "npm run bench -- --write";
@@ -17,151 +18,268 @@ export async function writePage(): Promise<void> {
 
 /** What stands between the marks of the page. */
 export function generatedPart(results: PeerResults): string {
-  const tables = tablesOf(results);
-  return [conditionsText(results), losses(results), ...tables.map(section), emptyCells(tables)].join("\n\n");
+  const losses = lossesOf(results);
+  return [
+    conditionsText(results),
+    "## What Leasehold loses at",
+    "All that others do with less, by more than the noise: Leasehold's figure, and then theirs.",
+    losses.length === 0 ? "Nothing in this run." : losses.map((line) => `- ${line}`).join("\n"),
+    ...tablesOf(results).flatMap(({ title, text, head, rows }) => [
+      `## ${title}`,
+      text,
+      table([head, ...rows]),
+    ]),
+    "## Not in the tables",
+    contenders
+      .filter(({ id }) => id !== again)
+      .flatMap(({ name, cannot }) => [...new Set(Object.values(cannot))].map((why) => `- ${name}: ${why}.`))
+      .join("\n"),
+  ].join("\n\n");
 }
 
 function conditionsText(results: PeerResults): string {
   const { commit, date, engine, node, processor, cores, load, isQuick, minutes } = results.conditions;
-  const again = results.cycles.find(({ id }) => id === "floor-again");
+  const { lowest = Number.NaN, highest = Number.NaN } = results.cycles.find(({ id }) => id === again) ?? {};
   const { time, cpu, p99 } = noiseOf(results);
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
   return [
     "## The run, and its noise",
-    "",
-    ...(isQuick
-      ? ["**A quick run, on a busy machine. Its figures show only that everything runs.**", ""]
-      : []),
+    ...(isQuick ? ["**A quick run, on a busy machine. Its figures show only that everything runs.**"] : []),
     stamp(commit),
-    "",
     `${date}, ${engine}, Node ${node}, ${cores} cores (${processor}), a load of ${load.toFixed(2)} at the beginning, ${minutes.toFixed(1)} minutes.`,
-    "",
     `The bare writes ran twice. Their two runs differ by ${percent(time)} in the median time, ${percent(p99)} in p99 and ` +
-      `${percent(cpu)} in CPU; in single rounds the ratio of their medians went from ${again?.lowest.toFixed(2)} to ` +
-      `${again?.highest.toFixed(2)}. A smaller difference says nothing.`,
-  ].join("\n");
+      `${percent(cpu)} in CPU; in single rounds the ratio of their medians went from ${lowest.toFixed(2)} to ` +
+      `${highest.toFixed(2)}. A smaller difference says nothing.`,
+  ].join("\n\n");
 }
 
-function losses(results: PeerResults): string {
-  const lines = lossesOf(results);
-  return [
-    "## What Leasehold loses at",
-    "",
-    "All that others do with less, by more than the noise: Leasehold's figure, and then theirs.",
-    "",
-    ...(lines.length === 0 ? ["Nothing in this run."] : lines.map((line) => `- ${line}`)),
-  ].join("\n");
-}
+/** The second run of the floor, which shows the noise of times. */
+const again = "floor-again";
 
-function section({ title, text, head, rows }: ResultTable): string {
-  return [`## ${title}`, "", text, "", table([head, ...rows])].join("\n");
-}
-
-/** Each reason once, for all tables. */
-function emptyCells(tables: readonly ResultTable[]): string {
-  const reasons = new Set(tables.flatMap((one) => one.reasons));
-  return ["## Not in the tables", "", ...[...reasons].map((reason) => `- ${reason}`)].join("\n");
-}
-
-/** One thing that was measured, of Leasehold with the AWS SDK and of others. */
-interface Comparison {
-  readonly what: string;
-  /** Less is better. */
-  readonly measured: readonly { readonly id: string; readonly value: number }[];
-  readonly show: (value: number) => string;
-  /** Which of the machine's noise is in it. @default - none */
-  readonly noise?: "time" | "cpu";
-}
-
-/** By how much the floor differs from itself in this run: as a share, of the median time and of the CPU. */
-export function noiseOf({ cycles }: Pick<PeerResults, "cycles">): { time: number; cpu: number; p99: number } {
-  const again = cycles.find(({ id }) => id === "floor-again");
+/** By how much the floor differs from itself in this run: as a share, of the median time, of p99 and of the CPU. */
+function noiseOf({ cycles }: PeerResults): { time: number; cpu: number; p99: number } {
+  const second = cycles.find(({ id }) => id === again);
   const off = (ratio = Number.NaN): number => Math.abs(ratio - 1);
-  return { time: off(again?.ratio), cpu: off(again?.cpuRatio), p99: off(again?.ratioOfP99) };
+  return { time: off(second?.ratio), cpu: off(second?.cpuRatio), p99: off(second?.ratioOfP99) };
 }
 
 /** Two runs of the same differ by as much on the best of machines. */
 const leastNoise = 0.02;
 
-/** A line for each thing that others do better, by more than this run's noise. */
-export function lossesOf(results: PeerResults): string[] {
+/** A line for each figure that others do with less, by more than this run's noise. */
+function lossesOf(results: PeerResults): string[] {
   const noises = noiseOf(results);
-  return comparisons(results).flatMap(({ what, measured, show, noise }) => {
-    const ours = measured.find(({ id }) => id === "leasehold");
-    if (ours === undefined) return [];
-    const margin = noise === undefined ? 0 : Math.max(noises[noise], leastNoise);
-    const better = measured
-      .filter(
-        ({ id, value }) =>
-          id !== "floor-again" && !id.startsWith("leasehold") && value < ours.value * (1 - margin),
-      )
-      .toSorted((a, b) => a.value - b.value);
-    if (better.length === 0) return [];
-    const others = better.map(({ id, value }) => `${nameOf(id)} ${show(value)}`).join("; ");
-    return [`**${what}**: ${show(ours.value)}; ${others}.`];
+  return columnsOf(results).flatMap(({ columns }) =>
+    columns.flatMap(({ values, show, loss }) => {
+      const ours = values.get("leasehold");
+      if (loss === undefined || ours === undefined) return [];
+      const { what, unit = "", noise } = loss;
+      const margin = noise === undefined ? 0 : Math.max(noises[noise], leastNoise);
+      const better = [...values]
+        .filter(([id, value]) => !/^(floor-again|leasehold)/.test(id) && value < ours * (1 - margin))
+        .toSorted(([, one], [, other]) => one - other)
+        .map(([id, value]) => `; ${nameOf(id)} ${show(value)}${unit}`);
+      return better.length === 0 ? [] : [`**${what}**: ${show(ours)}${unit}${better.join("")}.`];
+    }),
+  );
+}
+
+/** One table, as it is shown. */
+interface ShownTable extends Pick<Table, "title" | "text"> {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** All tables, in the order of the page: a row for each contender that has something to show. */
+export function tablesOf(results: PeerResults): ShownTable[] {
+  return columnsOf(results).map(({ title, text, columns }) => {
+    const ids = new Set(columns.flatMap(({ values }) => [...values.keys()]));
+    const rows = [...ids].map((id) => [
+      nameOf(id),
+      ...columns.map(({ values, show }) => {
+        const value = values.get(id);
+        return value === undefined ? "–" : show(value);
+      }),
+    ]);
+    return { title, text, head: ["", ...columns.map(({ head }) => head)], rows };
   });
 }
 
-/** Compares a figure of all that have one. */
-function compared<One extends { readonly id: string }>(
-  what: string,
+function nameOf(id: string): string {
+  return [...takingOver, ...handingOver].find((contender) => contender.id === id)?.name ?? id;
+}
+
+interface Table {
+  readonly title: string;
+  /** What was measured, and how. */
+  readonly text: string;
+  readonly columns: readonly Column[];
+}
+
+interface Column {
+  readonly head: string;
+  /** By the ids of those who have one. */
+  readonly values: ReadonlyMap<string, number>;
+  readonly show: (value: number) => string;
+  readonly loss: Loss | undefined;
+}
+
+/** A figure that is better where it is less. */
+interface Loss {
+  readonly what: string;
+  readonly unit?: string;
+  /** Which of the machine's noise is in it. @default - none */
+  readonly noise?: "time" | "cpu";
+}
+
+function column<One extends { readonly id: string }>(
+  head: string,
   measured: readonly One[],
-  figure: (one: One) => number | null | undefined,
+  figure: (one: One) => number | null,
   show: (value: number) => string,
-  noise?: "time" | "cpu",
-): Comparison {
-  const values = measured.flatMap((one) => {
+  loss?: Loss,
+): Column {
+  const values = new Map<string, number>();
+  for (const one of measured) {
     const value = figure(one);
-    return typeof value === "number" ? [{ id: one.id, value }] : [];
-  });
-  return { what, measured: values, show, ...(noise && { noise }) };
+    if (value !== null) values.set(one.id, value);
+  }
+  return { head, values, show, loss };
 }
 
-function comparisons({ cycles, wire, takeOvers, handOvers, holding, bundles }: PeerResults): Comparison[] {
-  const most = Math.max(...holding.map(({ locks }) => locks));
-  const holdingMost = holding.filter(({ locks }) => locks === most);
-  const locks = `${most.toLocaleString("en-US")} locks`;
-  const lines = [...Map.groupBy(handOvers, ({ waiters }) => waiters)].map(([count, times]) => ({
-    times,
-    while: count === 1 ? "1 caller waits" : `${count} callers wait`,
-  }));
+const digits =
+  (count: number) =>
+  (value: number): string =>
+    value.toFixed(count);
+
+function thousands(count: number): string {
+  return count.toLocaleString("en-US", { maximumFractionDigits: 0 });
+}
+
+function columnsOf(results: PeerResults): Table[] {
+  const { conditions, wire, cycles, takeOvers, handOvers, holding, bundles } = results;
+  const lease = conditions.takeOverLeaseMs / 1000;
+  const waiters = Map.groupBy(handOvers, (times) => times.waiters);
+  const held = Map.groupBy(holding, ({ locks }) => locks);
+  const most = Math.max(...held.keys());
+  const ofMost = (what: string): string => `${what}, ${thousands(most)} locks`;
   return [
-    compared("Requests of a cycle", wire, ({ requests }) => requests, String),
-    compared("Time of a cycle, p50", cycles, ({ ratio }) => ratio, timesFloor, "time"),
-    compared("CPU of a cycle", cycles, ({ cpuRatio }) => cpuRatio, timesFloor, "cpu"),
-    compared("Bundle, gzipped", bundles, ({ gzipBytes }) => gzipBytes, kilobytes),
-    compared("CPU of the import", bundles, ({ importCpuMs }) => importCpuMs, milliseconds, "cpu"),
-    compared(
-      "Taking over, called at the death",
-      takeOvers,
-      ({ fromDeathMs }) => fromDeathMs,
-      seconds,
-      "time",
-    ),
-    compared(
-      "Requests of a takeover, called later",
-      takeOvers,
-      ({ laterRequests }) => laterRequests,
-      (count) => count.toFixed(0),
-    ),
-    ...lines.map(({ times, while: waiting }) =>
-      compared(
-        `Requests of a hand-over, ${waiting}`,
-        times,
-        ({ requests }) => requests,
-        (count) => count.toFixed(1),
-      ),
-    ),
-    ...lines.map(({ times, while: waiting }) =>
-      compared(`Idle time of a hand-over, ${waiting}`, times, ({ idleMs }) => idleMs, milliseconds, "time"),
-    ),
-    compared(`Requests of a heartbeat period, ${locks}`, holdingMost, ({ requests }) => requests, String),
-    compared(`CPU of a heartbeat period, ${locks}`, holdingMost, ({ cpuMs }) => cpuMs, milliseconds, "cpu"),
-    compared("Memory of a lock that is held", holdingMost, ({ bytes }) => bytes, kilobytes),
+    {
+      title: "A cycle, against two bare writes",
+      text:
+        "A free lock is taken and given back. Items are smaller than 1 KB; prices are those of us-east-1, on demand. " +
+        `Times are of ${thousands(cycles[0]?.cycles ?? 0)} cycles each. Ratios are to the first line; the lowest and the highest are those of single rounds.`,
+      columns: [
+        column("requests", wire, ({ requests }) => requests, String, { what: "Requests of a cycle" }),
+        column("write units", wire, ({ writeUnits }) => writeUnits, String),
+        column("read units", wire, ({ readUnits }) => readUnits, String),
+        column(
+          "$ a million",
+          wire,
+          ({ writeUnits, readUnits }) => 1e6 * costOf({ writeUnit: writeUnits, readUnit: readUnits }),
+          dollars,
+        ),
+        column("p50 ms", cycles, ({ p50 }) => p50, digits(2)),
+        column("ratio", cycles, ({ ratio }) => ratio, digits(2), {
+          what: "Time of a cycle, p50",
+          unit: "×",
+          noise: "time",
+        }),
+        column("lowest", cycles, ({ lowest }) => lowest, digits(2)),
+        column("highest", cycles, ({ highest }) => highest, digits(2)),
+        column("p99 ms", cycles, ({ p99 }) => p99, digits(2)),
+        column("ratio of p99", cycles, ({ ratioOfP99 }) => ratioOfP99, digits(2)),
+        column("CPU µs", cycles, ({ cpuUs }) => cpuUs, digits(0)),
+        column("ratio of CPU", cycles, ({ cpuRatio }) => cpuRatio, digits(2), {
+          what: "CPU of a cycle",
+          unit: "×",
+          noise: "cpu",
+        }),
+      ],
+    },
+    {
+      title: "Taking over from a dead holder, seconds",
+      text: `The holder dies with a lease of ${lease} s. One peer calls at that moment, the other one ${2 * lease} s later.`,
+      columns: [
+        column("called at the death", takeOvers, ({ fromDeathMs }) => fromDeathMs / 1000, digits(2), {
+          what: "Taking over, called at the death",
+          unit: " s",
+          noise: "time",
+        }),
+        column(`called ${2 * lease} s later`, takeOvers, ({ laterMs }) => laterMs / 1000, digits(2)),
+        column("requests of the later call", takeOvers, ({ laterRequests }) => laterRequests, digits(0), {
+          what: "Requests of a takeover, called later",
+        }),
+      ],
+    },
+    {
+      title: "A hand-over",
+      text:
+        "The time from a release to the next grant (p50), and the requests, while so many callers wait, with the defaults. " +
+        `Holders keep the lock for ${conditions.holdMs} ms. The lease is ${conditions.handOverLeaseMs / 1000} s.`,
+      columns: [
+        ...[...waiters].map(([count, times]) =>
+          column(`${count} waiting: ms`, times, ({ idleMs }) => idleMs, digits(0), {
+            what: `Idle time of a hand-over, ${count} waiting`,
+            unit: " ms",
+            noise: "time",
+          }),
+        ),
+        ...[...waiters].map(([count, times]) =>
+          column(`${count}: requests`, times, ({ requests }) => requests, digits(1), {
+            what: `Requests of a hand-over, ${count} waiting`,
+          }),
+        ),
+      ],
+    },
+    {
+      title: "Bundle and start of a function that takes a lock",
+      text: "Minified by esbuild, gzipped. The start is that of a Node process that sends no request.",
+      columns: [
+        column("KB gzipped", bundles, ({ gzipBytes }) => gzipBytes / 1000, digits(1), {
+          what: "Bundle, gzipped",
+          unit: " KB",
+        }),
+        column("CPU of the import, ms", bundles, ({ importCpuMs }) => importCpuMs, digits(0), {
+          what: "CPU of the import",
+          unit: " ms",
+          noise: "cpu",
+        }),
+        column("start, ms", bundles, ({ startMs }) => startMs, digits(0)),
+      ],
+    },
+    {
+      title: "Locks that are held",
+      text:
+        "Requests and CPU of a heartbeat period: one process holds so many locks, and renews them each " +
+        `${conditions.heartbeatMs / 1000} s, Leasehold with \`renewals: together()\`. Last, what each of ` +
+        `${thousands(most)} locks keeps of the heap, after a collection of garbage.`,
+      columns: [
+        ...[...held].map(([count, costs]) =>
+          column(
+            `${thousands(count)}: requests`,
+            costs,
+            ({ requests }) => requests,
+            thousands,
+            count === most ? { what: ofMost("Requests of a heartbeat period") } : undefined,
+          ),
+        ),
+        ...[...held].map(([count, costs]) =>
+          column(
+            `${thousands(count)}: CPU ms`,
+            costs,
+            ({ cpuMs }) => cpuMs,
+            thousands,
+            count === most
+              ? { what: ofMost("CPU of a heartbeat period"), unit: " ms", noise: "cpu" }
+              : undefined,
+          ),
+        ),
+        column("bytes a lock", held.get(most) ?? [], ({ bytes }) => bytes, thousands, {
+          what: "Memory of a lock that is held",
+          unit: " bytes",
+        }),
+      ],
+    },
   ];
 }
-
-const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} KB`;
-const milliseconds = (ms: number): string => `${ms.toFixed(0)} ms`;
-const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
-const timesFloor = (ratio: number): string => `${ratio.toFixed(2)}×`;

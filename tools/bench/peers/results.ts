@@ -1,4 +1,4 @@
-/** What one run measured, as it is kept: every table, chart and sentence with a figure comes from it. */
+/** What one run measured, as it is kept: every table and sentence with a figure comes from it. */
 import { readFile, writeFile } from "node:fs/promises";
 import type { CycleTimes } from "../turns.ts";
 
@@ -6,8 +6,6 @@ import type { CycleTimes } from "../turns.ts";
 export interface WireCost {
   readonly id: string;
   readonly requests: number;
-  /** Such as `1 GetItem, 2 PutItem`. */
-  readonly sent: string;
   readonly writeUnits: number;
   readonly readUnits: number;
 }
@@ -15,8 +13,8 @@ export interface WireCost {
 /** How a dead holder's lock is taken over. */
 export interface TakeOverTimes {
   readonly id: string;
-  /** From the death to the takeover by a peer that comes at the moment of the death; undefined: it is refused. */
-  readonly fromDeathMs: number | undefined;
+  /** From the death to the takeover by a peer that comes at the moment of the death. */
+  readonly fromDeathMs: number;
   /** From the call to the takeover by a peer that comes a whole lease after the dead holder's lease has ended. */
   readonly laterMs: number;
   /** What such a takeover sends. */
@@ -27,12 +25,10 @@ export interface TakeOverTimes {
 export interface HandOverTimes {
   readonly id: string;
   readonly waiters: number;
-  readonly handOvers: number;
   /** All requests of all holders and waiters, for each hand-over. */
   readonly requests: number;
-  /** From a release to the next grant: the median and the 99th percentile. */
+  /** From a release to the next grant: the median. */
   readonly idleMs: number;
-  readonly idleP99Ms: number;
 }
 
 /** With fewer locks a heap changes more by other things than by them. */
@@ -51,7 +47,6 @@ export interface HoldingCost {
 /** What a function that takes a lock brings, and what its start takes. */
 export interface BundleCost {
   readonly id: string;
-  readonly bytes: number;
   readonly gzipBytes: number;
   readonly importCpuMs: number;
   readonly startMs: number;
@@ -76,8 +71,6 @@ interface RunConditions {
   readonly handOverLeaseMs: number;
   readonly holdMs: number;
   readonly heartbeatMs: number;
-  /** Why, by the ids of contenders that could not run on that machine. */
-  readonly notMeasured: Readonly<Record<string, string>>;
 }
 
 /** One run. */

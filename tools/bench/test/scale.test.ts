@@ -9,15 +9,10 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { bytesOf } from "../../../packages/cli/src/view/read-cost.ts";
-import { generatedIn } from "../costs/markdown.ts";
-import { scaleReport, seatBytes, ticketBytes } from "../costs/scale.ts";
+import { seatBytes, ticketBytes } from "../costs/scale.ts";
 
 const pageOf = (name: string): string =>
   readFileSync(join(import.meta.dirname, "../../../docs", name), "utf8");
-
-it("docs/scale.md has the figures: else run npm run bench -- costs", () => {
-  expect(generatedIn(pageOf("scale.md"))).toBe(scaleReport());
-});
 
 /** What each of ten more processes adds to the bytes of an item, with an owner as long as those by default. */
 async function growthOf(sk: string, join: (client: LeaseClient) => Promise<unknown>): Promise<number> {

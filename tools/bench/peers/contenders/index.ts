@@ -1,8 +1,6 @@
 /** All that are compared, in the order of every table. */
 import type { Contender } from "../contender.ts";
 import { floors } from "./bare-writes.ts";
-import { idempotency } from "./idempotency.ts";
-import { javaClient } from "./java-client.ts";
 import { leasehold, leaseholdFair, leaseholdLight } from "./leasehold.ts";
 import { lockClientFailClosed, lockClientFailOpen, lockClientLocalTime } from "./lock-client.ts";
 
@@ -12,8 +10,6 @@ export const contenders: readonly Contender[] = [
   leaseholdLight,
   lockClientFailOpen,
   lockClientFailClosed,
-  javaClient,
-  idempotency,
 ];
 
 /** Settings that matter for takeovers alone stand beside the contender that they change. */
