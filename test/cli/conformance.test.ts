@@ -34,7 +34,7 @@ describe("leasehold conformance", () => {
   });
 
   it("ends with 2 where something does not hold, and says what", async () => {
-    const store = wrongStores["ends a query after its first page"]?.();
+    const store = wrongStores["ends a query after its first page"]?.make();
     const { code, stdout, stderr } = await leasehold(["conformance"], { ...(store && { store }) });
     expect([code, stderr]).toEqual([2, expect.stringContaining("1 failed, 1 skipped. exit 2")]);
     expect(stdout).toMatch(/✗ reads {9}NOT: the pages of a query join/);
