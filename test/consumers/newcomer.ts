@@ -1,10 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { repositoryFolder } from "../../tools/packaging/prepare.ts";
-import type { StrangersProject } from "./project.ts";
-import type { Consumer } from "./projects.ts";
-import { publishInto } from "./publication.ts";
-import { Registry } from "./registry.ts";
+import type { Consumer } from "./cdk-init.ts";
 
 const pages = [
   "README.md",
@@ -30,41 +27,32 @@ function check(isRight: boolean, line: string, output: string): void {
 }
 
 /** The first lines of the README: the installation, and the program, under the name and the command that it gives. */
-async function readme(project: StrangersProject): Promise<void> {
+const readme: Consumer = async (project, installed) => {
   const text = await readFile(join(repositoryFolder, "README.md"), "utf8");
   const [, packages = ""] = /^npm install (.+)$/m.exec(text) ?? [];
   const [, , program = ""] = /^```ts\n((.*?)^)```$/ms.exec(text) ?? [];
   const [, file = "", command = ""] = /Save it as `(\S+)`, and run it with `npx (.+?)`/.exec(text) ?? [];
-  await project.install(packages.split(" "));
+  await project.install(packages.split(" ").map(installed));
   await project.write(file, program);
   const output = await project.step(`npx ${command}`, "npx", ["--yes", ...command.split(" ")]);
   check(/^importing customers\.csv with fencing token \d+$/m.test(output), command, output);
-}
+};
 
 /**
- * Somebody who has nothing but npm, an empty folder and what the first pages say. The packages are published as a release
- * publishes them. The README's program runs, and each command that begins with npx, word for word; so do those that `dev`
- * prints.
+ * Somebody who has nothing but npm, an empty folder and what the first pages say. The README's program runs, and each command
+ * that begins with npx, word for word; so do those that `dev` prints.
  */
-export const newcomer: Consumer = async (project, { archives }) => {
-  using registry = await Registry.start();
-  await publishInto(registry, archives);
+export const newcomer: Consumer = async (project, installed) => {
   const told = new Set((await Promise.all(pages.map(toldIn))).flat());
-  const lines = [
-    `@leasehold:registry=${registry.address}`,
-    // Its own: what npx has installed of an earlier archive would be found again.
-    `cache=${join(project.folder, "../cache")}`,
-    // A line for each answer of a registry: otherwise npm is silent while it waits for one.
-    "loglevel=http",
-  ];
-  await project.write(".npmrc", `${lines.join("\n")}\n`);
-  await readme(project);
+  await readme(project, installed);
+  // From here npx finds the command in the project, and asks no registry for it.
+  await project.install(["cli", "client", "jobs", "engine"].map((name) => installed(`@leasehold/${name}`)));
   await project.write("deploy.sh", "#!/bin/sh\necho deployed under $LEASEHOLD_KEY\n");
   await project.step("chmod", "chmod", ["+x", "deploy.sh"]);
   const lost = "npx @leasehold/cli ls, before there is a table";
-  const without = await project.stepWith(lost, "npx", wordsOf("npx @leasehold/cli ls"), {});
-  check(/: npx @leasehold\/cli dev$/m.test(without.output), lost, without.output);
-  const dev = await project.serve("npx @leasehold/cli dev", "npx", wordsOf("npx @leasehold/cli dev"));
+  const without = await project.serve(lost, "npx", wordsOf("npx @leasehold/cli ls")).output();
+  check(/: npx @leasehold\/cli dev$/m.test(without), lost, without);
+  const dev = project.serve("npx @leasehold/cli dev", "npx", wordsOf("npx @leasehold/cli dev"));
   try {
     const exported = (await dev.until(/^export .+$/m))[0];
     const talk = (await dev.until(/Ctrl-C ends it\./)).input ?? "";
@@ -80,12 +68,12 @@ export const newcomer: Consumer = async (project, { archives }) => {
       const expected = expectations[line];
       if (expected === undefined) throw new Error(`nothing is known of "${line}": say what it does`);
       const words = wordsOf(line.replace("sleep 30", "sleep 1"));
+      const served = project.serve(line, "npx", words, env);
       if (line.endsWith(" console")) {
-        const served = await project.serve(line, "npx", words, env);
         await served.until(expected);
         await served.end();
       } else {
-        const { output } = await project.stepWith(line, "npx", words, env);
+        const output = await served.output();
         check(expected.test(output), line, output);
       }
     }

@@ -1,35 +1,35 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { promisify } from "node:util";
 
-const run = promisify(execFile);
 const fixtures = join(import.meta.dirname, "fixtures");
 const minuteMs = 60_000;
 
+type Variables = Readonly<Record<string, string | undefined>>;
+
 /** The environment of somebody who has never seen this repository: neither its commands nor npm's variables from here. */
-export function strangersEnvironment(): Record<string, string> {
+function strangersEnvironment(): Variables {
   const path = (process.env.PATH ?? "").split(delimiter).filter((each) => !each.includes("node_modules"));
   const entries = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|INIT_CWD$|NODE_OPTIONS$|NODE_PATH$)/i.test(name),
   );
   return {
-    ...(Object.fromEntries(entries) as Record<string, string>),
+    ...Object.fromEntries(entries),
     PATH: [dirname(process.execPath), ...path].join(delimiter),
     CI: "true",
     CDK_DISABLE_CLI_TELEMETRY: "true",
   };
 }
 
-/** A command that runs until it is ended. */
+/** A command that runs until it ends, or is ended. */
 export interface Served {
-  /** Resolves when what it has printed fits. Rejects when it ends before, and after the time limit. */
+  /** Resolves when what it has printed fits. Rejects when it ends before. */
   until(pattern: RegExp): Promise<RegExpExecArray>;
   /** Ends it as Ctrl-C in its terminal does. */
   end(): Promise<void>;
-  /** Resolves to all that it has printed, when it has ended. Rejects after the time limit. */
+  /** Resolves to all that it has printed, when it has ended, whatever its exit code says. */
   output(): Promise<string>;
 }
 
@@ -51,46 +51,19 @@ export class StrangersProject {
   }
 
   /** Runs a command in the project, and gives what it printed. Rejects with all that it printed if it fails. */
-  async step(
-    what: string,
-    command: string,
-    args: readonly string[],
-    limitMs = 2 * minuteMs,
-  ): Promise<string> {
-    const since = performance.now();
-    const options = { cwd: this.folder, env: strangersEnvironment(), timeout: limitMs, maxBuffer: 2 ** 26 };
-    try {
-      const { stdout } = await run(command, args, options);
-      return stdout;
-    } catch (error) {
-      // The message has what the command printed to stderr.
-      const { stdout = "", message } = error as Error & { readonly stdout?: string };
-      throw new Error(`${this.#name}: ${what}: ${message}\n${stdout}`);
-    } finally {
-      const seconds = ((performance.now() - since) / 1_000).toFixed(1);
-      console.log(`${this.#name}: ${what} (${seconds} s)`);
-    }
-  }
-
-  /** Runs a command with further variables, and gives all that it printed, whatever its exit code says. */
-  async stepWith(
-    what: string,
-    command: string,
-    args: readonly string[],
-    env: Readonly<Record<string, string | undefined>>,
-  ): Promise<{ readonly output: string }> {
-    const served = await this.serve(what, command, args, env);
-    return { output: await served.output() };
+  async step(what: string, command: string, args: readonly string[]): Promise<string> {
+    const { child, output } = this.#start(what, command, args, {});
+    const printed = await output();
+    if (child.exitCode === 0) return printed;
+    throw new Error(`${this.#name}: ${what} has ended with ${child.exitCode}:\n${printed}`);
   }
 
   /** Starts a command in a group of its own, which Ctrl-C ends, and the time limit too. */
-  async serve(
-    what: string,
-    command: string,
-    args: readonly string[],
-    env: Readonly<Record<string, string | undefined>> = {},
-    limitMs = 5 * minuteMs,
-  ): Promise<Served> {
+  serve(what: string, command: string, args: readonly string[], env: Variables = {}): Served {
+    return this.#start(what, command, args, env);
+  }
+
+  #start(what: string, command: string, args: readonly string[], env: Variables) {
     const since = performance.now();
     const child = spawn(command, args, {
       cwd: this.folder,
@@ -98,57 +71,49 @@ export class StrangersProject {
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
     });
-    let output = "";
+    const kill = (signal: NodeJS.Signals): void => {
+      const isRunning = child.exitCode === null && child.signalCode === null;
+      if (isRunning && child.pid) process.kill(-child.pid, signal);
+    };
+    let printed = "";
     const heard = new EventEmitter();
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
-        output += text;
+        printed += text;
         heard.emit("more");
       });
     }
+    const limit = setTimeout(kill, 5 * minuteMs, "SIGKILL");
     const closed = once(child, "close").then(() => {
+      clearTimeout(limit);
       console.log(`${this.#name}: ${what} (${((performance.now() - since) / 1_000).toFixed(1)} s)`);
       heard.emit("more");
     });
-    let isOver = false;
-    const limit = setTimeout(() => {
-      isOver = true;
-      if (child.pid) process.kill(-child.pid, "SIGKILL");
-    }, limitMs);
-    closed.then(() => clearTimeout(limit));
-    const mistakeOf = (said: string): Error =>
-      new Error(`${this.#name}: ${what} ${said}:\n${output || "(nothing)"}`);
-    const tooLong = (): Error =>
-      mistakeOf(
-        `was killed after ${limitMs / 1_000} s. If npm waits for its registry, its last line is the answer before: ` +
-          "see whether `npm ping` answers, and start it again. It has printed",
-      );
     return {
-      until: async (pattern) => {
+      child,
+      until: async (pattern: RegExp) => {
         for (;;) {
-          const found = pattern.exec(output);
+          const found = pattern.exec(printed);
           if (found !== null) return found;
           if (child.exitCode !== null || child.signalCode !== null)
-            throw isOver ? tooLong() : mistakeOf(`has ended with ${child.exitCode}`);
+            throw new Error(`${this.#name}: ${what} has ended:\n${printed}`);
           await once(heard, "more");
         }
       },
       end: async () => {
-        if (child.exitCode === null && child.signalCode === null && child.pid)
-          process.kill(-child.pid, "SIGINT");
+        kill("SIGINT");
         await closed;
       },
       output: async () => {
         await closed;
-        if (isOver) throw tooLong();
-        return output;
+        return printed;
       },
     };
   }
 
   async install(packages: readonly string[]): Promise<void> {
     const options = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
-    await this.step("npm install", "npm", ["install", ...options, ...packages], 5 * minuteMs);
+    await this.step("npm install", "npm", ["install", ...options, ...packages]);
   }
 
   async write(file: string, text: string): Promise<void> {
@@ -156,7 +121,7 @@ export class StrangersProject {
     await writeFile(join(this.folder, file), text);
   }
 
-  /** Writes a fixture as it is, or with its relative imports changed to what the stranger's tools understand. */
+  /** Writes a fixture, with its relative imports changed to what the stranger's tools understand. */
   async writeFixture(fixture: string, file: string, relative: string): Promise<void> {
     const text = await readFile(join(fixtures, fixture), "utf8");
     await this.write(file, text.replaceAll(/(?<=")\.\/([\w-]+)\.js(?=")/g, relative));
