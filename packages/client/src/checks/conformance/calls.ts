@@ -4,8 +4,7 @@ import { systemClock } from "../../base/clock.ts";
 import { LeaseError, LeaseServiceError } from "../../base/errors.ts";
 import type { ServiceTime } from "../../base/service-clock.ts";
 import type { CallOptions, LeaseStore } from "../../base/store.ts";
-import { always, type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
-import { render, renderEntry } from "./write.ts";
+import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 
 /** An aborted call ends within this time. */
 const promptMs = 2_000;
@@ -49,10 +48,9 @@ export const callChecks: readonly ConformanceCheck[] = [
 
   defineCheck("calls", "a request that has become too old is not sent", async (table) => {
     const call: CallOptions = { signal: new AbortController().signal, isCurrent: () => false };
-    const set = { n: 1 };
-    await assert.rejects(table.write("item", { set, insist: always }, call), LeaseError);
-    const entry = renderEntry({ key: table.key("item"), set, insist: always });
-    await assert.rejects(table.store.transact([entry], call), LeaseError);
+    const write = table.writeOf("item", { set: "#n = 1" });
+    await assert.rejects(table.store.update(write.request(), call), LeaseError);
+    await assert.rejects(table.store.transact([write.entry()], call), LeaseError);
     assert.equal(await table.item("item"), undefined);
   }),
 
@@ -60,19 +58,11 @@ export const callChecks: readonly ConformanceCheck[] = [
     "calls",
     "a request that is wrong rejects with a LeaseError that has a code, and writes nothing",
     async (table) => {
-      const wrong = {
-        ...render({ key: table.key("item"), set: { n: 1 }, insist: always }),
-        update: "SET #n = ",
-      };
-      await assert.rejects(table.store.update(wrong, table.call), isNamed);
-      const action = { update: "SET #n = " };
-      await assert.rejects(
-        table.store.transact(
-          [{ ...renderEntry({ key: table.key("item"), set: { n: 1 }, insist: always }), action }],
-          table.call,
-        ),
-        isNamed,
-      );
+      const write = table.writeOf("item", { set: "#n = 1" });
+      const wrong = { update: "SET #n = " };
+      await assert.rejects(table.store.update({ ...write.request(), ...wrong }, table.call), isNamed);
+      const entry = { ...write.entry(), action: wrong };
+      await assert.rejects(table.store.transact([entry], table.call), isNamed);
       assert.equal(await table.item("item"), undefined);
     },
   ),
@@ -82,8 +72,8 @@ export const callChecks: readonly ConformanceCheck[] = [
     "a count of what is no number rejects with a LeaseError that has a code, and changes nothing",
     async (table) => {
       await table.put("item", { n: "text" });
-      const countUp = { set: { n: { of: "n", from: 0, by: 1 } }, insist: always };
-      await assert.rejects(table.write("item", countUp), isNamed);
+      const countUp = table.write("item", { set: "#n = if_not_exists(#n, 0) + 1" });
+      await assert.rejects(countUp, isNamed);
       assert.deepEqual(await table.contents("item"), { n: "text" });
     },
   ),
@@ -120,12 +110,12 @@ function attemptsOf(
 ): readonly (readonly [keyof LeaseStore, () => Promise<unknown>])[] {
   const { store, pk } = table;
   const key = table.key("item");
-  const write = { key, set: { n: 1 }, insist: always };
+  const write = table.writeOf("item", { set: "#n = 1" });
   const names = { "#pk": "pk" };
   const values = { ":pk": pk };
   return [
-    ["update", () => store.update(render(write), call)],
-    ["transact", () => store.transact([renderEntry(write)], call)],
+    ["update", () => store.update(write.request(), call)],
+    ["transact", () => store.transact([write.entry()], call)],
     ["get", () => store.get({ key, consistent: true }, call)],
     ["query", () => store.query({ keyCondition: "#pk = :pk", names, values, consistent: true }, call)],
     ["scan", () => store.scan({ filter: "#pk = :pk", names, values }, call)],

@@ -2,18 +2,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../base/clock.ts";
 import { attributeNames, type ItemKey } from "../../base/schema.ts";
-import type {
-  CallOptions,
-  GetRequest,
-  Item,
-  LeaseStore,
-  QueryRequest,
-  ScanRequest,
-  TransactionEntry,
-  UpdateRequest,
-  UpdateResult,
-} from "../../base/store.ts";
-import { type ItemWrite, render } from "./write.ts";
+import type { CallOptions, Item, LeaseStore, UpdateResult } from "../../base/store.ts";
+import type { Write } from "../../statements/statement.ts";
+import { type Observer, observed } from "./observed.ts";
+import { type ItemWrite, putOf, writeOf } from "./write.ts";
 
 /** The subject of a check. */
 export type ConformanceGroup =
@@ -107,11 +99,16 @@ export class CheckTable {
   readonly pk: string;
   /** For calls without their own limit. */
   readonly call: CallOptions = { signal: new AbortController().signal, isCurrent: () => true };
-  readonly #recording: RecordingStore;
+  readonly #written = new Map<string, ItemKey>();
 
   constructor(store: LeaseStore, keyPrefix: string) {
-    this.#recording = new RecordingStore(store);
-    this.store = this.#recording;
+    const writing: Observer["writing"] = (writes) => {
+      for (const write of writes) {
+        const isNoWrite = "action" in write && typeof write.action === "string";
+        if (!isNoWrite) this.#written.set(JSON.stringify([write.key.pk, write.key.sk]), write.key);
+      }
+    };
+    this.store = observed(store, { writing });
     this.pk = `${keyPrefix}${randomUUID()}`;
   }
 
@@ -120,14 +117,24 @@ export class CheckTable {
     return { pk: this.pk, sk };
   }
 
+  /** A write of an item of the check. */
+  writeOf(sk: string, write: ItemWrite): Write {
+    return writeOf(this.key(sk), write);
+  }
+
   /** Sends one write of an item of the check. */
-  write(sk: string, write: Omit<ItemWrite, "key">, call: CallOptions = this.call): Promise<UpdateResult> {
-    return this.store.update(render({ key: this.key(sk), ...write }), call);
+  write(sk: string, write: ItemWrite): Promise<UpdateResult> {
+    return this.store.update(this.writeOf(sk, write).request(), this.call);
+  }
+
+  /** Sends one write of an item of the check, which shows the item after a success too. */
+  writeAndSee(sk: string, write: ItemWrite): Promise<UpdateResult> {
+    return this.store.update(this.writeOf(sk, write).returning().request(), this.call);
   }
 
   /** Sets attributes of an item, whatever it holds. */
-  async put(sk: string, set: ItemWrite["set"]): Promise<void> {
-    const { applied } = await this.write(sk, { set, insist: always });
+  async put(sk: string, attributes: Item): Promise<void> {
+    const { applied } = await this.store.update(putOf(this.key(sk), attributes).request(), this.call);
     assert.equal(applied, true, "a write whose condition holds is applied");
   }
 
@@ -144,7 +151,7 @@ export class CheckTable {
 
   /** Removes what was written; returns the keys of items that may still be there. */
   async clean(): Promise<readonly ItemKey[]> {
-    const keys = this.#recording.written;
+    const keys = [...this.#written.values()];
     const left: ItemKey[] = [];
     for (let start = 0; start < keys.length; start += removedTogether) {
       const some = keys.slice(start, start + removedTogether);
@@ -166,61 +173,8 @@ export class CheckTable {
   }
 }
 
-/** A condition that holds for every item of a check, and for a missing item. */
-export const always: ItemWrite["insist"] = [["never", "missing"]];
-
 /** An item's attributes besides its key. */
 export function contentsOf(item: Item): Item {
   const { [attributeNames.partitionKey]: _, [attributeNames.sortKey]: __, ...contents } = item;
   return contents;
-}
-
-/** A store that remembers the written items, so that they can be removed. */
-class RecordingStore implements LeaseStore {
-  readonly tableName: string;
-  readonly isLocal: boolean;
-  readonly #store: LeaseStore;
-  readonly #written = new Map<string, ItemKey>();
-
-  constructor(store: LeaseStore) {
-    this.tableName = store.tableName;
-    this.isLocal = store.isLocal ?? false;
-    this.#store = store;
-  }
-
-  /** The keys of all items that may be there. */
-  get written(): readonly ItemKey[] {
-    return [...this.#written.values()];
-  }
-
-  update(request: UpdateRequest, call: CallOptions): ReturnType<LeaseStore["update"]> {
-    this.#note([request]);
-    return this.#store.update(request, call);
-  }
-
-  updateMany(requests: readonly UpdateRequest[], call: CallOptions): ReturnType<LeaseStore["updateMany"]> {
-    this.#note(requests);
-    return this.#store.updateMany(requests, call);
-  }
-
-  transact(entries: readonly TransactionEntry[], call: CallOptions): ReturnType<LeaseStore["transact"]> {
-    this.#note(entries.filter(({ action }) => typeof action === "object"));
-    return this.#store.transact(entries, call);
-  }
-
-  get(request: GetRequest, call: CallOptions): ReturnType<LeaseStore["get"]> {
-    return this.#store.get(request, call);
-  }
-
-  query(request: QueryRequest, call: CallOptions): ReturnType<LeaseStore["query"]> {
-    return this.#store.query(request, call);
-  }
-
-  scan(request: ScanRequest, call: CallOptions): ReturnType<LeaseStore["scan"]> {
-    return this.#store.scan(request, call);
-  }
-
-  #note(requests: readonly { readonly key: ItemKey }[]): void {
-    for (const { key } of requests) this.#written.set(JSON.stringify([key.pk, key.sk]), key);
-  }
 }

@@ -8,7 +8,7 @@ import { contentionChecks } from "./contention.ts";
 import { leaseChecks } from "./leases.ts";
 import { readChecks } from "./reads.ts";
 import { transactionChecks } from "./transactions.ts";
-import { render } from "./write.ts";
+import { writeOf } from "./write.ts";
 import { writeChecks } from "./writes.ts";
 
 /** Larger than an item in DynamoDB may be, with its names. */
@@ -36,8 +36,8 @@ const limitChecks: readonly ConformanceCheck[] = [
   defineCheck("limits", "keys may be as long as DynamoDB's", async (table) => {
     const pk = table.pk + "k".repeat(limits.keyBytes - Buffer.byteLength(table.pk));
     const key = { pk, sk: "ü".repeat(limits.sortKeyBytes / 2) };
-    const write = render({ key, set: { n: 1 }, insist: [["n", "missing"]] });
-    assert.equal((await table.store.update(write, table.call)).applied, true);
+    const write = writeOf(key, { set: "#n = 1", when: "attribute_not_exists(#n)" });
+    assert.equal((await table.store.update(write.request(), table.call)).applied, true);
     assert.deepEqual({ ...(await table.store.get({ key, consistent: true }, table.call)) }, { ...key, n: 1 });
   }),
 ];
@@ -45,7 +45,8 @@ const limitChecks: readonly ConformanceCheck[] = [
 /** Whether a write is applied; false if it is refused with an error of this package. */
 async function writes(table: CheckTable, sk: string, data: string): Promise<boolean> {
   try {
-    return (await table.write(sk, { set: { data }, insist: [["data", "exists"]] })).applied;
+    const write = { set: "#data = :data", when: "attribute_exists(#data)", values: { ":data": data } };
+    return (await table.write(sk, write)).applied;
   } catch (error) {
     assert.ok(error instanceof LeaseError, "what a store rejects with is a LeaseError");
     return false;

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { LeaseError, LeaseServiceError } from "../../base/errors.ts";
 import type { TransactionResult } from "../../base/store.ts";
-import { always, type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
-import { renderEntry } from "./write.ts";
+import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
 
 const contendingWriters = 24;
 const rounds = 3;
@@ -17,8 +16,8 @@ export const contentionChecks: readonly ConformanceCheck[] = [
       for (let round = 0; round < rounds; round += 1) {
         const attempts = Array.from({ length: contendingWriters }, (_, index) =>
           table.write("item", {
-            set: { version: round + 1, writer: index },
-            insist: [["version", "=", round]],
+            set: `#version = ${round + 1}, #writer = ${index}`,
+            when: `#version = ${round}`,
           }),
         );
         const results = await Promise.all(attempts);
@@ -39,7 +38,7 @@ export const contentionChecks: readonly ConformanceCheck[] = [
     async (table) => {
       const seen = await Promise.all(
         Array.from({ length: contendingWriters }, () =>
-          table.write("item", { set: { n: { of: "n", from: 0, by: 1 } }, insist: always, returnsItem: true }),
+          table.writeAndSee("item", { set: "#n = if_not_exists(#n, 0) + 1" }),
         ),
       );
       assert.ok(seen.every(({ applied }) => applied));
@@ -74,9 +73,7 @@ export const contentionChecks: readonly ConformanceCheck[] = [
     "a read at the same time as a transaction's end shows all of its writes afterwards",
     async (table) => {
       for (let n = 1; n <= rounds; n += 1) {
-        const entries = ["a", "b"].map((sk) =>
-          renderEntry({ key: table.key(sk), set: { n }, insist: always }),
-        );
+        const entries = ["a", "b"].map((sk) => table.writeOf(sk, { set: `#n = ${n}` }).entry());
         assert.equal((await table.store.transact(entries, table.call)).applied, true);
         assert.deepEqual([await table.contents("a"), await table.contents("b")], [{ n }, { n }]);
       }
@@ -86,8 +83,8 @@ export const contentionChecks: readonly ConformanceCheck[] = [
 
 /** One of the transactions; undefined if it met another one and gave up. */
 async function writeBoth(table: CheckTable, writer: number): Promise<TransactionResult | undefined> {
-  const write = { set: { version: 1, writer }, insist: [["version", "=", 0]] } as const;
-  const entries = ["a", "b"].map((sk) => renderEntry({ key: table.key(sk), ...write }));
+  const write = { set: `#version = 1, #writer = ${writer}`, when: "#version = 0" };
+  const entries = ["a", "b"].map((sk) => table.writeOf(sk, write).entry());
   try {
     return await table.store.transact(entries, table.call);
   } catch (error) {

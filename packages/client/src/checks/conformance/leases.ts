@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { LeaseLostError, LeaseUnavailableError } from "../../base/errors.ts";
 import { attributeNames, leaseSortKey } from "../../base/schema.ts";
-import type { CallOptions, LeaseStore } from "../../base/store.ts";
+import type { CallOptions } from "../../base/store.ts";
 import { LeaseClient } from "../../core/client.ts";
 import { ManualClock } from "../../stores/memory/manual-clock.ts";
 import { type CheckTable, type ConformanceCheck, defineCheck } from "./check.ts";
+import { observed } from "./observed.ts";
 
 const leaseDurationMs = 30_000;
 const clockSkewMs = 1_000;
@@ -167,24 +168,11 @@ export const leaseChecks: readonly ConformanceCheck[] = [
 function lock(name: string, look: (lock: LockUnderTest) => Promise<void>): ConformanceCheck {
   return defineCheck("leases", name, async (table) => {
     const clock = new ManualClock(Date.now());
-    const store = inClockTime(table.store);
+    // The time is the clock's, whatever the store's answers tell.
+    const untimed = ({ signal, isCurrent }: CallOptions): CallOptions => ({ signal, isCurrent });
+    const store = { ...observed(table.store, { options: untimed }), isLocal: true };
     const client = (owner: string): LeaseClient =>
       new LeaseClient({ store, clock, owner, leaseDurationMs, clockSkewMs, retentionMs }, () => store);
     await look({ table, key: table.pk, clock, client });
   });
-}
-
-/** The same store, with the time of the checks' clock. */
-function inClockTime(store: LeaseStore): LeaseStore {
-  const untimed = ({ signal, isCurrent }: CallOptions): CallOptions => ({ signal, isCurrent });
-  return {
-    tableName: store.tableName,
-    isLocal: true,
-    update: (request, call) => store.update(request, untimed(call)),
-    updateMany: (requests, call) => store.updateMany(requests, untimed(call)),
-    transact: (entries, call) => store.transact(entries, untimed(call)),
-    get: (request, call) => store.get(request, untimed(call)),
-    query: (request, call) => store.query(request, untimed(call)),
-    scan: (request, call) => store.scan(request, untimed(call)),
-  };
 }

@@ -4,17 +4,13 @@ import { LeaseError } from "../../base/errors.ts";
 import { utf8Bytes } from "../../base/schema.ts";
 import {
   type CallOptions,
-  type GetRequest,
   type Item,
   type LeaseStore,
   mostUpdatesTogether,
-  type QueryRequest,
-  type ScanRequest,
-  type TransactionEntry,
   type UpdateRequest,
 } from "../../base/store.ts";
-import { always, type CheckTable } from "./check.ts";
-import { type ItemWrite, render } from "./write.ts";
+import type { CheckTable } from "./check.ts";
+import { observed } from "./observed.ts";
 
 const writesInTurn = 100;
 const writesAtOnce = 200;
@@ -37,7 +33,7 @@ export async function measure(
   table: CheckTable,
   signal: AbortSignal | undefined,
 ): Promise<Omit<ConformanceMeasurements, "clockOffset">> {
-  const countUp: Omit<ItemWrite, "key"> = { set: { n: { of: "n", from: 0, by: 1 } }, insist: always };
+  const countUp = { set: "#n = if_not_exists(#n, 0) + 1" };
   const times: number[] = [];
   for (let turn = 0; turn < writesInTurn; turn += 1) {
     signal?.throwIfAborted();
@@ -64,7 +60,7 @@ async function largestBatch(table: CheckTable): Promise<number> {
   const names = Array.from({ length: mostUpdatesTogether }, (_, index) => `batch${index}`);
   // A batch changes existing items; a new item needs a separate write.
   for (const sk of names) await table.put(sk, { n: 1 });
-  const requests = names.map((sk) => render({ key: table.key(sk), set: { n: 2 }, insist: [["n", "=", 1]] }));
+  const requests = names.map((sk) => table.writeOf(sk, { set: "#n = 2", when: "#n = 1" }).request());
   const results = await table.store.updateMany(requests, table.call);
   const taken = results.filter((result) => result !== undefined && !(result instanceof LeaseError));
   return Math.max(1, taken.length);
@@ -96,20 +92,24 @@ export interface ClockOffset {
   readonly mostMs: number;
 }
 
-/** A store that counts its requests, estimates their cost, and notes the time in answers. */
-export class MeteredStore implements LeaseStore {
-  readonly tableName: string;
-  readonly isLocal: boolean;
-  readonly #store: LeaseStore;
+/** Counts the requests of a store, estimates their cost, and notes the time in their answers. */
+export class Meter {
+  /** The store whose requests are counted. */
+  readonly store: LeaseStore;
   /** The largest size of each item in bytes: DynamoDB counts a write by the larger of both states. */
   readonly #bytes = new Map<string, number>();
   #cost: ConformanceCost = { calls: 0, writeUnits: 0, readUnits: 0 };
   #offset: ClockOffset | undefined;
 
   constructor(store: LeaseStore) {
-    this.tableName = store.tableName;
-    this.isLocal = store.isLocal ?? false;
-    this.#store = store;
+    this.store = observed(store, {
+      writing: (writes, isTransaction) => {
+        const units = sum(writes.map((write) => this.#writeUnits(write)));
+        this.#count({ writeUnits: isTransaction ? 2 * units : units });
+      },
+      read: (items, isConsistent) => this.#count({ readUnits: readUnits(items, isConsistent) }),
+      options: (call) => this.#timed(call),
+    });
   }
 
   /** The requests so far. */
@@ -120,39 +120,6 @@ export class MeteredStore implements LeaseStore {
   /** The service's time by the answers; undefined if they told no time. */
   get clockOffset(): ClockOffset | undefined {
     return this.#offset;
-  }
-
-  update(request: UpdateRequest, call: CallOptions): ReturnType<LeaseStore["update"]> {
-    this.#count({ writeUnits: this.#writeUnits(request) });
-    return this.#store.update(request, this.#timed(call));
-  }
-
-  updateMany(requests: readonly UpdateRequest[], call: CallOptions): ReturnType<LeaseStore["updateMany"]> {
-    this.#count({ writeUnits: sum(requests.map((request) => this.#writeUnits(request))) });
-    return this.#store.updateMany(requests, this.#timed(call));
-  }
-
-  transact(entries: readonly TransactionEntry[], call: CallOptions): ReturnType<LeaseStore["transact"]> {
-    this.#count({ writeUnits: 2 * sum(entries.map((entry) => this.#writeUnits(entry))) });
-    return this.#store.transact(entries, this.#timed(call));
-  }
-
-  async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
-    const item = await this.#store.get(request, this.#timed(call));
-    this.#count({ readUnits: readUnits(item === undefined ? [] : [item], request.consistent) });
-    return item;
-  }
-
-  async query(request: QueryRequest, call: CallOptions): ReturnType<LeaseStore["query"]> {
-    const page = await this.#store.query(request, this.#timed(call));
-    this.#count({ readUnits: readUnits(page.items, request.consistent) });
-    return page;
-  }
-
-  async scan(request: ScanRequest, call: CallOptions): ReturnType<LeaseStore["scan"]> {
-    const page = await this.#store.scan(request, this.#timed(call));
-    this.#count({ readUnits: readUnits(page.items, false) });
-    return page;
   }
 
   #count({ writeUnits = 0, readUnits: read = 0 }: Partial<ConformanceCost>): void {

@@ -15,7 +15,7 @@ import type { ItemKey } from "../../base/schema.ts";
 import type { LeaseStore } from "../../base/store.ts";
 import { type ConformanceCheck, defaultKeyPrefix, withTable } from "./check.ts";
 import { conformanceChecks } from "./checks.ts";
-import { type ConformanceCost, type ConformanceMeasurements, MeteredStore, measure } from "./measurements.ts";
+import { type ConformanceCost, type ConformanceMeasurements, Meter, measure } from "./measurements.ts";
 
 /** The result of one check. */
 export interface ConformanceResult extends Pick<ConformanceCheck, "group" | "name"> {
@@ -90,7 +90,8 @@ export async function runConformance(options: ConformanceRunOptions): Promise<Co
     signal,
     onResult,
   } = checkOptions(options, conformanceRules, "options", ["store"]);
-  const metered = new MeteredStore(store);
+  const meter = new Meter(store);
+  const metered = meter.store;
   const leftBehind: ItemKey[] = [];
   const onLeftBehind = (keys: readonly ItemKey[]): void => {
     leftBehind.push(...keys);
@@ -110,8 +111,8 @@ export async function runConformance(options: ConformanceRunOptions): Promise<Co
   const figures = conforms
     ? await withTable(metered, { keyPrefix, onLeftBehind }, (table) => measure(table, signal))
     : undefined;
-  const measured = figures && { ...figures, clockOffset: metered.clockOffset };
-  return { results, conforms, measured, cost: metered.cost, leftBehind };
+  const measured = figures && { ...figures, clockOffset: meter.clockOffset };
+  return { results, conforms, measured, cost: meter.cost, leftBehind };
 }
 
 type CheckOutcome = Pick<ConformanceResult, "outcome" | "reason">;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { LeaseError } from "../../base/errors.ts";
 import type { TransactionResult } from "../../base/store.ts";
-import { always, type CheckTable, type ConformanceCheck, contentsOf, defineCheck } from "./check.ts";
-import { type ItemWrite, renderEntry } from "./write.ts";
+import type { Write } from "../../statements/statement.ts";
+import { type CheckTable, type ConformanceCheck, contentsOf, defineCheck } from "./check.ts";
 
 /** DynamoDB's limit. */
 const mostEntries = 100;
@@ -12,11 +12,11 @@ export const transactionChecks: readonly ConformanceCheck[] = [
   defineCheck("transactions", "a transaction writes, deletes and checks all of its items", async (table) => {
     await table.put("old", { value: "1" });
     await table.put("witness", { value: "1" });
-    const holds = { set: {}, insist: [["value", "=", "1"]] } as const;
+    const holds = { when: '#value = "1"' };
     const result = await transactWrites(table, [
-      ["new", fresh("2")],
-      ["old", { ...holds, deletes: true }],
-      ["witness", holds],
+      fresh(table, "new", "2"),
+      table.writeOf("old", holds).deleting(),
+      table.writeOf("witness", holds),
     ]);
     assert.equal(result.applied, true);
     const values = await Promise.all(["new", "old", "witness"].map((sk) => table.contents(sk)));
@@ -30,10 +30,10 @@ export const transactionChecks: readonly ConformanceCheck[] = [
       await table.put("taken", { value: "t" });
       await table.put("kept", { value: "k" });
       const result = await transactWrites(table, [
-        ["a", fresh("1")],
-        ["kept", { set: {}, insist: always, deletes: true }],
-        ["taken", fresh("2")],
-        ["c", fresh("3")],
+        fresh(table, "a", "1"),
+        table.writeOf("kept", {}).deleting(),
+        fresh(table, "taken", "2"),
+        fresh(table, "c", "3"),
       ]);
       assert.equal(result.applied, false);
       const values = await Promise.all(["a", "kept", "taken", "c"].map((sk) => table.contents(sk)));
@@ -48,10 +48,10 @@ export const transactionChecks: readonly ConformanceCheck[] = [
       await table.put("first", { value: "1" });
       await table.put("last", { value: "2" });
       const refusals = await expectedRefusals(table, [
-        ["first", fresh("x")],
-        ["free", fresh("x")],
-        ["missing", { set: {}, insist: [["value", "exists"]] }],
-        ["last", { set: {}, insist: [["value", "=", "1"]], deletes: true }],
+        fresh(table, "first", "x"),
+        fresh(table, "free", "x"),
+        table.writeOf("missing", { when: "attribute_exists(#value)" }),
+        table.writeOf("last", { when: '#value = "1"' }).deleting(),
       ]);
       assert.deepEqual(refusals, [
         { item: { value: "1" } },
@@ -68,8 +68,8 @@ export const transactionChecks: readonly ConformanceCheck[] = [
     async (table) => {
       await table.put("witness", { value: "1" });
       const refusals = await expectedRefusals(table, [
-        ["new", fresh("1")],
-        ["witness", { set: {}, insist: [["value", "=", "2"]] }],
+        fresh(table, "new", "1"),
+        table.writeOf("witness", { when: '#value = "2"' }),
       ]);
       assert.deepEqual(refusals, [undefined, { item: { value: "1" } }]);
       assert.equal(await table.item("new"), undefined);
@@ -78,26 +78,16 @@ export const transactionChecks: readonly ConformanceCheck[] = [
 
   defineCheck("transactions", "a count in a transaction sees the item as it was", async (table) => {
     await table.put("n", { n: 41 });
-    const countUp: Omit<ItemWrite, "key"> = {
-      set: { n: { of: "n", from: 0, by: 1 } },
-      insist: [["n", "<=", 41]],
-    };
-    assert.equal((await transactWrites(table, [["n", countUp]])).applied, true);
-    assert.equal((await transactWrites(table, [["n", countUp]])).applied, false);
+    const countUp = table.writeOf("n", { set: "#n = if_not_exists(#n, 0) + 1", when: "#n <= 41" });
+    assert.equal((await transactWrites(table, [countUp])).applied, true);
+    assert.equal((await transactWrites(table, [countUp])).applied, false);
     assert.deepEqual(await table.contents("n"), { n: 42 });
   }),
 
   defineCheck("limits", `a transaction takes ${mostEntries} entries`, async (table) => {
     const names = Array.from({ length: mostEntries }, (_, index) => `n${String(index).padStart(3, "0")}`);
-    assert.equal(
-      (
-        await transactWrites(
-          table,
-          names.map((sk) => [sk, fresh(sk)]),
-        )
-      ).applied,
-      true,
-    );
+    const writes = names.map((sk) => fresh(table, sk, sk));
+    assert.equal((await transactWrites(table, writes)).applied, true);
     assert.deepEqual(await table.contents("n000"), { value: "n000" });
     assert.deepEqual(await table.contents("n099"), { value: "n099" });
   }),
@@ -106,12 +96,8 @@ export const transactionChecks: readonly ConformanceCheck[] = [
     "limits",
     "a transaction that names an item twice is refused, and writes nothing",
     async (table) => {
-      const entries = [
-        ["once", fresh("1")],
-        ["twice", fresh("2")],
-        ["twice", fresh("3")],
-      ] as const;
-      const result = await transactWrites(table, entries).catch((error: unknown) => {
+      const writes = ["once", "twice", "twice"].map((sk, index) => fresh(table, sk, `${index}`));
+      const result = await transactWrites(table, writes).catch((error: unknown) => {
         assert.ok(error instanceof LeaseError, "what a store rejects with is a LeaseError");
       });
       assert.notEqual(result?.applied, true, "it is refused, as a transaction or as an error");
@@ -120,23 +106,28 @@ export const transactionChecks: readonly ConformanceCheck[] = [
   ),
 ];
 
-type Entries = readonly (readonly [sk: string, write: Omit<ItemWrite, "key">])[];
-
-function transactWrites(table: CheckTable, entries: Entries): Promise<TransactionResult> {
+function transactWrites(table: CheckTable, writes: readonly Write[]): Promise<TransactionResult> {
   return table.store.transact(
-    entries.map(([sk, write]) => renderEntry({ key: table.key(sk), ...write })),
+    writes.map((write) => write.entry()),
     table.call,
   );
 }
 
 /** The refusals, without the keys. */
-async function expectedRefusals(table: CheckTable, entries: Entries): Promise<TransactionResult["refusals"]> {
-  const { applied, refusals } = await transactWrites(table, entries);
+async function expectedRefusals(
+  table: CheckTable,
+  writes: readonly Write[],
+): Promise<TransactionResult["refusals"]> {
+  const { applied, refusals } = await transactWrites(table, writes);
   assert.equal(applied, false, "a condition does not hold");
   return refusals.map((refusal) => refusal && { item: refusal.item && contentsOf(refusal.item) });
 }
 
 /** A write of a new item. */
-function fresh(value: string): Omit<ItemWrite, "key"> {
-  return { set: { value }, insist: [["value", "missing"]] };
+function fresh(table: CheckTable, sk: string, value: string): Write {
+  return table.writeOf(sk, {
+    set: "#value = :value",
+    when: "attribute_not_exists(#value)",
+    values: { ":value": value },
+  });
 }

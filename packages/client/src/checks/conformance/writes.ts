@@ -2,15 +2,16 @@
 import assert from "node:assert/strict";
 import { LeaseError } from "../../base/errors.ts";
 import type { UpdateResult } from "../../base/store.ts";
-import { always, type CheckTable, type ConformanceCheck, contentsOf, defineCheck } from "./check.ts";
-import { type AttributeTest, render } from "./write.ts";
+import { type CheckTable, type ConformanceCheck, contentsOf, defineCheck } from "./check.ts";
+import type { ItemWrite } from "./write.ts";
 
 /** Two batches and a part of one. */
 const manyWrites = 60;
 
 export const writeChecks: readonly ConformanceCheck[] = [
   defineCheck("writes", "a write makes an item where there is none, with its key", async (table) => {
-    const result = await table.write("new", { set: { text: "a", count: 1 }, insist: [["text", "missing"]] });
+    const write = { set: '#text = "a", #count = 1', when: "attribute_not_exists(#text)" };
+    const result = await table.write("new", write);
     assert.equal(result.applied, true);
     assert.deepEqual({ ...(await table.item("new")) }, { ...table.key("new"), text: "a", count: 1 });
   }),
@@ -20,25 +21,22 @@ export const writeChecks: readonly ConformanceCheck[] = [
     "a write that was asked for the item shows it as it stands afterwards",
     async (table) => {
       await table.put("item", { kept: "k", changed: 1 });
-      const { item = {} } = await table.write("item", {
-        set: { changed: 2 },
-        insist: [["kept", "=", "k"]],
-        returnsItem: true,
-      });
+      const write = { set: "#changed = 2", when: '#kept = "k"' };
+      const { item = {} } = await table.writeAndSee("item", write);
       assert.deepEqual(contentsOf(item), { kept: "k", changed: 2 });
     },
   ),
 
   defineCheck("writes", "a write that is refused changes nothing", async (table) => {
     await table.put("item", { value: "old" });
-    const write = { set: { value: "new", more: 1 }, insist: [["value", "=", "other"]] } as const;
+    const write = { set: '#value = "new", #more = 1', when: '#value = "other"' };
     assert.equal((await table.write("item", write)).applied, false, "its condition does not hold");
     assert.deepEqual(await table.contents("item"), { value: "old" });
   }),
 
   defineCheck("writes", "a write that is refused shows the item that has refused it", async (table) => {
     await table.put("item", { owner: "a", until: 12 });
-    const refused = await table.write("item", { set: { owner: "b" }, insist: [["owner", "missing"]] });
+    const refused = await table.write("item", { set: '#owner = "b"', when: "attribute_not_exists(#owner)" });
     assert.equal(refused.applied, false, "its condition does not hold");
     assert.deepEqual(refused.item && contentsOf(refused.item), { owner: "a", until: 12 });
   }),
@@ -47,7 +45,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
     "writes",
     "a write that is refused for want of an item shows none, and makes none",
     async (table) => {
-      const refused = await table.write("none", { set: { owner: "b" }, insist: [["owner", "exists"]] });
+      const refused = await table.write("none", { set: '#owner = "b"', when: "attribute_exists(#owner)" });
       assert.deepEqual([refused.applied, refused.item], [false, undefined]);
       assert.equal(await table.item("none"), undefined);
     },
@@ -55,8 +53,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
 
   defineCheck("writes", "every right side sees the item as it was before the write", async (table) => {
     await table.put("item", { a: 1, b: 2, gone: 3 });
-    const set = { a: { of: "b" }, b: { of: "a" }, copy: { of: "gone" } };
-    await table.write("item", { set, remove: ["gone"], insist: always });
+    await table.write("item", { set: "#a = #b, #b = #a, #copy = #gone", remove: "#gone" });
     assert.deepEqual(await table.contents("item"), { a: 2, b: 1, copy: 3 });
   }),
 
@@ -64,12 +61,12 @@ export const writeChecks: readonly ConformanceCheck[] = [
     "writes",
     "a count goes on from what the item holds, and begins where it holds nothing",
     async (table) => {
-      const countUp = { set: { n: { of: "n", from: 1_767_225_600_000, by: 1 } }, insist: always };
+      const countUp = { set: "#n = if_not_exists(#n, 1767225600000) + 1" };
       await table.write("item", countUp);
       assert.deepEqual(await table.contents("item"), { n: 1_767_225_600_001 });
       await table.write("item", countUp);
       assert.deepEqual(await table.contents("item"), { n: 1_767_225_600_002 });
-      await table.write("item", { set: { other: { of: "missing", from: "a" } }, insist: always });
+      await table.write("item", { set: '#other = if_not_exists(#missing, "a")' });
       assert.deepEqual(await table.contents("item"), { n: 1_767_225_600_002, other: "a" });
     },
   ),
@@ -79,11 +76,8 @@ export const writeChecks: readonly ConformanceCheck[] = [
     const numbers = { zero: 0, most, least: -most, time: 1_767_225_600_123, part: 0.1, large: 1e100 };
     await table.put("item", numbers);
     assert.deepEqual(await table.contents("item"), numbers);
-    const last = await table.write("item", {
-      set: { most: { of: "most", from: 0, by: -1 } },
-      insist: [["most", "=", most]],
-      returnsItem: true,
-    });
+    const write = { set: "#most = if_not_exists(#most, 0) + -1", when: `#most = ${most}` };
+    const last = await table.writeAndSee("item", write);
     assert.equal(last.item?.most, most - 1, "a number is counted exactly");
   }),
 
@@ -110,12 +104,7 @@ export const writeChecks: readonly ConformanceCheck[] = [
       const isDue = (index: number): boolean => index % 3 !== 0;
       await Promise.all(indexes.filter(isDue).map((index) => table.put(`n${index}`, { n: index })));
       const requests = indexes.map((index) =>
-        render({
-          key: table.key(`n${index}`),
-          set: { n: index + 1_000 },
-          insist: [["n", "=", index]] satisfies AttributeTest[],
-          returnsItem: true,
-        }),
+        table.writeOf(`n${index}`, oneOfMany(index)).returning().request(),
       );
       const results = await table.store.updateMany(requests, table.call);
       assert.equal(results.length, manyWrites, "each write has a result");
@@ -128,6 +117,10 @@ export const writeChecks: readonly ConformanceCheck[] = [
   ),
 ];
 
+function oneOfMany(index: number): ItemWrite {
+  return { set: `#n = ${index + 1_000}`, when: `#n = ${index}` };
+}
+
 /** Makes the write by `update` if only that can settle it. */
 async function checkTogether(
   table: CheckTable,
@@ -136,8 +129,7 @@ async function checkTogether(
   together: UpdateResult | undefined,
 ): Promise<void> {
   const sk = `n${index}`;
-  const write = { set: { n: index + 1_000 }, insist: [["n", "=", index]], returnsItem: true } as const;
-  const result = together ?? (await table.write(sk, write));
+  const result = together ?? (await table.writeAndSee(sk, oneOfMany(index)));
   const place = `the write ${index} of ${manyWrites}`;
   assert.equal(result.applied, isDue, `${place} is ${isDue ? "applied" : "refused"}`);
   const expected = isDue ? { n: index + 1_000 } : undefined;
