@@ -1,7 +1,6 @@
-/** Pages that repeat numbers, names and policies of the code: docs/limits.md, docs/DESIGN.md and docs/iam.md say what it says. */
+/** Pages that repeat numbers and names of the code: docs/limits.md and docs/DESIGN.md say what it says. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { acquireAll } from "@leasehold/client/group";
@@ -15,9 +14,6 @@ import {
   waiterSortKeyPrefix,
 } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
-import { App, Stack } from "aws-cdk-lib";
-import { Template } from "aws-cdk-lib/assertions";
-import { AccountPrincipal, type Grant, type IGrantable, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
 import { mostWorkflowPermits } from "../../packages/cdk/src/workflow/permit-seats.ts";
 import { commands } from "../../packages/cli/src/commands/index.ts";
@@ -183,39 +179,5 @@ describe("every page", () => {
     ]);
     const said = call.match(/(?<= )--?[a-z][a-z-]*/g) ?? [];
     expect(entry === undefined ? [] : said.filter((flag) => !known.includes(flag))).toEqual([]);
-  });
-});
-
-describe("docs/iam.md", () => {
-  const policies = Object.fromEntries(
-    [
-      ...page("iam.md").matchAll(/^## (?<name>[^\n]+)\n(?:(?!^## )[\s\S])*?```json\n(?<json>[\s\S]*?)```/gm),
-    ].map(({ groups }) => [groups?.name, JSON.parse(groups?.json ?? "")]),
-  );
-  const granted = (grant: (table: LeaseTable, to: IGrantable) => Grant): Record<string, unknown> => {
-    const stack = new Stack(new App(), "Stack");
-    const role = new Role(stack, "Role", { assumedBy: new AccountPrincipal("111122223333") });
-    grant(new LeaseTable(stack, "Leases"), role);
-    const [policy] = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
-    return policy?.Properties.PolicyDocument.Statement[0];
-  };
-
-  it.each<[string, (table: LeaseTable, to: IGrantable) => Grant]>([
-    ["Use", (table, to) => table.grants.useLeases(to)],
-    ["Use all primitives", (table, to) => table.grants.usePrimitives(to)],
-    ["Read", (table, to) => table.grants.read(to)],
-    ["Operate", (table, to) => table.grants.operate(to)],
-  ])("permits by %s what the grant permits", (name, grant) => {
-    const policy = policies[name];
-    expect(policy?.Action ?? policy?.Statement[0].Action).toEqual(granted(grant).Action);
-  });
-
-  it("limits a statement to keys as the grants do", () => {
-    const { Condition } = granted((table, to) => table.grants.useLeases(to, { keyPrefixes: ["orders/"] }));
-    const said = policies["Only some keys"]?.Condition;
-    expect(said.Null).toEqual((Condition as { Null: unknown }).Null);
-    expect([said["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]].flat()).toEqual(
-      [(Condition as never)["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]].flat(),
-    );
   });
 });

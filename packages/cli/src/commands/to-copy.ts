@@ -201,7 +201,7 @@ function arnOf({ global, flags: { account = "ACCOUNT" }, env }: Call<typeof flag
 }
 
 /** The policy for a table; with prefixes, only for keys with one of them, and without scans. */
-export function policyFor(kind: keyof typeof actions, tableArn: string, prefixes: readonly string[]) {
+function policyFor(kind: keyof typeof actions, tableArn: string, prefixes: readonly string[]) {
   const isLimited = prefixes.length > 0;
   const named = actions[kind].filter((action) => !(isLimited && action === list));
   const condition = {
