@@ -54,13 +54,3 @@ it.each([
   expect(unexplained(source)).toEqual([1]);
   expect(unexplained(`// Ignored: for a reason.\n${source}`)).toEqual([]);
 });
-
-it.each([
-  "try { work(); } catch (error) {\n  if (isMistake(error)) throw error;\n}",
-  "await work().catch(ifOperational(false));",
-  "work().catch((error: unknown) => report(error));",
-  "ended.then(() => open.delete(task));",
-  "const results = await Promise.allSettled(all);",
-])("an error that is looked at is none: %j", (source) => {
-  expect(unexplained(source)).toEqual([]);
-});

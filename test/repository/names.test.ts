@@ -42,22 +42,4 @@ describe("the names of the client, of the jobs, of the middleware and of the dur
       .map(([name, places]) => `${name}: ${places.join(", ")}`);
     expect(repeated).toEqual([]);
   });
-
-  test("each exception is still declared more than once", () => {
-    expect([...twins].filter((name) => (files.get(name)?.length ?? 0) < 2)).toEqual([]);
-  });
-
-  test("every kind of declaration is found", () => {
-    const source = [
-      "export const a = 1;",
-      "let b;",
-      "export async function c() {}",
-      "function* d() {}",
-      "export abstract class E {}",
-      "export interface F {}",
-      "type G = F;",
-      "  const inside = 1;",
-    ];
-    expect([...namesIn(source.join("\n"))]).toEqual(["a", "b", "c", "d", "E", "F", "G"]);
-  });
 });

@@ -3,7 +3,6 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { ownFolders } from "../../tools/own-dependencies.ts";
 import { type Manifest, publishedManifest, type RepositoryManifest } from "../../tools/packaging/manifest.ts";
 import { publishedPackages } from "../../tools/packaging/prepare.ts";
 import { versionProblems } from "../../tools/packaging/version.ts";
@@ -172,33 +171,6 @@ describe("the release", () => {
     expect(tested.indexOf("npm run release -- pack")).toBeLessThan(
       tested.indexOf("npm run release -- publish-check tarballs"),
     );
-  });
-});
-
-describe("the updates of dependencies", () => {
-  const { updates } = parse(textOf(".github/dependabot.yml")) as {
-    readonly updates: readonly Readonly<Record<string, unknown>>[];
-  };
-
-  it("come for packages and for actions, in groups, and not on the day of their release", () => {
-    expect(updates.map((each) => each["package-ecosystem"])).toEqual(["npm", "github-actions"]);
-    const folders = [
-      "/",
-      ...ownFolders.filter((folder) => !folder.includes("oldest")).map((folder) => `/${folder}`),
-    ];
-    expect(updates.map(({ directory, directories = [directory] }) => directories)).toEqual([folders, ["/"]]);
-    for (const each of updates) {
-      expect(each).toMatchObject({ cooldown: { "default-days": 7 }, groups: {} });
-      expect(Object.keys(each.groups as object).length).toBeGreaterThan(0);
-    }
-  });
-
-  it("leave alone the oldest supported versions, which are installed to be tested", () => {
-    const excluded = (updates[0]?.["exclude-paths"] ?? []) as string[];
-    const left = globSync(excluded, { cwd: root });
-    const oldest = globSync("test/oldest-*/package.json", { cwd: root });
-    expect(oldest.length).toBeGreaterThan(2);
-    expect(left).toEqual(expect.arrayContaining(oldest));
   });
 });
 

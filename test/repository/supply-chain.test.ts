@@ -59,21 +59,6 @@ describe("the repository", () => {
   });
 });
 
-describe("what users get with a package", () => {
-  it("is what it depends on, through workspaces and the nearest copy, and no tool of its developers", () => {
-    const closure = productionClosure(planted(), "packages/own");
-    expect(closure).toEqual(["node_modules/binary", "node_modules/kept", inner, "packages/two"]);
-  });
-
-  it("cannot be told from a lock file that lacks a part of it", () => {
-    const { "node_modules/binary": _, ...packages } = planted().packages;
-    const lacking = { lockfileVersion: 3, packages };
-    expect(() => productionClosure(lacking, "packages/own")).toThrow(
-      "no binary, on which packages/two depends",
-    );
-  });
-});
-
 describe("a planted lock file", () => {
   it("with nothing wrong passes", () => {
     expect(originProblems(planted())).toEqual([]);
