@@ -43,18 +43,6 @@ const withoutSdk = [
 ];
 
 describe("a bundle", () => {
-  it.each<[program: string, part: RegExp]>([
-    [all("@leasehold/client"), sdk],
-    [all("@leasehold/client/admin"), administration],
-    [one("fair", "@leasehold/client/fair"), fairness],
-    ...["log", "metrics", "together"].map((name): [string, RegExp] => [
-      all(`@leasehold/client/${name}`),
-      optional,
-    ]),
-  ])("of %s holds %s", async (program, part) => {
-    expect(await filesIn(program)).toContainEqual(expect.stringMatching(part));
-  });
-
   it.each<[program: string, holds: RegExp, never: RegExp]>([
     ...withoutSdk.map((entry): [string, RegExp, RegExp] => [all(entry), /packages\//, sdk]),
     ...clientEntries
