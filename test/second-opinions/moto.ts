@@ -26,12 +26,13 @@ import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definit
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import { adminOf } from "../support/admin.ts";
 import { deployed, machineArn, workflowTerms } from "../support/step-functions.ts";
-import { awaiting, type Checks, pass } from "./checks.ts";
-import { type PythonTools, pythonTools } from "./python.ts";
+import type { PythonTools } from "./python.ts";
 
 /** A keeper has to renew within it, also on a busy machine: a lease that ends here is a failure. */
 const leaseDurationMs = 30_000;
 const region = "us-east-1";
+/** Nothing waits for so long on an idle machine. */
+const mostMinutes = 10;
 
 /** Work that is stopped. moto does not stop a task that waits for an answer. */
 const longWork: Json = {
@@ -42,14 +43,11 @@ const longWork: Json = {
 /** What moto wrote, and requests that failed. */
 const log: string[] = [];
 
-process.on("exit", (code) => {
-  if (code !== 0) console.log(`What moto wrote at last:\n${log.slice(-60).join("\n")}`);
-});
-const tools = await pythonTools("moto");
-if (tools !== undefined && !(await checkOnMoto(tools))) process.exitCode = 1;
+/** By what each says, when it passes. */
+type Checks = Readonly<Record<string, () => Promise<void>>>;
 
-/** Runs all checks on a moto of their own; tells whether they passed. */
-async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
+/** Runs all checks at once, on a moto of their own; tells whether they passed. */
+export async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
   const launcher = join(import.meta.dirname, "moto_server.py");
   const credentials = { AWS_ACCESS_KEY_ID: "moto", AWS_SECRET_ACCESS_KEY: "moto" };
   Object.assign(process.env, credentials);
@@ -65,13 +63,19 @@ async function checkOnMoto({ python }: PythonTools): Promise<boolean> {
   });
   try {
     const [port] = await Promise.race([once(server.stdout, "data"), ended]);
-    const checks = stepFunctions(`http://127.0.0.1:${String(port).trim()}`);
-    const passed = await Promise.race([checks.then((each) => pass("moto", each)), ended]);
-    const failed = log.filter((line) => line.startsWith("JSONata:"));
-    if (failed.length > 0) console.log(`moto: FAILED: an expression\n${failed.join("\n")}`);
-    return passed && failed.length === 0;
+    const checks = await stepFunctions(`http://127.0.0.1:${String(port).trim()}`);
+    const passing = Object.entries(checks).map(async ([name, check]) => {
+      await check();
+      console.log(`moto: ${name}`);
+    });
+    await Promise.race([Promise.all(passing), ended]);
+    deepEqual(
+      log.filter((line) => line.startsWith("JSONata:")),
+      [],
+    );
+    return true;
   } catch (error) {
-    console.log("moto: FAILED\n", error);
+    console.log(`What moto wrote at last:\n${log.slice(-60).join("\n")}\nmoto: FAILED\n`, error);
     return false;
   } finally {
     ended.catch(() => {}); // Ignored: it is to end now.
@@ -227,14 +231,14 @@ async function stepFunctions(endpoint: string): Promise<Checks> {
 
 /** The first value that is there and not false. A request that fails is no value; an assertion that fails is the end. */
 async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  return await awaiting(what, async () => {
-    for (;;) {
-      const value = await look().catch((error: unknown) => {
-        if (error instanceof AssertionError) throw error;
-        log.push(`${what}: ${error}`);
-      });
-      if (value !== undefined && value !== false) return value;
-      await delay(500);
-    }
-  });
+  const endsAt = performance.now() + mostMinutes * 60_000;
+  while (performance.now() < endsAt) {
+    const value = await look().catch((error: unknown) => {
+      if (error instanceof AssertionError) throw error;
+      log.push(`${what}: ${error}`);
+    });
+    if (value !== undefined && value !== false) return value;
+    await delay(500);
+  }
+  throw new Error(`${what} did not come within ${mostMinutes} minutes`);
 }
