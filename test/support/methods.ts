@@ -10,7 +10,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
-import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { type JobRun, JobRuns, TaskSet } from "@leasehold/jobs";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
 import { adminOf } from "./admin.ts";
 import { ScriptedStore } from "./scripted-store.ts";
@@ -59,6 +59,7 @@ export function newWorld(
 
 const slot = "2025-12-31T23:00:00.000Z";
 const earlier = "2025-12-31T22:00:00.000Z";
+const reason = "INC-1";
 const done = (): string => "done";
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
@@ -67,9 +68,44 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-async function claimed({ tasks }: World): Promise<Task> {
-  await tasks.add([{ id: "1" }]);
-  const task = await tasks.claim();
+/** Prepares what a call needs, unrecorded, and gives the call. */
+type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
+
+/** A call that needs nothing before it. */
+const call =
+  (method: (world: World) => Promise<unknown>): Prepare =>
+  (world) =>
+  () =>
+    method(world);
+
+/** A call that needs what was made before. */
+const after =
+  <Made>(
+    make: (world: World) => Promise<Made>,
+    method: (made: Made, world: World) => Promise<unknown>,
+  ): Prepare =>
+  async (world) => {
+    const made = await make(world);
+    return () => method(made, world);
+  };
+
+const acquired = ({ client }: World) => client.acquire("k", { slot });
+const heldByOther = ({ other }: World) => other.acquire("k", { leaseDurationMs: 30_000 });
+const completed = async ({ client }: World) => await (await client.acquire("k", { slot })).complete();
+const paused = ({ operator }: World) => operator.pause("k", { forMs: 60_000, reason });
+const checkedIn = ({ fair }: World) => fair.checkIn({ owner: "ticket" });
+const grouped = ({ client }: World) => acquireAll(client, ["k", "l"]);
+const added = ({ tasks }: World) => tasks.add([{ id: "1" }]);
+
+async function elected({ client }: World): Promise<Leader> {
+  const leader = new Leader(client, "l");
+  await leader.campaign();
+  return leader;
+}
+
+async function claimed(world: World): Promise<Task> {
+  await added(world);
+  const task = await world.tasks.claim();
   if (task === undefined) throw new Error("there is no task to claim");
   return task;
 }
@@ -78,15 +114,18 @@ async function parked(world: World): Promise<void> {
   await (await claimed(world)).fail("no address", { final: true });
 }
 
-/** Prepares what a call needs, unrecorded, and gives the call. */
-export type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
+async function ended({ runs }: World): Promise<JobRun> {
+  await runs.run(slot, done);
+  const run = await runs.get(slot);
+  if (run === undefined) throw new Error("there is no run");
+  return run;
+}
 
-/** A call that needs nothing before it. */
-const call =
-  (method: (world: World) => Promise<unknown>): Prepare =>
-  (world) =>
-  () =>
-    method(world);
+/** Hours of the last two, for a schedule that nobody has served. */
+function missedBy({ clock }: World) {
+  const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
+  return { schedule: { next }, since: new Date(clock.now() - 7_200_000) };
+}
 
 /** Each method that sends something, the grant that is for it, and calls that show all that it may send. */
 export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]>> = {
@@ -103,183 +142,94 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   "LeaseOperator.history": ["read", call(({ operator }) => all(operator.history("k")))],
   "LeaseOperator.stop": [
     "operate",
-    async ({ client, operator }) => {
-      const { token } = (await client.acquire("k")).toJSON();
-      return () => operator.stop("k", { token });
-    },
+    after(acquired, ({ token }, { operator }) => operator.stop("k", { token })),
   ],
   "LeaseOperator.break": [
     "operate",
-    async ({ client, operator }) => {
-      const { token } = (await client.acquire("k")).toJSON();
-      return () => operator.break("k", { token, reason: "INC-1" });
-    },
-    async ({ semaphore, operator }) => {
-      const { token } = (await semaphore.acquire()).toJSON();
-      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
-    },
+    after(acquired, ({ token }, { operator }) => operator.break("k", { token, reason })),
+    after(
+      ({ semaphore }) => semaphore.acquire(),
+      ({ token }, { operator }) => operator.break("s", { token, sortKey: "semaphore", reason }),
+    ),
   ],
-  "LeaseOperator.pause": [
-    "operate",
-    call(({ operator }) => operator.pause("k", { forMs: 60_000, reason: "INC-1" })),
-  ],
-  "LeaseOperator.resume": [
-    "operate",
-    async ({ operator }) => {
-      await operator.pause("k", { forMs: 60_000, reason: "INC-1" });
-      return () => operator.resume("k");
-    },
-  ],
+  "LeaseOperator.pause": ["operate", call(paused)],
+  "LeaseOperator.resume": ["operate", after(paused, (_, { operator }) => operator.resume("k"))],
   "LeaseAdmin.list": ["read", call(({ client }) => all(adminOf(client).list()))],
   "LeaseAdmin.listPages": ["read", call(({ client }) => all(adminOf(client).listPages({ all: true })))],
   "LeaseClient.doneSlot": ["read", call(({ client }) => client.doneSlot("k"))],
   "LeaseAdmin.forceRelease": [
     "operate",
-    async ({ client, other }) => {
-      const { token } = await other.acquire("k");
-      return () => adminOf(client).forceRelease("k", { token });
-    },
+    after(heldByOther, ({ token }, { client }) => adminOf(client).forceRelease("k", { token })),
   ],
   "LeaseAdmin.requestRevocation": [
     "operate",
-    async ({ client, other }) => {
-      const { token } = await other.acquire("k");
-      return () => adminOf(client).requestRevocation("k", { token });
-    },
+    after(heldByOther, ({ token }, { client }) => adminOf(client).requestRevocation("k", { token })),
   ],
   "LeaseAdmin.takeBackSlot": [
     "operate",
-    async ({ client }) => {
-      await (await client.acquire("k", { slot })).complete();
-      return () => adminOf(client).takeBackSlot("k", { doneSlot: slot, to: earlier });
-    },
+    after(completed, (_, { client }) => adminOf(client).takeBackSlot("k", { doneSlot: slot, to: earlier })),
   ],
   "LeaseClient.acquire": [
     "useLeases",
     call(({ client }) => client.acquire("k")),
     call(({ client }) => client.acquire("k", { order: fair() })),
-    async ({ client, other, clock }) => {
-      await other.acquire("k", { leaseDurationMs: 30_000 });
-      return async () => {
-        const waiting = client.acquire("k", { waitMs: 60_000 });
-        await Promise.all([waiting, clock.advance(60_000)]);
-      };
-    },
-    async ({ client, other, clock }) => {
-      await other.acquire("k", { leaseDurationMs: 30_000 });
-      return async () => {
-        const waiting = client.acquire("k", { waitMs: 60_000, order: fair() });
-        await Promise.all([waiting, clock.advance(60_000)]);
-      };
-    },
+    ...[undefined, fair()].map((order) =>
+      after(heldByOther, (_, { client, clock }) => {
+        const waiting = client.acquire("k", { waitMs: 60_000, ...(order && { order }) });
+        return Promise.all([waiting, clock.advance(60_000)]);
+      }),
+    ),
   ],
   "LeaseClient.tryAcquire": ["useLeases", call(({ client }) => client.tryAcquire("k"))],
   "LeaseClient.withLease": ["useLeases", call(({ client }) => client.withLease("k", done))],
-  "LeaseClient.close": [
-    "useLeases",
-    async ({ client }) => {
-      await client.acquire("k");
-      return () => client.close();
-    },
-  ],
+  "LeaseClient.close": ["useLeases", after(acquired, (_, { client }) => client.close())],
   "Lease.renew": [
     "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k");
-      return () => lease.renew();
-    },
+    after(acquired, (lease) => lease.renew()),
     // Heartbeats, each by itself and in shared requests.
-    async ({ client, clock }) => {
-      await client.acquire("k", { heartbeat: true });
-      return () => clock.advance(60_000);
-    },
-    async ({ store, clock }) => {
-      const client = new LeaseClient({ store, clock, renewals: together() });
-      await Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
-      return () => clock.advance(60_000);
-    },
+    after(
+      ({ client }) => client.acquire("k", { heartbeat: true }),
+      (_, { clock }) => clock.advance(60_000),
+    ),
+    after(
+      ({ store, clock }) => {
+        const client = new LeaseClient({ store, clock, renewals: together() });
+        return Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
+      },
+      (_, { clock }) => clock.advance(60_000),
+    ),
   ],
-  "Lease.release": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k");
-      return () => lease.release();
-    },
-  ],
-  "Lease.complete": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k", { slot });
-      return () => lease.complete();
-    },
-  ],
-  "Lease.end": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k", { slot });
-      return () => lease.end(true);
-    },
-  ],
+  "Lease.release": ["useLeases", after(acquired, (lease) => lease.release())],
+  "Lease.complete": ["useLeases", after(acquired, (lease) => lease.complete())],
+  "Lease.end": ["useLeases", after(acquired, (lease) => lease.end(true))],
   "FairLock.inspect": ["read", call(({ fair }) => fair.inspect())],
   "FairLock.acquire": ["useLeases", call(({ fair }) => fair.acquire())],
   "FairLock.withLease": ["useLeases", call(({ fair }) => fair.withLease({}, done))],
-  "FairLock.checkIn": ["useLeases", call(({ fair }) => fair.checkIn({ owner: "ticket" }))],
-  "FairLock.checkOut": [
-    "useLeases",
-    async ({ fair }) => {
-      await fair.checkIn({ owner: "ticket" });
-      return () => fair.checkOut({ owner: "ticket" });
-    },
-  ],
+  "FairLock.checkIn": ["useLeases", call(checkedIn)],
+  "FairLock.checkOut": ["useLeases", after(checkedIn, (_, { fair }) => fair.checkOut({ owner: "ticket" }))],
   "Leader.current": ["read", call(({ client }) => new Leader(client, "l").current())],
   "Leader.observe": [
     "read",
-    ({ client }) =>
-      async () => {
-        for await (const _ of new Leader(client, "l").observe()) break;
-      },
+    call(async ({ client }) => {
+      for await (const _ of new Leader(client, "l").observe()) break;
+    }),
   ],
-  "Leader.campaign": ["useLeases", call(({ client }) => new Leader(client, "l").campaign())],
+  "Leader.campaign": ["useLeases", call(elected)],
   "Leader.lead": [
     "useLeases",
-    ({ client }) =>
-      () => {
-        const stop = new AbortController();
-        return new Leader(client, "l")
-          .lead(() => stop.abort(), { signal: stop.signal })
-          .catch(() => undefined);
-      },
+    call(({ client }) => {
+      const stop = new AbortController();
+      return new Leader(client, "l").lead(() => stop.abort(), { signal: stop.signal }).catch(() => undefined);
+    }),
   ],
-  "Leader.resign": [
-    "useLeases",
-    async ({ client }) => {
-      const leader = new Leader(client, "l");
-      await leader.campaign();
-      return () => leader.resign();
-    },
-  ],
+  "Leader.resign": ["useLeases", after(elected, (leader) => leader.resign())],
   acquireAll: [
     "useLeases",
-    call(({ client }) => acquireAll(client, ["k", "l"])),
-    async ({ client, other }) => {
-      await other.acquire("l");
-      return () => acquireAll(client, ["k", "l"]).catch(() => undefined);
-    },
+    call(grouped),
+    after(heldByOther, (_, world) => grouped(world).catch(() => undefined)),
   ],
-  "LeaseGroup.renew": [
-    "useLeases",
-    async ({ client }) => {
-      const group = await acquireAll(client, ["k", "l"]);
-      return () => group.renew();
-    },
-  ],
-  "LeaseGroup.release": [
-    "useLeases",
-    async ({ client }) => {
-      const group = await acquireAll(client, ["k", "l"]);
-      return () => group.release();
-    },
-  ],
+  "LeaseGroup.renew": ["useLeases", after(grouped, (group) => group.renew())],
+  "LeaseGroup.release": ["useLeases", after(grouped, (group) => group.release())],
   "Semaphore.inspect": ["read", call(({ semaphore }) => semaphore.inspect())],
   "Semaphore.acquire": [
     "useLeases",
@@ -307,111 +257,49 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
   "SingleFlight.invalidate": ["usePrimitives", call(({ flights }) => flights.invalidate("k"))],
   "TaskSet.get": [
     "read",
-    async (world) => {
-      await world.tasks.add([{ id: "1" }]);
-      return () => world.tasks.get("1");
-    },
+    after(added, (_, { tasks }) => tasks.get("1")),
     call(({ tasks }) => tasks.get("unknown")),
   ],
   "TaskSet.counts": ["read", call(({ tasks }) => tasks.counts())],
   "TaskSet.list": ["read", call(({ tasks }) => all(tasks.list()))],
-  "TaskSet.cancel": [
-    "operate",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.cancel("1");
-    },
-  ],
-  "TaskSet.requeue": [
-    "operate",
-    async (world) => {
-      await parked(world);
-      return () => world.tasks.requeue("1");
-    },
-  ],
-  "TaskSet.requeueAll": [
-    "operate",
-    async (world) => {
-      await parked(world);
-      return () => world.tasks.requeueAll();
-    },
-  ],
-  "TaskSet.add": ["usePrimitives", call(({ tasks }) => tasks.add([{ id: "1" }]))],
-  "TaskSet.claim": [
-    "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.claim();
-    },
-  ],
+  "TaskSet.cancel": ["operate", after(added, (_, { tasks }) => tasks.cancel("1"))],
+  "TaskSet.requeue": ["operate", after(parked, (_, { tasks }) => tasks.requeue("1"))],
+  "TaskSet.requeueAll": ["operate", after(parked, (_, { tasks }) => tasks.requeueAll())],
+  "TaskSet.add": ["usePrimitives", call(added)],
+  "TaskSet.claim": ["usePrimitives", after(added, (_, { tasks }) => tasks.claim())],
   "TaskSet.work": [
     "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return async () => {
-        for await (const task of tasks.work({ until: "drained" })) await task.succeed();
-      };
-    },
+    after(added, async (_, { tasks }) => {
+      for await (const task of tasks.work({ until: "drained" })) await task.succeed();
+    }),
   ],
   "TaskSet.process": [
     "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.process(done, { until: "drained" });
-    },
+    after(added, (_, { tasks }) => tasks.process(done, { until: "drained" })),
   ],
-  "Task.renew": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.renew())],
-  "Task.succeed": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.succeed())],
+  "Task.renew": ["usePrimitives", after(claimed, (task) => task.renew())],
+  "Task.succeed": ["usePrimitives", after(claimed, (task) => task.succeed())],
   "Task.succeedIn": [
     "usePrimitives",
-    async (world) => {
-      const task = await claimed(world);
-      // It looks whether a transaction without an answer has landed.
-      return () => task.succeedIn(() => Promise.reject(new Error("cut"))).catch(() => undefined);
-    },
+    // It looks whether a transaction without an answer has landed.
+    after(claimed, (task) => task.succeedIn(() => Promise.reject(new Error("cut"))).catch(() => undefined)),
   ],
-  "Task.fail": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.fail("no"))],
-  "Task.release": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.release())],
+  "Task.fail": ["usePrimitives", after(claimed, (task) => task.fail("no"))],
+  "Task.release": ["usePrimitives", after(claimed, (task) => task.release())],
   "JobRuns.schedule": [
     "usePrimitives",
-    ({ runs }) =>
-      async () => {
-        const stop = new AbortController();
-        const times = { next: (after: Date) => (after < new Date(slot) ? new Date(slot) : undefined) };
-        await runs.schedule(times, () => stop.abort(), { catchUpMs: 86_400_000, signal: stop.signal });
-      },
+    call(async ({ runs }) => {
+      const stop = new AbortController();
+      const times = { next: (after: Date) => (after < new Date(slot) ? new Date(slot) : undefined) };
+      await runs.schedule(times, () => stop.abort(), { catchUpMs: 86_400_000, signal: stop.signal });
+    }),
   ],
   "JobRuns.get": ["read", call(({ runs }) => runs.get(slot))],
   "JobRuns.runs": ["read", call(({ runs }) => all(runs.runs()))],
-  "JobRuns.missed": [
-    "read",
-    ({ runs, clock }) =>
-      () => {
-        const now = clock.now();
-        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
-        return all(runs.missed({ schedule: { next }, since: new Date(now - 7_200_000) }));
-      },
-  ],
+  "JobRuns.missed": ["read", call((world) => all(world.runs.missed(missedBy(world))))],
   "JobRuns.skip": ["operate", call(({ runs }) => runs.skip(slot))],
-  "JobRuns.takeBack": [
-    "operate",
-    async ({ runs }) => {
-      await runs.run(slot, done);
-      const run = await runs.get(slot);
-      if (run === undefined) throw new Error("there is no run to take back");
-      return () => runs.takeBack(run);
-    },
-  ],
+  "JobRuns.takeBack": ["operate", after(ended, (run, { runs }) => runs.takeBack(run))],
   "JobRuns.run": ["usePrimitives", call(({ runs }) => runs.run(slot, done))],
   "JobRuns.tryRun": ["usePrimitives", call(({ runs }) => runs.tryRun(slot, done))],
-  "JobRuns.backfill": [
-    "usePrimitives",
-    ({ runs, clock }) =>
-      () => {
-        const now = clock.now();
-        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
-        const range = { schedule: { next }, since: new Date(now - 7_200_000) };
-        return runs.backfill(range, done);
-      },
-  ],
+  "JobRuns.backfill": ["usePrimitives", call((world) => world.runs.backfill(missedBy(world), done))],
 };
