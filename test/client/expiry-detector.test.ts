@@ -86,6 +86,12 @@ describe("a watcher", () => {
     expect(judgeAt(3 * hourMs + 1, { key: "once" }).reason).toBeUndefined();
     expect(judgeAt(3 * hourMs + 1, { key: "often" }).reason).toBe("observation");
   });
+
+  it("forgets no record because there are many: a caller may try thousands of dead locks in turn", () => {
+    const keys = Array.from({ length: 5_000 }, (_, index) => `k${index}`);
+    for (const key of keys) judgeAt(0, { key });
+    expect(keys.filter((key) => judgeAt(2_000, { key }).reason !== "observation")).toEqual([]);
+  });
 });
 
 describe("the service's clock", () => {

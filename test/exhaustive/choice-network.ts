@@ -1,4 +1,4 @@
-import type { CallOptions, LeaseServiceError, UpdateResult } from "@leasehold/client";
+import type { CallOptions } from "@leasehold/client";
 import type { Host } from "../worlds/host.ts";
 import { Network, repeated, type Surroundings } from "../worlds/network.ts";
 import { longestLagMs } from "../worlds/table.ts";
@@ -14,8 +14,6 @@ export class ChoiceNetwork extends Network {
   readonly #world: ChoiceWorld;
   #requests = 0;
   #lags = false;
-  /** Which part of a batch is not throttled; undefined where none is. */
-  #landing: "first" | "last" | undefined;
 
   constructor(host: Host, around: Surroundings, world: ChoiceWorld) {
     super(host, around);
@@ -70,8 +68,6 @@ export class ChoiceNetwork extends Network {
             return;
           }
           this.#lags = fate === "read lags";
-          this.#landing =
-            fate === "throttled but first" ? "first" : fate === "throttled but last" ? "last" : undefined;
           const time = fate === "Date replaced" ? this.replacedTime() : this.time();
           let answer: Answer;
           try {
@@ -95,20 +91,6 @@ export class ChoiceNetwork extends Network {
       };
       attempt(1);
     });
-  }
-
-  /** Its members but one may be throttled: the service takes each by itself. */
-  protected override batch(
-    options: CallOptions,
-    serve: readonly (() => UpdateResult)[],
-  ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
-    const all = (): readonly (UpdateResult | LeaseServiceError)[] =>
-      serve.map((one, index) => {
-        const taken = this.#landing === "first" ? 0 : serve.length - 1;
-        const isThrottled = this.#landing !== undefined && index !== taken;
-        return isThrottled ? this.error("LEASE_THROTTLED", "this part was throttled") : one();
-      });
-    return this.call(options, all, "batch");
   }
 
   protected override transaction<Answer extends object>(

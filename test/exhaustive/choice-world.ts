@@ -85,7 +85,7 @@ class StepClock implements WorldClock {
 export interface Sent {
   readonly what: string;
   readonly host: Host;
-  readonly kind: "request" | "transaction" | "batch" | "read" | "answer" | "copy";
+  readonly kind: "request" | "transaction" | "read" | "answer" | "copy";
   /** Arrives, with this to happen to it. */
   arrive(fate: Fate): void;
 }
@@ -107,9 +107,7 @@ export type Fate =
   | "conflict"
   | "read lags"
   | "Date replaced"
-  | "throttled"
-  | "throttled but first"
-  | "throttled but last";
+  | "throttled";
 
 /** Takes the same decisions again and again, where chance is not what is explored. */
 class Constant extends Random {
@@ -195,11 +193,6 @@ export class ChoiceWorld extends World {
     const messages = this.messages.map(({ what, isLate }) => (isLate ? `${what}~` : what)).sort();
     const writes = [...this.#writes].map((one) => one.join()).sort();
     return `${this.now}|${writes.join()}|${hosts.join()}|${messages.join()}`;
-  }
-
-  /** Another program has written something: what follows depends on when. */
-  intruded(): void {
-    this.#writes.set("intruder", `${this.now}`);
   }
 
   /** What has become of time in the world: ttl has removed something. */

@@ -56,10 +56,7 @@ export class Course {
     // What is frozen may wake later, or never.
     const passing = due.length === 0 && !(isOver && this.#frozen.length === 0) ? this.#passing(isOver) : [];
     const end = isOver ? [this.#end()] : [];
-    const faults =
-      faultsLeft > 0
-        ? [...this.#messageFaults(), ...this.#hostFaults(), ...this.#ttl(), ...this.#intruders()]
-        : [];
+    const faults = faultsLeft > 0 ? [...this.#messageFaults(), ...this.#hostFaults(), ...this.#ttl()] : [];
     return [...due, ...passing, ...end, ...late, ...this.#wakings(), ...faults];
   }
 
@@ -223,14 +220,6 @@ export class Course {
     });
   }
 
-  #intruders(): Choice[] {
-    if (!this.#isNewTime) return [];
-    return this.#fault("unreadable seat", "another program writes one", () => {
-      this.#scene.intrude?.();
-      this.world.intruded();
-    });
-  }
-
   #messageFaults(): Choice[] {
     const { world } = this;
     return world.messages.flatMap((message) => {
@@ -251,11 +240,6 @@ export class Course {
         ...fated("Date replaced"),
         ...(kind === "transaction" ? fated("conflict") : []),
         ...(kind === "answer" || kind === "copy" ? [] : fated("throttled")),
-        ...(kind === "batch"
-          ? (["throttled but first", "throttled but last"] as const).flatMap((fate) =>
-              this.#fault("partial batch", `${fate}: ${what}`, () => world.arrive(message, fate)),
-            )
-          : []),
       ];
     });
   }

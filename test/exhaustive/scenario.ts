@@ -12,10 +12,6 @@ export type FaultKind =
   | "conflict"
   /** The service refuses a request for want of capacity, and says so. */
   | "throttled"
-  /** Of writes that travel together, only the first, or only the last, is taken; the service throttles the others. */
-  | "partial batch"
-  /** Another program writes a seat that cannot be read. */
-  | "unreadable seat"
   | "read lags"
   | "killed"
   | "frozen"
@@ -37,8 +33,6 @@ export interface Scene<Step> {
   /** What it remembers of several processes together, in the order in which it happened. @default - nothing */
   readonly state?: string;
   take(step: Step): Promise<void>;
-  /** Lets another program write what cannot be read. */
-  intrude?(): void;
 }
 
 /** Time that passes before a lane's next step. */

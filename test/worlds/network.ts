@@ -119,10 +119,7 @@ export class Network implements LeaseStore {
     call: CallOptions,
   ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
     for (const request of requests) this.around.traffic?.sent(this.host, request);
-    return await this.batch(
-      call,
-      requests.map((request) => () => this.#apply(request)),
-    );
+    return await this.call(call, () => requests.map((request) => this.#apply(request)));
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
@@ -148,14 +145,6 @@ export class Network implements LeaseStore {
 
   scan(): Promise<ScanPage> {
     throw new Error("no simulation lists leases");
-  }
-
-  /** As any call; of what travels together, each part may fail by itself. */
-  protected batch(
-    call: CallOptions,
-    serve: readonly (() => UpdateResult)[],
-  ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
-    return this.call(call, () => serve.map((one) => one()));
   }
 
   /** How far a read lags behind the writes. */

@@ -1,9 +1,9 @@
 /** What is planted into the line of a lock, beside the mistakes of its simulation. */
+import { Queue } from "../../../packages/client/src/primitives/fair/queue.ts";
 import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
 import { numberPrefix, type QueueTicket } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { leaving } from "../../support/recomposed.ts";
-import { passableIn } from "../../worlds/primitives/fair-lock-deaths.ts";
 import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
 
 /** A caller in line, as far as mistakes see into it. */
@@ -17,6 +17,18 @@ export function takingTurns(change: (write: Write, caller: Insight) => Write): P
     (original) =>
       function (this: QueueCaller, ...parameters) {
         return change(original.apply(this, parameters), this as unknown as Insight);
+      },
+  );
+}
+
+/** Plants a mistake: when tickets may be passed. */
+function passableIn(mistaken: (ms: number) => number): Planted["plant"] {
+  return replacing(
+    Queue.prototype,
+    "passableIn",
+    (original) =>
+      function (this: Queue, tickets) {
+        return original.call(this, tickets).map(mistaken);
       },
   );
 }

@@ -1,5 +1,4 @@
 import { GroupClaim } from "../../../packages/client/src/primitives/group/group-acquisition.ts";
-import { Network } from "../../worlds/network.ts";
 import { Contest, type GroupStep, group as simulated } from "../../worlds/primitives/group.ts";
 import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { isGrant, type Mistake, type Planted, replacing, without } from "../../worlds/simulation.ts";
@@ -48,20 +47,6 @@ const sameVersion: Mistake = {
   violation: /believes to hold/,
 };
 
-const firstForAll: Mistake = {
-  what: "a batch of which the first answer is taken for all",
-  plant: replacing(
-    Network.prototype,
-    "updateMany",
-    (updateMany) =>
-      async function (this: Network, requests, call) {
-        const results = await updateMany.call(this, requests, call);
-        return results.flatMap(() => results.slice(0, 1));
-      },
-  ),
-  violation: /believes to hold/,
-};
-
 export const group = [
   scenario({
     name: "group",
@@ -99,14 +84,14 @@ export const group = [
   scenario({
     name: "group:renewed",
     faults: 2,
-    kinds: ["partial batch", "throttled", "answer lost"],
+    kinds: ["throttled", "answer lost"],
     make: make(2),
     lanes: [
       { process: 0, steps: [acquire(0, ["a", "b"], 0, 2_400), wait(6_500), touch("release", 0)] },
       { process: 1, steps: [wait(1_000), acquire(1, ["b"], 9_000), touch("release", 1)] },
     ],
     end,
-    mistakes: [firstForAll],
+    mistakes: [],
   }),
   scenario({
     name: "group:three",

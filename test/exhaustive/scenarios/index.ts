@@ -5,7 +5,6 @@ import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
-import { replaced } from "./replaced.ts";
 import { seats } from "./seats.ts";
 import { singleFlight } from "./single-flight.ts";
 import { tasks } from "./tasks.ts";
@@ -20,5 +19,4 @@ export const scenarios: readonly AnyScenario[] = [
   ...jobRuns,
   ...tasks,
   ...singleFlight,
-  ...replaced,
 ];

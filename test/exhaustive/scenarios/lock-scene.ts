@@ -33,9 +33,7 @@ export type LockStep =
   | { readonly kind: Act; readonly process: number; readonly as?: string }
   | { readonly kind: "adopt"; readonly process: number; readonly heartbeat?: boolean }
   /** Its machine's wall clock is set. */
-  | { readonly kind: "clock"; readonly process: number; readonly aheadMs: number }
-  /** Tries every one of many locks, one after the other. */
-  | { readonly kind: "sweep"; readonly process: number; readonly locks: number; readonly all: boolean };
+  | { readonly kind: "clock"; readonly process: number; readonly aheadMs: number };
 
 interface Caller {
   readonly client: LeaseClient;
@@ -104,7 +102,6 @@ export class LockScene {
     if (one.kind === "acquire") this.#acquire(running, one);
     else if (one.kind === "clock") running.process.setWallOffset(one.aheadMs);
     else if (one.kind === "adopt") this.#adopt(running, one.heartbeat);
-    else if (one.kind === "sweep") this.#sweep(running, one);
     else {
       const lease = running.parts.leases.get(one.as ?? "");
       if (lease !== undefined) this.#act(running, lease, one);
@@ -203,22 +200,6 @@ export class LockScene {
     if (!wasOurs || !isCompleted || slot === undefined) return;
     if (String(item?.doneSlot ?? "") < slot) world.fault(`the slot ${slot} was completed, and is not done`);
     this.#done = slot > this.#done ? slot : this.#done;
-  }
-
-  /** Tries as many locks in turn; with `all`, it has to get every one. */
-  #sweep(running: Running<Caller>, { locks, all }: Extract<LockStep, { kind: "sweep" }>): void {
-    const { client } = running.parts;
-    const sweep = async (): Promise<number> => {
-      let count = 0;
-      for (let index = 0; index < locks; index += 1) {
-        const lease = await client.tryAcquire(`k${index}`, { heartbeat: false });
-        if (lease !== undefined) count += 1;
-      }
-      return count;
-    };
-    this.#watch(running, sweep(), (count) => {
-      if (all && count < locks) this.world.fault(`${count} of ${locks} dead locks were taken`);
-    });
   }
 
   #handles(token: string): number {

@@ -6,7 +6,7 @@ import { dateFaults, type FaultKind, type Lane, scenario, type Wait, wait, withF
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
-type Act = Exclude<LockStep["kind"], "acquire" | "clock" | "sweep">;
+type Act = Exclude<LockStep["kind"], "acquire" | "clock">;
 
 const behindMs = 0.9 * clockSkewMs;
 
@@ -270,26 +270,6 @@ export const lock = [
     ],
     end,
     mistakes: mistakes.removedByTtl,
-  }),
-  scenario({
-    name: "lock:a-thousand-and-one",
-    faults: 0,
-    kinds: [],
-    // By watching alone: its locks' holders are dead, and no clock tells.
-    make: (world, planted) => new LockScene(world, planted, { clockSkewMs: Number.POSITIVE_INFINITY }),
-    lanes: [
-      { process: 0, steps: [{ kind: "sweep", process: 0, locks: 1_001, all: true }] },
-      {
-        process: 1,
-        steps: [
-          wait(1_000),
-          { kind: "sweep", process: 1, locks: 1_001, all: false },
-          wait(6_000),
-          { kind: "sweep", process: 1, locks: 1_001, all: true },
-        ],
-      },
-    ],
-    mistakes: mistakes.aThousandAndOne,
   }),
 ];
 

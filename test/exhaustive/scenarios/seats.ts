@@ -1,7 +1,5 @@
 /** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
-import { type Item, LeaseItemError, LeaseServiceError } from "@leasehold/client";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
-import { QueueWaiter } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { seatCounters } from "../../../packages/client/src/primitives/seats/seat.ts";
 import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
@@ -118,21 +116,6 @@ const readWrite = scenario({
     },
   ],
 });
-
-/** A waiter that was granted a permit learns what else there is, and fails where that cannot be read. */
-const unreadableAfterGrant = replacing(
-  QueueWaiter.prototype as unknown as { learn(item: Item | undefined): void },
-  "learn",
-  (learn) =>
-    function (this: object, item) {
-      try {
-        learn.call(this as { learn: typeof learn }, item);
-      } catch (error) {
-        if (!(error instanceof LeaseItemError)) throw error;
-        throw new LeaseServiceError("LEASE_REQUEST_REJECTED", error.message);
-      }
-    },
-);
 
 /** A writer renews for so long while another one comes. */
 const renewals = (name: string, holdsMs: number, mistakes: readonly Mistake[]): AnyScenario =>
@@ -289,24 +272,6 @@ export const seats: readonly AnyScenario[] = [
         what: "an intent that keeps no reader out",
         tamper: withoutTests(({ attribute }) => attribute === "intents"),
         violation: /reads while .* waits to write/,
-      },
-    ],
-  }),
-  scenario({
-    name: "semaphore:in-line:unreadable",
-    faults: 2,
-    kinds: ["unreadable seat", "throttled"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2, isOrdered: true }),
-    lanes: [
-      { process: 0, steps: [wait(100), acquire(0, "permit"), wait(1_000), release(0)] },
-      { process: 1, steps: [wait(300), acquire(1, "permit", { permits: 2 }), release(1)] },
-    ],
-    end: (stage: Seats) => stage.expectNothingToStay(),
-    mistakes: [
-      {
-        what: "a permit that is granted beside an unreadable seat, and not given",
-        plant: unreadableAfterGrant,
-        violation: /has a seat, and no caller was given it/,
       },
     ],
   }),

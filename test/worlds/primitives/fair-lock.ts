@@ -6,7 +6,6 @@ import { unresponsiveAfterMs } from "../../../packages/client/src/primitives/fai
 import { type QueueTicket, ticketIdOf } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
-import type { Weather } from "../network.ts";
 import {
   drawn,
   isGrant,
@@ -57,9 +56,6 @@ interface QueueCase {
   readonly maxWaiters?: number;
   /** Whether processes at most die: then no call of those that live fails, and none of them is passed. @default false */
   readonly isCalm?: boolean;
-  /** @default - as rough as chance has it */
-  readonly weather?: Weather;
-  readonly wallErrorMs?: number;
 }
 
 /** Those who want one fair lock, and what must hold of every write that lands. */
@@ -77,8 +73,6 @@ export class Queue {
     this.#isCalm = isCalm;
     this.world = new Cluster(world, {
       processes: small.processes ?? processes,
-      weather: small.weather,
-      wallErrorMs: small.wallErrorMs,
       begin: (client, { release }) => new release.FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,

@@ -1,8 +1,6 @@
 import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
-import { durableLeases } from "./durable-leases.ts";
 import { fairLock } from "./fair-lock.ts";
-import { fairLockDeaths } from "./fair-lock-deaths.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
 import { guardedWorkflows, keptWorkflows, waitingWorkflows } from "./kept-workflows.ts";
@@ -17,7 +15,6 @@ export const simulations: readonly Simulation[] = [
   group,
   leader,
   fairLock,
-  fairLockDeaths,
   checkIn,
   ...seats,
   ...singleFlight,
@@ -25,17 +22,11 @@ export const simulations: readonly Simulation[] = [
   keptWorkflows,
   waitingWorkflows,
   guardedWorkflows,
-  durableLeases,
   ...tasks,
 ];
 
-/** Workflows and durable functions have the packages of now. */
-const ofOneRelease: readonly Simulation[] = [
-  keptWorkflows,
-  waitingWorkflows,
-  guardedWorkflows,
-  durableLeases,
-];
+/** Workflows have the packages of now. */
+const ofOneRelease: readonly Simulation[] = [keptWorkflows, waitingWorkflows, guardedWorkflows];
 
 /** Those whose hosts may have several releases. */
 export const upgrades: readonly Simulation[] = simulations.filter((one) => !ofOneRelease.includes(one));

@@ -15,7 +15,7 @@ import { release } from "../../../packages/client/src/statements/lock.ts";
 import { kindOf, type LeaseWrite } from "../../support/lease-writes.ts";
 import { clockSkewMs, leaseDurationMs } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
-import { type Mistake, type Planted, replacing, type SentTest, withoutTests } from "../simulation.ts";
+import { type Mistake, replacing, type SentTest, withoutTests } from "../simulation.ts";
 import { believingLonger, endingAny, judgingEarly } from "./lease-mistakes.ts";
 
 const twoHolders = /is held by .* and by/;
@@ -140,20 +140,6 @@ const ownWallClock = replacing(
       return original.call(this, now) === undefined ? undefined : this.moment().wall;
     },
 );
-
-/** It knows no more than so many records, and forgets the one that it has not met for longest. */
-function rememberingOnly(most: number): Planted["plant"] {
-  return replacing(ExpiryDetector.prototype, "judge", (original) => {
-    const known = new Set<string>();
-    return function (this: ExpiryDetector, record) {
-      const expiry = original.call(this, record);
-      const isKnown = known.delete(record.key);
-      known.add(record.key);
-      for (const oldest of known) if (known.size > most) known.delete(oldest);
-      return isKnown ? expiry : { reason: undefined, claimableInMs: record.leaseDurationMs };
-    };
-  });
-}
 
 /** A holder that no answer has told the time believes in the expiry of its own clock, and does not mark it so. */
 function believingUntold(): () => void {
@@ -377,14 +363,6 @@ export const removedByTtl: readonly Mistake[] = [
     what: "a fencing token that is lost when the item goes",
     tamper: saying(":fromFence", 1),
     violation: /the fencing token of/,
-  },
-];
-
-export const aThousandAndOne: readonly Mistake[] = [
-  {
-    what: "1,001 locks: a caller that remembers no more than 1,000 of them",
-    plant: rememberingOnly(1_000),
-    violation: /of 1001 dead locks were taken/,
   },
 ];
 
