@@ -1,15 +1,8 @@
-import {
-  type Clock,
-  LeaseClient,
-  type LeaseClientOptions,
-  type LeaseEvent,
-  type LeaseStore,
-} from "@leasehold/client";
+import { type Clock, LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
 import type { WaitsBy } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { WorldClock } from "../worlds/world.ts";
 import { DurableService } from "./durable-service.ts";
 import { type LeaseChange, parkedIn, wakeAt } from "./stream-wakes.ts";
 import { farAway } from "./wrong-clocks.ts";
@@ -19,12 +12,11 @@ import { farAway } from "./wrong-clocks.ts";
  * request of a lease is one at which the process may die.
  */
 export class DurableWorld {
-  readonly clock: WorldClock;
-  readonly service: DurableService;
+  readonly clock: ManualClock = new ManualClock();
+  readonly service: DurableService = new DurableService(this.clock);
   readonly table: MemoryLeaseStore = new MemoryLeaseStore();
   readonly events: LeaseEvent[] = [];
   readonly #changes: LeaseChange[] = [];
-  readonly #randomness: LeaseClientOptions["randomness"];
   /** Whether the stream's function runs. */
   wakes = true;
   /** Makes a request to the table fail. */
@@ -38,7 +30,6 @@ export class DurableWorld {
     return new LeaseClient({
       store: clock === undefined ? this.#store() : farAway(this.#store(), () => this.clock.now()),
       clock: clock ?? this.clock,
-      ...(this.#randomness === undefined ? {} : { randomness: this.#randomness }),
       onEvent: (event) => this.events.push(event),
     });
   }
@@ -58,11 +49,7 @@ export class DurableWorld {
     return parkedIn(this.table, key);
   }
 
-  /** @param randomness what its clients draw from, where that is to be the same in each run */
-  constructor(clock: WorldClock = new ManualClock(), randomness?: LeaseClientOptions["randomness"]) {
-    this.clock = clock;
-    this.service = new DurableService(clock);
-    this.#randomness = randomness;
+  constructor() {
     this.service.afterTurn = () => this.#wake();
   }
 

@@ -6,8 +6,8 @@ import {
   type OperationUpdate,
   type WireOperation,
 } from "@aws/durable-execution-sdk-js";
+import type { ManualClock } from "@leasehold/client/testing";
 import type { Context } from "aws-lambda";
-import type { WorldClock } from "../worlds/world.ts";
 
 /** A request that a process made, numbered over all of them: where one can be killed. */
 export type Boundary = {
@@ -68,7 +68,7 @@ const silence = new Promise<never>(() => undefined);
  * checkpoint is refused.
  */
 export class DurableService {
-  readonly clock: Pick<WorldClock, "now" | "advance">;
+  readonly clock: Pick<ManualClock, "now" | "advance">;
   readonly executions: Execution[] = [];
   /** Every request of every execution's processes, in order. */
   readonly boundaries: Boundary[] = [];
@@ -77,7 +77,7 @@ export class DurableService {
   readonly #deaths: Death[] = [];
   #callbacks = 0;
 
-  constructor(clock: Pick<WorldClock, "now" | "advance">) {
+  constructor(clock: Pick<ManualClock, "now" | "advance">) {
     this.clock = clock;
   }
 

@@ -4,21 +4,20 @@
  */
 import type { CallOptions, Clock, LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { WorldClock } from "../worlds/world.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
 
 /** One machine's clocks, made of the right time. */
 export class Machine implements Clock {
-  readonly #world: WorldClock;
+  readonly #world: ManualClock;
   readonly #wallMs: number;
   #stepsMs = 0;
   #suspendedMs = 0;
   #suspendedAt: number | undefined;
   #late: (() => void)[] = [];
 
-  constructor(world: WorldClock, wallMs: number) {
+  constructor(world: ManualClock, wallMs: number) {
     this.#world = world;
     this.#wallMs = wallMs;
   }

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import { startEngine } from "@leasehold/engine";
-import { measuredCommit } from "../../tools/bench/stamp.ts";
+import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { numberIn, wholeIn } from "../support/arguments.ts";
 import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "./history.ts";
 import { installTortured, worker as source } from "./install.ts";
 import { plants } from "./plants.ts";
-import { figuresOf, record, runTables } from "./report.ts";
+import { outcomesIn, summaryOf } from "./report.ts";
 import { torture } from "./run.ts";
 
 const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
@@ -23,7 +23,7 @@ const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes
 ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
   --last-release     half of the processes have the last release; those that start in their place draw again
   --folder DIR       where the histories are kept; default: a new folder for temporary files
-  --report           adds the run's figures to those in test/torture/runs.jsonl, and writes their sum on docs/evidence.md`;
+  --write            writes the figures of docs/evidence.md; of one version alone`;
 
 const { values } = parseArgs({
   options: {
@@ -34,7 +34,7 @@ const { values } = parseArgs({
     plant: { type: "string" },
     "last-release": { type: "boolean", default: false },
     folder: { type: "string" },
-    report: { type: "boolean" },
+    write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
 });
@@ -56,13 +56,7 @@ async function main(): Promise<number> {
   if (tortured.length === 0)
     throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
 
-  if (values.report && last !== undefined)
-    throw new Error("--report is of one version: leave --last-release");
-  const commit = await measuredCommit("test/torture/*.ts");
-  if (values.report && commit.endsWith("+"))
-    throw new Error(
-      `--report names the commit that ran, and here are changes since ${commit}: commit them first`,
-    );
+  if (values.write && last !== undefined) throw new Error("--write is of one version: leave --last-release");
 
   const onProgress = (what: string): void => {
     if (process.stdout.isTTY) process.stdout.write(`\r\u001b[K${what}`);
@@ -86,12 +80,13 @@ async function main(): Promise<number> {
     };
     const result = await torture({ ...options, durationMs: minutes * 60_000, ...(bend && { bend }) });
     onProgress("");
-    const figures = figuresOf(result, { seed, commit, minutes, processes, engine: version });
-    console.log(runTables(figures));
-    console.log(`The histories are in ${folder}`);
+    const figures = summaryOf(result, { seed, minutes, processes, engine: version });
+    console.table(outcomesIn(result.history));
+    console.table(Object.fromEntries(result.tally));
+    console.log(`${figures}\n\nThe histories are in ${folder}`);
     const { violations } = result;
     for (const { rule, text } of violations) console.log(`${red(rule)}: ${text}`);
-    if (values.report) await record(figures);
+    if (values.write) await writeEvidence("torture", figures, await measuredCommit("test/torture"));
     if (violations.length === 0) return 0;
     const given = Object.entries({
       minutes,

@@ -14,20 +14,10 @@ export const terms = {
   maxWaiters: 12,
   /** How long a caller waits in the fair lock's line. Dead waiters hold it up for 11 s. */
   fairWaitMs: 20_000,
-  /** A lock that is free for less is free for too short a time to pass a silent waiter, even a dead one. */
-  undisturbedMs: 9_000,
   /** How long the other callers wait. */
   waitMs: 3_000,
   /** How long a value of single flight is fresh. */
   freshForMs: 400,
-  /** By so much two processes may differ about the service's time: it is told in whole seconds, by answers that may be late. */
-  clocksDifferMs: 3_000,
-  /** By then the lease of a dead holder is over: it lasts, clocks may differ, and the service tells whole seconds. */
-  takeOverMs: 4_500,
-  /** How late a copy of a request arrives at most, on a machine that is busy. */
-  latestCopyMs: 6_000,
-  /** How long a line of dead waiters may keep a free lock shut. */
-  deadLineMs: 30_000,
   /** How long the auditor waits for each lock: dead holders and a line of dead waiters are over by then. */
   auditWaitMs: 30_000,
 } as const;

@@ -8,7 +8,6 @@ import { grantsOf } from "./grants.ts";
 import { lineViolations } from "./line.ts";
 import { livenessViolations } from "./liveness.ts";
 import { onceViolations } from "./once.ts";
-import { refusalViolations } from "./refusals.ts";
 import { registerViolations } from "./register.ts";
 import type { Violation } from "./violation.ts";
 
@@ -25,9 +24,8 @@ export function check(history: History): readonly Violation[] {
     ...endingViolations(operations, grants),
     ...registerViolations(operations, grants),
     ...onceViolations(operations, holds, events),
-    ...lineViolations(operations, holds, events, terms),
-    ...flightViolations(operations, events, terms),
+    ...lineViolations(operations, events, terms),
+    ...flightViolations(operations),
     ...livenessViolations(history),
-    ...refusalViolations(history, terms),
   ];
 }

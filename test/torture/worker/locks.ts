@@ -32,10 +32,12 @@ export async function lockTurn(context: WorkContext): Promise<void> {
   const isClosedLonger = !isTooShort && random.chance(0.15);
   const lockAtLeastForMs = isClosedLonger ? terms.lockAtLeastForMs : 0;
   const options = { leaseDurationMs, heartbeat, lockAtLeastForMs };
-  const cooldown = isClosedLonger ? { cooldownMs: lockAtLeastForMs } : {};
-  const held = { ...cooldown, ...(heartbeat ? {} : { leaseMs: leaseDurationMs }) };
+  const held = {
+    ...(isClosedLonger && { cooldownMs: lockAtLeastForMs }),
+    ...(!heartbeat && { leaseMs: leaseDurationMs }),
+  };
   const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
-  await acquireAndHold(context, "lock", key, { waitMs, ...cooldown }, acquire, isTooShort || undefined, held);
+  await acquireAndHold(context, "lock", key, { waitMs }, acquire, isTooShort || undefined, held);
 }
 
 /** The fair lock. */

@@ -46,9 +46,7 @@ async function pause(context: WorkContext, key: string): Promise<void> {
   const since = microseconds();
   const endsAt = performance.now() + forMs - terms.earlyMs;
   const options = { forMs, waitMs: terms.waitMs, reason };
-  const result = await called(context, "pause", key, { cooldownMs: forMs }, (operator) =>
-    operator.pause(key, options),
-  );
+  const result = await called(context, "pause", key, {}, (operator) => operator.pause(key, options));
   if (result?.outcome !== "done") return;
   const { token, fencingToken } = result.lease;
   const paused = {
