@@ -7,9 +7,3 @@ export function kindOf({ values }: { readonly values: Readonly<Record<string, un
   if (values[":version"] !== undefined) return "renew";
   return values[":releasedToken"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
 }
-
-/** The token of the acquisition that a write belongs to, by the values that it brings. */
-export function actorOf(values: Readonly<Record<string, string | number>>): string | number | undefined {
-  if (values[":releasedToken"] !== undefined) return values[":releasedToken"];
-  return values[":acquiredAt"] === undefined ? values[":ifToken"] : values[":token"];
-}

@@ -23,6 +23,11 @@ export async function transactIn(store: LeaseStore, entries: readonly Transactio
   if (!applied) throw Object.assign(new Error("cancelled"), { name: "TransactionCanceledException" });
 }
 
+/** Whether such a transaction was refused. */
+export function isCancelled(error: unknown): boolean {
+  return error instanceof Error && error.name === "TransactionCanceledException";
+}
+
 /** An entry that writes an item of the user's own. */
 export function ownWrite(key: TransactionEntry["key"]): TransactionEntry {
   return {

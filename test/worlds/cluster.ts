@@ -8,7 +8,6 @@ import {
   type Network,
   roughWeather,
   type Tamper,
-  type Traffic,
   type Weather,
 } from "./network.ts";
 import { type Change, Table } from "./table.ts";
@@ -86,7 +85,6 @@ export interface ClusterOptions<Parts> {
   /** How far ahead the clock of the service's host is that answers a process, in milliseconds. @default - 0 */
   readonly serviceAheadMs?: (index: number) => number;
   readonly tamper?: Tamper | undefined;
-  readonly traffic?: Traffic | undefined;
 }
 
 /**
@@ -192,7 +190,7 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, serviceAheadMs, tamper, traffic } = this.#options;
+    const { begin, client, dates, serviceAheadMs, tamper } = this.#options;
     const errorMs = this.#options.wallErrorMs ?? wallErrorMs;
     // The explorer's hosts have nothing to draw from, and differ by their index.
     const { isRandom } = world;
@@ -202,7 +200,7 @@ export class Cluster<Parts> {
     const own = this.#options.weather ?? roughWeather(random);
     const weather = (): Weather => (this.#isCalm ? calmWeather : own);
     const { LeaseClient: Client, LeaseServiceError: ServiceError } = process.release;
-    const around = { world, table, weather, serviceOffsetsMs, tamper, traffic, ServiceError };
+    const around = { world, table, weather, serviceOffsetsMs, tamper, ServiceError };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,

@@ -54,13 +54,6 @@ export function roughWeather(random: Random): Weather {
   };
 }
 
-/** What a simulation may want to hear of, and who sent it. */
-export interface Traffic {
-  sent(host: Host, request: UpdateRequest): void;
-  applied(host: Host, request: UpdateRequest, before: Item | undefined, after: Item | undefined): void;
-  transacted(host: Host, entries: readonly TransactionEntry[]): void;
-}
-
 type Write = UpdateRequest | TransactionEntry;
 
 /** Changes a write on its way to the table: a mistake that is planted. */
@@ -73,7 +66,6 @@ export interface Surroundings {
   readonly weather: () => Weather;
   /** How far the clocks of the service's own hosts are off. */
   readonly serviceOffsetsMs: readonly [number, ...number[]];
-  readonly traffic?: Traffic | undefined;
   readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
   readonly ServiceError?: typeof LeaseServiceError;
@@ -109,7 +101,6 @@ export class Network implements LeaseStore {
   }
 
   async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    this.around.traffic?.sent(this.host, request);
     return await this.call(call, () => this.#apply(request));
   }
 
@@ -118,17 +109,12 @@ export class Network implements LeaseStore {
     requests: readonly UpdateRequest[],
     call: CallOptions,
   ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
-    for (const request of requests) this.around.traffic?.sent(this.host, request);
     return await this.call(call, () => requests.map((request) => this.#apply(request)));
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
-    const { table, traffic, tamper = asItIs } = this.around;
-    return await this.transaction(call, () => {
-      const result = table.transact(entries.map(tamper));
-      if (result.applied) traffic?.transacted(this.host, entries);
-      return result;
-    });
+    const { table, tamper = asItIs } = this.around;
+    return await this.transaction(call, () => table.transact(entries.map(tamper)));
   }
 
   async get({ key, consistent }: GetRequest, call: CallOptions): Promise<Item | undefined> {
@@ -153,12 +139,8 @@ export class Network implements LeaseStore {
   }
 
   #apply(sent: UpdateRequest): UpdateResult {
-    const { table, traffic, tamper = asItIs } = this.around;
-    const request = tamper(sent);
-    const before = table.peek(request.key);
-    const result = table.update(request);
-    if (result.applied) traffic?.applied(this.host, request, before, table.peek(request.key));
-    return result;
+    const { table, tamper = asItIs } = this.around;
+    return table.update(tamper(sent));
   }
 
   /** As any call, but that it may show the past where it need not be consistent. */

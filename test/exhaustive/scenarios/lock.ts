@@ -1,9 +1,9 @@
 import { clockSkewMs } from "../../worlds/cluster.ts";
+import { LockScene, type LockStep } from "../../worlds/primitives/lock.ts";
 import * as mistakes from "../../worlds/primitives/lock-mistakes.ts";
 import type { Planted } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, type FaultKind, type Lane, scenario, type Wait, wait, withFaults } from "../scenario.ts";
-import { LockScene, type LockStep } from "./lock-scene.ts";
 
 type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
 type Act = Exclude<LockStep["kind"], "acquire" | "clock">;
@@ -15,7 +15,7 @@ function lane(process: number, ...steps: readonly (Act | Options | Wait)[]): Lan
   return {
     process,
     steps: steps.map((one) => {
-      if (typeof one === "string") return { kind: one, process };
+      if (typeof one === "string") return { kind: one, process } as LockStep;
       return "kind" in one ? one : { kind: "acquire", process, ...one };
     }),
   };
@@ -137,7 +137,9 @@ export const lock = [
     kinds: [...messages, "killed", "frozen"],
     // The service's host that answers the holder is behind the one that answers the waiter, by nearly the allowance.
     make: (world, planted) =>
-      new LockScene(world, planted, {}, { serviceAheadMs: (index) => (index === 0 ? -behindMs : 0) }),
+      new LockScene(world, planted, undefined, {
+        serviceAheadMs: (index) => (index === 0 ? -behindMs : 0),
+      }),
     lanes: [
       {
         process: 0,
@@ -183,7 +185,9 @@ export const lock = [
     kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
     // The first host's answers have no Date, and its clock is behind by more than a lease.
     make: (world, planted) =>
-      new LockScene(world, planted, {}, { dates: (index) => (index === 0 ? "stripped" : "kept") }),
+      new LockScene(world, planted, undefined, {
+        dates: (index) => (index === 0 ? "stripped" : "kept"),
+      }),
     lanes: [
       {
         process: 0,

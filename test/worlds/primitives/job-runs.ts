@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/index.ts";
 import { storedAttempts } from "../../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
-import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, isCancelled, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs, type Holding } from "../beliefs.ts";
 import {
   Cluster,
@@ -305,7 +305,7 @@ const expectedCodes = [
 ];
 
 function isExpected(error: unknown): boolean {
-  if (error instanceof Error && error.name === "TransactionCanceledException") return true;
+  if (isCancelled(error)) return true;
   return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 

@@ -11,7 +11,7 @@ import {
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
-import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, isCancelled, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
@@ -439,6 +439,6 @@ class WorkError extends Error {
 const expectedCodes = ["LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_THROTTLED", "LEASE_TASK_LOST"];
 
 function isExpected(error: unknown): boolean {
-  if (error instanceof Error && error.name === "TransactionCanceledException") return true;
+  if (isCancelled(error)) return true;
   return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
