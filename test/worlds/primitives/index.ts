@@ -3,7 +3,7 @@ import { checkIn } from "./check-in.ts";
 import { fairLock } from "./fair-lock.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
-import { guardedWorkflows, keptWorkflows, waitingWorkflows } from "./kept-workflows.ts";
+import { keptWorkflows } from "./kept-workflows.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
 import { seats } from "./seats.ts";
@@ -20,13 +20,8 @@ export const simulations: readonly Simulation[] = [
   ...singleFlight,
   jobRuns,
   keptWorkflows,
-  waitingWorkflows,
-  guardedWorkflows,
   ...tasks,
 ];
 
-/** Workflows have the packages of now. */
-const ofOneRelease: readonly Simulation[] = [keptWorkflows, waitingWorkflows, guardedWorkflows];
-
-/** Those whose hosts may have several releases. */
-export const upgrades: readonly Simulation[] = simulations.filter((one) => !ofOneRelease.includes(one));
+/** Those whose hosts may have several releases: workflows have the packages of now. */
+export const upgrades: readonly Simulation[] = simulations.filter((one) => one !== keptWorkflows);

@@ -5,15 +5,13 @@
 import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import type { Definition, Json, State } from "../../../packages/cdk/src/workflow/asl.ts";
+import type { Json } from "../../../packages/cdk/src/workflow/asl.ts";
 import { endedDefinition } from "../../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../../packages/cdk/src/workflow/keeper-definition.ts";
-import { redriveGuardDefinition } from "../../../packages/cdk/src/workflow/redrive-guard.ts";
-import { redrivenCause } from "../../../packages/cdk/src/workflow/redrive-refusal.ts";
 import { workflowDefinition } from "../../../packages/cdk/src/workflow/workflow-definition.ts";
 import { breakLease } from "../../../packages/client/src/admin/statements.ts";
 import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
-import { type StateMachineEvent, statusEvent } from "../../../tools/local/src/state-machines/events.ts";
+import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
 import { adminOf } from "../../support/admin.ts";
 import { kindOf } from "../../support/lease-writes.ts";
@@ -36,30 +34,17 @@ const clockSkewMs = 1_000;
 const retentionMs = 604_800_000;
 /** A keeper finds out at its next beat, and its calls may each take until the lease ends. */
 const noticeMs = 2 * leaseDurationMs;
-/** A keeper whose looks were refused looks again after 16 times its usual five beats, and its calls may have failed before. */
+/** After the last call that has failed, a keeper looks again by then. */
 const settleMs = 600_000;
 /** For how long a workflow waits for the lock, where it waits. */
 const waitMs = 120_000;
 /** After a release that the stream tells, a waiter has the lock: the stream's delay, and late answers on its way. */
 const wakeMs = 20_000;
-/** EventBridge tells a redrive after so long at most, and the guard then stops the execution. */
-const guardMs = 5_500;
-
-/** What the workflows of one situation do that others do not. */
-interface Situation {
-  /** Whether they wait for a lock that is held, and are woken by the table's stream. @default false */
-  readonly waits?: boolean;
-  /** Whether the guard has to stop their tasks when they are redriven, but for the first. @default false */
-  readonly isGuarded?: boolean;
-}
-
 export type WorkflowStep =
   | Mishap
   | { readonly kind: "start" }
   | { readonly kind: "stop"; readonly which: number }
   | { readonly kind: "redrive"; readonly which: number }
-  | { readonly kind: "abort keeper"; readonly which: number }
-  | { readonly kind: "throttle"; readonly ms: number }
   | { readonly kind: "acquire"; readonly process: number; readonly waitMs: number }
   | { readonly kind: "release"; readonly process: number }
   | { readonly kind: "break" }
@@ -74,13 +59,6 @@ const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
     arbitrary: fc.oneof(
       fc.record({ kind: fc.constant("stop" as const), which }),
       fc.record({ kind: fc.constant("redrive" as const), which }),
-    ),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.oneof(
-      fc.record({ kind: fc.constant("abort keeper" as const), which }),
-      fc.record({ kind: fc.constant("throttle" as const), ms: fc.integer({ min: 10_000, max: 300_000 }) }),
     ),
   },
   drawn(4, "acquire", {
@@ -130,21 +108,6 @@ const work: Json = {
   },
 };
 
-/**
- * The definition with tasks after the first that do not refuse a redrive, as tasks in JSONPath: the interpreter knows none,
- * so it is the refusal that goes, which is in their timeouts.
- */
-function withoutRefusals(definition: Definition): Definition {
-  const around = definition.States.Leasehold_Work as State;
-  const [graph] = around.Branches as unknown as readonly Pick<Definition, "States">[];
-  const States = Object.entries(graph?.States ?? {}).map(([name, { TimeoutSeconds, ...state }]) => {
-    const isRefusing = name === "First" && TimeoutSeconds !== undefined;
-    return [name, isRefusing ? { ...state, TimeoutSeconds } : state];
-  });
-  const Branches = [{ ...graph, States: Object.fromEntries(States) }];
-  return { ...definition, States: { ...definition.States, Leasehold_Work: { ...around, Branches } } };
-}
-
 interface Sent {
   readonly execution: string;
   readonly token: string;
@@ -167,26 +130,16 @@ export class KeptWorkflows {
   readonly #working = new Map<string, Sent>();
   /** When an operator broke leases, by their tokens, on the world's clock. */
   readonly #broken = new Map<string, number>();
-  readonly #situation: Situation;
-  readonly #guard: string;
-  /** When executions were started, and when they were redriven last, on the world's clock. */
+  /** Whether workflows wait for a lock that is held, and are woken by the table's stream. */
+  readonly #waits: boolean;
+  /** When executions were started, on the world's clock. */
   readonly #startedAt = new Map<string, number>();
-  readonly #redrivenAt = new Map<string, number>();
   /** Counts the times in which the lock was free, or in which an execution was stopped that may have been woken. */
   #times = 0;
-  /** Leases whose keeper was aborted, by their tokens: until when their work may go on without one. */
-  readonly #unkept = new Map<string, number>();
-  /** By token, the aborted keepers of which nobody has heard yet. */
-  readonly #unheard = new Map<string, Set<string>>();
-  /** The last lease of each execution. */
-  readonly #tokens = new Map<string, string>();
-  /** What may be stopped: executions that were redriven, tokens of holders that were asked to stop or lost their keeper. */
-  readonly #mayStop = new Set<string>();
-  readonly #keeper: string;
   #events = 0;
 
-  constructor(world: World, tamper?: Tamper, situation: Situation = {}) {
-    this.#situation = situation;
+  constructor(world: World, tamper?: Tamper) {
+    this.#waits = world.random.chance(0.5);
     this.world = new Cluster<Rival>(world, {
       processes,
       begin: (client) => ({ client, lease: undefined }),
@@ -203,19 +156,13 @@ export class KeptWorkflows {
     );
     this.#steps.trouble = world.random.pick([0, 0.05, 0.15]);
     this.#steps.staleMs = world.random.pick([0, 900]);
-    this.#steps.isPrompt = situation.waits === true && world.random.chance(0.5);
+    this.#steps.isPrompt = this.#waits && world.random.chance(0.5);
     const terms = { tableName: "leases", retentionMs };
-    this.#keeper = this.#steps.define("keeper", keeperDefinition(terms));
-    const keeperArn = this.#keeper;
+    const keeperArn = this.#steps.define("keeper", keeperDefinition(terms));
     this.#ended = this.#steps.define("ended", endedDefinition({ ...terms, keeperArn }));
-    this.#guard = this.#steps.define("guard", redriveGuardDefinition());
-    const held = situation.waits ? ({ whenHeld: "wait", waitMs } as const) : ({ whenHeld: "fail" } as const);
+    const held = this.#waits ? ({ whenHeld: "wait", waitMs } as const) : ({ whenHeld: "fail" } as const);
     const parts = { keeperArn, leaseDurationMs, clockSkewMs, retentionMs, ...held };
-    const definition = workflowDefinition(workflowTerms(work, parts));
-    this.#workflow = this.#steps.define(
-      "workflow",
-      situation.isGuarded ? withoutRefusals(definition) : definition,
-    );
+    this.#workflow = this.#steps.define("workflow", workflowDefinition(workflowTerms(work, parts)));
     for (const name of ["first", "second", "third"])
       this.#steps.resources.set(`work:${name}`, (sent: Sent) => this.#work(name, sent));
     this.#beliefs = new Beliefs(this.world);
@@ -225,8 +172,6 @@ export class KeptWorkflows {
     const { world } = this;
     if (one.kind === "start") this.#start();
     else if (one.kind === "stop" || one.kind === "redrive") this.#touch(one.kind, one.which);
-    else if (one.kind === "abort keeper") this.#abortKeeper(one.which);
-    else if (one.kind === "throttle") this.#steps.throttledUntil = world.clock.monotonic() + one.ms;
     else if (one.kind === "acquire") this.#acquire(one.process, one.waitMs);
     else if (one.kind === "release") this.#release(one.process);
     else if (one.kind === "break" || one.kind === "revoke") this.#operate(one.kind);
@@ -237,14 +182,12 @@ export class KeptWorkflows {
   /** When nothing fails any more, every workflow comes to its end, no keeper goes on, and the lock is free. */
   async expectAllToEnd(): Promise<void> {
     const { world } = this;
-    if (this.#steps.trouble > 0) this.#steps.calmSince = world.clock.monotonic();
     this.#steps.trouble = 0;
-    this.#steps.throttledUntil = 0;
     world.killAll();
     await world.clearUp();
     await world.clock.advance(settleMs);
     world.world.check();
-    for (const name of ["workflow", "keeper", "ended", "guard"]) {
+    for (const name of ["workflow", "keeper", "ended"]) {
       const machine = this.#workflow.replace(/workflow$/, name);
       const running = this.#steps.machines.executions(machine).filter(({ status }) => status === "RUNNING");
       if (running.length > 0) world.fault(`${running.length} executions of ${name} never end`);
@@ -283,49 +226,8 @@ export class KeptWorkflows {
     const arn = all[index % Math.max(1, all.length)];
     if (arn === undefined) return;
     this.#times += 1;
-    if (action === "redrive") this.#mayStop.add(arn);
     machines[action](arn);
     this.world.count(action);
-  }
-
-  /** By hand, in the console: its work goes on. */
-  #abortKeeper(index: number): void {
-    const { machines } = this.#steps;
-    const running = machines.executions(this.#keeper).filter(({ status }) => status === "RUNNING");
-    const keeper = running[index % Math.max(1, running.length)];
-    if (keeper === undefined) return;
-    machines.stop(keeper.executionArn);
-    this.world.count("a keeper is aborted");
-  }
-
-  /** The event of an aborted keeper is delivered once, twice or late; one that is lost is beyond what is promised. */
-  #replace(executionArn: string): void {
-    const { world, clock } = this.world;
-    const described = this.#steps.machines.describe(executionArn);
-    const { lease } = described.input as { readonly lease: { readonly token: string } };
-    const delays = world.random.pick([[0], [0], [0, 5_000], [world.random.between(1, 30_000)]]);
-    const isPrompt = delays[0] === 0 && this.#steps.trouble === 0;
-    // Until it has been told, and what hears of it has come through, nobody keeps the lease.
-    const unheard = this.#unheard.get(lease.token) ?? new Set();
-    if (!isPrompt) this.#unheard.set(lease.token, unheard.add(executionArn));
-    if (!isPrompt) this.#mayStop.add(lease.token);
-    const { detail } = statusEvent(described);
-    for (const delayMs of delays) {
-      this.#events += 1;
-      const name = `e${this.#events}`;
-      clock.schedule(() => {
-        const started = this.#steps.machines.start({
-          stateMachineArn: this.#ended,
-          name,
-          input: { detail },
-        });
-        void this.#steps.machines.finished(started.executionArn).then(({ status }) => {
-          if (status !== "SUCCEEDED" || isPrompt) return;
-          unheard.delete(executionArn);
-          this.#unkept.set(lease.token, clock.monotonic() + noticeMs);
-        });
-      }, delayMs);
-    }
   }
 
   #acquire(index: number, waitMs: number): void {
@@ -361,7 +263,6 @@ export class KeptWorkflows {
     } else {
       const [running] = world.processes;
       if (running === undefined) return;
-      this.#mayStop.add(String(token));
       const call = adminOf(running.parts.client).requestRevocation(key, { token: String(token) });
       world.watch(running, call, () => undefined, isExpected);
     }
@@ -375,11 +276,8 @@ export class KeptWorkflows {
     const { execution, token } = sent;
     const item = this.#steps.lease(key);
     const stands = item?.[attributeNames.token] === token && item[attributeNames.fence] === sent.fence;
-    // Work may go on without a keeper for a while, and not begin so.
-    const isExcused =
-      this.#wasBroken(token) ||
-      (name !== "first" && (this.#isUnkept(token) || this.#wasJustRedriven(execution)));
-    if (!stands && !isExcused) world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
+    if (!stands && !this.#wasJustBroken(token))
+      world.fault(`${nameOf(execution)} sends its ${name} task without its lease`);
     this.#working.set(execution, sent);
     world.count("worked");
     await new Promise<void>((resolve) => world.clock.schedule(resolve, random.between(100, 12_000)));
@@ -388,47 +286,10 @@ export class KeptWorkflows {
     return {};
   }
 
-  /** For a while, work goes on whose lease was broken, or which has no keeper: until its keeper finds out. */
+  /** For a while, work goes on whose lease was broken: until its keeper finds out. */
   #wasJustBroken(token: string): boolean {
-    return this.#isUnkept(token) || this.#wasBroken(token);
-  }
-
-  #isUnkept(token: string): boolean {
-    const isUnheard = (this.#unheard.get(token)?.size ?? 0) > 0;
-    return isUnheard || this.world.clock.monotonic() < (this.#unkept.get(token) ?? 0);
-  }
-
-  #wasBroken(token: string): boolean {
     const at = this.#broken.get(token);
     return at !== undefined && this.world.clock.monotonic() - at < noticeMs;
-  }
-
-  /** Where a guard stops what was redriven, its other tasks may be sent until then. */
-  #wasJustRedriven(execution: string): boolean {
-    const at = this.#redrivenAt.get(execution);
-    return (
-      this.#situation.isGuarded === true && at !== undefined && this.world.clock.monotonic() - at < guardMs
-    );
-  }
-
-  /** EventBridge tells the guard of a redrive, at once or late, and perhaps twice. */
-  #tellGuard(execution: string): void {
-    const { world, clock } = this.world;
-    const redrivenAt = clock.monotonic();
-    this.#redrivenAt.set(execution, redrivenAt);
-    if (!this.#situation.isGuarded) return;
-    for (const delayMs of world.random.pick([[0], [0], [world.random.between(1, 5_000)], [0, 5_000]])) {
-      this.#events += 1;
-      const name = `g${this.#events}`;
-      clock.schedule(() => {
-        this.#steps.machines.start({ stateMachineArn: this.#guard, name, input: { execution } });
-      }, delayMs);
-    }
-    clock.schedule(() => {
-      const isSame = this.#redrivenAt.get(execution) === redrivenAt;
-      if (isSame && this.#steps.machines.describe(execution).status === "RUNNING")
-        world.fault(`${nameOf(execution)} goes on after its redrive`);
-    }, guardMs);
   }
 
   /** The table's stream tells that the lock was let go: at once, late, twice, or, where calls fail, never. */
@@ -479,17 +340,11 @@ export class KeptWorkflows {
     const { world, clock } = this.world;
     const { executionArn, stateMachineArn } = event;
     if (event.type === "redriven") this.world.count("redriven");
-    if (event.type === "redriven") this.#tellGuard(executionArn);
-    if (event.type === "finished" && stateMachineArn === this.#keeper && event.status === "ABORTED")
-      this.#replace(executionArn);
-    if (event.type === "finished" && stateMachineArn === this.#keeper)
-      this.#expectNoFalseAlarm(executionArn, event.error);
     if (event.type !== "finished" || stateMachineArn !== this.#workflow) return;
     this.#working.delete(executionArn);
     this.#judgeWait(executionArn);
     world.tell(nameOf(executionArn), event.status);
     world.count(`workflow: ${event.status}`);
-    this.#expectReason(executionArn, event);
     // EventBridge delivers an event once, late, twice, or never.
     const delays = world.random.pick([[0], [0], [world.random.between(1, 30_000)], [0, 5_000], []]);
     for (const delayMs of delays) {
@@ -506,34 +361,10 @@ export class KeptWorkflows {
   /** A workflow that waits gives up when its time is over, and not before. */
   #judgeWait(execution: string): void {
     const { error } = this.#steps.machines.describe(execution);
-    if (!this.#situation.waits || error !== "LeaseUnavailableError") return;
+    if (!this.#waits || error !== "LeaseUnavailableError") return;
     const waitedMs = this.world.clock.monotonic() - (this.#startedAt.get(execution) ?? 0);
     this.world.count("waited in vain");
     if (waitedMs < waitMs - 1) this.world.fault(`${nameOf(execution)} gives up after ${waitedMs} ms`);
-  }
-
-  /** While no call fails but looks that are throttled, no keeper stops work without a reason. */
-  #expectReason(executionArn: string, event: { readonly status: string; readonly error?: string }): void {
-    if (event.status !== "ABORTED" || event.error !== "LeaseLostError") return;
-    const { trouble, calmSince } = this.#steps;
-    // A call that has failed before is still the reason while its lease lasts.
-    if (trouble > 0 || this.world.clock.monotonic() < calmSince + noticeMs) return;
-    const token = this.#tokens.get(executionArn) ?? "";
-    if (this.#mayStop.has(executionArn) || this.#mayStop.has(token) || this.#broken.has(token)) return;
-    this.world.fault(`${nameOf(executionArn)} is healthy, and was stopped`);
-  }
-
-  /**
-   * While no call fails, the keeper of work that has succeeded tells of no loss. One that may not look, for looks are
-   * throttled, cannot know of the success.
-   */
-  #expectNoFalseAlarm(executionArn: string, error: string | undefined): void {
-    const { machines, trouble, calmSince, throttledUntil } = this.#steps;
-    if (error !== "LeaseLostError" || trouble > 0 || calmSince > 0) return;
-    if (this.world.clock.monotonic() < throttledUntil + noticeMs) return;
-    const { guarded } = machines.describe(executionArn).input as { readonly guarded: string };
-    if (machines.describe(guarded).status !== "SUCCEEDED") return;
-    this.world.fault(`${nameOf(guarded)} has succeeded, and its keeper tells that its lease was lost`);
   }
 
   /** A grant to another while the work of one goes on, which nobody has broken. */
@@ -542,14 +373,12 @@ export class KeptWorkflows {
       const token = after?.[attributeNames.token];
       if (place.sk !== leaseSortKey) continue;
       if (token !== before?.[attributeNames.token]) this.#times += 1;
-      if (this.#situation.waits && token === undefined && before?.[attributeNames.token] !== undefined)
+      if (this.#waits && token === undefined && before?.[attributeNames.token] !== undefined)
         this.#tellStream({ before, after });
       if (token === undefined || token === before?.[attributeNames.token]) continue;
       const owner = String(after?.[attributeNames.owner]);
-      if (owner.startsWith("workflow:")) this.#tokens.set(owner.slice("workflow:".length), String(token));
       for (const [execution, working] of this.#working) {
         if (working.token === token || this.#wasJustBroken(working.token)) continue;
-        if (this.#wasJustRedriven(execution)) continue;
         this.world.fault(`${nameOf(execution)} works, and ${owner} has got the lock`);
       }
     }
@@ -579,24 +408,14 @@ function unproven(kind: ReturnType<typeof kindOf>): Tamper {
   );
 }
 
-const play = (situation: Situation): Simulation["play"] =>
-  stepByStep({
-    step,
-    fewestSteps: 20,
-    mostSteps: 50,
-    make: (world, tamper) => new KeptWorkflows(world, tamper, situation),
-    end: (scene) => scene.expectAllToEnd(),
-  });
-
 export const keptWorkflows: Simulation = {
   name: "kept-workflows",
   claim:
-    "workflows work only under their leases, which their keepers renew, release or give up in time, and all come to an end",
-  worlds: 60,
+    "workflows work only under their leases, are woken when a lock is let go, and all come to an end with their keepers",
+  worlds: 100,
   mustHappen: [
-    "a keeper is aborted",
-    "a look is throttled",
     "a rival holds it",
+    "a wake-up is lost",
     "an event is lost",
     "answer lost",
     "break",
@@ -608,6 +427,8 @@ export const keptWorkflows: Simulation = {
     "redriven",
     "revoke",
     "takeover",
+    "waited in vain",
+    "woken",
     "worked",
     "workflow: ABORTED",
     "workflow: FAILED",
@@ -624,31 +445,6 @@ export const keptWorkflows: Simulation = {
       tamper: unproven("end"),
       violation: /works, and|without its lease|believes to hold/,
     },
-  ],
-  play: play({}),
-};
-
-/** Waiters that are parked at the lock's item. */
-export const waitingWorkflows: Simulation = {
-  name: "kept-workflows:waiting",
-  claim: "workflows that wait for the lock are woken when it is let go, and wait for as long as they may",
-  worlds: 60,
-  mustHappen: [
-    "a rival holds it",
-    "a wake-up is lost",
-    "break",
-    "call: answer late",
-    "call: answer lost",
-    "redriven",
-    "takeover",
-    "waited in vain",
-    "woken",
-    "worked",
-    "workflow: ABORTED",
-    "workflow: FAILED",
-    "workflow: SUCCEEDED",
-  ],
-  mistakes: [
     {
       what: "a wake-up that no waiter hears",
       plant: replacing(
@@ -663,29 +459,11 @@ export const waitingWorkflows: Simulation = {
       violation: /waits for a lock that is free/,
     },
   ],
-  play: play({ waits: true }),
-};
-
-/** Tasks that cannot refuse to be redriven. */
-export const guardedWorkflows: Simulation = {
-  name: "kept-workflows:guarded",
-  claim: "workflows whose tasks cannot refuse a redrive are stopped as soon as EventBridge tells of it",
-  worlds: 60,
-  mustHappen: ["a rival holds it", "call: cut off", "redrive", "redriven", "takeover", "worked"],
-  mistakes: [
-    {
-      what: "a guard that stops nothing",
-      plant: replacing(
-        StateMachines.prototype,
-        "stop",
-        (original) =>
-          function (this: StateMachines, arn, reason) {
-            if (reason?.cause === redrivenCause) return { stopDate: "" };
-            return original.call(this, arn, reason);
-          },
-      ),
-      violation: /goes on after its redrive|works, and|without its lease/,
-    },
-  ],
-  play: play({ isGuarded: true }),
+  play: stepByStep({
+    step,
+    fewestSteps: 20,
+    mostSteps: 50,
+    make: (world, tamper) => new KeptWorkflows(world, tamper),
+    end: (scene) => scene.expectAllToEnd(),
+  }),
 };

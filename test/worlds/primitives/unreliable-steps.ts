@@ -11,12 +11,8 @@ export class UnreliableSteps extends StepFunctions {
   readonly #world: World;
   /** How often, as a share of the calls. */
   trouble = 0;
-  /** Since when no call fails any more, on the world's clock. */
-  calmSince = Number.NEGATIVE_INFINITY;
   /** Whether all calls take effect at once, and at worst their answers are late. */
   isPrompt = false;
-  /** Until when every look is refused, on the world's clock. */
-  throttledUntil = 0;
   /** For how long a description may still show an execution at work that has ended. */
   staleMs = 0;
 
@@ -40,10 +36,6 @@ export class UnreliableSteps extends StepFunctions {
   protected override async call(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
     const { random, clock } = this.#world;
     const isService = /:(aws-sdk:)?(dynamodb|sfn):/.test(resource);
-    if (resource.includes("describeExecution") && clock.monotonic() < this.throttledUntil) {
-      this.#world.count("a look is throttled");
-      throw new StatesError("Sfn.SfnException", "Rate exceeded");
-    }
     // A stop that fails for as long as the lease lasts is beyond what is promised.
     const isSafe = !isService || resource.includes("stopExecution");
     if (isSafe || !random.chance(this.trouble)) return await super.call(resource, args, signal);
