@@ -153,6 +153,18 @@ describe("the permit of a workflow that ends otherwise", () => {
     expect(keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
   });
 
+  it("is let go by that event where another permit of the same execution is in its cooldown, which stays", async () => {
+    const work = steps.define("work", waitingMachine);
+    const { executionArn } = steps.machines.start({ stateMachineArn: work, input: {} });
+    const owner = `workflow:${executionArn}`;
+    await (await semaphore(2).acquire({ owner, lockAtLeastForMs: leaseDurationMs })).release();
+    await semaphore(2).acquire({ owner, leaseDurationMs: 60_000 });
+    steps.machines.stop(executionArn);
+    deliver({ key, sortKey: "semaphore", detail: { executionArn } });
+    await clock.advance(0);
+    expect((await semaphore(2).inspect()).held).toMatchObject([{ owner, inCooldown: true }]);
+  });
+
   it("is kept by a new keeper when its own is aborted", async () => {
     const execution = await start(define(1));
     await clock.advance(beatMs);
@@ -274,14 +286,24 @@ describe("a grant", () => {
     expect(taken()).toBe(0);
   });
 
-  it("is lost where its lease ended before the answer was known, and the permit is let go", async () => {
-    steps.answerLate("dynamodb:updateItem", 1, startLeaseMs + 1_000);
+  it("whose lease ended before its answer was known does no work, and leaves no permit taken", async () => {
     steps.loseAnswers("dynamodb:updateItem", 1);
-    const machine = define(1);
-    const late = await start(machine);
-    await clock.advance(startLeaseMs + 2_000);
-    expect(status(late)).not.toBe("SUCCEEDED");
-    await clock.advance(200_000);
+    steps.answerLate("dynamodb:getItem", 1, startLeaseMs);
+    const execution = await start(define(1));
+    await clock.advance(startLeaseMs + 5_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(entered(execution)).not.toContain("Minute");
+    expect(taken()).toBe(0);
+  });
+
+  it("whose lease was broken before its answer was known does no work, and takes no permit again", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = await start(define(1));
+    const [lease] = (await semaphore(1).inspect()).held;
+    await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: String(lease?.token) });
+    await clock.advance(5_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(entered(execution)).not.toContain("Minute");
     expect(taken()).toBe(0);
   });
 });
@@ -457,6 +479,29 @@ describe("expired permits", () => {
     expect(entered(execution).filter((name) => name === "Leasehold_ClearPermit")).toHaveLength(1);
     expect(taken()).toBe(1);
     expect((await semaphore(5).inspect()).held).toHaveLength(1);
+  });
+
+  it("go in the order of their ends, and no more of them than have to", async () => {
+    const first = await dead(1);
+    await clock.advance(1_000);
+    const second = await dead(1);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(status(await start(define(2)))).toBe("RUNNING");
+    const tokens = (await semaphore(2).inspect()).held.map(({ token }) => token);
+    expect(tokens).toContain(second.token);
+    expect(tokens).not.toContain(first.token);
+  });
+
+  it("make no room where another caller took a permit after the look", async () => {
+    await dead(1);
+    await semaphore(5).acquire({ heartbeat: true });
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    steps.answerLate("dynamodb:getItem", 1, 1_000);
+    const execution = await start(define(2));
+    await semaphore(5).acquire({ heartbeat: true });
+    await clock.advance(1_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    expect(taken()).toBe(3);
   });
 
   it("of a reentrant owner take its mark along", async () => {
