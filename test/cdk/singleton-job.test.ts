@@ -494,36 +494,6 @@ describe("alarms", () => {
     expect(Failed?.AlarmDescription).toContain("Runbook: https://wiki.example/leases#failed");
   });
 
-  test("wait for a run that may be late by the schedule's time window", () => {
-    const { DidNotRun } = alarmsOf(templateOf({ timeWindow: TimeWindow.flexible(minutes(2)) }));
-    // Twice the interval and the window are 12 minutes; 5 for what is late, in whole periods, and one more.
-    expect(DidNotRun?.EvaluationPeriods).toBe(10);
-    expect(JSON.stringify(DidNotRun)).toContain('"Period":120');
-  });
-
-  test("count skips without a success over as many intervals, and the last minutes, whose metrics may be late", () => {
-    const { SkippedInARow } = alarmsOf(templateOf({ skipsInARow: 3 }));
-    expect(SkippedInARow).toMatchObject({ Threshold: 3, EvaluationPeriods: 1 });
-    expect(JSON.stringify(SkippedInARow)).toContain('"Period":1200');
-  });
-
-  test.each([
-    ["a minute", ScheduleExpression.rate(minutes(1)), undefined],
-    ["seven hours", ScheduleExpression.rate(Duration.hours(7)), undefined],
-    ["six days", daily, Duration.days(6)],
-  ])("of a job that runs every %s stay within what CloudWatch evaluates", (_, schedule, maxInterval) => {
-    const options = { schedule, ...(maxInterval ? { maxInterval } : {}), timeout: Duration.seconds(30) };
-    const alarms = Object.entries(alarmsOf(templateOf(options)));
-    expect(alarms.map(([name]) => name)).toContain("DidNotRun");
-    for (const [name, alarm] of alarms) {
-      const seconds = Number(/"Period":(\d+)/.exec(JSON.stringify(alarm))?.[1]);
-      expect(seconds % 60, name).toBe(0);
-      expect(seconds, name).toBeLessThanOrEqual(86_400);
-      const longest = seconds < 3600 ? 86_400 : 604_800;
-      expect(seconds * Number(alarm.EvaluationPeriods), name).toBeLessThanOrEqual(longest);
-    }
-  });
-
   test.each(["lambda", "lockedLambda"] as const)("all tell whom the user names: %s", (kind) => {
     const alarmActionArn = "arn:aws:sns:eu-west-1:111122223333:oncall";
     const action: IAlarmAction = { bind: () => ({ alarmActionArn }) };

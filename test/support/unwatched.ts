@@ -1,5 +1,5 @@
+import { metricId, metricsOf } from "./alarms.ts";
 import { type CloudFormationTemplate, resourcesOf, withStandIns } from "./cloudformation.ts";
-import { metricId, TemplateAlarm } from "./cloudwatch-alarms.ts";
 import { withDefinitions } from "./definitions.ts";
 
 /** What an app has to be told of a resource: each of these metrics by an alarm. */
@@ -11,9 +11,7 @@ interface Needed {
 /** The metrics that alarms of a template look at. */
 function watchedMetrics(template: CloudFormationTemplate): Set<string> {
   return new Set(
-    resourcesOf(template, "AWS::CloudWatch::Alarm").flatMap(
-      ([, { Properties }]) => new TemplateAlarm(Properties).metrics,
-    ),
+    resourcesOf(template, "AWS::CloudWatch::Alarm").flatMap(([, { Properties }]) => metricsOf(Properties)),
   );
 }
 
