@@ -52,6 +52,3 @@ export function demonstrationPaceAt(stretch: number): Pace {
     ticketSilence: millis(5_000),
   };
 }
-
-/** The pace without any stretching. */
-export const demonstrationPace: Pace = demonstrationPaceAt(1);

@@ -61,6 +61,8 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
   "a workflow that uses the table": (world) => workflowOf(world),
   "a workflow that uses the heartbeat": (world) =>
     workflowOf(world, { heartbeat: heartbeatOf(world), key: "import" }),
+  "a workflow with a name of its own that uses the heartbeat": (world) =>
+    workflowOf(world, { heartbeat: heartbeatOf(world), key: "import", stateMachineName: "acme-import" }),
   "a workflow that waits by the wakeup and is kept by the heartbeat, with its alarms": (world) => {
     const [heartbeat, wakeup] = [heartbeatOf(world), wakeupOf(world)];
     const workflow = workflowOf(world, { heartbeat, wakeup, whenHeld: "replace" });

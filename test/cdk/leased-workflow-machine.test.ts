@@ -96,25 +96,6 @@ describe("a state machine's own name", () => {
     );
     expect(starts).toHaveLength(1);
   });
-
-  test.each([undefined, "acme-prod-import"])(
-    "lets the stack deploy where another stack has the keepers (%s)",
-    (name) => {
-      const app = new App();
-      const platform = workflowIn(newStack({ env }, app, "Platform"));
-      const team = newStack({ env }, app, "Team");
-      const { table } = platform.heartbeat;
-      const heartbeat = platform.heartbeat;
-      new LeasedWorkflow(team, "Import", {
-        table,
-        heartbeat,
-        key: "team",
-        work: new Pass(team, "Work"),
-        ...(name === undefined ? {} : { stateMachineName: name }),
-      });
-      expect(() => app.synth()).not.toThrow();
-    },
-  );
 });
 
 describe("a role of the user's", () => {

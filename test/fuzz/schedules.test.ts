@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { isNamed } from "./bench.ts";
 import { fuzz } from "./fuzz.ts";
-import { hostileOptions, hostileText, hostileValue, made, madeOptions, namesIn } from "./hostile.ts";
+import { hostileText } from "./hostile.ts";
 
 const earliest = Date.UTC(1990, 0);
 const latest = Date.UTC(2150, 0);
@@ -70,35 +70,6 @@ fuzz(
     return next === undefined ? undefined : [];
   },
   { few: 500, many: 100_000, accepted: { share: 0.01, options: [] } },
-);
-
-fuzz(
-  "any value in place of an expression, of its options or of a time is refused by name",
-  fc.tuple(
-    fc.oneof(
-      hostileValue,
-      fc.constant({ value: "rate(5 minutes)" }),
-      fc.constant({ value: "cron(0 8 * * ? *)" }),
-    ),
-    hostileOptions({ timeZone: zone, start: instant.map((ms) => new Date(ms)) }),
-    fc.oneof(
-      hostileValue,
-      instant.map((ms) => ({ value: new Date(ms) })),
-    ),
-  ),
-  ([expression, options, after]) => {
-    const times = read(made(expression), madeOptions(options));
-    try {
-      const next = times?.next(made(after) as Date);
-      if (next === undefined) return undefined;
-      expect(next.getTime()).not.toBeNaN();
-      return namesIn(options);
-    } catch (error) {
-      if (!isNamed(error)) throw new Error("not a named error", { cause: error });
-      return undefined;
-    }
-  },
-  { few: 300, many: 50_000, accepted: { share: 0.05, options: ["timeZone", "start"] } },
 );
 
 fuzz(

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decisionOf } from "../support/alarms.ts";
+import { decisionOf, metricId, metricsOf } from "../support/alarms.ts";
 import { resourcesOf } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { unwatched } from "../support/unwatched.ts";
@@ -65,4 +65,16 @@ test("each alarm is on after one event that must not happen, or a condition that
     TicketsCleanerAlarmStalled: stalled("11 of 11 periods of 2 min, a gap is breaching, from 22 min"),
     UnpaidOrdersParkedAlarm: `${filled("close", "report")} >= 1 ${once}; close = Sum Leasehold-UnpaidOrders-ParkedClose, report = Sum Leasehold-UnpaidOrders-ParkedReport`,
   });
+});
+
+test("the alarm on throttling looks at the keepers, which have to be in time", () => {
+  const [[keepers = ""] = []] = resourcesOf(json, "AWS::StepFunctions::StateMachine").filter(([id]) =>
+    id.startsWith("HeartbeatStateMachine"),
+  );
+  const throttled = resourcesOf(json, "AWS::CloudWatch::Alarm").filter(([id]) =>
+    id.startsWith("HeartbeatAlarmsThrottled"),
+  );
+  expect(throttled.flatMap(([, { Properties }]) => metricsOf(Properties))).toEqual([
+    metricId("AWS/States", "ExecutionThrottled", { StateMachineArn: keepers }),
+  ]);
 });

@@ -3,13 +3,11 @@ import { runbookAnchors } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { definitionProblems } from "@leasehold/local/definitions";
-import { App, Duration } from "aws-cdk-lib";
-import { Template } from "aws-cdk-lib/assertions";
+import { Duration } from "aws-cdk-lib";
+import type { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
 import { acceptanceJobKey } from "../../functions/acceptance/schema.ts";
-import { agentsVariable, limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
-import { backoffVariable, claimVariable } from "../../functions/claim-tasks/schema.ts";
-import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import { agentsVariable, limitsVariable } from "../../functions/admit-tickets/schema.ts";
 import {
   closeAfterVariable,
   parkedMessage,
@@ -17,7 +15,8 @@ import {
 } from "../../functions/close-unpaid-orders/schema.ts";
 import { chunkParkedMessage, runFailedMessage } from "../../functions/import-orders/schema.ts";
 import { systemRunbookAnchors } from "../../infra/alarms.ts";
-import { LeaseholdStack, type LeaseholdStackProps } from "../../infra/leasehold-stack.ts";
+import type { LeaseholdStackProps } from "../../infra/leasehold-stack.ts";
+import { demonstrationPaceAt } from "../../infra/pace.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn } from "../support/definitions.ts";
@@ -81,49 +80,18 @@ describe("every function", () => {
     },
   );
 
-  const own: [string, string, string][] = [
-    ["UnpaidOrdersClose", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
-    ["UnpaidOrdersReport", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
-    ["ImportsTransfer", "IMPORT_ORDERS_TABLE_NAME", "Imports"],
-    ["StockLevels", "RESOURCE_CACHE_TABLE_NAME", "StockLevels"],
-    ["TasksWorker", "CLAIM_TASKS_TABLE_NAME", "TasksRegister"],
-    ["TasksRestart", "CLAIM_TASKS_TABLE_NAME", "TasksRegister"],
-  ];
-  test.each(own)("%s is told its own table as %s", (name, variable, table) => {
-    const [, properties] = only("AWS::Lambda::Function", name);
-    expect(referenceTo(environmentOf(properties)[variable])).toMatch(new RegExp(`^${table}`));
+  test("is told the lease table", () => {
+    for (const [id, { Properties }] of functions)
+      expect(referenceTo(environmentOf(Properties)[environmentNames.tableName]), id).toBe(leases);
   });
 
-  test("is told the lease table, and nothing that its code does not read", () => {
-    const known = new Set<string>([
-      ...Object.values(environmentNames),
-      ...own.map(([, variable]) => variable),
-      scheduleVariable,
-      closeAfterVariable,
-      silenceVariable,
-      limitsVariable,
-      agentsVariable,
-      claimVariable,
-      backoffVariable,
-    ]);
-    for (const [id, { Properties }] of functions) {
-      const environment = environmentOf(Properties);
-      expect(referenceTo(environment[environmentNames.tableName]), id).toBe(leases);
-      for (const name of Object.keys(environment)) expect(known, id).toContain(name);
-    }
-  });
-
-  const synthesized = (props: LeaseholdStackProps): Template =>
-    Template.fromStack(
-      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", props),
-    );
   const variableIn = (template: Template, name: string): unknown[] =>
     Object.values(template.findResources("AWS::Lambda::Function"))
       .map(({ Properties }) => Properties.Environment?.Variables[name])
       .filter((value) => value !== undefined);
 
   test("is told the deployment's own limits, agents and hours", () => {
-    const template = synthesized({
+    const { template } = leaseholdTemplate({
       departments: { loans: 5 },
       ticketAgents: { loans: 3 },
       closeUnpaidOrdersAfter: Duration.days(2),
@@ -145,7 +113,7 @@ describe("every function", () => {
     [{ closeUnpaidOrdersAfter: Duration.minutes(90) }, /whole number of hours/],
     [{ longestWait: Duration.minutes(0) }, /threshold is 0: give a number above 0/],
   ])("is told no number that cannot be: %j is refused at synthesis", (props, message) => {
-    expect(() => synthesized(props)).toThrow(message);
+    expect(() => leaseholdTemplate(props)).toThrow(message);
   });
 
   test("acquire, renew and release are held to shared keys", () => {
@@ -154,18 +122,10 @@ describe("every function", () => {
       expect(environmentOf(properties)[environmentNames.keyPrefix]).toBe("shared/");
     }
   });
+});
 
-  test("the job that closes orders is told all of its settings", () => {
-    const [, properties] = only("AWS::Lambda::Function", "UnpaidOrdersClose");
-    expect(environmentOf(properties)).toMatchObject({
-      [environmentNames.key]: closeUnpaidOrdersKey,
-      [environmentNames.job]: "close-unpaid-orders",
-      [environmentNames.whenHeld]: "skip",
-      [environmentNames.once]: "true",
-      [environmentNames.lockAtMostForMs]: "45000",
-      [environmentNames.heartbeatMs]: "15000",
-    });
-  });
+test("the pace of the demonstration can be stretched by a slow machine, to whole seconds for workflows", () => {
+  expect(() => leaseholdTemplate({ pace: demonstrationPaceAt(1.5) })).not.toThrow();
 });
 
 describe("schedules", () => {

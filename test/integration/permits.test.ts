@@ -7,14 +7,12 @@ import type { LocalApp } from "@leasehold/local";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { afterAll, beforeAll, test } from "vitest";
-import { adminOf } from "../support/admin.ts";
 import { startStack, until } from "./local-app-fixture.ts";
 
 let started: Awaited<ReturnType<typeof startStack>>;
 let app: LocalApp;
 let client: LeaseClient;
 let keys = 0;
-const polling = { timeout: 20_000, interval: 100 };
 
 /** Workflows with 2 permits and with 1, of the key that each execution names, and a heartbeat for everybody. */
 function build(stack: Stack): void {
@@ -106,38 +104,6 @@ test.concurrent("a permit stays taken in its cooldown, and is taken over after i
   expect(await semaphore.tryAcquire()).toBeUndefined();
   await new Promise((resolve) => setTimeout(resolve, 4_500));
   expect(await app.finished(start("One", key, 0))).toMatchObject({ status: "SUCCEEDED" });
-});
-
-test.concurrent("a stopped execution lets its permit go at once, by the key of its input", async ({
-  expect,
-}) => {
-  const key = newKey();
-  const semaphore = new Semaphore(client, key, { permits: 2 });
-  const [one, two] = [start("Two", key, 60), start("Two", key, 5)];
-  await working(one);
-  await working(two);
-  app.stopExecution(one);
-  await expect.poll(async () => (await semaphore.inspect()).free, polling).toBe(1);
-  expect((await semaphore.inspect()).held).toMatchObject([{ owner: `workflow:${two}` }]);
-  expect(await app.finished(two)).toMatchObject({ status: "SUCCEEDED" });
-});
-
-test.concurrent("an execution whose permit is broken is stopped, and one that is asked to stop lets go", async ({
-  expect,
-}) => {
-  const key = newKey();
-  const semaphore = new Semaphore(client, key, { permits: 2 });
-  const [one, two] = [start("Two", key, 60), start("Two", key, 60)];
-  await working(one);
-  await working(two);
-  const { held } = await semaphore.inspect();
-  const tokenOf = (execution: string): string =>
-    held.find(({ owner }) => owner === `workflow:${execution}`)?.token ?? "";
-  await adminOf(client).forceRelease(key, { sortKey: "semaphore", token: tokenOf(one) });
-  await adminOf(client).requestRevocation(key, { sortKey: "semaphore", token: tokenOf(two) });
-  for (const execution of [one, two])
-    expect(await app.finished(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-  await expect.poll(async () => (await semaphore.inspect()).free, polling).toBe(2);
 });
 
 test.concurrent("a keeper keeps a client's permits until a time, with their payload, and lets all of them go", async ({

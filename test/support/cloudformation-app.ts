@@ -1,25 +1,27 @@
 import { readFileSync } from "node:fs";
 import { App } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
-import type { Pace } from "../../infra/pace.ts";
+import { LeaseholdStack, type LeaseholdStackProps } from "../../infra/leasehold-stack.ts";
 import type { CloudFormationTemplate } from "./cloudformation.ts";
 
 /** The context that `cdk` gives to the app. */
 export const cdkContext: Record<string, unknown> = JSON.parse(readFileSync("cdk.json", "utf8")).context;
 
 /** The stack in an app as `cdk` starts it, but for the bundles, which would take seconds. */
-export function leaseholdStack(pace?: Pace): LeaseholdStack {
+export function leaseholdStack(props: LeaseholdStackProps = {}): LeaseholdStack {
   const app = new App({
     context: { ...cdkContext, "aws:cdk:bundling-stacks": [] },
     // It has a test of its own.
     builtinCloudFormationValidation: false,
   });
-  return new LeaseholdStack(app, "Leasehold", pace === undefined ? {} : { pace });
+  return new LeaseholdStack(app, "Leasehold", props);
 }
 
 /** The whole app's template. */
-export function leaseholdTemplate(pace?: Pace): { template: Template; json: CloudFormationTemplate } {
-  const template = Template.fromStack(leaseholdStack(pace));
+export function leaseholdTemplate(props?: LeaseholdStackProps): {
+  template: Template;
+  json: CloudFormationTemplate;
+} {
+  const template = Template.fromStack(leaseholdStack(props));
   return { template, json: template.toJSON() as CloudFormationTemplate };
 }
