@@ -24,31 +24,32 @@ function decisions(props: Partial<SingletonJobProps>, isWorkflow = false): Recor
 }
 
 const aRun = "SUM([FILL(succeeded, 0), FILL(skipped, 0), FILL(paused, 0)]) < 1";
-const runs = "succeeded = Sum JobSucceeded, skipped = Sum JobSkipped, paused = Sum JobPaused";
+const ofJob = "of close in Leases";
+const runs = `succeeded = Sum JobSucceeded ${ofJob}, skipped = Sum JobSkipped ${ofJob}, paused = Sum JobPaused ${ofJob}`;
 /** One success outweighs all skips. */
 const skips = "SUM([FILL(skipped, 0), FILL(succeeded, 0) * -1000000])";
-const skipped = "skipped = Sum JobSkipped, succeeded = Sum JobSucceeded";
+const skipped = `skipped = Sum JobSkipped ${ofJob}, succeeded = Sum JobSucceeded ${ofJob}`;
 /** A single measurement that comes up to 10 minutes late. */
 const once = ">= 1 in 1 of 3 periods of 5 min, a gap is notBreaching";
 const deadLetters =
-  "it >= 1 in 1 of 1 periods of 5 min, a gap is ignore; it = Maximum ApproximateNumberOfMessagesVisible";
+  "it >= 1 in 1 of 1 periods of 5 min, a gap is ignore; it = Maximum ApproximateNumberOfMessagesVisible of JobDeadLetters";
 
 test("the alarms of a function that runs every minute tell of each failure, of 2 minutes without a run, and of 5 skips in a row", () => {
   expect(decisions({})).toEqual({
     DidNotRun: `${aRun} in 8 of 8 periods of 1 min, a gap is breaching, from 8 min on; ${runs}`,
-    Failed: `SUM([FILL(failed, 0)]) ${once}; failed = Sum Errors`,
-    LostLease: `SUM([FILL(lost, 0)]) ${once}; lost = Sum LeaseLost`,
+    Failed: `SUM([FILL(failed, 0)]) ${once}; failed = Sum Errors of Work`,
+    LostLease: `SUM([FILL(lost, 0)]) ${once}; lost = Sum LeaseLost ${ofJob}`,
     SkippedInARow: `${skips} >= 5 in 1 of 1 periods of 10 min, a gap is notBreaching; ${skipped}`,
     DeadLetters: deadLetters,
-    DeadLetterLost: `SUM([FILL(toDestination, 0), FILL(toQueue, 0)]) ${once}; toDestination = Sum DestinationDeliveryFailures, toQueue = Sum DeadLetterErrors`,
+    DeadLetterLost: `SUM([FILL(toDestination, 0), FILL(toQueue, 0)]) ${once}; toDestination = Sum DestinationDeliveryFailures of Work, toQueue = Sum DeadLetterErrors of Work`,
   });
 });
 
 test("those of a workflow tell of its executions that failed, timed out or were aborted", () => {
   expect(decisions({}, true)).toEqual({
     DidNotRun:
-      "SUM([FILL(succeeded, 0)]) < 1 in 8 of 8 periods of 1 min, a gap is breaching, from 8 min on; succeeded = Sum ExecutionsSucceeded",
-    Failed: `SUM([FILL(failed, 0), FILL(timedOut, 0), FILL(aborted, 0)]) ${once}; failed = Sum ExecutionsFailed, timedOut = Sum ExecutionsTimedOut, aborted = Sum ExecutionsAborted`,
+      "SUM([FILL(succeeded, 0)]) < 1 in 8 of 8 periods of 1 min, a gap is breaching, from 8 min on; succeeded = Sum ExecutionsSucceeded of Machine",
+    Failed: `SUM([FILL(failed, 0), FILL(timedOut, 0), FILL(aborted, 0)]) ${once}; failed = Sum ExecutionsFailed of Machine, timedOut = Sum ExecutionsTimedOut of Machine, aborted = Sum ExecutionsAborted of Machine`,
     DeadLetters: deadLetters,
   });
 });

@@ -3,7 +3,6 @@ import {
   LeasedWorkflow,
   LeasedWorkflowAlarms,
   LeaseHeartbeat,
-  LeaseHeartbeatAlarms,
   LeaseTable,
   LeaseWakeup,
   LeaseWakeupAlarms,
@@ -15,18 +14,18 @@ import { Template } from "aws-cdk-lib/assertions";
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import type { CloudFormationTemplate } from "../support/cloudformation.ts";
+import { decisionOf } from "../support/alarms.ts";
 import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
-import { unwatched } from "../support/unwatched.ts";
-
-/** What nobody would hear of in a stack. */
-function missing(stack: Stack): string[] {
-  return unwatched(Template.fromStack(stack).toJSON() as CloudFormationTemplate, []);
-}
 
 function alarmsOf(stack: Stack): Record<string, string>[] {
   const found = Object.values(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm"));
   return found.map(({ Properties }) => Properties);
+}
+
+/** What watches a stack: its alarms by their logical ids, without hashes. */
+function watching(stack: Stack): string[] {
+  const ids = Object.keys(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm"));
+  return ids.map((id) => id.slice(0, -8).replace(/^(LeaseholdHeartbeat)\w{8}/, "$1")).sort();
 }
 
 const oncall: IAlarmAction = {
@@ -34,50 +33,42 @@ const oncall: IAlarmAction = {
 };
 
 describe("a leased workflow's alarms", () => {
-  interface Parts {
-    readonly stack: Stack;
-    readonly workflow: LeasedWorkflow;
-    readonly heartbeat: LeaseHeartbeat | undefined;
-  }
-
-  function leased({ isShared }: { readonly isShared: boolean }): Parts {
+  function leased(heartbeatIn?: (stack: Stack, table: LeaseTable) => LeaseHeartbeat): Stack {
     const stack = newStack();
     const table = new LeaseTable(stack, "Leases");
-    const heartbeat = isShared ? new LeaseHeartbeat(stack, "Heartbeat", { table }) : undefined;
-    const workflow = new LeasedWorkflow(stack, "Import", {
-      table,
-      key: "import",
-      work: new Pass(stack, "Pass"),
-      ...(heartbeat ? { heartbeat } : {}),
-    });
-    return { stack, workflow, heartbeat };
-  }
-
-  test("watch the workflow and the keeper that the stack has for its table", () => {
-    expect(missing(leased({ isShared: false }).stack)).toHaveLength(12);
-    const { stack, workflow } = leased({ isShared: false });
+    const heartbeat = heartbeatIn && { heartbeat: heartbeatIn(stack, table) };
+    const work = new Pass(stack, "Pass");
+    const workflow = new LeasedWorkflow(stack, "Import", { table, key: "import", work, ...heartbeat });
     const runbookUrl = "https://wiki.example";
     new LeasedWorkflowAlarms(stack, "Alarms", { workflow, actions: [oncall], runbookUrl });
-    expect(missing(stack)).toEqual([]);
+    return stack;
+  }
+
+  test("watch the workflow, what stops it after a redrive, and the keeper that the stack has for its table", () => {
+    const stack = leased();
+    expect(watching(stack)).toEqual([
+      "AlarmsFailed",
+      "LeaseholdHeartbeatAlarmsFailed",
+      "LeaseholdHeartbeatAlarmsThrottled",
+      "LeaseholdRedriveGuardFailed",
+    ]);
     for (const { AlarmActions, AlarmDescription } of alarmsOf(stack)) {
       expect(AlarmActions).toEqual(["arn:aws:sns:eu-west-1:111122223333:oncall"]);
       expect(AlarmDescription).toMatch(
         /\nRunbook: https:\/\/wiki\.example#(failed|keeper-failed|keeper-throttled|redrive-guard-failed)$/,
       );
     }
+    const [workflow] = alarmsOf(stack).filter(({ AlarmDescription }) =>
+      /Import failed/.test(String(AlarmDescription)),
+    );
+    expect(decisionOf(workflow ?? {})).toContain(
+      "; failed = Sum ExecutionsFailed of ImportStateMachine, timedOut = Sum ExecutionsTimedOut of ImportStateMachine, aborted = Sum ExecutionsAborted of ImportStateMachine",
+    );
   });
 
   test("leave a keeper that others use, too, to the alarms of its own", () => {
-    const alone = leased({ isShared: true });
-    const { keeper } = new LeasedWorkflowAlarms(alone.stack, "Alarms", { workflow: alone.workflow });
-    expect(keeper).toBeUndefined();
-    expect(missing(alone.stack).map((text) => text.split(":")[0])).toEqual(
-      Array(6).fill(expect.stringMatching(/^Heartbeat/)),
-    );
-    const { stack, workflow, heartbeat } = leased({ isShared: true });
-    new LeasedWorkflowAlarms(stack, "Alarms", { workflow });
-    if (heartbeat) new LeaseHeartbeatAlarms(stack, "KeeperAlarms", { heartbeat });
-    expect(missing(stack)).toEqual([]);
+    const stack = leased((scope, table) => new LeaseHeartbeat(scope, "Heartbeat", { table }));
+    expect(watching(stack)).toEqual(["AlarmsFailed", "LeaseholdRedriveGuardFailed"]);
   });
 });
 
@@ -133,15 +124,13 @@ describe("a job that queues", () => {
     });
     return stack;
   }
-  const others = (texts: string[]): string[] => texts.filter((text) => !text.startsWith("Work"));
-
-  const parts = (texts: string[]): string[] => texts.map((text) => text.split(":")[0] ?? "");
-
   test("has alarms for the workflow in which its runs wait, the keeper of that, and wake-ups, but for what others use", () => {
-    expect(others(missing(queuing()))).toEqual([]);
-    const shared = parts(others(missing(queuing({ keeper: true }))));
-    expect(shared).toEqual(Array(6).fill(expect.stringMatching(/^Keeper/)));
-    // Turned off: the workflow, its keeper, what hears of ends, what stops redriven runs, and the dead-letter queue.
-    expect(new Set(parts(others(missing(queuing({ alarms: false })))))).toHaveProperty("size", 5);
+    const ofJob = ["DeadLetters", "DidNotRun", "Failed", "LostLease"].map((name) => `JobAlarms${name}`);
+    const ofWakeup = ["DeadLetterLost", "DeadLetters", "Late"].map((name) => `WakeupAlarms${name}`);
+    const ofKeeper = ["LeaseholdHeartbeatAlarmsFailed", "LeaseholdHeartbeatAlarmsThrottled"];
+    const ofGuard = "LeaseholdRedriveGuardFailed";
+    expect(watching(queuing())).toEqual([...ofJob, ...ofKeeper, ofGuard, ...ofWakeup]);
+    expect(watching(queuing({ keeper: true }))).toEqual([...ofJob, ofGuard, ...ofWakeup]);
+    expect(watching(queuing({ alarms: false }))).toEqual(ofWakeup);
   });
 });

@@ -1,39 +1,19 @@
-import { withStandIns } from "./cloudformation.ts";
+import { textOf } from "./constructs.ts";
 
 type Properties = Readonly<Record<string, unknown>>;
-
-/** Names a metric by its namespace, name and dimensions; references of a template stand for themselves. */
-export function metricId(
-  namespace: string,
-  name: string,
-  dimensions: Readonly<Record<string, string>>,
-): string {
-  const sorted = Object.entries(dimensions).sort(([one], [other]) => (one < other ? -1 : 1));
-  return [namespace, name, ...sorted.map((pair) => pair.join("="))].join(" ");
-}
-
-/** The metrics that an alarm of a template looks at, as {@link metricId} names them. */
-export function metricsOf(alarm: Properties): string[] {
-  return measured(alarm).map(({ Namespace, MetricName, Dimensions = [] }) => {
-    const dimensions = withStandIns(Dimensions, (...names) => names.join(".")) as readonly {
-      readonly Name: string;
-      readonly Value: string;
-    }[];
-    const values = Object.fromEntries(dimensions.map(({ Name, Value }) => [Name, Value]));
-    return metricId(String(Namespace), String(MetricName), values);
-  });
-}
 
 const comparisons: Readonly<Record<string, string>> = {
   GreaterThanOrEqualToThreshold: ">=",
   LessThanThreshold: "<",
 };
 
-/** What an alarm of a template decides by, as a sentence: its formula, threshold, periods, and what a gap means. */
+/**
+ * What an alarm of a template decides by, as a sentence: its formula, threshold and periods, what a gap means, and of
+ * what its metrics are. Logical ids have no hash.
+ */
 export function decisionOf(alarm: Properties): string {
   const metrics = measured(alarm);
   const formula = (alarm.Metrics as readonly Properties[] | undefined)?.find((one) => one.Expression);
-  const named = metrics.map(({ id, statistic, MetricName }) => `${id ?? "it"} = ${statistic} ${MetricName}`);
   const { EvaluationPeriods, DatapointsToAlarm = EvaluationPeriods, ComparisonOperator, Threshold } = alarm;
   const periods = new Set(metrics.map(({ seconds }) => Number(seconds) / 60));
   const { WarmUpPeriodDurationInMinutes: warmUp } = (alarm.WarmUpConfiguration ?? {}) as Properties;
@@ -41,14 +21,24 @@ export function decisionOf(alarm: Properties): string {
     `${formula?.Expression ?? "it"} ${comparisons[String(ComparisonOperator)]} ${Threshold}`,
     `in ${DatapointsToAlarm} of ${EvaluationPeriods} periods of ${[...periods].join(" or ")} min,`,
     `a gap is ${alarm.TreatMissingData}${warmUp === undefined ? "" : `, from ${warmUp} min on`};`,
-    named.join(", "),
+    metrics
+      .map((metric) => `${metric.id} = ${metric.statistic} ${metric.MetricName}${subjectOf(metric)}`)
+      .join(", "),
   ].join(" ");
+}
+
+function subjectOf({ Dimensions = [] }: Properties): string {
+  const values = (Dimensions as readonly { readonly Value: unknown }[]).map(({ Value }) =>
+    textOf(Value).replace(/^<(.*?)([0-9A-F]{8})?(\.\w+)?>$/, "$1"),
+  );
+  return values.length === 0 ? "" : ` of ${values.join(" in ")}`;
 }
 
 /** Each metric of an alarm, with its statistic and period. */
 function measured(alarm: Properties): Properties[] {
   const metrics = alarm.Metrics as readonly Properties[] | undefined;
-  if (metrics === undefined) return [{ ...alarm, statistic: alarm.Statistic, seconds: alarm.Period }];
+  if (metrics === undefined)
+    return [{ ...alarm, id: "it", statistic: alarm.Statistic, seconds: alarm.Period }];
   return metrics
     .filter(({ MetricStat }) => MetricStat !== undefined)
     .map(({ Id, MetricStat }) => {
