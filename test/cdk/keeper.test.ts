@@ -231,6 +231,7 @@ describe("a keeper", () => {
     ["a lease without a token", { lease: { key, version: 1, leaseDurationMs: 1, expiresAt: 1 }, until: 1 }],
     ["an empty key", { lease: { ...handle(), key: "" }, until: 1 }],
     ["a duration that is a text", { lease: { ...handle(), leaseDurationMs: "long" }, until: 1 }],
+    ["a fencing token that is a text", { lease: { ...handle(), fencingToken: "1" }, until: 1 }],
     ["a duration of ages", { lease: { ...handle(), leaseDurationMs: 1e308 }, until: 1 }],
     ["a version that no renewal can follow", { lease: { ...handle(), version: 2 ** 53 }, until: 1 }],
     ["neither guarded nor until", { lease: handle() }],

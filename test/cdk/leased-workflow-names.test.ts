@@ -1,34 +1,27 @@
-import { LeasedWorkflow, LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import { LeasedWorkflow, LeaseTable } from "@leasehold/cdk";
 import { ManualClock } from "@leasehold/client/testing";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import {
   Choice,
   Condition,
   CustomState,
-  DistributedMap,
   Fail,
   type IChainable,
   Map as MapState,
   Parallel,
   Pass,
   ProvideItems,
-  Result,
-  Succeed,
   Wait,
   WaitTime,
 } from "aws-cdk-lib/aws-stepfunctions";
-import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
-import { functionIn, newStack } from "../support/constructs.ts";
-import { definitionsIn, problemsIn, stateNamesOf } from "../support/definitions.ts";
+import { newStack } from "../support/constructs.ts";
 import { StepFunctions } from "../support/step-functions.ts";
 
 function stackOf() {
   const stack = newStack({});
-  const table = new LeaseTable(stack, "Leases", { stream: true });
-  return { stack, table, worker: functionIn(stack, "Worker") };
+  return { stack, table: new LeaseTable(stack, "Leases") };
 }
 
 /** Every name that the workflow used for itself before it had prefixes, and what else comes to a user's mind. */
@@ -52,61 +45,8 @@ function hostileInline(stack: Stack): IChainable {
   return acquire.next(begin).next(nested).next(each).next(done);
 }
 
-/** Legal work that only AWS can run. */
-function hostileEverything(stack: Stack, worker: LambdaFunction): IChainable {
-  const perItem = DistributedMap.jsonata(stack, "SeeHolder", {
-    itemSelector: { lease: "{% $lease %}", item: "{% $states.context.Map.Item.Value %}" },
-  });
-  perItem.itemProcessor(
-    LambdaInvoke.jsonata(stack, "TakeOver", {
-      lambdaFunction: worker,
-      assign: { token: "{% $states.result.Payload %}" },
-    }),
-  );
-  const inPaths = new LambdaInvoke(stack, "Cancel", {
-    lambdaFunction: worker,
-    assign: { record: "$.Payload" },
-  } as never);
-  const decide = new Choice(stack, "JudgeEnd")
-    .when(Condition.isPresent("$.Payload"), new Succeed(stack, "Skipped"))
-    .otherwise(new Fail(stack, "Refuse"));
-  const raw = new CustomState(stack, "ReleaseFailed", {
-    stateJson: { Type: "Pass", Result: 1, ResultPath: "$.cooldownUntil" },
-  });
-  return perItem
-    .next(new Pass(stack, "Close", { result: Result.fromObject({}) }))
-    .next(raw)
-    .next(inPaths)
-    .next(decide);
-}
-
 describe("a leased workflow and the names of its work", () => {
-  it.each([
-    ["inline states", (stack: Stack) => hostileInline(stack)],
-    ["distributed maps and paths", hostileEverything],
-  ])(
-    "synthesizes what Step Functions takes, whatever its work calls its states and variables: %s",
-    (_, make) => {
-      const { stack, table, worker } = stackOf();
-      const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
-      new LeasedWorkflow(stack, "Import", {
-        table,
-        work: make(stack, worker),
-        whenHeld: "replace",
-        lockAtLeastFor: Duration.seconds(10),
-        once: true,
-        wakeup,
-      });
-      const template = Template.fromStack(stack);
-      expect(problemsIn(template)).toEqual([]);
-      for (const definition of Object.values(definitionsIn(template))) {
-        // A name with other characters, or a longer one, keeps a state out of CloudWatch Logs.
-        expect(stateNamesOf(definition).filter((name) => !/^[\w-]{1,80}$/.test(name))).toEqual([]);
-      }
-    },
-  );
-
-  it("runs it, and neither reads the other's variables", async () => {
+  it("runs it, whatever it calls its states and variables, and neither reads the other's variables", async () => {
     const { stack, table } = stackOf();
     const { workflow, steps, clock } = running(stack, table, hostileInline(stack));
     const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: { orders: 7 } });

@@ -63,15 +63,17 @@ it("a map in JSONata refuses that begins after the redrive, with its own concurr
   }
 });
 
-it("a task in JSONPath stays as it is, in the branches of a state and in the iterator of a map", () => {
+it("each task in JSONata refuses, in branches, item processors and iterators, and a task in JSONPath stays as it is", () => {
   const path: State = { Type: "Task", Resource: "r", Parameters: { "A.$": "$.a" }, End: true };
-  const inner: Json = { StartAt: "A", States: { A: path } };
-  const graph: Json = {
+  const inner = { StartAt: "A", States: { A: task, Path: path } };
+  const graphOf = (each: Json): Json => ({
     StartAt: "Both",
     States: {
-      Both: { Type: "Parallel", Branches: [inner, inner], Next: "Each" },
-      Each: { Type: "Map", Iterator: inner, End: true },
+      Both: { Type: "Parallel", Branches: [each], Next: "Each" },
+      Each: { Type: "Map", ItemProcessor: each, Next: "Old" },
+      Old: { Type: "Map", Iterator: each, End: true },
     },
-  };
-  expect(withRefusals(graph)).toEqual(graph);
+  });
+  const refusing = { ...inner, States: { A: refusingRedrive(task), Path: path } };
+  expect(withRefusals(graphOf(inner))).toEqual(graphOf(refusing));
 });

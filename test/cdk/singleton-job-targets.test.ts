@@ -2,7 +2,6 @@ import {
   type JobTarget,
   LeasedWorkflow,
   LeaseTable,
-  LeaseWakeup,
   SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
@@ -78,10 +77,6 @@ function addJob(
   id = "Job",
 ): SingletonJob {
   return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...props });
-}
-
-function wakeupOf({ stack, table }: World): LeaseWakeup {
-  return new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
 }
 
 interface Run {
@@ -189,20 +184,6 @@ describe("a function that is locked from outside", () => {
     });
     expect(() => addJob(world, SingletonJobTarget.workflow(workflow), { permits: 2 }, "Workflow")).toThrow(
       "permits is set for a workflow, which has its own: set it on the LeasedWorkflow instead",
-    );
-  });
-
-  test("refuses to wait where there is no stream, and a wakeup where nothing waits", () => {
-    const { stack } = newWorld();
-    const table = new LeaseTable(stack, "Still");
-    const target = SingletonJobTarget.lockedLambda(functionIn(stack, "Report"));
-    expect(() => addJob({ stack, table }, target, { overlap: "replace" }, "Replacing")).toThrow(
-      'overlap is "replace", but the table Test/Still has no stream to wake waiting runs by: make the LeaseTable with ' +
-        'stream: true, or choose "skip"',
-    );
-    const world = newWorld();
-    expect(() => addJob(world, target, { wakeup: wakeupOf(world) }, "Skipping")).toThrow(
-      'wakeup is set, but no run waits: leave it out, or set overlap: "queue" or "replace"',
     );
   });
 

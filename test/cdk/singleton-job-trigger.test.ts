@@ -8,7 +8,6 @@ import {
   SingletonJobTarget,
   SingletonJobTrigger,
 } from "@leasehold/cdk";
-import { ManualClock } from "@leasehold/client/testing";
 import { Duration } from "aws-cdk-lib";
 import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
 import { Rule } from "aws-cdk-lib/aws-events";
@@ -19,7 +18,6 @@ import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { eventRules } from "../../tools/local/src/services/event-bus.ts";
 import { functionIn, newStack, only, permitted } from "../support/constructs.ts";
-import { StepFunctions } from "../support/step-functions.ts";
 
 class World {
   readonly stack = newStack();
@@ -51,18 +49,6 @@ class World {
 
   template(): Template {
     return Template.fromStack(this.stack);
-  }
-
-  /** The template's machines, of which the job's workflow is started with an input. */
-  machines(clock: ManualClock, onCall: (payload: Record<string, unknown>) => unknown) {
-    const steps = new StepFunctions(clock);
-    const stateMachineArn = steps.deploy(this.template())("JobWorkflow");
-    steps.resources.set("lambda:invoke", async ({ Payload }: { Payload: Record<string, unknown> }) => {
-      await onCall(Payload);
-      return { Payload: {} };
-    });
-    const start = (input: unknown): string => steps.machines.start({ stateMachineArn, input }).executionArn;
-    return { start, status: (arn: string): string => steps.machines.describe(arn).status };
   }
 }
 
@@ -213,27 +199,6 @@ describe("a job that a rule triggers", () => {
     expect(() => world.job({ trigger: world.rule() }, target)).toThrow(
       'overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',
     );
-  });
-
-  test("runs every event, one at a time, also an event that finds the lock held", async () => {
-    const world = new World();
-    const wakeup = new LeaseWakeup(world.stack, "Wakeup", { table: world.table });
-    world.job({ trigger: world.rule(), wakeup }, SingletonJobTarget.lockedLambda(world.fn));
-    const clock = new ManualClock();
-    let running = 0;
-    const files: unknown[] = [];
-    const { start, status } = world.machines(clock, async ({ executionId }) => {
-      running += 1;
-      expect(running).toBe(1);
-      await new Promise<void>((resolve) => clock.schedule(resolve, 20_000));
-      running -= 1;
-      files.push(executionId);
-    });
-    const input = sentBy(world.template()) as object;
-    const executions = ["b", "a", "c"].map((executionId) => start({ ...input, executionId }));
-    for (let minute = 0; minute < 30; minute += 1) await clock.advance(60_000);
-    expect(executions.map(status)).toEqual(["SUCCEEDED", "SUCCEEDED", "SUCCEEDED"]);
-    expect(files.toSorted()).toEqual(["a", "b", "c"]);
   });
 });
 

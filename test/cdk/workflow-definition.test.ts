@@ -463,24 +463,6 @@ describe("while somebody else holds the lock, a workflow", () => {
     await lease.release();
   });
 
-  it("of several that wait each gets its turn, in the order of their coming", async () => {
-    const lease = await other.acquire(key, { leaseDurationMs: 10_000_000 });
-    const definition = define({ whenHeld: "wait", waitMs: 100_000_000 });
-    const executions: string[] = [];
-    for (let index = 0; index < 3; index += 1) {
-      executions.push(start(definition));
-      await clock.advance(1_000);
-    }
-    await lease.release();
-    for (const execution of executions) {
-      await steps.wake();
-      await clock.advance(100);
-      expect(String(steps.lease(key)?.owner)).toContain(execution.split(":").at(-1));
-      await clock.advance(60_000);
-      expect(describeExecution(execution).status).toBe("SUCCEEDED");
-    }
-  });
-
   it("that is to replace it asks it to stop, and takes the lock when it has let go", async () => {
     const definition = define({ whenHeld: "replace" });
     const first = start(definition);

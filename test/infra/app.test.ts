@@ -64,15 +64,6 @@ describe("the app, synthesized as a whole", () => {
     expect(used).toHaveLength(14);
     expect(bundles).toHaveLength(13);
   });
-
-  test("has a file for each definition, and none that is left over", () => {
-    const used = resourcesOf(json, "AWS::StepFunctions::StateMachine").flatMap(([, { Properties }]) => {
-      const { Key } = (Properties.DefinitionS3Location ?? {}) as { readonly Key?: string };
-      return Key === undefined ? [] : [`asset.${Key}`];
-    });
-    expect([...new Set(used)].sort()).toEqual(assets.filter((name) => name.endsWith(".json")).sort());
-    expect(used).toHaveLength(5);
-  });
 });
 
 describe("the bundles", () => {

@@ -8,7 +8,7 @@ import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts
 import { transferKey } from "../../functions/import-orders/schema.ts";
 import { cacheKeyPrefix } from "../../functions/resource-cache/schema.ts";
 import { sharedKeyPrefix } from "../../infra/lease-functions.ts";
-import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
+import { referenceTo, resourcesOf } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 
 const { json } = leaseholdTemplate();
@@ -129,65 +129,11 @@ const systems: System[] = [
   },
 ];
 
-describe("permissions", () => {
-  test("name every action in full, and only ever allow", () => {
-    for (const statements of permitted.values()) {
-      for (const { Effect, Action } of statements) {
-        expect(Effect).toBe("Allow");
-        for (const action of listed(Action)) expect(action).toMatch(/^[a-z0-9]+:[A-Za-z]+$/);
-      }
-    }
-  });
-
-  test("name every resource in full, but for what is acknowledged", () => {
-    const wide = [...permitted].flatMap(([role, statements]) =>
-      statements.flatMap(({ Action, Resource }) =>
-        listed(Resource)
-          .filter((resource) => textsIn(resource).some((text) => text.includes("*")))
-          .map((resource) => {
-            const services = new Set(listed(Action).map((action) => String(action).split(":")[0]));
-            const name = role.replace(/Role.*$/, "");
-            return `${name}: ${[...services].join()} ${textsIn(resource).at(-1)}`;
-          }),
-      ),
-    );
-    expect(wide.sort()).toEqual([
-      "AcceptanceWorkflowStateMachine: logs,xray *",
-      "HeartbeatEndedStateMachine: logs,xray *",
-      "HeartbeatEndedStateMachine: states :execution:leased-04393fa578-*:*",
-      "HeartbeatStateMachine: logs,xray *",
-      "HeartbeatStateMachine: states :execution:leased-04393fa578-*:*",
-      "HeartbeatStateMachine: states :stateMachine:leased-04393fa578-*",
-      "ImportsBatch: lambda :*",
-      "ImportsBatch: logs,xray *",
-      "ImportsWorkflowStateMachine: lambda :*",
-      "ImportsWorkflowStateMachine: logs,xray *",
-      "ImportsWorkflowStateMachine: states *",
-      "LeaseholdRedriveGuardStateMachine: logs,xray *",
-      "LeaseholdRedriveGuardStateMachine: states :execution:leased-04393fa578-*:*",
-    ]);
-  });
-
-  test("come from nowhere else: no managed policy, no policy inside a role, and each role serves one service", () => {
-    const roles = resourcesOf(json, "AWS::IAM::Role");
-    expect(roles).not.toHaveLength(0);
-    for (const [id, { Properties }] of roles) {
-      expect(Object.keys(Properties), id).not.toContain("ManagedPolicyArns");
-      expect(Object.keys(Properties), id).not.toContain("Policies");
-      const { Statement } = Properties.AssumeRolePolicyDocument as { Statement: { Principal: unknown }[] };
-      expect(Statement, id).toHaveLength(1);
-      expect(Statement[0]?.Principal, id).toEqual({
-        Service: expect.stringMatching(/^(lambda|states|scheduler|events)\.amazonaws\.com$/),
-      });
-    }
-  });
-
-  test("are not shared: each function has a role of its own", () => {
-    const roles = resourcesOf(json, "AWS::Lambda::Function").map(([, { Properties }]) =>
-      referenceTo(Properties.Role),
-    );
-    expect(new Set(roles).size).toBe(roles.length);
-  });
+test("each function has a role of its own", () => {
+  const roles = resourcesOf(json, "AWS::Lambda::Function").map(([, { Properties }]) =>
+    referenceTo(Properties.Role),
+  );
+  expect(new Set(roles).size).toBe(roles.length);
 });
 
 describe.each(systems)("the function $name", ({ name, folder, entry, table, keys, onLeases }) => {

@@ -74,14 +74,6 @@ describe("the delivery of a batch", () => {
     expect(failed[0]?.records).toHaveLength(2);
   });
 
-  test("without a limit it is tried until it is stopped", async () => {
-    const { clock, seen, done, stopping } = delivery(["1"], { retries: undefined }, () => failure);
-    await clock.advance(600_000);
-    expect(seen.length).toBeGreaterThan(10);
-    stopping.abort();
-    await done;
-  });
-
   const reports = { reportsItemFailures: true };
   const items = (...ids: string[]) => ({
     batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
@@ -89,11 +81,7 @@ describe("the delivery of a batch", () => {
   const all = ["1", "2", "3", "4"];
   test.each<[string, string[], unknown, Partial<DeliveryRules>]>([
     ["a result", [], null, {}],
-    ["no result, where failures are reported", [], undefined, reports],
     ["null, where failures are reported", [], null, reports],
-    ["a text, where failures are reported", [], "text", reports],
-    ["a report that names no list", [], {}, reports],
-    ["a report of null", [], { batchItemFailures: null }, reports],
     ["a report of no record", [], items(), reports],
     ["a report to a mapping without reports", [], items("1"), {}],
     ["a report of two records", ["3", "4"], items("4", "3"), reports],
@@ -126,21 +114,15 @@ describe("the delivery of a batch", () => {
 describe("records as Lambda gives them", () => {
   const source = { arn: "arn", region: "us-east-1" };
 
-  test("what DynamoDB Local sends for ttl becomes what AWS sends", () => {
-    const event = toEventRecord({ eventName: "UNKNOWN_TO_SDK_VERSION" as "REMOVE", dynamodb: {} }, source);
-    expect(event.eventName).toBe("REMOVE");
-    expect(event.userIdentity).toEqual({ type: "Service", principalId: "dynamodb.amazonaws.com" });
-  });
-
-  test("what dynoxide sends for ttl becomes what AWS sends", () => {
-    const event = toEventRecord({ eventName: "REMOVE", userIdentity: {}, dynamodb: {} }, source);
-    expect(event.userIdentity).toEqual({ type: "Service", principalId: "dynamodb.amazonaws.com" });
-  });
-
-  test.each(["INSERT", "MODIFY", "REMOVE"] as const)("a plain %s names nobody", (eventName) => {
-    const event = toEventRecord({ eventName, dynamodb: {} }, source);
-    expect(event.eventName).toBe(eventName);
-    expect(event).not.toHaveProperty("userIdentity");
+  test.each([
+    ["DynamoDB Local", { eventName: "UNKNOWN_TO_SDK_VERSION" as "REMOVE", dynamodb: {} }],
+    ["dynoxide", { eventName: "REMOVE" as const, userIdentity: {}, dynamodb: {} }],
+  ])("what %s sends for ttl becomes what AWS sends, and a plain removal names nobody", (_, sent) => {
+    expect(toEventRecord(sent, source)).toMatchObject({
+      eventName: "REMOVE",
+      userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
+    });
+    expect(toEventRecord({ eventName: "REMOVE", dynamodb: {} }, source)).not.toHaveProperty("userIdentity");
   });
 });
 
@@ -165,22 +147,14 @@ describe("filters", () => {
       false,
     ],
     ["exists", { dynamodb: { OldImage: { token: { S: [{ exists: true }] } } } }, true],
-    [
-      "exists of an object, which is no leaf",
-      { dynamodb: { OldImage: { token: [{ exists: true }] } } },
-      false,
-    ],
     ["not exists", { dynamodb: { OldImage: { closed: { BOOL: [{ exists: false }] } } } }, true],
-    ["not exists of what is there", { dynamodb: { OldImage: { token: { S: [{ exists: false }] } } } }, false],
     [
       "not exists under a missing parent",
       { dynamodb: { NewImage: { token: { S: [{ exists: false }] } } } },
       true,
     ],
     ["prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "t-" }] } } } }, true],
-    ["another prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "u-" }] } } } }, false],
     ["a number above another", { dynamodb: { size: [{ numeric: [">", 6] }] } }, true],
-    ["a number that is not above another", { dynamodb: { size: [{ numeric: [">", 7] }] } }, false],
     [
       "a number of DynamoDB's, which is a text",
       { dynamodb: { OldImage: { n: { N: [{ numeric: [">", 4] }] } } } },
@@ -198,12 +172,9 @@ describe("filters", () => {
   });
 
   test.each<[JsonObject]>([
-    [{ a: [{ wildcard: "*" }] }],
     [{ a: [{ "anything-but": "x" }] }],
     [{ $or: [{ a: ["x"] }, { b: ["y"] }] }],
-    [{ a: [{ prefix: 5 }] }],
     [{ a: [{ numeric: ["<", 1] }] }],
-    [{ a: [{ prefix: "x", suffix: "y" }] }],
     [{ a: "REMOVE" }],
   ])("%j is refused by name before any event is judged", (pattern) => {
     expect(() => compileFilters([pattern])).toThrow(UnsupportedFilterError);

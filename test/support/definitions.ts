@@ -92,15 +92,6 @@ function arn(service: string, resource: string): string {
   return `arn:aws:${service}:us-east-1:123456789012:${resource}`;
 }
 
-/** The names of all states of a definition, those of branches and iterations included. */
-export function stateNamesOf(definition: Json): string[] {
-  const { States } = definition as { States: Record<string, Fields> };
-  return Object.entries(States).flatMap(([name, { Branches, ItemProcessor, Iterator: iterator }]) => {
-    const inner = [...((Branches as Json[] | undefined) ?? []), ItemProcessor, iterator];
-    return [name, ...inner.filter((graph) => graph !== undefined).flatMap(stateNamesOf)];
-  });
-}
-
 type Fields = Readonly<Record<string, Json>>;
 
 /** The first state of that name, however deep. */
