@@ -19,9 +19,10 @@ import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Rule } from "aws-cdk-lib/aws-events";
 import { Key } from "aws-cdk-lib/aws-kms";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { env, functionIn, everyFiveMinutes as schedule } from "../support/constructs.ts";
+import { machineIn } from "../support/jobs.ts";
 
 /** The platform's stack, which has the table and what comes with it, and the stack of a team that uses them. */
 function newWorld(envOfStacks: typeof env | undefined = env) {
@@ -101,11 +102,6 @@ const shapes: Readonly<Record<string, (world: World) => unknown>> = {
   "a job of a workflow": (world) =>
     jobOf(world, leased(workflowOf(world, { heartbeat: heartbeatOf(world), key: "import" }))),
 };
-
-function machineIn(stack: Stack): StateMachine {
-  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Nothing"));
-  return new StateMachine(stack, "Machine", { definitionBody });
-}
 
 const queued = (world: World) =>
   ({ overlap: "queue", wakeup: wakeupOf(world), keeper: heartbeatOf(world) }) as const;

@@ -21,21 +21,14 @@ import {
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
-import { Vpc } from "aws-cdk-lib/aws-ec2";
-import {
-  Cluster,
-  ContainerImage,
-  ContainerInsights,
-  FargateTaskDefinition,
-  LogDrivers,
-} from "aws-cdk-lib/aws-ecs";
+import { ContainerInsights } from "aws-cdk-lib/aws-ecs";
 import { Rule } from "aws-cdk-lib/aws-events";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { Queue } from "aws-cdk-lib/aws-sqs";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { CallAwsService, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { CallAwsService } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { findingsIn } from "../support/cdk-nag.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
@@ -45,6 +38,7 @@ import {
   everyFiveMinutes as schedule,
 } from "../support/constructs.ts";
 import { definitionsIn, problemsIn } from "../support/definitions.ts";
+import { clusterIn, ecsTask, machineIn, taskTargets } from "../support/jobs.ts";
 
 /** A function of the user's, about which cdk-nag finds nothing. */
 function functionIn(stack: Stack, id: string): LambdaFunction {
@@ -87,31 +81,13 @@ function everything(stack: Stack, encryption?: TableEncryptionV2): Stack {
       }),
     ];
   });
-  const taskDefinition = new FargateTaskDefinition(stack, "Definition");
-  taskDefinition.addContainer("main", {
-    image: ContainerImage.fromRegistry("report"),
-    logging: LogDrivers.awsLogs({ streamPrefix: "report" }),
-  });
-  const theirs = StateMachine.fromStateMachineName(stack, "Theirs", "theirs");
   const tasks: Readonly<Record<string, JobTarget>> = {
-    Container: SingletonJobTarget.ecsTask({
-      cluster: new Cluster(stack, "Cluster", {
-        vpc: Vpc.fromVpcAttributes(stack, "Vpc", {
-          vpcId: "vpc-0a1b2c3d",
-          availabilityZones: ["a"],
-          privateSubnetIds: ["subnet-0a1b2c3d"],
-        }),
-        containerInsightsV2: ContainerInsights.ENABLED,
-      }),
-      taskDefinition,
-      launchTarget: new EcsFargateLaunchTarget(),
+    Container: ecsTask(stack, {
+      cluster: clusterIn(stack, { containerInsightsV2: ContainerInsights.ENABLED }),
     }),
-    Batch: SingletonJobTarget.batchJob({
-      jobDefinitionArn: "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3",
-      jobQueueArn: "arn:aws:batch:eu-west-1:111122223333:job-queue/slow",
-    }),
-    Glue: SingletonJobTarget.glueJob({ glueJobName: "report" }),
-    Machine: SingletonJobTarget.stateMachine(theirs),
+    Batch: taskTargets.batchJob(),
+    Glue: taskTargets.glueJob(),
+    Machine: taskTargets.stateMachine(stack),
   };
   for (const [index, [id, target]] of Object.entries(tasks).entries()) {
     const overlap = overlaps[index % 3] ?? "skip";
@@ -183,8 +159,7 @@ test("a stack has no finding about what it adds to the heartbeat of another stac
 test("a stack has no finding about what a heartbeat may do with a state machine of the user's", () => {
   const stack = newStack({});
   const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
-  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Work"));
-  heartbeat.guard(new StateMachine(stack, "Own", { definitionBody }));
+  heartbeat.guard(machineIn(stack, "Own"));
   const findings = findingsIn(stack);
   expect(findings.length).toBeGreaterThan(0);
   expect(findings.filter((finding) => !finding.startsWith("Test/Own/"))).toEqual([]);

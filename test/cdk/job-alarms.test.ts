@@ -1,22 +1,21 @@
-import { LeaseTable, SingletonJob, type SingletonJobProps, SingletonJobTarget } from "@leasehold/cdk";
+import { LeaseTable, type SingletonJobProps, SingletonJobTarget } from "@leasehold/cdk";
 import { Duration } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { expect, test } from "vitest";
 import { decisionOf } from "../support/alarms.ts";
 import { functionIn, newStack } from "../support/constructs.ts";
+import { jobIn, machineIn } from "../support/jobs.ts";
 
 /** What the alarms of a job decide by, by their names. */
 function decisions(props: Partial<SingletonJobProps>, isWorkflow = false): Record<string, string> {
   const stack = newStack();
-  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Pass"));
   const target = isWorkflow
-    ? SingletonJobTarget.workflow({ stateMachine: new StateMachine(stack, "Machine", { definitionBody }) })
+    ? SingletonJobTarget.workflow({ stateMachine: machineIn(stack) })
     : SingletonJobTarget.lambda(functionIn(stack, "Work", { timeout: Duration.seconds(50) }));
   const table = new LeaseTable(stack, "Leases");
   const schedule = ScheduleExpression.rate(Duration.minutes(1));
-  new SingletonJob(stack, "Job", { table, jobName: "close", schedule, target, ...props });
+  jobIn(stack, target, { table, jobName: "close", schedule, ...props });
   const alarms = Object.entries(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm"));
   return Object.fromEntries(
     alarms.map(([id, { Properties }]) => [id.replace(/^JobAlarms(.*).{8}$/, "$1"), decisionOf(Properties)]),

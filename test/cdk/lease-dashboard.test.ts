@@ -2,9 +2,9 @@ import { LeaseDashboard, LeaseTable, SingletonJob, SingletonJobTarget } from "@l
 import { metricNames } from "@leasehold/client/metrics";
 import { Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { everyFiveMinutes, functionIn, newStack, only, textOf } from "../support/constructs.ts";
+import { machineIn } from "../support/jobs.ts";
 
 interface Widget {
   readonly x: number;
@@ -21,9 +21,7 @@ function dashboard(): { widgets: readonly Widget[]; text: string } {
   const table = new LeaseTable(stack, "Leases");
   const target = SingletonJobTarget.lambda(functionIn(stack));
   const job = new SingletonJob(stack, "Job", { table, jobName: "close", schedule: everyFiveMinutes, target });
-  const workflow = new StateMachine(stack, "Workflow", {
-    definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Pass")),
-  });
+  const workflow = machineIn(stack, "Workflow");
   new LeaseDashboard(stack, "Dashboard", { tables: [table], jobs: [job], workflows: [workflow] });
   const { Properties } = only(Template.fromStack(stack).findResources("AWS::CloudWatch::Dashboard"));
   const text = textOf(Properties.DashboardBody);

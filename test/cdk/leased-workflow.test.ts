@@ -12,13 +12,14 @@ import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Alias, type IFunction, type Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundledHandlers, bundleSource } from "../../packages/cdk/wake/bundle.ts";
 import { compileFilters } from "../../tools/local/src/streams/filter.ts";
 import { functionIn, newStack, permitted, statementsIn } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
+import { machineIn } from "../support/jobs.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
   const stack = newStack({});
@@ -263,9 +264,7 @@ describe("a heartbeat", () => {
   it("tells of every end of what it guards by hand, once", () => {
     const { stack, table } = stackOf();
     const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
-    const machine = new StateMachine(stack, "Export", {
-      definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Nothing")),
-    });
+    const machine = machineIn(stack, "Export");
     heartbeat.guard(machine);
     heartbeat.guard(machine, { key: "ignored" });
     const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));

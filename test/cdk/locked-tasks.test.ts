@@ -1,18 +1,8 @@
-import {
-  type EcsTaskTargetOptions,
-  type JobTarget,
-  LeaseTable,
-  LeaseWakeup,
-  SingletonJob,
-  type SingletonJobProps,
-  SingletonJobTarget,
-} from "@leasehold/cdk";
+import { type JobTarget, LeaseTable, SingletonJobTarget } from "@leasehold/cdk";
 import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { type IVpc, Vpc } from "aws-cdk-lib/aws-ec2";
 import {
   Cluster,
-  ContainerImage,
   Ec2TaskDefinition,
   FargateTaskDefinition,
   PropagatedTagSource,
@@ -21,90 +11,35 @@ import {
 import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
+import { env, functionIn, newStack, permitted, statementsIn } from "../support/constructs.ts";
+import { definitionsIn } from "../support/definitions.ts";
 import {
-  env,
-  everyFiveMinutes,
-  functionIn,
-  newStack,
-  permitted,
-  statementsIn,
-} from "../support/constructs.ts";
-import { definitionsIn, stateNamed } from "../support/definitions.ts";
-
-const machineOf = (region: string, account = env.account): string =>
-  `arn:aws:states:${region}:${account}:stateMachine:theirs`;
-const jobDefinitionArn = "arn:aws:batch:eu-west-1:111122223333:job-definition/report:3";
-const jobQueueArn = "arn:aws:batch:eu-west-1:111122223333:job-queue/slow";
-
-function vpcIn(stack: Stack, id: string): IVpc {
-  return Vpc.fromVpcAttributes(stack, id, {
-    vpcId: "vpc-0a1b2c3d",
-    availabilityZones: ["a"],
-    privateSubnetIds: ["subnet-0a1b2c3d"],
-  });
-}
-
-function clusterIn(stack: Stack): Cluster {
-  return new Cluster(stack, "Cluster", { vpc: vpcIn(stack, "Vpc") });
-}
-
-function definitionIn<Definition extends TaskDefinition>(definition: Definition): Definition {
-  definition.addContainer("main", {
-    image: ContainerImage.fromRegistry("report"),
-    memoryLimitMiB: 128,
-    essential: true,
-  });
-  definition.addContainer("proxy", { image: ContainerImage.fromRegistry("proxy"), memoryLimitMiB: 128 });
-  return definition;
-}
-
-function ecsTask(stack: Stack, options: Partial<EcsTaskTargetOptions> = {}): JobTarget {
-  return SingletonJobTarget.ecsTask({
-    cluster: clusterIn(stack),
-    taskDefinition: definitionIn(new FargateTaskDefinition(stack, "Definition")),
-    launchTarget: new EcsFargateLaunchTarget(),
-    ...options,
-  });
-}
-
-const targets: Readonly<Record<string, (stack: Stack) => JobTarget>> = {
+  clusterIn,
   ecsTask,
-  batchJob: () => SingletonJobTarget.batchJob({ jobDefinitionArn, jobQueueArn }),
-  glueJob: () => SingletonJobTarget.glueJob({ glueJobName: "report" }),
-  stateMachine: (stack) =>
-    SingletonJobTarget.stateMachine(
-      StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1")),
-    ),
-};
-
-function addJob(
-  stack: Stack,
-  target: JobTarget,
-  props: Partial<SingletonJobProps> = {},
-  id = "Job",
-): SingletonJob {
-  const table = props.table ?? new LeaseTable(stack, `${id}Leases`, { stream: true });
-  const waits = props.overlap === "queue" || props.overlap === "replace";
-  const wakeup = waits ? { wakeup: new LeaseWakeup(stack, `${id}Wakeup`, { table }) } : {};
-  return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...wakeup, ...props });
-}
+  jobDefinitionArn,
+  jobIn,
+  jobQueueArn,
+  runIn,
+  taskTargets as targets,
+  theirMachineArn,
+  vpcIn,
+  withContainers,
+} from "../support/jobs.ts";
 
 /** What a job's own workflow may do with the task. */
 function aboutTask(target: (stack: Stack) => JobTarget): string[] {
   const stack = newStack();
-  addJob(stack, target(stack));
+  jobIn(stack, target(stack));
   const all = permitted(Template.fromStack(stack), /^JobWorkflowStateMachineRole/);
   return all.filter((text) => !/^(logs|xray|dynamodb):|^states:StartExecution <Lease/.test(text));
 }
 
-/** The state that runs the task. */
-const runIn = (template: Template) =>
-  stateNamed("Run", definitionsIn(template)) as { readonly Arguments: Readonly<Record<string, unknown>> };
+type Run = { readonly Arguments: Readonly<Record<string, unknown>> };
 
 test("tasks of a job with permits leave no marks", () => {
   const stack = newStack();
   for (const [id, target] of Object.entries(targets)) {
-    addJob(stack, target(stack), { permits: 3, once: false }, id);
+    jobIn(stack, target(stack), { permits: 3, once: false }, id);
   }
   expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).not.toContain("MarkCall");
 });
@@ -120,11 +55,13 @@ describe("the workflow of a job", () => {
       expect.stringMatching(
         /^ecs:StopTask,ecs:DescribeTasks arn:<AWS::Partition>:ecs:eu-west-1:111122223333:task\/<Cluster\w+>\/\*$/,
       ),
-      expect.stringMatching(/^iam:PassRole <DefinitionTaskRole\w+.Arn>$/),
+      expect.stringMatching(
+        /^iam:PassRole \["<DefinitionTaskRole\w+.Arn>","<DefinitionExecutionRole\w+.Arn>"\]$/,
+      ),
       watching("StepFunctionsGetEventsForECSTaskRule"),
     ]);
     const stack = newStack();
-    addJob(stack, ecsTask(stack));
+    jobIn(stack, ecsTask(stack));
     const conditions = statementsIn(Template.fromStack(stack), /^JobWorkflow/).map(
       ({ Condition }) => Condition,
     );
@@ -163,10 +100,9 @@ describe("the workflow of a job", () => {
   });
 
   test("of another state machine may start it, and see and stop its executions", () => {
-    const theirs = (stack: Stack) =>
-      StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1"));
+    const theirs = (stack: Stack) => StateMachine.fromStateMachineArn(stack, "Theirs", theirMachineArn());
     expect(aboutTask((stack) => SingletonJobTarget.stateMachine(theirs(stack)))).toEqual([
-      `states:StartExecution ${machineOf("eu-west-1")}`,
+      `states:StartExecution ${theirMachineArn()}`,
       `states:DescribeExecution,states:StopExecution arn:<AWS::Partition>:states:${here}:execution:theirs:*`,
       watching("StepFunctionsGetEventsForStepFunctionsExecutionRule"),
     ]);
@@ -178,7 +114,7 @@ describe("the workflow of a job", () => {
     (_, target) => {
       for (const overlap of ["skip", "replace"] as const) {
         const stack = newStack();
-        const job = addJob(stack, target(stack), { overlap });
+        const job = jobIn(stack, target(stack), { overlap });
         expect(Object.keys(job.runs.failed)).toEqual(
           overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
         );
@@ -191,9 +127,9 @@ describe("the workflow of a job", () => {
 describe("a task of ECS", () => {
   test("runs the revision of this app on Fargate, in private subnets, with a security group of its own", () => {
     const stack = newStack();
-    addJob(stack, ecsTask(stack));
+    jobIn(stack, ecsTask(stack));
     const template = Template.fromStack(stack);
-    expect(runIn(template)).toMatchObject({
+    expect(runIn<Run>(template)).toMatchObject({
       Resource: "arn:aws:states:::ecs:runTask.sync",
       TimeoutSeconds: expect.stringContaining("(3600)"),
       Arguments: {
@@ -207,10 +143,10 @@ describe("a task of ECS", () => {
 
   test("keeps what the user overrides in each container, beside the run's own variables", () => {
     const stack = newStack();
-    const taskDefinition = definitionIn(new Ec2TaskDefinition(stack, "OnEc2"));
+    const taskDefinition = withContainers(new Ec2TaskDefinition(stack, "OnEc2"));
     const [main, proxy] = ["main", "proxy"].map((name) => taskDefinition.findContainer(name));
     if (main === undefined || proxy === undefined) throw new Error("no containers");
-    addJob(
+    jobIn(
       stack,
       ecsTask(stack, {
         cluster: Cluster.fromClusterAttributes(stack, "Fleet", {
@@ -226,7 +162,7 @@ describe("a task of ECS", () => {
         ],
       }),
     );
-    const { Arguments } = runIn(Template.fromStack(stack));
+    const { Arguments } = runIn<Run>(Template.fromStack(stack));
     expect(Arguments.LaunchType).toBe("EC2");
     expect(Arguments.Overrides).toMatchObject({
       ContainerOverrides: [
@@ -246,7 +182,7 @@ describe("a task of ECS", () => {
     const table = new LeaseTable(shared, "Leases");
     const target = ecsTask(shared);
     const stack = newStack({ env }, app);
-    addJob(stack, target, { table });
+    jobIn(stack, target, { table });
     expect(() => app.synth()).not.toThrow();
     Template.fromStack(shared).resourceCountIs("AWS::Scheduler::Schedule", 0);
   });
@@ -287,7 +223,7 @@ describe("what a task cannot be", () => {
   test("a task definition without a container", () => {
     const stack = newStack();
     const taskDefinition = new FargateTaskDefinition(stack, "Empty");
-    expect(() => addJob(stack, ecsTask(stack, { taskDefinition }))).toThrow(
+    expect(() => jobIn(stack, ecsTask(stack, { taskDefinition }))).toThrow(
       "Test/Empty has no container: add one before the job is defined",
     );
   });
@@ -301,12 +237,16 @@ describe("what a task cannot be", () => {
     expect(() => SingletonJobTarget.stateMachine(express)).toThrow(
       "the state machine Test/Express is an express one, whose end Step Functions cannot wait for: give one of the type STANDARD",
     );
-    const there = StateMachine.fromStateMachineArn(stack, "There", machineOf("us-east-1"));
-    expect(() => addJob(stack, SingletonJobTarget.stateMachine(there), {}, "There2")).toThrow(
+    const there = StateMachine.fromStateMachineArn(stack, "There", theirMachineArn("us-east-1"));
+    expect(() => jobIn(stack, SingletonJobTarget.stateMachine(there), {}, "There2")).toThrow(
       "the state machine Test/There is in us-east-1, and Step Functions calls services of its own region (eu-west-1) only",
     );
-    const theirs = StateMachine.fromStateMachineArn(stack, "Theirs", machineOf("eu-west-1", "444455556666"));
-    expect(() => addJob(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
+    const theirs = StateMachine.fromStateMachineArn(
+      stack,
+      "Theirs",
+      theirMachineArn("eu-west-1", "444455556666"),
+    );
+    expect(() => jobIn(stack, SingletonJobTarget.stateMachine(theirs), {}, "Theirs2")).toThrow(
       "the state machine Test/Theirs is of the account 444455556666, and a job uses those of its own account (111122223333) only",
     );
   });

@@ -2,10 +2,7 @@
 import {
   type EcsTaskTargetOptions,
   type JobTarget,
-  LeaseTable,
-  LeaseWakeup,
   type LockedFunctionTargetOptions,
-  SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
@@ -15,18 +12,14 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { Vpc } from "aws-cdk-lib/aws-ec2";
-import { Cluster, ContainerImage, FargateTaskDefinition } from "aws-cdk-lib/aws-ecs";
-import { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
-import { EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { beforeEach, describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { adminOf } from "../support/admin.ts";
-import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { functionIn, newStack } from "../support/constructs.ts";
+import { ecsTask as ecsTaskIn, jobIn, taskTargets } from "../support/jobs.ts";
+import { StepFunctions } from "../support/step-functions.ts";
 
 const key = "report";
-const batch = (resource: string): string => `arn:aws:batch:eu-west-1:111122223333:${resource}`;
 const second = 1_000;
 const minute = 60 * second;
 const startTime = Date.parse("2026-03-01T12:00:00Z");
@@ -98,15 +91,8 @@ const lockedFunction =
 
 const ecsTask =
   (options: Partial<EcsTaskTargetOptions> = {}): MakeTarget =>
-  (stack) => {
-    const subnets = { availabilityZones: ["a"], privateSubnetIds: ["subnet-1"] };
-    const vpc = Vpc.fromVpcAttributes(stack, "Vpc", { vpcId: "vpc-12345678", ...subnets });
-    const taskDefinition = new FargateTaskDefinition(stack, "Definition");
-    taskDefinition.addContainer("main", { image: ContainerImage.fromRegistry("report") });
-    const cluster = new Cluster(stack, "Cluster", { vpc });
-    const launchTarget = new EcsFargateLaunchTarget();
-    return SingletonJobTarget.ecsTask({ cluster, taskDefinition, launchTarget, ...options });
-  };
+  (stack) =>
+    ecsTaskIn(stack, options);
 
 /** The templates of jobs, by their targets and props: many tests have the same job. */
 const templates = new Map<MakeTarget, Map<string, Template>>();
@@ -117,17 +103,7 @@ function templateOf(props: Partial<SingletonJobProps>, target: MakeTarget): Temp
   const known = ofTarget.get(JSON.stringify(props));
   if (known !== undefined) return known;
   const stack = newStack({});
-  const table = new LeaseTable(stack, "Leases", { stream: true });
-  const waits = props.overlap === "queue" || props.overlap === "replace";
-  new SingletonJob(stack, "Job", {
-    table,
-    key,
-    jobName: "report",
-    schedule: everyFiveMinutes,
-    target: target(stack),
-    ...(waits ? { wakeup: new LeaseWakeup(stack, "Wakeup", { table }) } : {}),
-    ...props,
-  });
+  jobIn(stack, target(stack), { key, jobName: "report", ...props });
   const template = Template.fromStack(stack);
   ofTarget.set(JSON.stringify(props), template);
   return template;
@@ -304,11 +280,7 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
   ],
   [
     "a job of Batch",
-    () =>
-      SingletonJobTarget.batchJob({
-        jobDefinitionArn: batch("job-definition/report"),
-        jobQueueArn: batch("job-queue/default"),
-      }),
+    taskTargets.batchJob,
     ["Batch.AWSBatchException", "Batch.TooManyRequestsException"],
     {
       ContainerOverrides: {
@@ -319,7 +291,7 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
   ],
   [
     "a job of Glue",
-    () => SingletonJobTarget.glueJob({ glueJobName: "report" }),
+    taskTargets.glueJob,
     ["Glue.AWSGlueException", "Glue.ConcurrentRunsExceededException"],
     {
       Arguments: { "--LEASEHOLD_JOB": "report", "--LEASEHOLD_FENCING_TOKEN": expect.stringMatching(/^\d+$/) },
@@ -328,10 +300,7 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
   ],
   [
     "an execution of another state machine",
-    (stack) =>
-      SingletonJobTarget.stateMachine(
-        StateMachine.fromStateMachineArn(stack, "Theirs", machineArn("theirs")),
-      ),
+    taskTargets.stateMachine,
     ["StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException"],
     { Input: { job: "report", scheduledTime, input: { day: 1 }, fencingToken: expect.any(Number) } },
   ],
@@ -427,19 +396,6 @@ function afterWrite(nth: number, happen: (write: MemoryLeaseStore["updateNow"]) 
 }
 
 describe("a function", () => {
-  it("is never called where the lease cannot be confirmed, whatever fails on the way to it", async () => {
-    const start = define();
-    for (const action of ["dynamodb:updateItem", "sfn:startExecution"]) {
-      // The keeper may be started with or without waiting for its answer.
-      for (const name of [action, `${action}.waitForTaskToken`]) steps.fail(name, 4);
-      const run = start();
-      await clock.advance(minute);
-      expect(outcome(run).status, action).toBe("FAILED");
-    }
-    expect(starts).toEqual([]);
-    expect(isHeld()).toBe(false);
-  });
-
   it.each([
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",

@@ -2,7 +2,7 @@ import {
   type JobTarget,
   LeasedWorkflow,
   LeaseTable,
-  SingletonJob,
+  type SingletonJob,
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
@@ -17,15 +17,8 @@ import {
 } from "aws-cdk-lib/aws-lambda";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import {
-  env,
-  everyFiveMinutes,
-  functionIn,
-  newStack,
-  permitted,
-  statementsIn,
-} from "../support/constructs.ts";
-import { definitionsIn, stateNamed } from "../support/definitions.ts";
+import { env, functionIn, newStack, permitted, statementsIn } from "../support/constructs.ts";
+import { jobIn, runIn } from "../support/jobs.ts";
 
 const arnOf = (region: string, account = env.account): string =>
   `arn:aws:lambda:${region}:${account}:function:report`;
@@ -70,23 +63,18 @@ const otherFunctions: readonly [string, Make][] = [
   ["an imported version", (stack, id) => Version.fromVersionArn(stack, id, `${arnOf("eu-west-1")}:7`)],
 ];
 
-function addJob(
+const addJob = (
   { stack, table }: World,
   target: JobTarget,
   props: Partial<SingletonJobProps> = {},
-  id = "Job",
-): SingletonJob {
-  return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...props });
-}
+  id?: string,
+): SingletonJob => jobIn(stack, target, { table, ...props }, id);
 
 interface Run {
   readonly Arguments: { readonly FunctionName: string };
   readonly TimeoutSeconds: number | string;
   readonly Retry: readonly { readonly ErrorEquals: readonly string[]; readonly [field: string]: unknown }[];
 }
-
-/** The state that calls the function. */
-const runIn = (template: Template): Run => stateNamed("Run", definitionsIn(template)) as Run;
 
 describe("a function that is locked from outside", () => {
   test.each([...ownFunctions, ...otherFunctions])(
@@ -141,7 +129,7 @@ describe("a function that is locked from outside", () => {
   ])("has its end waited for by %s", (_, make, timeout, seconds) => {
     const world = newWorld();
     addJob(world, SingletonJobTarget.lockedLambda(make(world.stack, "Report"), timeout ? { timeout } : {}));
-    const run = runIn(Template.fromStack(world.stack));
+    const run = runIn<Run>(Template.fromStack(world.stack));
     expect(String(run.TimeoutSeconds)).toContain(String(seconds + 60));
     const [, unclear] = run.Retry;
     expect(unclear).toMatchObject({ IntervalSeconds: seconds + 60, BackoffRate: 2, MaxAttempts: 3 });
@@ -154,10 +142,6 @@ describe("a function that is locked from outside", () => {
       "heartbeat is set for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
     ],
     [{ lockAtMostFor: Duration.seconds(2) }, "lockAtMostFor is 2 seconds: choose from 3 seconds"],
-    [
-      { overlap: "replace" },
-      'overlap is "replace", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',
-    ],
     [{ permits: 2 }, "permits is set, and a semaphore has no slots, by which a trigger that is delivered"],
     [
       { permits: 2, once: false, overlap: "replace" },

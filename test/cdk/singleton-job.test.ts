@@ -10,10 +10,10 @@ import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { everyFiveMinutes, functionIn, newStack, only, statementsIn } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
+import { machineIn } from "../support/jobs.ts";
 
 const alarmType = "AWS::CloudWatch::Alarm";
 const scheduleType = "AWS::Scheduler::Schedule";
@@ -30,10 +30,7 @@ function newWorld(table: { readonly stream?: boolean } = {}): World {
   return { stack, table: new LeaseTable(stack, "Leases", table) };
 }
 
-function newWorkflow(stack: Stack): { stateMachine: StateMachine } {
-  const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Pass"));
-  return { stateMachine: new StateMachine(stack, "Workflow", { definitionBody }) };
-}
+const newWorkflow = (stack: Stack) => ({ stateMachine: machineIn(stack, "Workflow") });
 
 type JobOptions = Partial<SingletonJobProps> & { readonly timeout?: Duration };
 

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import { LeaseHeartbeat, LeaseTable } from "@leasehold/cdk";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
-import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { generatedIn } from "../../tools/bench/costs/markdown.ts";
 import {
@@ -15,6 +14,7 @@ import {
   stackSizes,
 } from "../../tools/bench/stack-size.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import { machineIn } from "../support/jobs.ts";
 
 const minimize = "@aws-cdk/aws-iam:minimizePolicies";
 
@@ -23,10 +23,7 @@ describe("a heartbeat that guards state machines of one's own", () => {
     const stack = new Stack(new App({ context }), "Guarded");
     const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: new LeaseTable(stack, "Leases") });
     for (let number = 1; number <= machines; number += 1) {
-      const definitionBody = DefinitionBody.fromChainable(new Pass(stack, `Nothing${number}`));
-      heartbeat.guard(new StateMachine(stack, `Import${number}`, { definitionBody }), {
-        key: `import-${number}`,
-      });
+      heartbeat.guard(machineIn(stack, `Import${number}`), { key: `import-${number}` });
     }
     return stack;
   };

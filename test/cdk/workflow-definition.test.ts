@@ -349,18 +349,6 @@ describe("while somebody else holds the lock, a workflow", () => {
     expect(output).toEqual({ skipped: true, key, reason: "held" });
   });
 
-  it("that is to wait goes on waiting when DynamoDB does not answer at first", async () => {
-    const lease = await other.acquire(key, { leaseDurationMs: 200_000 });
-    steps.fail("dynamodb:transactWriteItems.waitForTaskToken", 3);
-    const execution = start(define({ whenHeld: "wait" }));
-    await clock.advance(10_000);
-    expect(await steps.waiters()).toHaveLength(1);
-    await lease.release();
-    await steps.wake();
-    await clock.advance(65_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-  });
-
   it("that is to wait for weeks is woken all the same", async () => {
     const day = 86_400_000;
     const lease = await other.acquire(key, { leaseDurationMs: 30 * day });
