@@ -15,7 +15,8 @@ import {
 } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { startStack, until } from "./local-app-fixture.ts";
+import { until } from "../support/app.ts";
+import { startStack } from "./fixtures/stack.ts";
 
 /** It knows nothing of any lock: it writes down when it begins and when it ends, with what it was sent. */
 const handler = `

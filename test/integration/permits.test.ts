@@ -7,7 +7,8 @@ import type { LocalApp } from "@leasehold/local";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { afterAll, beforeAll, test } from "vitest";
-import { startStack, until } from "./local-app-fixture.ts";
+import { until } from "../support/app.ts";
+import { startStack } from "./fixtures/stack.ts";
 
 let started: Awaited<ReturnType<typeof startStack>>;
 let app: LocalApp;

@@ -11,7 +11,7 @@ import { createTable } from "../../tools/local/src/app/tables.ts";
 import type { StreamMappingSpec, TableSpec } from "../../tools/local/src/assembly/types.ts";
 import type { StreamEventRecord } from "../../tools/local/src/streams/event.ts";
 import { StreamPoller } from "../../tools/local/src/streams/poller.ts";
-import { until } from "./local-app-fixture.ts";
+import { until } from "../support/app.ts";
 
 const streamArn = "arn:aws:dynamodb:us-east-1:123456789012:table/Items/stream/x";
 
