@@ -26,7 +26,7 @@ export async function demonstrate(
   const start = () => startDynamoDb(resources, screen, signal);
   // One that is named is there already, or it is not: that should be known before anything else takes time.
   const named = process.env.DYNAMODB_ENDPOINT ? await start() : undefined;
-  const tempo = resources.use(new Tempo(stretch ?? (await measured(screen, signal))));
+  const tempo = new Tempo(stretch ?? (await measured(screen, signal)));
   const settings = stockSettings(tempo);
   const engine = named === undefined ? start() : Promise.resolve(named);
   const stage = await setStage(resources, { engine, screen, tempo, settings, signal });

@@ -29,33 +29,22 @@ export interface HeldRequest<T> {
   lose(): void;
 }
 
-/** One request as it came in. */
-interface Passage {
-  pass(): Promise<boolean>;
-  lose(): void;
-}
-
-/** What can be done with a request that was stopped. */
-type Stopped = Pick<HeldRequest<unknown>, "letThrough" | "lose">;
-
-/** Whether a request is the one to hold. Then it is stopped. */
+/** Whether a request is the one to hold; then `stop` is called, which says what can be done with it. */
 type Hold = (request: GateRequest, stop: () => Stopped) => boolean;
+type Stopped = Pick<HeldRequest<unknown>, "letThrough" | "lose">;
 
 /**
  * A gate between the functions and DynamoDB, where requests can be held up between their sending and their arrival.
  *
  * That is where a process dies or freezes worst: it has checked its lease, and its write is under way. A sender that
- * waits too long for its answer sends the request again: that is the same request, and held with it.
+ * waits too long for its answer sends the request again: that is the same request, and shares its fate.
  */
 export class Gate implements AsyncDisposable {
   readonly #proxy: EngineProxy;
   readonly #holds = new Set<Hold>();
   readonly #watchers = new Set<(request: GateRequest) => void>();
-  /** Every request that came, by the id that the SDK gives it and its repetitions. */
-  readonly #known = new Set<string>();
-  readonly #passing = new Set<Promise<boolean>>();
-  /** What becomes of a repetition of a request that was held: it is held too, or lost as that one was. */
-  readonly #repetitions = new Map<string, (repetition: Passage) => void>();
+  /** Whether what a sender sends again may pass, by the id that the SDK gives a request and its repetitions. */
+  readonly #mayPass = new Map<string, boolean | Promise<boolean>>();
 
   private constructor(proxy: EngineProxy) {
     this.#proxy = proxy;
@@ -91,53 +80,38 @@ export class Gate implements AsyncDisposable {
     this.#watchers.add(watcher);
   }
 
-  /** Resolves when DynamoDB has answered all that was let through until now. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#passing);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#proxy.close();
   }
 
   async #arrive(exchange: Exchange): Promise<void> {
-    const passage: Passage = {
-      pass: () => {
-        const passing = pass(exchange);
-        this.#passing.add(passing);
-        return passing.finally(() => this.#passing.delete(passing));
-      },
-      lose: () => exchange.drop(),
-    };
     const { operation, body, headers } = exchange.request;
     const id = headers["amz-sdk-invocation-id"] ?? randomUUID();
-    const repeat = this.#repetitions.get(id);
-    if (repeat !== undefined) {
-      repeat(passage);
+    const mayPass = this.#mayPass.get(id);
+    if (mayPass !== undefined) {
+      if (await mayPass) await pass(exchange);
+      else exchange.drop();
       return;
     }
+    this.#mayPass.set(id, true);
     const request = { operation, body };
-    if (!this.#known.has(id)) for (const watcher of this.#watchers) watcher(request);
-    this.#known.add(id);
-    for (const hold of this.#holds) if (hold(request, () => this.#stop(id, passage))) return;
-    await passage.pass();
+    for (const watcher of this.#watchers) watcher(request);
+    for (const hold of this.#holds) if (hold(request, () => this.#stop(id, exchange))) return;
+    await pass(exchange);
   }
 
-  /** Keeps a request here, and what its sender sends again. */
-  #stop(id: string, first: Passage): Stopped {
-    const repetitions: Passage[] = [];
-    this.#repetitions.set(id, (repetition) => repetitions.push(repetition));
+  #stop(id: string, exchange: Exchange): Stopped {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#mayPass.set(id, promise);
     return {
       letThrough: async () => {
-        const isDone = await first.pass();
-        this.#repetitions.delete(id);
-        // Their answers matter to their sender alone, which may be gone.
-        await Promise.allSettled(repetitions.map(({ pass }) => pass()));
+        const isDone = await pass(exchange);
+        resolve(true);
         return isDone;
       },
       lose: () => {
-        this.#repetitions.set(id, ({ lose }) => lose());
-        for (const { lose } of [first, ...repetitions]) lose();
+        exchange.drop();
+        resolve(false);
       },
     };
   }

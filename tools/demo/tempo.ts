@@ -20,21 +20,13 @@ const patienceMs = 45_000;
 /** The whole plan takes a third of it. */
 const longestPlanMs = 120_000;
 
-/** Looks how late timers come: a process that gets no time sees its own as late. */
-const sampleMs = 100;
-
 /** How the plan's times are stretched on this machine. */
-export class Tempo implements Disposable {
+export class Tempo {
   /** 1 on a machine that is quick enough for the plan as it is written, more on a slower or busier one. */
   readonly stretch: number;
-  readonly #sampler: NodeJS.Timeout;
-  #sampledAt = performance.now();
-  #lateMs = 0;
 
   constructor(stretch: number) {
     this.stretch = stretch;
-    this.#sampler = setInterval(() => this.#sample(), sampleMs);
-    this.#sampler.unref();
   }
 
   /** A time of the plan, as it is on this machine. Milliseconds. */
@@ -60,11 +52,11 @@ export class Tempo implements Disposable {
 
   /** Waits until there is something, and gives it. Rejects with NotStaged, saying what was waited for, if it takes too long. */
   async until<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-    const deadline = this.#worked() + this.ms(patienceMs);
+    const deadline = performance.now() + this.ms(patienceMs);
     for (;;) {
       const found = await look();
       if (found !== undefined) return found;
-      if (this.#worked() > deadline) {
+      if (performance.now() > deadline) {
         throw new NotStaged(`waited ${Math.round(this.ms(patienceMs) / 1000)} s in vain for ${what}`);
       }
       await pause(lookEveryMs);
@@ -83,29 +75,8 @@ export class Tempo implements Disposable {
 
   /** Rejects with NotStaged when the whole plan has taken far too long, counted from this call. Never resolves. */
   async tooLong(): Promise<never> {
-    const deadline = this.#worked() + this.ms(longestPlanMs);
-    while (this.#worked() < deadline) await pause(sampleMs);
+    await pause(this.ms(longestPlanMs));
     throw new NotStaged(`the plan was not over after ${Math.round(this.ms(longestPlanMs) / 1000)} s`);
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#sampler);
-  }
-
-  /** Milliseconds in which this process had the machine: those in which it stood still do not count. */
-  #worked(): number {
-    const now = performance.now();
-    return now - this.#lateMs - this.#lateAt(now);
-  }
-
-  #sample(): void {
-    const now = performance.now();
-    this.#lateMs += this.#lateAt(now);
-    this.#sampledAt = now;
-  }
-
-  #lateAt(now: number): number {
-    return Math.max(0, now - this.#sampledAt - sampleMs);
   }
 }
 

@@ -1,15 +1,9 @@
-import { BatchWriteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import { BatchWriteCommand, type DynamoDBDocumentClient, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { LocalApp, LocalAppEvent } from "@leasehold/local";
 import { doneKey, pendingKey, type TransferKind } from "../../../functions/import-orders/schema.ts";
-import type { Outcome, Scenario } from "../scenario.ts";
+import { check, type Outcome, promise, type Scenario } from "../scenario.ts";
 import type { Kind } from "../screen.ts";
 import type { Stage } from "../stage.ts";
-import {
-  type DoneChunk,
-  judgeTransfers,
-  type TransferEvidence,
-  type TransferRecord,
-} from "./imports-audit.ts";
 
 /** How many chunks are imported; the workflow pauses between two of them. */
 const chunks = 10;
@@ -17,6 +11,9 @@ const ordersPerChunk = 3;
 
 /** The export's own clock wakes it after 4 s at the soonest by then; the release has to be quicker. */
 const promptlyMs = 3_000;
+
+/** How many times its lease the import has to last, at the least. */
+const fewestLeases = 5;
 
 const workflowId = "Imports/Workflow/StateMachine";
 
@@ -54,7 +51,7 @@ export class Imports implements Scenario {
     );
     const exporting = this.#start("export");
     await Promise.all([app.finished(importing), app.finished(exporting)]);
-    return judgeTransfers(await this.#collect(importing, exporting));
+    return this.#audit(importing, exporting);
   }
 
   #hear(event: LocalAppEvent): void {
@@ -104,26 +101,63 @@ export class Imports implements Scenario {
     this.#stage.screen.progress(this.system, done, chunks + 1, text);
   }
 
-  async #collect(importing: string, exporting: string): Promise<TransferEvidence> {
-    const { app, documents, tempo } = this.#stage;
-    const table = app.tableName("Imports/Orders");
+  /** Judges by the histories of both workflows, by their keeper's, and by what the table has of each. */
+  async #audit(importing: string, exporting: string): Promise<Outcome> {
+    const { app, tempo } = this.#stage;
     const { keeper, leaseDurationMs } = keeperOf(app, importing);
     // A keeper notices within a beat that there is nothing left to keep.
     await app.finished(keeper);
-    const beaten = app.history(keeper).entered;
+    const beats = app
+      .history(keeper)
+      .entered.flatMap(({ stateName, at }) => (stateName.startsWith("Renew") ? [Date.parse(at)] : []));
+    const [imported, exported] = [await this.#done("import"), await this.#done("export")];
+    const began = enteredAt(app, importing, "Leasehold_StartKeeper");
+    const released = enteredAt(app, importing, "Leasehold_Release");
+    const handOverMs = enteredAt(app, exporting, "Leasehold_StartKeeper") - released;
+    // Where its clock rang in the same moment, it has to be quicker than that would let it be the next time.
+    const isWoken = !this.#overslept.some((at) => at >= released) || handOverMs < tempo.ms(promptlyMs);
+    const wake = isWoken && handOverMs >= 0 ? "by the release" : `${handOverMs} ms after it`;
+    const leases = Math.floor((released - began) / leaseDurationMs);
+    const longestMs = Math.max(...beats.map((at, index) => at - (beats[index - 1] ?? began)));
+    const succeeded = [importing, exporting].filter((arn) => statusOf(app, arn) === "SUCCEEDED");
+    const tokensOfImport = new Set(imported).size;
+    const isLater = Math.max(...imported) < Math.min(...exported);
+    const enough = `${fewestLeases} or more`;
     return {
-      chunks,
-      leaseDurationMs,
-      promptlyMs: tempo.ms(promptlyMs),
-      import: recordOf(app, importing),
-      export: recordOf(app, exporting),
-      overslept: this.#overslept,
-      imported: await done(documents, table, "import"),
-      exported: await done(documents, table, "export"),
-      beats: beaten.filter(({ stateName }) => stateName.startsWith("Renew")).map(({ at }) => Date.parse(at)),
-      // It has started when it tells the workflow to go on.
-      beatTransitions: beaten.slice(beaten.findIndex(({ stateName }) => stateName === "GoOn") + 1).length,
+      checks: [
+        check("workflows that succeeded", 2, succeeded.length),
+        check("chunks imported, once each", chunks, imported.length),
+        check("fencing tokens of the import, from first to last", 1, tokensOfImport),
+        check(
+          "leases that the import outlived by its heartbeat",
+          enough,
+          leases >= fewestLeases ? enough : leases,
+        ),
+        check("the export was woken", "by the release", wake),
+        promise("the export's fencing token is the larger one", "yes", isLater ? "yes" : "no"),
+      ],
+      inShort:
+        `${imported.length} chunks imported under one lock for ${leases} times its lease, ` +
+        `${beats.length} heartbeats, then the export`,
+      late:
+        longestMs >= leaseDurationMs
+          ? [`the keeper of the import renewed a lease of ${leaseDurationMs} ms only after ${longestMs} ms`]
+          : [],
     };
+  }
+
+  /** The fencing tokens under which something was transferred, one for each chunk that the table has. */
+  async #done(kind: TransferKind): Promise<number[]> {
+    const { app, documents } = this.#stage;
+    const { Items = [] } = await documents.send(
+      new QueryCommand({
+        TableName: app.tableName("Imports/Orders"),
+        KeyConditionExpression: "pk = :done",
+        ExpressionAttributeValues: { ":done": doneKey(kind, "").pk },
+        ConsistentRead: true,
+      }),
+    );
+    return Items.map(({ fencingToken }) => Number(fencingToken));
   }
 }
 
@@ -144,17 +178,14 @@ function keeperOf(
   throw new Error(`nobody keeps the lease of ${guarded}`);
 }
 
-function recordOf(app: LocalApp, executionArn: string): TransferRecord {
-  const execution = app.executions().find((one) => one.executionArn === executionArn);
-  if (execution === undefined) throw new Error(`there is no execution ${executionArn}`);
-  const states = app
-    .history(executionArn)
-    .entered.map(({ stateName, at }) => ({ stateName, at: Date.parse(at) }));
-  return {
-    status: execution.status,
-    startedAt: Date.parse(execution.startDate),
-    states,
-  };
+function statusOf(app: LocalApp, arn: string): string | undefined {
+  return app.executions().find(({ executionArn }) => executionArn === arn)?.status;
+}
+
+/** When an execution entered a state for the last time; not a number where it never came there. */
+function enteredAt(app: LocalApp, executionArn: string, name: string): number {
+  const last = app.history(executionArn).entered.findLast(({ stateName }) => stateName === name);
+  return Date.parse(last?.at ?? "never");
 }
 
 /** Writes the chunks of the import, and the order ids of the export. */
@@ -171,26 +202,4 @@ async function seed(documents: DynamoDBDocumentClient, table: string): Promise<v
   const items = [...imports, { ...pendingKey("export", "all"), orderIds }];
   const puts = items.map((Item) => ({ PutRequest: { Item } }));
   await documents.send(new BatchWriteCommand({ RequestItems: { [table]: puts } }));
-}
-
-/** Reads what was transferred. */
-async function done(
-  documents: DynamoDBDocumentClient,
-  table: string,
-  kind: TransferKind,
-): Promise<DoneChunk[]> {
-  const found: DoneChunk[] = [];
-  const pages = paginateQuery(
-    { client: documents },
-    {
-      TableName: table,
-      KeyConditionExpression: "pk = :done",
-      ExpressionAttributeValues: { ":done": doneKey(kind, "").pk },
-      ConsistentRead: true,
-    },
-  );
-  for await (const { Items = [] } of pages) {
-    for (const { sk, fencingToken } of Items) found.push({ chunk: sk, fencingToken });
-  }
-  return found;
 }

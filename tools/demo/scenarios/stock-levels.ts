@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { InvokeResult } from "@leasehold/local";
 import type { CacheAnswer } from "../../../functions/resource-cache/cache.ts";
@@ -9,19 +10,47 @@ import {
 import type { StockLevels as Levels } from "../../../functions/resource-cache/stock-levels.ts";
 import type { GateRequest, HeldRequest } from "../gate.ts";
 import { failureIn, type Instance, Instances } from "../instances.ts";
-import { endOfLease } from "../leases.ts";
-import type { Outcome, Scenario } from "../scenario.ts";
+import { endOfLease, overlaps, ranOut, takenOver, type WasCutShort } from "../leases.ts";
+import { check, listed, type Outcome, promise, type Scenario } from "../scenario.ts";
 import type { Kind } from "../screen.ts";
 import type { Stage } from "../stage.ts";
 import type { Tempo } from "../tempo.ts";
-import {
-  callersAtOnce,
-  judgeStock,
-  type Killed,
-  type Reading,
-  type Round,
-  type StockEvidence,
-} from "./stock-levels-audit.ts";
+
+/**
+ * The requested values, in this order.
+ *
+ * - `cold`: the value was never computed, and all callers want it at once.
+ * - `killed`: it is past its time, and its computing process dies.
+ * - `bereaved`: the dead process's lease has not ended.
+ * - `recovered`: it has.
+ * - `afterwards`: the dead process's write has arrived.
+ */
+type Round = "cold" | "killed" | "bereaved" | "recovered" | "afterwards";
+
+/** How many ask at once in each round. */
+const callersAtOnce: Readonly<Record<Round, number>> = {
+  cold: 12,
+  killed: 4,
+  bereaved: 4,
+  // The next caller would find the new value, or the lock just released.
+  recovered: 1,
+  afterwards: 4,
+};
+
+/** One call, and what came of it. */
+interface Reading {
+  readonly round: Round;
+  readonly instance: string;
+  readonly source: CacheAnswer<Levels>["source"] | "died" | "failed" | "timedOut";
+  /** Absent where there was no answer. */
+  readonly value?: Levels;
+}
+
+/** A call that was killed between its computation and the storing of it. */
+interface Killed {
+  readonly instance: string;
+  readonly fencingToken: number;
+}
 
 /** How long a value is good, where nothing is stretched. The app's is a minute. */
 const plannedFreshForMs = 4_000;
@@ -134,17 +163,56 @@ export class StockLevels implements Scenario {
     this.#expectBefore(computedAt + this.#freshForMs, "the calls for the newer value");
     this.#progress(5, "everybody has the newer value");
 
-    const evidence: StockEvidence = {
-      readings: this.#readings,
-      before: levelsAfter(["cold"]),
-      after: levelsAfter(["cold", "killed", "recovered"]),
-      grants: await this.#instances.grants(),
-      log: this.#instances.log,
-      computations: this.#computations,
-      killed: { ...killed, wasRefused },
-      tardy: this.#tardy,
+    return this.#audit(killed, wasRefused);
+  }
+
+  /** Judges by what the callers were given, and by the leases that the table has granted. */
+  async #audit(killed: Killed, wasRefused: boolean): Promise<Outcome> {
+    const grants = await this.#instances.grants();
+    const wasCutShort: WasCutShort = (owner, fencingToken) =>
+      owner === killed.instance && fencingToken === killed.fencingToken;
+    const count = (round: Round, ...sources: Reading["source"][]): number =>
+      this.#readings.filter((one) => one.round === round && sources.includes(one.source)).length;
+    const stale = count("killed", "stale") + count("bereaved", "stale");
+    return {
+      checks: [
+        check("callers that computed a value that nobody had", 1, count("cold", "computed")),
+        check(
+          "callers that got it from that one",
+          callersAtOnce.cold - 1,
+          count("cold", "otherCall", "cache"),
+        ),
+        check(
+          "callers that got the old value meanwhile",
+          callersAtOnce.killed - 1 + callersAtOnce.bereaved,
+          stale,
+        ),
+        check("callers that computed it after the dead one's lease", 1, count("recovered", "computed")),
+        check("computations, by their reads of the movements", 3, this.#computations),
+        promise("leases that overlapped in time", 0, overlaps(grants)),
+        check("takeovers, from", killed.instance, listed(takenOver(grants, wasCutShort))),
+        promise("the dead one's write, when it arrived", "refused", wasRefused ? "refused" : "landed"),
+        check("right answers; the killed one gave none", this.#readings.length - 1, this.#rightAnswers()),
+      ],
+      inShort:
+        `${this.#readings.length} calls, ${this.#computations} computations, the old value ${stale} times, ` +
+        "1 late write refused",
+      late: [
+        ...this.#tardy,
+        ...this.#readings.flatMap(({ round, instance, source }) =>
+          source === "timedOut" ? [`${instance} gave no answer in its time (${round})`] : [],
+        ),
+        ...ranOut(grants, this.#instances.log, wasCutShort),
+      ],
     };
-    return judgeStock(evidence);
+  }
+
+  /** What is stale is the value from before; everything else is the value of its time. */
+  #rightAnswers(): number {
+    const [before, after] = [levelsAfter(["cold"]), levelsAfter(["cold", "killed", "recovered"])];
+    return this.#readings.filter(({ round, source, value }) =>
+      isDeepStrictEqual(value, round === "cold" || source === "stale" ? before : after),
+    ).length;
   }
 
   /** The computation is held until all others wait for it, but not for so long that its sender gives it up. */
@@ -169,7 +237,7 @@ export class StockLevels implements Scenario {
 
   /** Kills the one that has computed, with its result on the way to the table. */
   async #askAndKill(): Promise<{
-    readonly killed: Omit<Killed, "wasRefused">;
+    readonly killed: Killed;
     readonly request: HeldRequest<true>;
     readonly expiresAt: number;
   }> {

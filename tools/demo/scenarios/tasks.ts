@@ -1,18 +1,46 @@
 import { createHash } from "node:crypto";
 import { LeaseClient } from "@leasehold/client";
-import { type TaskInput, type TaskRecord, TaskSet } from "@leasehold/jobs";
+import { type TaskInput, type TaskRecord, TaskSet, type TaskState } from "@leasehold/jobs";
 import type { InvokeResult } from "@leasehold/local";
 import type { AddReport } from "../../../functions/claim-tasks/handler.ts";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
 import type { GateRequest, HeldRequest } from "../gate.ts";
 import { failureIn, type Instance, Instances } from "../instances.ts";
-import { endOfLease, type LoggedLeaseEvent } from "../leases.ts";
-import type { Outcome, Scenario } from "../scenario.ts";
+import {
+  endOfLease,
+  type LoggedLeaseEvent,
+  overlaps,
+  ranOut,
+  takenOver,
+  type WasCutShort,
+} from "../leases.ts";
+import { check, listed, type Outcome, promise, type Scenario } from "../scenario.ts";
 import type { Kind } from "../screen.ts";
 import type { Stage } from "../stage.ts";
 import { NotStaged } from "../tempo.ts";
-import { type Casualty, judgeTasks, type Mishap, type Shift, type TasksEvidence } from "./tasks-audit.ts";
+
+/**
+ * What befalls a worker, each time as the ending of a task is on its way to the table.
+ *
+ * - `killed`: SIGKILL. Another worker does the task.
+ * - `killedLast`: SIGKILL in the last attempt of the task. It is parked.
+ * - `frozen`: SIGSTOP, until another worker has done the task.
+ */
+type Mishap = "killed" | "killedLast" | "frozen";
+
+/** A worker that was killed or frozen. */
+interface Casualty {
+  readonly kind: Mishap;
+  readonly worker: string;
+  readonly taskId: string;
+}
+
+/** One call of the worker function, and what it reported. */
+interface Shift {
+  readonly worker: string;
+  readonly report: WorkReport | "died" | "failed" | "timedOut";
+}
 
 /** The set. */
 const set = "checksums";
@@ -66,7 +94,6 @@ export class Tasks implements Scenario {
   readonly #shifts: Shift[] = [];
   readonly #casualties: Casualty[] = [];
   readonly #ended = new Set<string>();
-  #added = 0;
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -87,11 +114,10 @@ export class Tasks implements Scenario {
       const Kind = failureIn(result) === "timedOut" ? NotStaged : Error;
       throw new Kind(`no tasks were added: ${JSON.stringify(payload)}`);
     }
-    this.#added = (payload as AddReport).added;
     this.#say(
       "added",
       undefined,
-      `${this.#added} tasks, ${damaged.length} of them with damaged documents, and one without its checksum`,
+      `${(payload as AddReport).added} tasks, ${damaged.length} of them with damaged documents, and one without its checksum`,
     );
   }
 
@@ -108,22 +134,84 @@ export class Tasks implements Scenario {
     const [, asleep] = victims;
     const wasRefused = await this.#wake(asleep);
     await shifts;
-    this.#tellProgress("none of them twice", tasksToAdd().length);
+    this.#tellProgress("none of them twice", ids.length);
 
-    const evidence: TasksEvidence = {
-      given: tasksToAdd().length,
-      added: this.#added,
-      bad,
-      hopeless: [poison, incomplete].sort(),
-      mostAttempts,
-      casualties: this.#casualties,
-      shifts: this.#shifts,
-      grants: await this.#instances.grants(),
-      log: this.#instances.log,
-      tasks: await this.#tasks(),
-      wasRefused,
+    return this.#audit(wasRefused);
+  }
+
+  /** Judges by the set as its table shows it in the end, and by the claims that the table has granted. */
+  async #audit(wasRefused: boolean): Promise<Outcome> {
+    const [tasks, grants] = [await this.#tasks(), await this.#instances.grants()];
+    const { log } = this.#instances;
+    const given = ids.length;
+    const good = ids.filter((id) => !bad.includes(id));
+    const hopeless = [poison, incomplete].sort();
+    const victims = this.#casualties.filter(({ kind }) => kind !== "killedLast");
+    const wasCutShort: WasCutShort = (owner) => this.#casualties.some(({ worker }) => worker === owner);
+    const inState = (state: TaskState): TaskRecord[] => tasks.filter((task) => task.state === state);
+    const failed = inState("failed").filter(
+      ({ id, remark }) => bad.includes(id) && remark.includes("SHA-256"),
+    );
+    const again = tasks.flatMap(({ id, attempts }) => (attempts > 1 && good.includes(id) ? [id] : []));
+    /** The sort key of an open task ends with its id. */
+    const endings = (id: string): number =>
+      log.filter(
+        ({ event }) => event.type === "released" && event.confirmed && event.sortKey.endsWith(`#${id}`),
+      ).length;
+    const lastClaims = new Map(grants.map(({ sortKey, owner }) => [sortKey.split("#").at(-1), owner]));
+    return {
+      checks: [
+        check("tasks that have succeeded", good.length, inState("succeeded").length),
+        check("bad tasks that have failed, with a remark", bad.length - hopeless.length, failed.length),
+        check(
+          "tasks parked, since no attempt can help them",
+          listed(hopeless),
+          listed(inState("parked").map(({ id }) => id)),
+        ),
+        promise("tasks in the table in the end", given, tasks.length),
+        promise(
+          "good tasks that ended once, and no more",
+          good.length,
+          good.filter((id) => endings(id) === 1).length,
+        ),
+        promise(
+          "tasks ended under their last claim",
+          given,
+          tasks.filter(({ id, owner }) => lastClaims.get(id) === owner).length,
+        ),
+        promise("most attempts of a task", mostAttempts, Math.max(...tasks.map(({ attempts }) => attempts))),
+        check(
+          "good tasks that took a second attempt",
+          listed(victims.map(({ taskId }) => taskId).sort()),
+          listed(again.sort()),
+        ),
+        check(
+          "takeovers, from",
+          listed(victims.map(({ worker }) => worker).sort()),
+          listed(takenOver(grants, wasCutShort).sort()),
+        ),
+        promise("claims of one task that overlapped in time", 0, overlaps(grants)),
+        promise("the frozen worker's ending, when it arrived", "refused", wasRefused ? "refused" : "landed"),
+        check("tasks that the frozen worker reports as lost", 1, this.#lostByFrozen()),
+      ],
+      inShort:
+        `${grants.length} claims of ${tasks.length} tasks: ${inState("succeeded").length} succeeded once each, ` +
+        `${inState("failed").length} failed, ${inState("parked").length} parked`,
+      late: [
+        ...this.#shifts.flatMap(({ worker, report }) =>
+          report === "timedOut" ? [`${worker} did not come to an end in its time`] : [],
+        ),
+        ...ranOut(grants, log, wasCutShort),
+      ],
     };
-    return judgeTasks(evidence);
+  }
+
+  #lostByFrozen(): number {
+    const frozen = this.#casualties.find(({ kind }) => kind === "frozen")?.worker;
+    const reports = this.#shifts.flatMap(({ worker, report }) =>
+      worker === frozen && typeof report !== "string" ? [report.lost] : [],
+    );
+    return reports.reduce((sum, lost) => sum + lost, 0);
   }
 
   /** Has as many workers at work as the plan wants, until the mishaps have befallen some of them. */
@@ -230,7 +318,7 @@ export class Tasks implements Scenario {
 
   /** Shows how many tasks are done, and a word on it. */
   #tellProgress(text: string, done: number = this.#ended.size): void {
-    const total = tasksToAdd().length;
+    const total = ids.length;
     this.#stage.screen.progress(this.system, done, total, `${done} of ${total} are done; ${text}`);
   }
 

@@ -1,21 +1,34 @@
 import type { LocalApp } from "@leasehold/local";
 import type { CleaningReport } from "../../../functions/admit-tickets/cleaner.ts";
-import type { Served, Standing } from "../../../functions/admit-tickets/department.ts";
-import { silenceVariable } from "../../../functions/admit-tickets/schema.ts";
+import type { Standing } from "../../../functions/admit-tickets/department.ts";
+import { agentKey, silenceVariable } from "../../../functions/admit-tickets/schema.ts";
 import { errorFieldsIn } from "../../../functions/support/answers.ts";
 import { failureIn } from "../instances.ts";
-import type { Outcome, Scenario } from "../scenario.ts";
+import { grantsIn, overlaps, takenOver } from "../leases.ts";
+import { check, listed, type Outcome, promise, type Scenario } from "../scenario.ts";
 import type { Kind } from "../screen.ts";
 import type { Stage } from "../stage.ts";
 import { NotStaged } from "../tempo.ts";
-import {
-  type Arrival,
-  describeStanding,
-  type Fate,
-  type Inquiry,
-  judgeTickets,
-  type TicketsEvidence,
-} from "./tickets-audit.ts";
+
+/** What a ticket does by itself. */
+type Fate =
+  /** It waits for its turn, and is served. */
+  | "served"
+  /** It enters, and is not heard of again. */
+  | "diesWaiting"
+  /** It is not heard of again once it is in service. */
+  | "diesServing"
+  /** It goes away before its turn. */
+  | "leaves"
+  /** It comes when the queue is full. */
+  | "refused";
+
+/** A ticket as the plan has it, in the order of arrival. */
+interface Arrival {
+  readonly department: string;
+  readonly ticket: string;
+  readonly fate: Fate;
+}
 
 /** How many may wait: the app's own default. */
 const mostWaiting = 10;
@@ -52,12 +65,16 @@ const cards: Readonly<Record<string, Fate>> = {
 /** The ticket that enters a second time. */
 const enteringAgain = { department: "loans", ticket: "L3" };
 /** The ticket that enters when all is over, and is left behind. */
-const leftBehind = { department: "cards", ticket: "C5" };
+const leftBehind: Arrival = { department: "cards", ticket: "C5", fate: "diesServing" };
 
 /** Every ticket, in the order of its arrival at its department. */
 const arrivals: readonly Arrival[] = Object.entries({ loans, cards }).flatMap(([department, tickets]) =>
   Object.entries(tickets).map(([ticket, fate]) => ({ department, ticket, fate })),
 );
+
+function ticketsThat(...fates: readonly Fate[]): string[] {
+  return arrivals.flatMap(({ ticket, fate }) => (fates.includes(fate) ? [ticket] : []));
+}
 
 /** The clocks are allowed to differ by a second: the cleaner may come too soon. */
 const cleanEveryMs = 500;
@@ -93,19 +110,70 @@ export class Tickets implements Scenario {
     const entered = await Promise.all(entrances);
     const { department, ticket } = enteringAgain;
     const again = await this.#office.ask("enter", department, ticket);
-    this.#say("entered", ticket, `enters a second time: ${describeStanding(again)}`);
+    this.#say("entered", ticket, `enters a second time: ${describe(again)}`);
     both.resolve(undefined);
     await Promise.all(entered.flat());
-    const evidence: TicketsEvidence = {
-      arrivals,
-      inquiries: this.#office.inquiries,
-      mostWaiting,
-      silenceMs: this.#silenceMs,
-      enteredAgain: { ticket, answer: again },
-      leftBehind: await this.#leaveOneBehind(),
-    };
+    const left = await this.#leaveOneBehind();
     this.#progress("everybody has gone, one way or another");
-    return judgeTickets(evidence);
+    return this.#audit(again, left);
+  }
+
+  /**
+   * Judges by the services that the table has granted, and by what was answered.
+   *
+   * A department has one agent here, whose lease is the service of the ticket that owns it.
+   */
+  async #audit(again: Standing, left: Standing): Promise<Outcome> {
+    const departments = Map.groupBy([...arrivals, leftBehind], ({ department }) => department);
+    const services = await this.#stage.tempo.until("the table's stream to show every service", async () => {
+      const history = await this.#stage.history();
+      const found = new Map(
+        [...departments.keys()].map((name) => [name, grantsIn(history, agentKey(name, 1))] as const),
+      );
+      // The cleaner's is the last one.
+      return found.get(leftBehind.department)?.at(-1)?.from?.owner === leftBehind.ticket ? found : undefined;
+    });
+    const tickets = new Set([...arrivals, leftBehind].map(({ ticket }) => ticket));
+    const served = (department: string): string[] =>
+      (services.get(department) ?? []).flatMap(({ owner }) => (tickets.has(owner) ? [owner] : []));
+    const dead = [...ticketsThat("diesServing"), leftBehind.ticket];
+    const refused = ticketsThat("refused");
+    const overlapping = [...services.values()].reduce((sum, own) => sum + overlaps(own), 0);
+    const takenFrom = [...services.values()].flatMap((own) =>
+      takenOver(own, (owner) => dead.includes(owner)),
+    );
+    const [place] = this.#office.answersTo(enteringAgain.ticket);
+    return {
+      checks: [
+        // Who dies in the queue or leaves it is not served; who dies in service was.
+        ...[...departments].map(([department, own]) =>
+          check(
+            `order of service at ${department}`,
+            listed(
+              own.flatMap(({ ticket, fate }) => (["served", "diesServing"].includes(fate) ? [ticket] : [])),
+            ),
+            listed(served(department)),
+          ),
+        ),
+        promise("services that overlapped in one department", 0, overlapping),
+        check("services taken over, by the next or by the cleaner, from", listed(dead), listed(takenFrom)),
+        check(
+          "tickets refused, with the queue's true length",
+          listed(refused),
+          listed(refused.filter((ticket) => isRefused(this.#office.answersTo(ticket)))),
+        ),
+        check("a ticket that enters twice has one place", describe(place), describe(again)),
+        check(
+          "what is said of one that the cleaner took off",
+          `${leftBehind.ticket} is absent`,
+          describe(left),
+        ),
+      ],
+      inShort:
+        `${ticketsThat("served").length} tickets served in the order of their arrival, ${refused.length} refused, ` +
+        `${ticketsThat("diesWaiting", "diesServing").length} dead passed over`,
+      late: this.#office.silences(this.#silenceMs),
+    };
   }
 
   /** One after the other: so the order of arrival is known. Resolves to what they do from then on. */
@@ -125,7 +193,7 @@ export class Tickets implements Scenario {
   }
 
   /** A ticket enters and becomes silent. No ticket comes after it, so only the cleaner can notice. */
-  async #leaveOneBehind(): Promise<TicketsEvidence["leftBehind"]> {
+  async #leaveOneBehind(): Promise<Standing> {
     const { department, ticket } = leftBehind;
     await this.#office.ask("enter", department, ticket);
     this.#say("silent", ticket, "enters, is in service, and is not heard of any more; nobody comes after it");
@@ -137,7 +205,7 @@ export class Tickets implements Scenario {
     }
     const answer = await this.#office.ask("heartbeat", department, ticket);
     this.#say("cleaned", undefined, `the cleaner takes ${removed} off; ${ticket} is ${answer.state}`);
-    return { ticket, removed, answer };
+    return answer;
   }
 
   #go({ ticket }: Arrival): void {
@@ -233,8 +301,12 @@ class Visitor {
 
 /** Asks the function that admits tickets, and writes down what it answers. */
 class Office {
-  readonly inquiries: Inquiry[] = [];
   readonly #app: LocalApp;
+  /** By ticket. Times are milliseconds of this process, which never jump. */
+  readonly #answers = new Map<
+    string,
+    { readonly sentAt: number; readonly at: number; readonly answer: Standing }[]
+  >();
 
   constructor(app: LocalApp) {
     this.#app = app;
@@ -242,12 +314,16 @@ class Office {
 
   /** Enters a ticket, or asks for its state. */
   async ask(action: "enter" | "heartbeat" | "leave", department: string, ticket: string): Promise<Standing> {
-    return (await this.#record(action, department, ticket)) as Standing;
+    const sentAt = performance.now();
+    const answer = (await this.#invoke("Tickets/Admission", { action, department, ticket })) as Standing;
+    const own = this.#answers.get(ticket) ?? [];
+    this.#answers.set(ticket, [...own, { sentAt, at: performance.now(), answer }]);
+    return answer;
   }
 
   /** Ends the service of a ticket. */
   async next(department: string, ticket: string): Promise<void> {
-    await this.#record("next", department, ticket);
+    await this.#invoke("Tickets/Admission", { action: "next", department, ticket });
   }
 
   /** Has the cleaner at work once, as its schedule calls it. Resolves to how many tickets it took off. */
@@ -258,13 +334,20 @@ class Office {
     return ((await this.#invoke(schedule.targetArn, event)) as CleaningReport).removed;
   }
 
-  async #record(action: Inquiry["action"], department: string, ticket: string): Promise<Standing | Served> {
-    const sentAt = performance.now();
-    const answer = (await this.#invoke("Tickets/Admission", { action, department, ticket })) as
-      | Standing
-      | Served;
-    this.inquiries.push({ department, ticket, action, sentAt, answeredAt: performance.now(), answer });
-    return answer;
+  /** Where a ticket stood, answer by answer. */
+  answersTo(ticket: string): Standing[] {
+    return (this.#answers.get(ticket) ?? []).map(({ answer }) => answer);
+  }
+
+  /** Says which tickets were not heard of for so long that they may have counted as gone. */
+  silences(silenceMs: number): string[] {
+    return [...this.#answers].flatMap(([ticket, own]) => {
+      const gaps = own.map(({ at }, index) => at - (own[index - 1]?.sentAt ?? at));
+      const longest = Math.max(...gaps);
+      if (longest < silenceMs) return [];
+      const [gap, silence] = [longest, silenceMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
+      return [`${ticket} was not heard of for up to ${gap}, where ${silence} of silence count as gone`];
+    });
   }
 
   /** On a busy machine, other visitors may change a line with each try of a call: a conflict is repeated. */
@@ -280,4 +363,16 @@ class Office {
     const [problem] = errorMessage.split("\n");
     throw new Kind(`${JSON.stringify(event)} was not answered: ${errorType}: ${problem}`);
   }
+}
+
+/** Where a ticket stands, in a few words. */
+function describe(standing: Standing | undefined): string {
+  if (standing === undefined) return "nowhere";
+  if (standing.state === "refused") return `refused, since ${standing.waiting} wait`;
+  const place = standing.state === "waiting" ? ` as number ${standing.position}` : "";
+  return `${standing.ticket} is ${standing.state}${place}`;
+}
+
+function isRefused([answer, ...others]: readonly Standing[]): boolean {
+  return answer?.state === "refused" && answer.waiting === mostWaiting && others.length === 0;
 }

@@ -1,6 +1,21 @@
 import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
 import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
-import type { Mishap, Step } from "./unpaid-orders-audit.ts";
+
+/**
+ * What goes wrong in a tick.
+ *
+ * - `deliveredTwice`: when the run is over, everybody gets the same trigger once more.
+ * - `killed`: the running instance gets SIGKILL in mid-run, and its write on the way is lost.
+ * - `frozen`: the running instance gets SIGSTOP in mid-run, its lease checked and its write on the way.
+ * - `woken`: that write arrives as soon as another has taken over, before that one writes, and the frozen one gets SIGCONT.
+ */
+export type Mishap = "deliveredTwice" | "killed" | "frozen" | "woken";
+
+/** One tick: how many orders become overdue for it, and what goes wrong. */
+export interface Step {
+  readonly orders: number;
+  readonly mishap?: Mishap;
+}
 
 /** How far apart ticks are, where nothing is stretched: a job that runs every minute, on a smaller scale. */
 export const plannedTickMs = 2_000;

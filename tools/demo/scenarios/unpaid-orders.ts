@@ -1,33 +1,59 @@
+import type { LeaseEvent } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
+import { leaseSortKey } from "@leasehold/client/schema";
 import type { InvokeResult } from "@leasehold/local";
 import type { TriggerOutcome } from "../../../functions/close-unpaid-orders/handler.ts";
-import { closeUnpaidOrdersKey } from "../../../functions/close-unpaid-orders/job.ts";
-import { readShop, seedShop } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import { closeUnpaidOrdersKey, type JobOutcome } from "../../../functions/close-unpaid-orders/job.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
+import {
+  readShop,
+  type ShopState,
+  type Stock,
+  seedShop,
+} from "../../../functions/close-unpaid-orders/shop-table.ts";
 import { errorFieldsIn } from "../../../functions/support/answers.ts";
 import type { GateRequest, HeldRequest } from "../gate.ts";
 import { failureIn, type Instance, Instances } from "../instances.ts";
-import type { Outcome, Scenario } from "../scenario.ts";
+import { type LoggedLeaseEvent, overlaps, ranOut, takenOver, type WasCutShort } from "../leases.ts";
+import { type Check, check, listed, type Outcome, promise, type Scenario } from "../scenario.ts";
 import type { Kind } from "../screen.ts";
 import type { Stage } from "../stage.ts";
 import { NotStaged } from "../tempo.ts";
 import {
-  type Answer,
-  type Casualty,
-  type Delivery,
-  isOfTheLock,
-  judgeOrders,
-  type Mishap,
-  type RecordedEvent,
-  type Step,
-} from "./unpaid-orders-audit.ts";
-import {
   deliveriesAtOnce,
   holdAt,
+  type Mishap,
   plan,
   plannedTickMs,
+  type Step,
   scheduledAt,
   shopAtStart,
 } from "./unpaid-orders-plan.ts";
+
+/** What an instance made of a trigger. */
+type Answer =
+  | ((TriggerOutcome | Extract<JobOutcome, { readonly result: "lost" }>) & { readonly tookMs: number })
+  /** The job rejected. */
+  | { readonly result: "failed"; readonly problem: string; readonly timedOut: boolean }
+  /** The process ended before it answered. */
+  | { readonly result: "died" };
+
+/** One trigger that was delivered to one instance. */
+interface Delivery {
+  readonly tick: number;
+  readonly instance: string;
+  /** Whether it was the second copy of the same trigger. */
+  readonly repeated: boolean;
+  readonly answer: Answer;
+}
+
+/** A run that was killed or frozen. */
+interface Casualty {
+  readonly kind: "killed" | "frozen";
+  readonly tick: number;
+  readonly instance: string;
+  readonly fencingToken: number;
+}
 
 /** Before the first tick; the orders are written in between, and the others' first instances have started by then. */
 const leadMs = 2_000;
@@ -79,7 +105,6 @@ export class UnpaidOrders implements Scenario {
   readonly #leaseMs: number;
   readonly #instances: Instances;
   readonly #deliveries: Delivery[] = [];
-  readonly #events: RecordedEvent[] = [];
   readonly #casualties: Casualty[] = [];
   readonly #ticks = new Map<string, number>();
   readonly #holdings = new Map<string, Holding>();
@@ -89,6 +114,8 @@ export class UnpaidOrders implements Scenario {
   #leaseEndsAt = 0;
   #closed = 0;
   #frozen: (Victim & { readonly since: number }) | undefined;
+  /** What became of the frozen run's write when it arrived. */
+  #staleWrite = "never sent";
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -104,7 +131,7 @@ export class UnpaidOrders implements Scenario {
       key: closeUnpaidOrdersKey,
       onStarted: ({ name, pid }) =>
         stage.screen.event(this.system, "started", name, `instance ${name} (process ${pid})`),
-      onLeaseEvent: (entry, requestId) => this.#hear({ tick: this.#ticks.get(requestId) ?? 0, ...entry }),
+      onLeaseEvent: (entry, requestId) => this.#hear(entry, this.#ticks.get(requestId) ?? 0),
     });
     this.about =
       `a job closes unpaid orders, every ${this.#tickMs / 1000} s on several instances at once; ` +
@@ -125,24 +152,97 @@ export class UnpaidOrders implements Scenario {
     }
     this.#tellProgress(plan.length, "every tick has had its run");
 
-    const { closed, ...rest } = await readShop(documents, this.#shopTable);
-    const named = closed.map((order) => ({ ...order, closedBy: this.#instances.nameOf(order.closedBy) }));
-    return judgeOrders({
-      deliveries: this.#deliveries,
-      events: this.#events,
-      casualties: this.#casualties,
-      plan,
-      grants: await this.#instances.grants(),
-      lastScheduledAt: scheduledAt(firstTickAt, plan.length, this.#tickMs),
-      before,
-      after: { ...rest, closed: named },
-    });
+    return this.#audit(before, scheduledAt(firstTickAt, plan.length, this.#tickMs));
   }
 
-  #hear(event: RecordedEvent): void {
-    this.#events.push(event);
-    if (!isOfTheLock(event.event)) return;
-    const { tick, at, event: told } = event;
+  /** Judges by the shop's own items, by the leases that the table has granted, and by what was answered. */
+  async #audit(before: ShopState, lastScheduledAt: number): Promise<Outcome> {
+    const after = await readShop(this.#stage.documents, this.#shopTable);
+    // Other leases under the job's key belong to its run history.
+    const grants = (await this.#instances.grants()).filter(({ sortKey }) => sortKey === leaseSortKey);
+    const log = this.#instances.log.filter(({ event }) => isOfTheLock(event));
+    const wasCutShort: WasCutShort = (owner, fencingToken) =>
+      this.#casualties.some((run) => run.instance === owner && run.fencingToken === fencingToken);
+    const ended = (result: Answer["result"]): number =>
+      this.#deliveries.filter(({ answer }) => answer.result === result).length;
+    const cutShort = this.#casualties.length;
+    const skipped = ended("skipped") + ended("doneBefore");
+    const overdue = before.open.filter(({ dueAt }) => dueAt < lastScheduledAt);
+    const others = [...before.paid, ...before.open.filter(({ dueAt }) => dueAt >= lastScheduledAt)];
+    const untouched = new Set([...after.open, ...after.paid].map(({ orderId }) => orderId));
+    const once = new Set(after.closed.flatMap(({ orderId, closings }) => (closings === 1 ? [orderId] : [])));
+    const underALease = after.closed.filter(({ closedBy, fencingToken }) =>
+      grants.some(
+        (one) => one.fencingToken === fencingToken && one.owner === this.#instances.nameOf(closedBy),
+      ),
+    );
+    return {
+      checks: [
+        check("runs to the end", plan.length - cutShort, ended("ran")),
+        check("runs cut short by a kill", this.#suffered("killed"), ended("died")),
+        check("runs that lost their lease", this.#suffered("frozen"), ended("lost")),
+        check(
+          "triggers skipped: others had the lock, or the tick its run",
+          this.#deliveries.length - plan.length,
+          skipped,
+        ),
+        check("second copies of a trigger, all skipped", deliveriesAtOnce, this.#copiesSkipped()),
+        check("leases granted, one in each tick", plan.length, grants.length),
+        promise("leases that overlapped in time", 0, overlaps(grants)),
+        check(
+          "takeovers, from",
+          listed(this.#casualties.map(({ instance }) => instance)),
+          listed(takenOver(grants, wasCutShort)),
+        ),
+        promise("the frozen one's write, when it arrived", "refused", this.#staleWrite),
+        check(
+          "overdue orders closed exactly once",
+          overdue.length,
+          overdue.filter(({ orderId }) => once.has(orderId)).length,
+        ),
+        promise(
+          "orders paid or not yet due, untouched",
+          others.length,
+          others.filter(({ orderId }) => untouched.has(orderId)).length,
+        ),
+        promise("closings under a lease that was granted", after.closed.length, underALease.length),
+        ...stockChecks(before.stock, after.stock, overdue),
+      ],
+      inShort:
+        `${ended("ran")} runs, ${skipped} skips, ${after.closed.length} orders closed exactly once, ` +
+        "stock right to the unit, 1 stale write fenced off",
+      late: [...this.#timeouts(), ...this.#barredTicks(), ...ranOut(grants, log, wasCutShort)],
+    };
+  }
+
+  #suffered(kind: Casualty["kind"]): number {
+    return this.#casualties.filter((run) => run.kind === kind).length;
+  }
+
+  #copiesSkipped(): number {
+    return this.#deliveries.filter(({ repeated, answer }) => repeated && answer.result === "doneBefore")
+      .length;
+  }
+
+  #timeouts(): string[] {
+    return this.#deliveries.flatMap(({ tick, instance, answer }) =>
+      answer.result === "failed" && answer.timedOut
+        ? [`${instance} did not come to an end in tick ${tick}`]
+        : [],
+    );
+  }
+
+  /** In which ticks everybody was turned away by a lease of the dead. */
+  #barredTicks(): string[] {
+    const isBarred = ({ answer }: Delivery): boolean =>
+      answer.result === "skipped" && this.#casualties.some(({ instance }) => instance === answer.holder);
+    return [...Map.groupBy(this.#deliveries, ({ tick }) => tick)].flatMap(([tick, own]) =>
+      own.every(isBarred) ? [`a dead lease still stood in the way in tick ${tick}`] : [],
+    );
+  }
+
+  #hear({ at, event: told }: LoggedLeaseEvent, tick: number): void {
+    if (!isOfTheLock(told)) return;
     if (told.type === "acquired" || told.type === "renewed") {
       this.#leaseEndsAt = told.expiresAt;
       this.#lockedUntil = told.expiresAt + this.#stage.tempo.takeoverAllowanceMs;
@@ -178,18 +278,17 @@ export class UnpaidOrders implements Scenario {
         break;
       case "killed": {
         const { instance, holding, request } = await victim();
-        const casualty = this.#suffer("killed", instance, holding);
+        this.#suffer("killed", instance, holding);
         await this.#instances.kill(instance);
         this.#expectNoRelease();
         request.lose();
-        await this.#count(casualty);
         break;
       }
       case "frozen": {
         const frozen = await victim();
         this.#instances.freeze(frozen.instance);
         this.#expectNoRelease();
-        await this.#count(this.#suffer("frozen", frozen.instance, frozen.holding));
+        this.#suffer("frozen", frozen.instance, frozen.holding);
         this.#frozen = { ...frozen, since: performance.now() };
         answers.splice(answers.indexOf(frozen.answer), 1);
         break;
@@ -224,7 +323,7 @@ export class UnpaidOrders implements Scenario {
     const slept = ((performance.now() - since) / 1000).toFixed(1);
     const text = `SIGCONT after ${slept} s: its write of ${holding.orderId}, which is still open, arrives now`;
     this.#say("woken", instance.name, holding.tick, text);
-    await request.letThrough();
+    this.#staleWrite = (await request.letThrough()) ? "landed" : "refused";
     this.#instances.thaw(instance);
     await answer;
   }
@@ -234,10 +333,9 @@ export class UnpaidOrders implements Scenario {
     this.#lockedUntil = Date.now() + this.#leaseMs + this.#stage.tempo.takeoverAllowanceMs;
   }
 
-  #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): Casualty {
+  #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): void {
     const { tick, fencingToken, closed, orderId, expiresAt } = holding;
-    const casualty: Casualty = { kind, tick, instance, fencingToken, closedAtGate: closed, closed, orderId };
-    this.#casualties.push(casualty);
+    this.#casualties.push({ kind, tick, instance, fencingToken });
     // A frozen one still comes to report what it closed.
     if (kind === "killed") this.#closed += closed;
     const until = this.#stage.screen.time(expiresAt);
@@ -246,15 +344,6 @@ export class UnpaidOrders implements Scenario {
         ? `SIGKILL after ${closed} orders, with more to do; its lease stands until ${until}`
         : `SIGSTOP after ${closed} orders, its lease checked (until ${until}), its write of ${orderId} on the way`;
     this.#say(kind, instance, tick, text);
-    return casualty;
-  }
-
-  /** What was let through before the process was stopped may have landed after its write was: the table knows. */
-  async #count(casualty: Casualty): Promise<void> {
-    const { gate, documents } = this.#stage;
-    await gate.settled();
-    const { closed } = await readShop(documents, this.#shopTable);
-    casualty.closed = closed.filter(({ fencingToken }) => fencingToken === casualty.fencingToken).length;
   }
 
   #deliver(tick: number, dueAt: number, repeated: boolean): Promise<Answer>[] {
@@ -326,6 +415,20 @@ export class UnpaidOrders implements Scenario {
   #say(kind: Kind, who: string | undefined, tick: number, text: string): void {
     this.#stage.screen.event(this.system, kind, who, `${`tick ${tick}:`.padEnd(8)} ${text}`);
   }
+}
+
+/** Whether an event is about the job's lock, and not about another lease under its key. */
+function isOfTheLock(event: LeaseEvent): boolean {
+  return !("sortKey" in event) || event.sortKey === leaseSortKey;
+}
+
+/** What the closed orders held is on the shelf again. */
+function stockChecks(before: Stock, after: Stock, returned: readonly Order[]): Check[] {
+  return Object.entries(before).map(([product, available]) => {
+    const back = returned.flatMap(({ lines }) => lines).filter((line) => line.product === product);
+    const expected = back.reduce((sum, line) => sum + line.quantity, available);
+    return check(`stock: ${product}`, expected, after[product] ?? "missing");
+  });
 }
 
 /**

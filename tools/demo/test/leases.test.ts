@@ -1,7 +1,6 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import { describe, expect, it } from "vitest";
 import { type Grant, grantsIn, type LeaseChange, overlaps, ranOut, takenOver } from "../leases.ts";
-import { lost } from "./evidence.ts";
 
 const leaseDurationMs = 2_500;
 
@@ -97,23 +96,16 @@ describe("overlaps", () => {
   });
 });
 
-describe("leases that ran out", () => {
+it("a lease that ran out is told once for each holder that lived, whoever noticed, and not of those whom the plan struck", () => {
+  const from = { owner: "A", fencingToken: 1, expiresAt: 3_500 };
   const grant: Grant = {
-    sortKey: "lease",
-    owner: "B",
-    fencingToken: 2,
-    acquiredAt: 5_000,
-    expiresAt: 7_500,
-    from: { owner: "A", fencingToken: 1, expiresAt: 3_500 },
+    ...{ sortKey: "lease", owner: "B", fencingToken: 2, acquiredAt: 5_000, expiresAt: 7_500 },
+    from,
   };
-
-  it("are told once for each holder that lived, whoever noticed", () => {
-    expect(ranOut([grant], [lost("A", 1)], () => false)).toEqual([
-      "a lease of A ran out while it was alive: its renewals came too late",
-    ]);
-  });
-
-  it("are not told of those whom the plan killed or froze", () => {
-    expect(ranOut([grant], [], (owner, fencingToken) => owner === "A" && fencingToken === 1)).toEqual([]);
-  });
+  const event = { type: "lost", key: "job", sortKey: "lease", owner: "A", fencingToken: 1 } as const;
+  const noticed = { instance: "A", at: 0, event: { ...event, heldMs: 3_000, reason: "expired" } } as const;
+  expect(ranOut([grant], [noticed], () => false)).toEqual([
+    "a lease of A ran out while it was alive: its renewals came too late",
+  ]);
+  expect(ranOut([grant], [noticed], (owner, token) => owner === "A" && token === 1)).toEqual([]);
 });
