@@ -1,26 +1,7 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: Fn::Sub is written that way.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  AssemblyError,
-  UnsupportedIntrinsicError,
-  UnsupportedResourceError,
-} from "../src/assembly/errors.ts";
-import { readAssembly } from "../src/assembly/read.ts";
+import { describe, expect, test } from "vitest";
+import { UnsupportedIntrinsicError, UnsupportedResourceError } from "../src/assembly/errors.ts";
 import { resolveApp } from "../src/assembly/resolve.ts";
 import type { AppSpec, Json, JsonObject, RawStack } from "../src/assembly/types.ts";
-
-test("a damaged assembly is refused with the file that cannot be read", async () => {
-  const broken = mkdtempSync(join(tmpdir(), "leasehold-assembly-"));
-  onTestFinished(() => rmSync(broken, { recursive: true }));
-  const artifact = { type: "aws:cloudformation:stack", properties: { templateFile: "S.template.json" } };
-  writeFileSync(join(broken, "manifest.json"), JSON.stringify({ artifacts: { S: artifact } }));
-  const read = readAssembly(broken);
-  await expect(read).rejects.toThrow(AssemblyError);
-  await expect(read).rejects.toThrow(/S\.template\.json/);
-});
 
 /** A stack with these resources. */
 function stack(
@@ -92,55 +73,6 @@ describe("resources", () => {
     resolved(stack({ Sample: { Type, Properties } }));
   const code = { Runtime: "nodejs24.x", Handler: "index.handler", Code: { S3Key: "abc.zip" } };
   const tableStream = { EventSourceArn: "arn:aws:sqs:us-east-1:1:jobs", FunctionName: "fn" };
-
-  test("a function has its asset's directory and Lambda's defaults", () => {
-    const [fn] = specOf("AWS::Lambda::Function", code).functions;
-    expect(fn).toMatchObject({ codeDir: "/code", timeoutMs: 3000, memoryMb: 128, retries: 2 });
-    expect(fn?.reservedConcurrency).toBeUndefined();
-  });
-
-  test("a mapping feeds a function from its table's stream, by its own rules", () => {
-    const table = {
-      AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "S" }],
-      KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
-      StreamSpecification: { StreamViewType: "NEW_IMAGE" },
-    };
-    const mapping = {
-      EventSourceArn: { "Fn::GetAtt": ["Leases", "StreamArn"] },
-      FunctionName: "arn:aws:lambda:us-east-1:123456789012:function:fn:live",
-      StartingPosition: "LATEST",
-      BatchSize: 7,
-      MaximumRetryAttempts: 3,
-      FunctionResponseTypes: ["ReportBatchItemFailures"],
-      FilterCriteria: { Filters: [{ Pattern: '{"eventName":["REMOVE"]}' }] },
-    };
-    const { streamMappings, tables } = resolved(
-      stack({
-        Leases: { Type: "AWS::DynamoDB::Table", Properties: table },
-        Mapping: { Type: "AWS::Lambda::EventSourceMapping", Properties: mapping },
-      }),
-    );
-    expect(streamMappings).toMatchObject([
-      {
-        tableName: tables[0]?.name,
-        functionName: "fn",
-        batchSize: 7,
-        startingPosition: "LATEST",
-        retries: 3,
-        reportsItemFailures: true,
-        filters: [{ eventName: ["REMOVE"] }],
-      },
-    ]);
-  });
-
-  test("a definition has its substitutions filled in", () => {
-    const [machine] = specOf("AWS::StepFunctions::StateMachine", {
-      DefinitionString: '{"Resource":"${Resource}"}',
-      DefinitionSubstitutions: { Resource: { "Fn::Sub": "arn:${AWS::Partition}:states:::lambda:invoke" } },
-    }).stateMachines;
-    expect(machine?.definition).toBe('{"Resource":"arn:aws:states:::lambda:invoke"}');
-    expect(machine?.arn).toBe("arn:aws:states:us-east-1:123456789012:stateMachine:S-Sample");
-  });
 
   test("one that does nothing on one machine is left out", () => {
     expect(specOf("AWS::CloudWatch::Alarm", {}).functions).toEqual([]);

@@ -85,20 +85,6 @@ describe("a rule of the local run", () => {
     bus.put([entry]);
     expect(sent).toEqual([["target", { key: "k", id: 7, note: 'a "b"', text: "order 7 of shop", none: "" }]]);
   });
-
-  it("that has ended hands nothing on", () => {
-    const { bus, sent, end } = busWith({});
-    end();
-    bus.put([entry]);
-    expect(sent).toEqual([]);
-  });
-
-  it("goes on with its other targets where one refuses", () => {
-    const { bus, sent, errors } = busWith({ targets: [{ ...target, arn: "refuses" }, target] });
-    bus.put([entry]);
-    expect(sent).toHaveLength(1);
-    expect(errors).toMatchObject([{ message: "no such target" }]);
-  });
 });
 
 describe("the event of an execution's status", () => {

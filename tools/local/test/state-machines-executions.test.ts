@@ -1,8 +1,6 @@
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { bench, machineArn, only } from "../../../test/support/state-machines.ts";
-import { collectUncaught } from "../../../test/support/uncaught.ts";
-import { StateMachines } from "../src/state-machines/state-machines.ts";
 
 const waiting = only({ Type: "Wait", Seconds: 3600 });
 
@@ -21,34 +19,6 @@ describe("starting", () => {
     await expect(start({ a: 2 }, "once")).rejects.toThrow(/^ExecutionAlreadyExists/);
     machines.stop(arn);
     await expect(start({ a: 1 }, "once")).rejects.toThrow(/^ExecutionAlreadyExists/);
-  });
-
-  test("names that Step Functions refuses, unknown machines and executions are refused", async () => {
-    const { machines, start } = bench(waiting);
-    await expect(start({}, "2026-01-01T10:00:00Z")).rejects.toThrow(/^InvalidName/);
-    await expect(start({}, "x".repeat(81))).rejects.toThrow(/^InvalidName/);
-    await expect(start("x".repeat(256 * 1024))).rejects.toThrow(/^InvalidExecutionInput/);
-    expect(() => machines.start({ stateMachineArn: "none" })).toThrow(/^StateMachineDoesNotExist/);
-    expect(() => machines.describe("none")).toThrow(/^ExecutionDoesNotExist/);
-    expect(() => machines.stop("none")).toThrow(/^ExecutionDoesNotExist/);
-  });
-
-  test("an execution keeps the definition that it started with", async () => {
-    const { clock, machines, start } = bench(waiting);
-    const arn = await start();
-    const definition = { QueryLanguage: "JSONata", ...only({ Type: "Fail", Error: "New" }) };
-    machines.define({ arn: machineArn, name: "test", definition });
-    await clock.advance(3_600_000);
-    expect(machines.describe(arn).status).toBe("SUCCEEDED");
-    expect(machines.describe(await start()).error).toBe("New");
-  });
-
-  test("a later change to the given input does not reach the execution", async () => {
-    const { machines, start } = bench(waiting);
-    const input = { a: 1 };
-    const arn = await start(input);
-    input.a = 2;
-    expect(machines.describe(arn).input).toEqual({ a: 1 });
   });
 });
 
@@ -91,67 +61,6 @@ describe("ending", () => {
     expect(seen?.signal.aborted).toBe(true);
     expect(machines.describe(arn)).not.toHaveProperty("error");
     expect(() => machines.sendTaskSuccess(seen?.taskToken ?? "", 1)).toThrow(/^TaskTimedOut/);
-  });
-
-  test("stop before the first state means that none is entered", async () => {
-    const { machines } = bench(waiting);
-    const { executionArn } = machines.start({ stateMachineArn: machineArn });
-    machines.stop(executionArn);
-    await settled();
-    expect(machines.history(executionArn).entered).toHaveLength(0);
-  });
-
-  test("stop in the wait before a retry, and within branches, leaves no timer", async () => {
-    const inner = {
-      StartAt: "I",
-      States: { I: { Type: "Task", Resource: "r", Retry: [{ ErrorEquals: ["States.ALL"] }], End: true } },
-    };
-    const { clock, machines, start } = bench(only({ Type: "Parallel", Branches: [inner] }), async () =>
-      Promise.reject(new Error("no")),
-    );
-    const arn = await start();
-    expect(clock.pending).toBe(1);
-    machines.stop(arn);
-    await settled();
-    expect(clock.pending).toBe(0);
-  });
-
-  test("close ends everything, and nothing starts afterwards", async () => {
-    const { clock, machines, start } = bench({ ...waiting, TimeoutSeconds: 7200 });
-    const arns = [await start(), await start()];
-    expect(clock.pending).toBe(4);
-    machines.close();
-    await settled();
-    expect(clock.pending).toBe(0);
-    for (const arn of arns) expect((await machines.finished(arn)).status).toBe("ABORTED");
-    await expect(start()).rejects.toThrow();
-    machines.close();
-  });
-
-  test("a listener that throws changes nothing, and its error surfaces; what it hears is in order", async () => {
-    const { events, start } = bench(only({ Type: "Fail", Error: "Own" }));
-    await start();
-    expect(events.map(({ type }) => type)).toEqual(["started", "entered", "failed", "finished"]);
-    expect(events.at(-1)).toMatchObject({ status: "FAILED", error: "Own", stateMachineArn: machineArn });
-
-    const uncaught = collectUncaught();
-    const mistake = new Error("display");
-    const machines = new StateMachines({
-      clock: new ManualClock(),
-      call: async () => null,
-      onEvent: () => {
-        throw mistake;
-      },
-    });
-    machines.define({
-      arn: machineArn,
-      name: "test",
-      definition: { QueryLanguage: "JSONata", ...only({ Type: "Pass" }) },
-    });
-    const { executionArn } = machines.start({ stateMachineArn: machineArn });
-    expect((await machines.finished(executionArn)).status).toBe("SUCCEEDED");
-    await settled();
-    expect(uncaught).toEqual([mistake, mistake, mistake, mistake]);
   });
 });
 

@@ -103,35 +103,6 @@ describe("an execution that is redriven", () => {
     expect(machines.describe(execution)).toMatchObject({ redriveCount: 2, redriveDate: third });
   });
 
-  it("keeps its history, its name and its ARN, and enters no state twice", async () => {
-    endings.set("r", "hangs");
-    const execution = await started({
-      StartAt: "A",
-      States: { A: { Type: "Pass", Next: "T" }, T: task("r") },
-    });
-    machines.stop(execution);
-    const before = machines.history(execution);
-    endings.clear();
-    await redriven(execution);
-    const { entered, events: count, counts } = machines.history(execution);
-    expect(entered.map(({ stateName }) => stateName)).toEqual(["A", "T"]);
-    expect(counts).toMatchObject({
-      ExecutionStarted: 1,
-      ExecutionAborted: 1,
-      ExecutionRedriven: 1,
-      TaskScheduled: 2,
-      TaskStateExited: 1,
-      ExecutionSucceeded: 1,
-    });
-    // Redriven, scheduled, started, succeeded, exited, succeeded.
-    expect(count).toBe(before.events + 6);
-    expect(machines.executions()).toHaveLength(1);
-    expect(events).toEqual([
-      ...["started", "entered", "exited", "entered", "finished"],
-      ...["redriven 1", "exited", "finished"],
-    ]);
-  });
-
   it("runs only the branches again that did not succeed, each where it stood", async () => {
     endings.set("b2", new StatesError("Oops"));
     endings.set("c1", "hangs");
@@ -195,22 +166,6 @@ describe("an execution that is redriven", () => {
     expect(machines.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: [1, 2, 3] });
   });
 
-  it("runs every branch again where the state failed of too much data", async () => {
-    const big = "x".repeat(200_000);
-    const branch = (name: string): object => ({
-      StartAt: name,
-      States: { [name]: task(name, { Arguments: big, End: true }) },
-    });
-    const execution = await started({
-      StartAt: "P",
-      States: { P: { Type: "Parallel", Branches: [branch("a"), branch("b")], End: true } },
-    });
-    expect(machines.describe(execution)).toMatchObject({ error: "States.DataLimitExceeded" });
-    calls.length = 0;
-    await redriven(execution);
-    expect(called()).toEqual(["a", "b"]);
-  });
-
   it("has all its retries and its whole timeouts again", async () => {
     endings.set("r", new StatesError("Oops"));
     const Retry = [{ ErrorEquals: ["Oops"], MaxAttempts: 1, IntervalSeconds: 1 }];
@@ -231,19 +186,6 @@ describe("an execution that is redriven", () => {
     expect(machines.describe(execution).status).toBe("RUNNING");
     await clock.advance(1_000);
     expect(machines.describe(execution).status).toBe("SUCCEEDED");
-  });
-
-  it("fails again in a Fail state, and again is told so", async () => {
-    const execution = await started({
-      StartAt: "F",
-      States: { F: { Type: "Fail", Error: "Mine", Cause: "of my own" } },
-    });
-    await redriven(execution);
-    expect(machines.describe(execution)).toMatchObject({ status: "FAILED", error: "Mine", redriveCount: 1 });
-    const again = machines.finished(execution);
-    machines.redrive(execution);
-    expect(await machines.finished(execution)).toMatchObject({ redriveCount: 2 });
-    expect(await again).toMatchObject({ redriveCount: 1 });
   });
 
   it("takes no answer for the token of the attempt that was aborted", async () => {
