@@ -1,5 +1,4 @@
 // @module-tag long
-import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ManualClock } from "@leasehold/client/testing";
@@ -7,13 +6,13 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { RuntimeClosedError } from "../../tools/local/src/lambda/errors.ts";
 import { LambdaRuntime } from "../../tools/local/src/lambda/runtime.ts";
 import type {
-  AsyncFailureRecord,
   FunctionDefinition,
   LambdaEvent,
   LambdaLogLine,
   LambdaRuntimeOptions,
 } from "../../tools/local/src/lambda/types.ts";
-import { eventually, patienceMs } from "../support/patience.ts";
+import { eventually } from "../support/patience.ts";
+import { sampleFunction } from "./fixtures/lambda/functions.ts";
 
 const folder = (name: string): string => fileURLToPath(new URL(`./fixtures/lambda/${name}`, import.meta.url));
 
@@ -27,7 +26,7 @@ async function startLambda(options: LambdaRuntimeOptions = {}) {
   });
   onTestFinished(() => lambda.close());
   const define = (name: string, handler: string, more: Partial<FunctionDefinition> = {}): void =>
-    lambda.define({ name, codeDir: folder("handlers"), handler, timeoutMs: patienceMs, ...more });
+    lambda.define(sampleFunction(name, handler, more));
   /** Waits until an invocation of the function is under way, and gives its environment. */
   const underWay = async (name: string) =>
     eventually(() => {
@@ -45,15 +44,6 @@ const isAlive = (pid: number): boolean => {
     return process.kill(pid, 0);
   } catch {
     return false;
-  }
-};
-
-/** Alive and not merely unburied: an orphan's exit waits for whoever adopted it. */
-const isRunning = (pid: number): boolean => {
-  try {
-    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return isAlive(pid) && !existsSync("/proc/self");
   }
 };
 
@@ -92,10 +82,6 @@ describe("an invocation", () => {
     expect((await lambda.invoke("echo")).payload).toMatchObject({ event: {}, invocation: 2 });
     expect((await lambda.invoke("echo", null)).payload).toMatchObject({ event: null, invocation: 3 });
     expect(lambda.environments("echo")).toMatchObject([{ state: "idle", frozen: true, pid: first.pid }]);
-  });
-
-  test("without a result gives null", async () => {
-    const { lambda, define } = await startLambda();
     define("nothing", "index.undefinedResult");
     expect(await lambda.invoke("nothing")).toMatchObject({ payload: null });
   });
@@ -107,72 +93,28 @@ describe("an invocation", () => {
     expect(new Set(results.map(({ payload }) => (payload as Gap).pid)).size).toBe(3);
     expect(lambda.environments("wait")).toHaveLength(3);
   });
-
-  test("tells the handler how much time is left, and it becomes less", async () => {
-    const { lambda, define } = await startLambda();
-    define("remaining", "index.remaining", { timeoutMs: 60_000 });
-    const [first = 0, second = 0] = (await lambda.invoke("remaining")).payload as number[];
-    expect(first).toBeLessThanOrEqual(60_000);
-    expect(first).toBeGreaterThan(30_000);
-    expect(first - second).toBeGreaterThanOrEqual(55);
-  });
-
-  test("is given up by the caller's signal while the function runs on", async () => {
-    const { lambda, define, underWay } = await startLambda();
-    define("wait", "index.wait");
-    const giveUp = new AbortController();
-    const call = lambda.invoke("wait", { ms: 2_000 }, { signal: giveUp.signal });
-    const refused = expect(call).rejects.toThrow("enough");
-    await underWay("wait");
-    giveUp.abort(new Error("enough"));
-    await refused;
-    expect(lambda.environments("wait")).toMatchObject([{ state: "busy" }]);
-    await eventually(() => expect(lambda.environments("wait")).toMatchObject([{ state: "idle" }]));
-  });
 });
 
-describe("the environment variables", () => {
-  test("are Lambda's, the base's and the function's, and nothing of this process", async () => {
-    const { lambda, define } = await startLambda({
-      baseEnvironment: { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8000", LEVEL: "base" },
-    });
-    process.env.LEAK = "of the parent";
-    onTestFinished(() => {
-      delete process.env.LEAK;
-    });
-    define("environment", "index.environment", { environment: { TABLE: "locks", LEVEL: "own" } });
-    const { payload } = await lambda.invoke("environment");
-    const inherited = Object.fromEntries(
-      ["PATH", "HOME", "TMPDIR"].flatMap((name) => {
-        const value = process.env[name];
-        return value === undefined ? [] : [[name, value]];
-      }),
-    );
-    expect(payload).toEqual({
-      ...inherited,
-      TZ: "UTC",
-      NODE_PATH: expect.stringMatching(/node_modules$/),
-      AWS_REGION: "us-east-1",
-      AWS_ACCESS_KEY_ID: "local",
-      AWS_SECRET_ACCESS_KEY: "local",
-      AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8000",
-      TABLE: "locks",
-      LEVEL: "own",
-      _HANDLER: "index.environment",
-      LAMBDA_TASK_ROOT: folder("handlers"),
-      AWS_EXECUTION_ENV: `AWS_Lambda_nodejs${process.versions.node.split(".")[0]}.x`,
-      AWS_LAMBDA_RUNTIME_API: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
-      AWS_LAMBDA_FUNCTION_NAME: "environment",
-      AWS_LAMBDA_FUNCTION_VERSION: "$LATEST",
-      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "128",
-      AWS_LAMBDA_LOG_GROUP_NAME: "/aws/lambda/environment",
-      AWS_LAMBDA_LOG_STREAM_NAME: expect.any(String),
-    });
+test("the environment variables are Lambda's, the base's and the function's, and nothing of this process", async () => {
+  const { lambda, define } = await startLambda({ baseEnvironment: { OF_BASE: "base", LEVEL: "base" } });
+  process.env.LEAK = "of the parent";
+  onTestFinished(() => {
+    delete process.env.LEAK;
   });
+  define("environment", "index.environment", { environment: { TABLE: "locks", LEVEL: "own" } });
+  const variables = (await lambda.invoke("environment")).payload as object;
+  expect(variables).toMatchObject({
+    ...{ OF_BASE: "base", TABLE: "locks", LEVEL: "own" },
+    ...{ TZ: "UTC", AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "local" },
+    AWS_LAMBDA_FUNCTION_NAME: "environment",
+    AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "128",
+    AWS_EXECUTION_ENV: `AWS_Lambda_nodejs${process.versions.node.split(".")[0]}.x`,
+  });
+  expect(variables).not.toHaveProperty("LEAK");
 });
 
 describe("a failure", () => {
-  test("of the handler has the error's trace, and leaves the environment in use; what it throws may be a text", async () => {
+  test("of the handler leaves the environment in use; what it throws may be a text", async () => {
     const { lambda, define, types } = await startLambda();
     define("fail", "index.fail");
     expect(await lambda.invoke("fail", {})).toMatchObject({
@@ -186,33 +128,20 @@ describe("a failure", () => {
 
   test.for([
     ["a module that throws", "index.handler", "broken", "TypeError", "no table name"],
-    ["a missing module", "nowhere.handler", "handlers", "Error", "nowhere"],
     ["a missing export", "index.nobody", "handlers", "Error", "index.nobody"],
-  ] as const)("of the start, by %s, is the invocation's, and the environment is gone", async (row) => {
+    ["an exit", "index.exit", "handlers", "Runtime.ExitError", "Runtime exited with error: exit status 3"],
+    ["a rejection", "index.reject", "handlers", "Runtime.UnhandledPromiseRejection", "nobody waits"],
+    ["a promise that nothing can settle", "stuck.handler", "stuck", "Runtime.NodeJsExit", "never settled"],
+  ] as const)("by %s is the invocation's, and the environment is gone", async (row) => {
     const [, handler, code, errorType, words] = row;
-    const { lambda, define, types } = await startLambda();
-    define("broken", handler, { codeDir: folder(code) });
-    expect(await lambda.invoke("broken")).toMatchObject({
-      functionError: "Unhandled",
-      payload: { errorType, errorMessage: expect.stringContaining(words) },
-    });
-    expect(lambda.environments("broken")).toEqual([]);
-    expect(types("broken")).toEqual(["started", "failed", "ended"]);
-  });
-
-  test.for([
-    ["exits", "index.exit", "Runtime.ExitError", "Runtime exited with error: exit status 3"],
-    ["leaves a rejection unhandled", "index.reject", "Runtime.UnhandledPromiseRejection", "nobody waits"],
-  ] as const)("of a process that %s is reported, and the next invocation gets a new one", async (row) => {
-    const [, handler, errorType, words] = row;
     const { lambda, define } = await startLambda();
-    define("crash", handler);
+    define("broken", handler, { codeDir: folder(code) });
     for (let i = 1; i <= 2; i++) {
-      expect(await lambda.invoke("crash")).toMatchObject({
+      expect(await lambda.invoke("broken")).toMatchObject({
         functionError: "Unhandled",
         payload: { errorType, errorMessage: expect.stringContaining(words) },
       });
-      expect(lambda.environments("crash")).toEqual([]);
+      expect(lambda.environments("broken")).toEqual([]);
     }
   });
 
@@ -228,12 +157,6 @@ describe("a failure", () => {
       payload: { errorType: "Sandbox.Timedout", errorMessage: expect.stringContaining("10.00 seconds") },
     });
     expect(lambda.environments("slow")).toEqual([]);
-  });
-
-  test("by a promise that nothing can settle is named, without waiting for the timeout", async () => {
-    const { lambda, define } = await startLambda();
-    define("never", "stuck.handler", { codeDir: folder("stuck"), timeoutMs: 60_000 });
-    expect(await lambda.invoke("never")).toMatchObject({ payload: { errorType: "Runtime.NodeJsExit" } });
   });
 });
 
@@ -275,86 +198,43 @@ describe("a frozen process", () => {
   });
 });
 
-describe("a killed environment", () => {
-  test("that is only starting fails its first invocation, whether it has a process yet or not", async () => {
-    const { lambda, define, logs } = await startLambda();
-    define("slow", "slow.handler", { codeDir: folder("stuck") });
-    const early = lambda.invoke("slow");
-    await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
-    const late = lambda.invoke("slow");
-    await eventually(() => expect(logs).toHaveLength(1));
-    await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
-    for (const call of [early, late]) {
-      expect(await call).toMatchObject({ payload: { errorType: "Runtime.ExitError" } });
-    }
-  });
-
-  test("takes with it what the function has spawned", async () => {
-    const { lambda, define } = await startLambda();
-    define("grandchild", "index.grandchild");
-    const { grandchild } = (await lambda.invoke("grandchild")).payload as { grandchild: number };
-    expect(isAlive(grandchild)).toBe(true);
-    await lambda.kill(lambda.environments("grandchild")[0]?.id ?? "");
-    await eventually(() => expect(isRunning(grandchild)).toBe(false));
-  });
+test("a killed environment that is only starting fails its first invocation, whether it has a process yet or not", async () => {
+  const { lambda, define, logs } = await startLambda();
+  define("slow", "slow.handler", { codeDir: folder("stuck") });
+  const early = lambda.invoke("slow");
+  await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
+  const late = lambda.invoke("slow");
+  await eventually(() => expect(logs).toHaveLength(1));
+  await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
+  for (const call of [early, late]) {
+    expect(await call).toMatchObject({ payload: { errorType: "Runtime.ExitError" } });
+  }
 });
 
-describe("an asynchronous invocation that fails", () => {
-  test("is tried again after a minute, and after two more, with the same request id, and ends in onAsyncFailure", async () => {
-    const records: AsyncFailureRecord[] = [];
-    const clock = new ManualClock();
-    const { lambda, define, events } = await startLambda({ clock });
-    define("fail", "index.fail", { onAsyncFailure: (record) => records.push(record) });
-    const requestId = lambda.invokeAsync("fail", { key: "orders" });
-    const failures = async (count: number): Promise<void> => {
-      await eventually(() => expect(events.filter(({ type }) => type === "failed")).toHaveLength(count));
-      await eventually(() => expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]));
-    };
-    await failures(1);
-    for (const [attempt, delayMs] of [
-      [2, 60_000],
-      [3, 120_000],
-    ] as const) {
-      await clock.advance(delayMs - 1);
-      expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]);
-      await clock.advance(1);
-      await failures(attempt);
-    }
-    await eventually(() => expect(records).toHaveLength(1));
-    expect(records[0]).toMatchObject({
-      version: "1.0",
-      timestamp: expect.stringMatching(/Z$/),
-      requestContext: {
-        requestId,
-        functionArn: "arn:aws:lambda:us-east-1:000000000000:function:fail:$LATEST",
-        condition: "RetriesExhausted",
-        approximateInvokeCount: 3,
-      },
-      requestPayload: { key: "orders" },
-      responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },
-      responsePayload: { errorType: "LeaseUnavailableError" },
-    });
-    const invoked = events.filter(({ type }) => type === "invoked").map((event) => event.requestId);
-    expect(invoked).toEqual([requestId, requestId, requestId]);
-  });
+test("an asynchronous invocation that fails is tried again after a minute, and after two more, with the same request id, until the runtime closes", async () => {
+  const clock = new ManualClock();
+  const { lambda, define, events } = await startLambda({ clock });
+  define("fail", "index.fail");
+  const requestId = lambda.invokeAsync("fail", { key: "orders" });
+  const failures = async (count: number): Promise<void> => {
+    await eventually(() => expect(events.filter(({ type }) => type === "failed")).toHaveLength(count));
+    await eventually(() => expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]));
+  };
+  await failures(1);
+  await clock.advance(59_999);
+  expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]);
+  await clock.advance(1);
+  await failures(2);
+  await clock.advance(120_000);
+  await failures(3);
+  const invoked = events.filter(({ type }) => type === "invoked").map((event) => event.requestId);
+  expect(invoked).toEqual([requestId, requestId, requestId]);
+  expect(clock.pending).toBe(0);
 
-  test("is forgotten when the runtime closes", async () => {
-    const records: AsyncFailureRecord[] = [];
-    const clock = new ManualClock();
-    const { lambda, define, events } = await startLambda({ clock });
-    define("fail", "index.fail", { onAsyncFailure: (record) => records.push(record) });
-    define("wait", "index.wait", { retries: 0, onAsyncFailure: (record) => records.push(record) });
-    lambda.invokeAsync("fail");
-    lambda.invokeAsync("wait", { ms: 60_000 });
-    await eventually(() => {
-      expect(events.map(({ type }) => type)).toContain("frozen");
-      expect(lambda.environments("wait")).toMatchObject([{ state: "busy" }]);
-    });
-    await lambda.close();
-    await clock.advance(3_600_000);
-    expect(records).toEqual([]);
-    expect(clock.pending).toBe(0);
-  });
+  lambda.invokeAsync("fail");
+  await failures(4);
+  await lambda.close();
+  expect(clock.pending).toBe(0);
 });
 
 describe("logs", () => {

@@ -16,9 +16,12 @@ import { statusEvent } from "../state-machines/events.ts";
 import { StateMachines } from "../state-machines/state-machines.ts";
 import { failureMessage } from "../streams/delivery.ts";
 import { StreamPoller } from "../streams/poller.ts";
-import { type Queues, serviceEnvironment, startFunctions } from "./functions.ts";
-import type { LocalAppListener, LocalAppOptions } from "./options.ts";
+import { serviceEnvironment, startFunctions } from "./functions.ts";
+import type { LocalAppListener, LocalAppOptions, QueueMessage } from "./options.ts";
 import { createTables } from "./tables.ts";
+
+/** The messages of each queue, by its ARN, the oldest first. Nothing takes them out. */
+type Queues = ReadonlyMap<string, QueueMessage[]>;
 
 /** The parts of a running app. */
 export interface AppParts {
@@ -55,7 +58,6 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   const lambda = await startFunctions(
     {
       functions: spec.functions,
-      queues,
       baseEnvironment: serviceEnvironment(engine, region, servicesEndpoint),
       overrides: options.environment ?? {},
       retryDelayMs: asyncRetryDelayMs,

@@ -6,15 +6,11 @@ import { join } from "node:path";
 import type { Engine } from "@leasehold/engine";
 import type { FunctionSpec } from "../assembly/types.ts";
 import { LambdaRuntime } from "../lambda/runtime.ts";
-import type { LocalAppListener, Metric, QueueMessage } from "./options.ts";
-
-/** The messages of each queue, by its ARN, the oldest first. Nothing takes them out. */
-export type Queues = ReadonlyMap<string, QueueMessage[]>;
+import type { LocalAppListener, Metric } from "./options.ts";
 
 /** What the functions are started with. */
 interface FunctionsSetup {
   readonly functions: readonly FunctionSpec[];
-  readonly queues: Queues;
   /** Variables for every function; a function's own win. */
   readonly baseEnvironment: Readonly<Record<string, string>>;
   /** Variables that win over the functions' own. */
@@ -25,7 +21,7 @@ interface FunctionsSetup {
 
 /** Starts the runtime and defines every function of the template. No process runs until a function is invoked. */
 export async function startFunctions(
-  { functions, queues, baseEnvironment, overrides, retryDelayMs, publish }: FunctionsSetup,
+  { functions, baseEnvironment, overrides, retryDelayMs, publish }: FunctionsSetup,
   cleanups: AsyncDisposableStack,
 ): Promise<LambdaRuntime> {
   const lambda = await LambdaRuntime.start({
@@ -38,20 +34,12 @@ export async function startFunctions(
     baseEnvironment,
   });
   cleanups.defer(() => lambda.close());
-  for (const { inlineCode, reservedConcurrency, onFailureArn = "", ...fn } of functions) {
-    const { name, arn, handler, timeoutMs, memoryMb, retries } = fn;
+  for (const { inlineCode, ...fn } of functions) {
     lambda.define({
-      name,
-      arn,
+      ...fn,
       codeDir: fn.codeDir ?? (await inlineDirectory(inlineCode ?? "", cleanups)),
-      handler,
       environment: { ...fn.environment, ...overrides },
-      timeoutMs,
-      memoryMb,
-      retries,
       retryDelayMs,
-      ...(reservedConcurrency === undefined ? {} : { reservedConcurrency }),
-      onAsyncFailure: (record) => queues.get(onFailureArn)?.push({ body: JSON.stringify(record) }),
     });
   }
   return lambda;

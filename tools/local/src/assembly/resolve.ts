@@ -3,8 +3,6 @@
 import { UnsupportedResourceError } from "./errors.ts";
 import {
   functionSpec,
-  type InvokeConfig,
-  invokeConfigOf,
   Properties,
   ruleSpec,
   scheduleSpec,
@@ -84,14 +82,14 @@ export function functionNameOf(nameOrArn: string): string {
 function functionsOf(
   each: <Spec>(types: readonly string[], read: (found: Located) => Spec) => Spec[],
 ): FunctionSpec[] {
-  const invokeConfigs = new Map<string, InvokeConfig>(
+  const retries = new Map(
     each(["AWS::Lambda::EventInvokeConfig"], ({ properties }) => [
       functionNameOf(properties.text("FunctionName")),
-      invokeConfigOf(properties),
+      properties.optionalNumber("MaximumRetryAttempts"),
     ]),
   );
   return each(["AWS::Lambda::Function"], ({ name, properties, stack }) =>
-    functionSpec(name, properties, stack, invokeConfigs.get(name.name)),
+    functionSpec(name, properties, stack, retries.get(name.name)),
   );
 }
 

@@ -104,26 +104,16 @@ export function tableSpec(name: ResourceName, properties: Properties, streamArn:
 /** Lambda's own defaults. */
 const defaults = { timeoutSeconds: 3, memoryMb: 128, asyncRetries: 2 } as const;
 
-/** What AWS::Lambda::EventInvokeConfig says about a function's asynchronous invocations. */
-export interface InvokeConfig {
-  readonly retries: number | undefined;
-  readonly onFailureArn: string | undefined;
-}
-
-/** Reads AWS::Lambda::EventInvokeConfig. */
-export function invokeConfigOf(properties: Properties): InvokeConfig {
-  return {
-    retries: properties.optionalNumber("MaximumRetryAttempts"),
-    onFailureArn: properties.onFailureQueue(),
-  };
-}
-
-/** Reads AWS::Lambda::Function. The code must be a directory of the assembly, or inline. */
+/**
+ * Reads AWS::Lambda::Function. The code must be a directory of the assembly, or inline.
+ *
+ * @param retries how often a failed asynchronous invocation is tried again
+ */
 export function functionSpec(
   name: ResourceName,
   properties: Properties,
   stack: RawStack,
-  invokeConfig: InvokeConfig | undefined,
+  retries: number = defaults.asyncRetries,
 ): FunctionSpec {
   properties.refuse("Layers");
   const runtime = properties.optionalText("Runtime");
@@ -142,8 +132,7 @@ export function functionSpec(
     timeoutMs: (properties.optionalNumber("Timeout") ?? defaults.timeoutSeconds) * 1000,
     memoryMb: properties.optionalNumber("MemorySize") ?? defaults.memoryMb,
     reservedConcurrency: properties.optionalNumber("ReservedConcurrentExecutions"),
-    retries: invokeConfig?.retries ?? defaults.asyncRetries,
-    onFailureArn: invokeConfig?.onFailureArn,
+    retries,
   };
 }
 

@@ -71,8 +71,6 @@ export interface FunctionSpec extends ResourceName {
   readonly reservedConcurrency: number | undefined;
   /** How often a failed asynchronous invocation is tried again. */
   readonly retries: number;
-  /** The queue for the record of an event whose invocations all failed. */
-  readonly onFailureArn: string | undefined;
 }
 
 /** A table's stream that feeds a function. */

@@ -4,9 +4,9 @@ import type { Clock } from "@leasehold/client";
 import { type Delivery, type RuntimeApi, type RuntimeApiHost, startRuntimeApi } from "./runtime-api.ts";
 import { type OrphanGuard, processEnvironment, Sandbox } from "./sandbox.ts";
 import type {
-  CheckedFunction,
   EnvironmentInfo,
   EnvironmentState,
+  FunctionDefinition,
   LambdaEvent,
   LambdaEventType,
   LambdaLogLine,
@@ -102,7 +102,7 @@ export interface EnvironmentContext {
  */
 export class Environment {
   readonly id: string;
-  readonly #fn: CheckedFunction;
+  readonly #fn: FunctionDefinition;
   readonly #context: EnvironmentContext;
   readonly #onGone: () => void;
   readonly #gone = Promise.withResolvers<void>();
@@ -121,7 +121,7 @@ export class Environment {
   /** @param onGone Called when its process is gone. */
   constructor(
     id: string,
-    fn: CheckedFunction,
+    fn: FunctionDefinition,
     context: EnvironmentContext,
     first: Invocation,
     onGone: () => void,

@@ -1,87 +1,19 @@
-import type { Clock } from "@leasehold/client";
-import { Environment, type EnvironmentContext, type Outcome, payloadOf } from "./environment.ts";
+import { Environment, type EnvironmentContext, type Outcome } from "./environment.ts";
 import { RuntimeClosedError, TooManyRequestsException } from "./errors.ts";
-import type { CheckedFunction } from "./types.ts";
-
-/**
- * A function's asynchronous events: each is tried, tried again after errors, and given up in the end.
- *
- * All its attempts have its one request id. An event beyond the reserved concurrency waits on Lambda; here it is reported.
- */
-export class AsyncEvents {
-  readonly #pool: FunctionPool;
-  readonly #clock: Clock;
-  readonly #report: (error: unknown) => void;
-  /** Cancel the waits for the next attempts. */
-  readonly #pending = new Set<() => void>();
-  #closed = false;
-
-  /** @param report Takes what an `onAsyncFailure` callback throws, and a TooManyRequestsException. */
-  constructor(pool: FunctionPool, clock: Clock, report: (error: unknown) => void) {
-    this.#pool = pool;
-    this.#clock = clock;
-    this.#report = report;
-  }
-
-  /** Takes an event in. */
-  accept(requestId: string, payload: string): void {
-    this.#deliver(requestId, payload).catch(this.#report);
-  }
-
-  /** Forgets every event; none is tried or reported any more. */
-  close(): void {
-    this.#closed = true;
-    for (const cancel of this.#pending) cancel();
-    this.#pending.clear();
-  }
-
-  async #deliver(requestId: string, payload: string): Promise<void> {
-    const { arn, retries, retryDelayMs, onAsyncFailure } = this.#pool.definition;
-    for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#pool.invoke(requestId, payload);
-      if (outcome.functionError === undefined || this.#closed) return;
-      if (attempt > retries) {
-        onAsyncFailure?.({
-          version: "1.0",
-          timestamp: new Date(this.#clock.now()).toISOString(),
-          requestContext: {
-            requestId,
-            functionArn: `${arn}:$LATEST`,
-            condition: "RetriesExhausted",
-            approximateInvokeCount: attempt,
-          },
-          requestPayload: JSON.parse(payload),
-          responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },
-          responsePayload: payloadOf(outcome),
-        });
-        return;
-      }
-      await this.#wait(retryDelayMs * 2 ** (attempt - 1));
-    }
-  }
-
-  /** A close ends the wait for good: nothing comes after it. */
-  #wait(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#clock.schedule(() => {
-        this.#pending.delete(cancel);
-        resolve();
-      }, delayMs);
-      this.#pending.add(cancel);
-    });
-  }
-}
+import type { FunctionDefinition } from "./types.ts";
 
 /** A function's environments: an idle one serves the next invocation, and without one another is started. */
 export class FunctionPool {
-  readonly definition: CheckedFunction;
+  readonly #definition: FunctionDefinition;
   readonly #context: EnvironmentContext;
   readonly #environments = new Map<string, Environment>();
+  /** End the waits for the next attempts of asynchronous events. */
+  readonly #retries = new Set<() => void>();
   #started = 0;
   #closed = false;
 
-  constructor(definition: CheckedFunction, context: EnvironmentContext) {
-    this.definition = definition;
+  constructor(definition: FunctionDefinition, context: EnvironmentContext) {
+    this.#definition = definition;
     this.#context = context;
   }
 
@@ -105,14 +37,40 @@ export class FunctionPool {
     return promise;
   }
 
-  /** Ends all environments. */
+  /**
+   * Takes an asynchronous event in: it is tried, tried again after errors, and dropped in the end.
+   *
+   * All its attempts have its one request id. An event beyond the reserved concurrency waits on Lambda; here it is refused.
+   */
+  async accept(requestId: string, payload: string): Promise<void> {
+    const { retries, retryDelayMs } = this.#definition;
+    for (let attempt = 0; ; attempt++) {
+      const outcome = await this.invoke(requestId, payload);
+      if (outcome.functionError === undefined || attempt >= retries || this.#closed) return;
+      await this.#wait(retryDelayMs * 2 ** attempt);
+    }
+  }
+
+  /** A close ends the wait for good: nothing comes after it. */
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#context.clock.schedule(() => {
+        this.#retries.delete(cancel);
+        resolve();
+      }, delayMs);
+      this.#retries.add(cancel);
+    });
+  }
+
+  /** Ends all environments, and forgets the events that wait. */
   async close(): Promise<void> {
     this.#closed = true;
+    for (const cancel of this.#retries) cancel();
     await Promise.all(this.environments.map((environment) => environment.shutdown()));
   }
 
   #add(invocation: { requestId: string; payload: string; settle: (outcome: Outcome) => void }): void {
-    const { name, reservedConcurrency: limit } = this.definition;
+    const { name, reservedConcurrency: limit } = this.#definition;
     // One that is gone still counts: its process may not have ended.
     if (limit !== undefined && this.#environments.size >= limit) {
       throw new TooManyRequestsException(name, limit);
@@ -120,7 +78,7 @@ export class FunctionPool {
     this.#started += 1;
     const id = `${name}#${this.#started}`;
     const forget = (): void => void this.#environments.delete(id);
-    const environment = new Environment(id, this.definition, this.#context, invocation, forget);
+    const environment = new Environment(id, this.#definition, this.#context, invocation, forget);
     this.#environments.set(id, environment);
   }
 }

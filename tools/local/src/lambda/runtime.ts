@@ -5,21 +5,15 @@ import { systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";
 import { type Environment, type EnvironmentContext, payloadOf } from "./environment.ts";
 import { LambdaServiceError, ResourceNotFoundException, RuntimeClosedError } from "./errors.ts";
-import { AsyncEvents, FunctionPool } from "./function-pool.ts";
-import { defaultVariables, OrphanGuard } from "./sandbox.ts";
+import { FunctionPool } from "./function-pool.ts";
+import { OrphanGuard } from "./sandbox.ts";
 import type {
-  CheckedFunction,
   EnvironmentInfo,
   FunctionDefinition,
   InvokeOptions,
   InvokeResult,
   LambdaRuntimeOptions,
 } from "./types.ts";
-
-interface HostedFunction {
-  readonly pool: FunctionPool;
-  readonly events: AsyncEvents;
-}
 
 /**
  * Lambda on this machine: each function's bundle in processes of its own, over the Runtime API.
@@ -30,13 +24,13 @@ interface HostedFunction {
  *
  * ```ts
  * await using lambda = await LambdaRuntime.start({ onLog: ({ line }) => console.log(line) });
- * lambda.define({ name: "acquire", codeDir: "cdk.out/asset.1", handler: "index.handler", timeoutMs: 3_000 });
+ * lambda.define(definition);
  * const { payload, functionError } = await lambda.invoke("acquire", { key: "orders" });
  * ```
  */
 export class LambdaRuntime {
   readonly #context: EnvironmentContext;
-  readonly #functions = new Map<string, HostedFunction>();
+  readonly #functions = new Map<string, FunctionPool>();
   #closing: Promise<void> | undefined;
 
   private constructor(context: EnvironmentContext) {
@@ -67,15 +61,9 @@ export class LambdaRuntime {
    */
   define(definition: FunctionDefinition): void {
     if (this.#closing !== undefined) throw new RuntimeClosedError();
-    const checked = withDefaults(definition, this.#context.baseEnvironment);
-    if (this.#functions.has(checked.name)) {
-      throw new LambdaServiceError(`there is a function ${checked.name} already`);
-    }
-    const pool = new FunctionPool(checked, this.#context);
-    this.#functions.set(checked.name, {
-      pool,
-      events: new AsyncEvents(pool, this.#context.clock, throwUncaught),
-    });
+    const { name } = definition;
+    if (this.#functions.has(name)) throw new LambdaServiceError(`there is a function ${name} already`);
+    this.#functions.set(name, new FunctionPool(definition, this.#context));
   }
 
   /**
@@ -89,7 +77,7 @@ export class LambdaRuntime {
    */
   async invoke(name: string, payload?: unknown, options: InvokeOptions = {}): Promise<InvokeResult> {
     const { signal, requestId = randomUUID() } = options;
-    const { pool } = this.#function(name);
+    const pool = this.#function(name);
     const text = requestText(payload);
     signal?.throwIfAborted();
     const outcome = await abortable(pool.invoke(requestId, text), signal);
@@ -103,23 +91,21 @@ export class LambdaRuntime {
   /**
    * Hands an event over and returns its request id, which all its attempts have.
    *
-   * A failed one is tried again, `retries` times. One that is given up goes to `onAsyncFailure`; one that is still
-   * waiting when the runtime closes is lost without it. One beyond the reserved concurrency is an uncaught error.
+   * A failed one is tried again, `retries` times, as long as the runtime is open, and is dropped then. One beyond the
+   * reserved concurrency is an uncaught error.
    *
    * @throws ResourceNotFoundException, RuntimeClosedError
    */
   invokeAsync(name: string, payload?: unknown): string {
-    const { events } = this.#function(name);
-    const text = requestText(payload);
     const requestId = randomUUID();
-    events.accept(requestId, text);
+    this.#function(name).accept(requestId, requestText(payload)).catch(throwUncaught);
     return requestId;
   }
 
   /** The environments that have a process, or are about to: one function's, or all. */
   environments(name?: string): EnvironmentInfo[] {
     const functions = name === undefined ? [...this.#functions.values()] : [this.#function(name, false)];
-    return functions.flatMap(({ pool }) => pool.environments.map(({ info }) => info));
+    return functions.flatMap((pool) => pool.environments.map(({ info }) => info));
   }
 
   /**
@@ -167,43 +153,24 @@ export class LambdaRuntime {
   }
 
   async #close(): Promise<void> {
-    const functions = [...this.#functions.values()];
-    for (const { events } of functions) events.close();
-    await Promise.all(functions.map(({ pool }) => pool.close()));
+    await Promise.all([...this.#functions.values()].map((pool) => pool.close()));
     await this.#context.guard.close();
   }
 
-  #function(name: string, running = true): HostedFunction {
+  #function(name: string, running = true): FunctionPool {
     if (running && this.#closing !== undefined) throw new RuntimeClosedError();
-    const hosted = this.#functions.get(name);
-    if (hosted === undefined) throw new ResourceNotFoundException(`Function not found: ${String(name)}`);
-    return hosted;
+    const pool = this.#functions.get(name);
+    if (pool === undefined) throw new ResourceNotFoundException(`Function not found: ${String(name)}`);
+    return pool;
   }
 
   #environment(id: string): Environment {
-    for (const { pool } of this.#functions.values()) {
+    for (const pool of this.#functions.values()) {
       const environment = pool.environment(id);
       if (environment) return environment;
     }
     throw new ResourceNotFoundException(`Environment not found: ${String(id)}`);
   }
-}
-
-/** Fills the defaults in. The template has been checked by the CDK. */
-function withDefaults(
-  definition: FunctionDefinition,
-  baseEnvironment: Readonly<Record<string, string>>,
-): CheckedFunction {
-  const { name, environment = {} } = definition;
-  const region = environment.AWS_REGION ?? baseEnvironment.AWS_REGION ?? defaultVariables.AWS_REGION;
-  return {
-    arn: `arn:aws:lambda:${region}:000000000000:function:${name}`,
-    environment,
-    memoryMb: 128,
-    retries: 2,
-    retryDelayMs: 60_000,
-    ...definition,
-  };
 }
 
 /** Lambda gives the handler an empty event where the caller gave none. */

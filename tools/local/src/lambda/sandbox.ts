@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { isProgrammerError } from "../program-errors.ts";
-import type { CheckedFunction } from "./types.ts";
+import type { FunctionDefinition } from "./types.ts";
 
 /** Each line names all groups that live. No `--` before a negative number: the kill of dash does not know it. */
 const guard =
@@ -73,7 +73,7 @@ const sdkFolder = createRequire(import.meta.url)
   .replace(/[\\/]@aws-sdk[\\/].*$/, "");
 
 /** Variables that the base environment and the function's own may replace. */
-export const defaultVariables: Readonly<Record<string, string>> = {
+const defaultVariables: Readonly<Record<string, string>> = {
   TZ: "UTC",
   AWS_REGION: "us-east-1",
   // DynamoDB Local allows only letters and digits in a key.
@@ -83,7 +83,7 @@ export const defaultVariables: Readonly<Record<string, string>> = {
 
 /** Everything that a function's process has in its environment. */
 export function processEnvironment(
-  fn: CheckedFunction,
+  fn: FunctionDefinition,
   base: Readonly<Record<string, string>>,
   runtimeApi: string,
   now: number,
@@ -130,7 +130,7 @@ export class Sandbox {
   readonly #child: ChildProcess;
 
   constructor(
-    fn: CheckedFunction,
+    fn: FunctionDefinition,
     env: Readonly<Record<string, string>>,
     guard: OrphanGuard,
     listener: SandboxListener,

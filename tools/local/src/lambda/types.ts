@@ -6,31 +6,25 @@ import type { Clock } from "@leasehold/client";
 export interface FunctionDefinition {
   /** The function's name, as callers use it. */
   readonly name: string;
+  /** What the handler sees as `invokedFunctionArn`. */
+  readonly arn: string;
   /** The directory with the bundle: what Lambda has as /var/task. */
   readonly codeDir: string;
   /** File and export, such as `index.handler`: looked for in index.js, index.mjs and index.cjs. */
   readonly handler: string;
-  /** The variables that the template sets. @default - none */
-  readonly environment?: Readonly<Record<string, string>>;
-  /** How long an invocation may take, in milliseconds, from 1 to 900 000. */
+  /** The variables that the template sets. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** How long an invocation may take, in milliseconds. */
   readonly timeoutMs: number;
-  /** The memory in MB, from 128 to 10 240. Bounds the heap; nothing else is limited. @default 128 */
-  readonly memoryMb?: number;
-  /** How many invocations may run at once, from 0 (every one is throttled). @default - no bound */
-  readonly reservedConcurrency?: number;
-  /** How often a failed asynchronous invocation is tried again, from 0 to 2. @default 2 */
-  readonly retries?: number;
-  /** The wait before the first retry of an asynchronous invocation; the second waits twice as long. @default 60 000 */
-  readonly retryDelayMs?: number;
-  /** Takes the record of an asynchronous event that was given up. Nothing is awaited. @default - it is dropped */
-  readonly onAsyncFailure?: (record: AsyncFailureRecord) => void;
-  /** What the handler sees as `invokedFunctionArn`. @default - of account 000000000000 in the runtime's region */
-  readonly arn?: string;
+  /** The memory in MB. Bounds the heap; nothing else is limited. */
+  readonly memoryMb: number;
+  /** How many invocations may run at once, from 0 (every one is throttled); undefined for no bound. */
+  readonly reservedConcurrency: number | undefined;
+  /** How often a failed asynchronous invocation is tried again. */
+  readonly retries: number;
+  /** The wait before the first retry of an asynchronous invocation; the second waits twice as long. */
+  readonly retryDelayMs: number;
 }
-
-/** A definition whose every default is filled in. */
-export type CheckedFunction = Required<Omit<FunctionDefinition, "reservedConcurrency" | "onAsyncFailure">> &
-  Pick<FunctionDefinition, "reservedConcurrency" | "onAsyncFailure">;
 
 /** How an invocation ended, as the service reports it: a function's own error is an answer too. */
 export interface InvokeResult {
@@ -97,25 +91,6 @@ export interface LambdaEvent {
   readonly functionName: string;
   readonly environmentId: string;
   readonly requestId?: string;
-}
-
-/** What Lambda sends to an on-failure destination. */
-export interface AsyncFailureRecord {
-  readonly version: "1.0";
-  readonly timestamp: string;
-  readonly requestContext: {
-    readonly requestId: string;
-    readonly functionArn: string;
-    readonly condition: "RetriesExhausted";
-    readonly approximateInvokeCount: number;
-  };
-  readonly requestPayload: unknown;
-  readonly responseContext: {
-    readonly statusCode: 200;
-    readonly executedVersion: "$LATEST";
-    readonly functionError: "Unhandled";
-  };
-  readonly responsePayload: unknown;
 }
 
 /** What a runtime is started with. */
