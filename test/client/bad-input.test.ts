@@ -400,27 +400,29 @@ describe("an acquisition is refused", () => {
 });
 
 describe("a handle is refused", () => {
-  const needed = [
-    "key",
-    "owner",
-    "token",
-    "version",
-    "fencingToken",
-    "acquiredAt",
-    "expiresAt",
-    "leaseDurationMs",
-  ];
+  /** By member, what it cannot be; each member that a handle needs can also not be missing. */
+  const wrong: Readonly<Record<string, readonly unknown[]>> = {
+    tableName: [undefined, "other"],
+    key: [undefined, "", "k".repeat(2_049), 7],
+    owner: [undefined, "", "a\ud800", 7],
+    token: [undefined, "", 7],
+    // The last two are versions that no lease has had, so that nobody could read what it renews.
+    version: [undefined, 0, 1.5, "1", 10_000_000_000_001, Number.MAX_SAFE_INTEGER],
+    fencingToken: [undefined, -1, 1.5, "1"],
+    acquiredAt: [undefined, -1, 1.5, "1"],
+    expiresAt: [undefined, -1, 1.5, "1"],
+    leaseDurationMs: [undefined, 0, 1.5, 367 * 86_400_000, "1"],
+    ownClock: ["true", 1],
+    cooldownUntil: [-1, 1.5, "1"],
+    slot: [new Date(0), "", "a\nb"],
+    sortKey: ["", "x".repeat(1_025), 7],
+  };
 
-  it.each<[string, string, unknown]>([
-    ["from another table", "tableName", "other"],
-    ...needed.map((member): [string, string, unknown] => [`without its ${member}`, member, undefined]),
-    ...[0, 10_000_000_000_001, Number.MAX_SAFE_INTEGER].map((version): [string, string, unknown] => [
-      `of the version ${version}, which no lease has had, so that nobody could read what it renews`,
-      "version",
-      version,
-    ]),
-    ["whose slot is no text", "slot", new Date(0)],
-  ])("%s", async (_, member, value) => {
+  it.each(
+    Object.entries(wrong).flatMap(([member, values]) =>
+      values.map((value) => [member, value] as [string, unknown]),
+    ),
+  )("whose %s is %j", async (member, value) => {
     const handle = (await client.acquire("k", { slot: "1" })).toJSON();
     store.calls.length = 0;
     await expectRefusal(() => client.adopt({ ...handle, [member]: value }), `handle.${member}`, value);
@@ -468,8 +470,12 @@ describe("a handle is refused", () => {
   });
 
   it("that is none", async () => {
-    await expectRefusal(() => client.adopt("token" as Anything), "handle", "token");
-    await expectRefusal(() => client.adopt({ secret: 1 } as Anything), "handle.key", undefined);
+    const adopters = [client, new Semaphore(client, "k", { permits: 1 }), new ReadWriteLock(client, "k")];
+    for (const adopter of adopters) {
+      for (const value of ["token", null, undefined, 7, [], () => undefined])
+        await expectRefusal(() => adopter.adopt(value as Anything), "handle", value);
+      await expectRefusal(() => adopter.adopt({ secret: 1 } as Anything), "handle.key", undefined);
+    }
   });
 });
 

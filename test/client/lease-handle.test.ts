@@ -26,9 +26,11 @@ describe("a handle", () => {
     });
   });
 
-  it("says the slot of its lease and when the cooldown ends", async () => {
+  it("says the slot of its lease and when the cooldown ends, also after it was adopted", async () => {
     const lease = await client.acquire("k", { slot: "7", lockAtLeastForMs: 5_000 });
-    expect(lease.toJSON()).toMatchObject({ slot: "7", cooldownUntil: lease.acquiredAt + 5_000 });
+    const handle = lease.toJSON();
+    expect(handle).toMatchObject({ slot: "7", cooldownUntil: lease.acquiredAt + 5_000 });
+    expect(client.adopt(handle).toJSON()).toMatchObject({ slot: "7", cooldownUntil: handle.cooldownUntil });
   });
 
   it("may have a cooldown for as long as a lease may last, and no longer", async () => {
