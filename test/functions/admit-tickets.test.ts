@@ -1,11 +1,12 @@
-import { InvalidOptionsError, LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { InvalidOptionsError, LeaseClient, type LeaseRecord, LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type CleaningReport, cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
 import type { AdmissionRules } from "../../functions/admit-tickets/department.ts";
 import { admit } from "../../functions/admit-tickets/handler.ts";
-import { departmentAgents, departmentLimits } from "../../functions/admit-tickets/schema.ts";
+import { departmentAgents, departmentLimits, ticketKey } from "../../functions/admit-tickets/schema.ts";
+import { adminOf } from "../support/admin.ts";
 import { dieAfter } from "../support/dead-writer.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
@@ -87,6 +88,19 @@ describe("the admission of tickets", () => {
     expect(await ask("enter", "b")).toEqual(waiting("b", 1));
     expect(await ask("enter", "a")).toEqual(serving("a"));
     expect(await ask("enter", "e")).toMatchObject({ state: "refused", waiting: 3 });
+  });
+
+  test("a heartbeat keeps the ticket's own lease too, and ends the service where an operator broke that one", async () => {
+    await ask("enter", "a");
+    await clock.advance(40_000);
+    expect(await ask("heartbeat", "a")).toEqual(serving("a"));
+    await clock.advance(40_000);
+    const own = ticketKey("loans", "a");
+    const { token, expiresAt } = (await leases().inspect(own)) as LeaseRecord;
+    expect(expiresAt).toBeGreaterThan(clock.now());
+    await adminOf(leases()).forceRelease(own, { token });
+    expect(await ask("heartbeat", "a")).toEqual(absent("a"));
+    expect(await ask("look")).toMatchObject({ serving: [] });
   });
 
   test("a heartbeat does not bring back a ticket that is gone", async () => {

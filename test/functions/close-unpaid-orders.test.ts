@@ -239,21 +239,20 @@ describe("the history of its runs", () => {
     expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
   });
 
-  test("a retry beside the dead attempt's lease rejects; Lambda's next one follows the attempt without waiting", async () => {
-    const requestId = crypto.randomUUID();
-    void instance({ beforeClose: () => new Promise(() => undefined) }, requestId)({ scheduledTime: tick });
+  test("a retry beside the dead attempt's lease rejects; Lambda's next one follows the attempt without waiting for its run", async () => {
+    const [requestId, runLeaseMs] = [crypto.randomUUID(), 120_000];
+    const dies = { runLeaseMs, beforeClose: () => new Promise<void>(() => undefined) };
+    void instance(dies, requestId)({ scheduledTime: tick });
     await clock.advance(0);
     const dead = clock.now();
     clock = new ManualClock(dead + 5_000);
-    await expect(instance({}, requestId)({ scheduledTime: tick })).rejects.toMatchObject({
+    await expect(instance({ runLeaseMs }, requestId)({ scheduledTime: tick })).rejects.toMatchObject({
       code: "LEASE_UNAVAILABLE",
     });
     const start = dead + 63_000;
     clock = new ManualClock(start);
-    expect(await inTime(instance({}, requestId)({ scheduledTime: tick }))).toMatchObject({
-      result: "ran",
-      closed: 2,
-    });
+    const next = instance({ runLeaseMs }, requestId)({ scheduledTime: tick });
+    expect(await inTime(next)).toMatchObject({ result: "ran", closed: 2 });
     expect(clock.now() - start).toBeLessThan(1_000);
     expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
   });
