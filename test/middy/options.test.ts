@@ -137,12 +137,38 @@ describe("the environment", () => {
   });
 });
 
-test("a context that is a response stream, or none, is refused", async () => {
-  const app = leased({ client, key: "k" }, () => "ran");
-  await expect(app({}, { write: () => true } as unknown as Context)).rejects.toMatchObject({
-    option: "context",
-  });
-  await expect(app({}, undefined as unknown as Context)).rejects.toMatchObject({ option: "context" });
+const answering = (left: unknown) => ({ getRemainingTimeInMillis: () => left });
+test.each<[string, unknown, string]>([
+  ["a response stream", { write: () => true }, "context"],
+  ["none", undefined, "context"],
+  ["a text", "context", "context"],
+  ["that has a number for its request", { awsRequestId: 7 }, "context.awsRequestId"],
+  ["that has null for its function", { functionName: null }, "context.functionName"],
+  ["that has a number for its time", { getRemainingTimeInMillis: 7 }, "context.getRemainingTimeInMillis"],
+  ...[null, "30000", Number.NaN, 2 ** 53].map((left): [string, unknown, string] => [
+    `that has ${left} ms left`,
+    answering(left),
+    "context.getRemainingTimeInMillis's answer",
+  ]),
+])("a context is refused by name, before anything is sent: %s", async (_, context, option) => {
+  const b = bench();
+  const app = leased(b.options, () => "ran");
+  await expect(app({}, context as Context)).rejects.toMatchObject({ option });
+  expect(b.store.requests).toEqual([]);
+});
+
+test.each([0, -1, 0.5])("with %d ms left a handler runs under its lock all the same", async (left) => {
+  const b = bench();
+  const app = leased(b.options, (_, __, { lease }) => lease.held);
+  expect(await app({}, answering(left) as unknown as Context)).toBe(true);
+  expect(await b.holder()).toBeUndefined();
+});
+
+test("a function as once that gives no slot is refused, before anything is sent: the handler would run each time", async () => {
+  const b = bench();
+  const app = leased({ ...b.options, once: () => undefined as never }, () => "ran");
+  await expect(app({}, b.context())).rejects.toMatchObject({ option: "once" });
+  expect(b.store.requests).toEqual([]);
 });
 
 test("a leased handler declares two parameters: Lambda refuses to run one that takes a callback since Node.js 24", () => {

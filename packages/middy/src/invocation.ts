@@ -56,8 +56,10 @@ export function readInvocation<TEvent>(
     return leftMs as number | undefined;
   };
   let slot: string | undefined;
-  if (typeof once === "function") slot = once(event, context);
-  else if (once) {
+  if (typeof once === "function") {
+    slot = once(event, context);
+    check(slot !== undefined, "once", slot, "a function that gives a slot for every event");
+  } else if (once) {
     if (triggeredAt === undefined) {
       const option = scheduledTime === undefined && time !== undefined ? "event.time" : "event.scheduledTime";
       const allowed = "an ISO time there or in event.time; for events without one, a function as once";
