@@ -18,6 +18,7 @@ import {
 } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { attributeNames } from "@leasehold/client/schema";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
 import { day, hour, key, LockWorld, largeWork, minute, type Work } from "./support.ts";
@@ -374,25 +375,38 @@ describe("a step of the work", () => {
 });
 
 describe("refused by name before anything is sent", () => {
-  test.each<[option: string, { context?: object; work?: unknown; options?: unknown; clockSkewMs?: number }]>([
+  interface Wrong {
+    readonly context?: object;
+    readonly client?: unknown;
+    readonly key?: unknown;
+    readonly work?: unknown;
+    readonly options?: unknown;
+  }
+  const unlimited = new LeaseClient({
+    store: new MemoryLeaseStore(),
+    clockSkewMs: Number.POSITIVE_INFINITY,
+  });
+  test.each<[option: string, Wrong]>([
     ["context", { context: { awsRequestId: "1" } }],
+    ["client", { client: {} }],
+    ["key", { key: "" }],
     ["work", { work: "work" }],
-    ["clockSkewMs", { clockSkewMs: Number.POSITIVE_INFINITY }],
+    ["clockSkewMs", { client: unlimited }],
     ["waitMs", { options: { waitMs: -1 } }],
     ["waitMs", { options: { waitMs: Number.POSITIVE_INFINITY } }],
     ["leaseDurationMs", { options: { leaseDurationMs: 2_999 } }],
     ["leaseDurationMs", { options: { leaseDurationMs: Symbol("hostile") } }],
     ["options.heartbeat", { options: { heartbeat: true } }],
     ["slot", { options: { slot: "" } }],
+    ["data", { options: { data: 1n } }],
+    ["lockAtLeastForMs", { options: { lockAtLeastForMs: "1" } }],
     ["options", { options: null }],
   ])("is a wrong %s: %o", async (option, wrong) => {
-    const { clockSkewMs, ...given } = wrong;
-    const client =
-      clockSkewMs === undefined ? world.client() : new LeaseClient({ store: world.table, clockSkewMs });
     let refusal: unknown;
     const run = world.run(async (context) => {
-      const { context: own, options, work } = { context, options: {}, work: async () => 1, ...given };
-      await withDurableLease(own as never, client, key, options as never, work as never).catch((error) => {
+      const right = { context, client: world.client(), key, options: {}, work: async () => 1 };
+      const { context: own, client, key: name, options, work } = { ...right, ...wrong } as typeof right;
+      await withDurableLease(own, client, name, options, work).catch((error) => {
         refusal = error;
         throw error;
       });
