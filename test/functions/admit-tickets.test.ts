@@ -139,6 +139,7 @@ describe("the admission of tickets", () => {
     { action: "clean", department: "loans" },
     { action: "enter", ticket: "a" },
     { action: "enter", department: "", ticket: "a" },
+    { action: "enter", department: "x".repeat(201), ticket: "a" },
     { action: "enter", department: "loans" },
     { action: "enter", department: "loans", ticket: "" },
     { action: "enter", department: "loans", ticket: "x".repeat(65) },
