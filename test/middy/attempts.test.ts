@@ -1,12 +1,9 @@
 import { LeaseClient, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
-import { environmentNames } from "@leasehold/client/environment";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type App, type Bench, bench, ways } from "./support.ts";
-
-afterEach(() => vi.unstubAllEnvs());
 
 const event = { scheduledTime: "2026-11-21T10:00:00Z" };
 const id = "one-and-the-same";
@@ -62,18 +59,13 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
   ])(
     "an event that two environments get at once runs one handler at a time: %s",
     async (_, options, second) => {
-      const both = environments(options);
+      const both = environments(options, 15_000);
       expect(await deliverTwice(both)).toMatchObject(["done", second]);
       expect(both.mostAtOnce()).toBe(1);
       expect(both.locks[0]?.lease.loss).toBeUndefined();
+      expect(both.locks.filter(({ signal }) => signal.aborted)).toEqual([]);
     },
   );
-
-  test("a delivery beside a running one waits for it with replace, and does not stop it", async () => {
-    const both = environments({ whenHeld: "replace" }, 15_000);
-    expect(await deliverTwice(both)).toEqual(["done", "done"]);
-    expect(both.locks.map(({ signal }) => signal.aborted)).toEqual([false, false]);
-  });
 
   test("a delivery beside a running one in its own process rejects at once without resume", async () => {
     const { first, context, clock } = environments({});
@@ -87,60 +79,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(refusal).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
     await clock.advance(10_000);
     expect(await running).toBe("done");
-  });
-
-  test("a delivery after the run is done is skipped where once is set", async () => {
-    const { first, second, context, clock, locks } = environments({ once: true, skipResult: "skipped" });
-    const answer = first(event, context(60_000, id));
-    await clock.advance(10_000);
-    expect(await answer).toBe("done");
-    expect(await second(event, context(60_000, id))).toBe("skipped");
-    expect(locks).toHaveLength(1);
-  });
-
-  describe("the retry of an invocation that was killed", () => {
-    /** An attempt that leaves its lease behind, as one that was killed; its lease lasts for 61 s. */
-    async function killed(options: LeaseLockOptions): Promise<Bench & { retry: App; dead: Lock }> {
-      const { first, second, locks, ...b } = environments(options, 10_000_000);
-      void first(event, b.context(60_000, id)).catch(() => undefined);
-      await b.clock.advance(0);
-      const [dead] = locks;
-      if (dead === undefined) throw new Error("it did not run");
-      return { ...b, retry: second, dead };
-    }
-
-    test.each<[string, LeaseLockOptions]>([
-      ["skip", {}],
-      ["throw", { whenHeld: "throw" }],
-      ["once", { once: true }],
-    ])("rejects while the dead lease lasts, so that Lambda tries again: %s", async (_, options) => {
-      const { retry, context, clock } = await killed(options);
-      await clock.advance(59_000);
-      const answer = retry(event, context(60_000, id)).catch((error: unknown) => error);
-      await clock.advance(0);
-      expect(await Promise.race([answer, "it runs"])).toMatchObject({
-        name: "LeaseUnavailableError",
-        holder: `job/${id}`,
-      });
-    });
-
-    test("takes over once the dead lease has ended, as Lambda's retry after a minute does", async () => {
-      const { retry, dead, context, clock, other } = await killed({ heartbeat: false });
-      await clock.advance(60_000 + 3_000);
-      void retry(event, context(60_000, id)).catch(() => undefined);
-      await clock.advance(0);
-      expect((await other.inspect("job"))?.fencingToken).toBeGreaterThan(dead.lease.fencingToken);
-    });
-
-    test("waits for the dead lease's end with wait", async () => {
-      const { retry, dead, context, clock, other } = await killed({ whenHeld: "wait" });
-      await clock.advance(30_000);
-      void retry(event, context(60_000, id)).catch(() => undefined);
-      await clock.advance(20_000);
-      expect((await other.inspect("job"))?.fencingToken).toBe(dead.lease.fencingToken);
-      await clock.advance(15_000);
-      expect((await other.inspect("job"))?.fencingToken).toBeGreaterThan(dead.lease.fencingToken);
-    });
   });
 
   describe("resume", () => {
@@ -256,20 +194,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(await inTime()).toMatchObject({ holder: `job/${id}`, expiresAt });
       await clock.advance(60_000);
       expect(await earlier).toBe("done");
-    });
-
-    test.each<[string, LeaseLockOptions]>([
-      ["once: true", { once: true }],
-      ["a function that names the slot", { once: () => "slot" }],
-    ])("is refused beside %s: nothing takes over a living run", (_, options) => {
-      expect(() => environments({ resume: true, ...options })).toThrow(
-        expect.objectContaining({ name: "InvalidOptionsError", option: "resume" }),
-      );
-    });
-
-    test("is refused beside a once of the environment's", () => {
-      vi.stubEnv(environmentNames.once, "true");
-      expect(() => environments({ resume: true })).toThrow(expect.objectContaining({ option: "resume" }));
     });
   });
 });

@@ -2,9 +2,9 @@
 import { getEventListeners } from "node:events";
 import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
-import { leased, leasedBatch, leaseLock } from "@leasehold/middy";
+import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { bench, ways } from "./support.ts";
 
 const quiet = { metrics: false } as const;
@@ -169,27 +169,4 @@ test("an invocation that is skipped answers when Powertools' middlewares are cle
   flush();
   await answered;
   expect(answer).toBe("skipped");
-});
-
-test("a handler, or a record's work, that was told to stop while its grant was on its way does not begin", async () => {
-  const b = bench();
-  let stop = new AbortController();
-  const options = { store: b.store, clock: b.clock, ...quiet };
-  const update = b.store.update.bind(b.store);
-  vi.spyOn(b.store, "update").mockImplementation(async (...given) => {
-    const answer = await update(...given);
-    stop.abort(new Error("stop"));
-    return answer;
-  });
-  const work = vi.fn();
-  const handler = leased({ ...options, key: "job" }, work);
-  await expect(handler({}, b.context(), { signal: stop.signal })).rejects.toThrow("stop");
-  expect(await b.holder()).toBeUndefined();
-
-  stop = new AbortController();
-  const records = [{ eventSource: "aws:sqs", messageId: "m" }];
-  const batch = leasedBatch({ ...options, once: true, onFailure: () => undefined }, work);
-  const { batchItemFailures } = await batch({ Records: records }, b.context(), { signal: stop.signal });
-  expect(batchItemFailures).toHaveLength(1);
-  expect(work).not.toHaveBeenCalled();
 });

@@ -48,6 +48,12 @@ describe("refused at once", () => {
     ["an order that is none", { client, key: "k", whenHeld: "wait", order: 1 }, "order"],
     ["once as a text", { client, key: "k", once: "true" }, "once"],
     ["a table's name that cannot be", { tableName: "?", key: "k" }, "tableName"],
+    [
+      "resume beside once, which never takes over a living run",
+      { client, key: "k", resume: true, once: true },
+      "resume",
+    ],
+    ["resume beside a function as once", { client, key: "k", resume: true, once: () => "slot" }, "resume"],
     ["a resume that is no yes or no", { client, key: "k", resume: "true" }, "resume"],
     ["metrics: true", { client, key: "k", metrics: true }, "metrics"],
     ["a listener that a client would not call", { client, key: "k", onEvent: () => undefined }, "onEvent"],
