@@ -71,15 +71,24 @@ describe("a second kind of use of one key", () => {
 
 describe("a child of leasehold run", () => {
   const env = { PATH: process.env.PATH };
-  it("that obeys --max and ends with 0 has not done its slot", async () => {
+  it.each([
+    ["that --max stops", 124, async () => undefined],
+    [
+      "whose lease an operator asks back",
+      76,
+      async (operator: LeaseOperator, token: string) => await operator.stop("k", { token }),
+    ],
+  ])("%s, and that ends with 0, has not done its slot: exit %i", async (_, exitCode, intervene) => {
     const [store, clock] = [new MemoryLeaseStore(), new ManualClock()];
+    const client = new LeaseClient({ store, clock });
     const { started } = stubChild(0);
-    const args = ["run", "k", "--slot", "s", "--max", "5s", "--", "true"];
+    const args = ["run", "k", "--slot", "s", "--max", "20s", "--", "true"];
     const called = leasehold(args, { store, clock, env });
     await started();
-    await clock.advance(5_000);
-    expect((await called).code).toBe(124);
-    const client = new LeaseClient({ store, clock });
+    const { token = "" } = (await client.inspect("k")) ?? {};
+    await intervene(new LeaseOperator(client, { by: "alice" }), token);
+    await clock.advance(20_000);
+    expect((await called).code).toBe(exitCode);
     expect(await client.doneSlot("k")).toBeUndefined();
     expect(await client.inspect("k")).toBeUndefined();
   });
