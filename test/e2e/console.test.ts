@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,27 +12,11 @@ import { JobRuns, TaskSet } from "@leasehold/jobs";
 import type { Page } from "playwright-core";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { noBrowser, openBrowser } from "../support/browser.ts";
-import { serveConsole } from "../support/console.ts";
+import { busyStore, serveConsole } from "../support/console.ts";
 
 const hostile = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
 
 if (noBrowser !== undefined) console.warn(`The console is not tested in a browser: ${noBrowser}.`);
-
-/** A table with a held lock, a run that failed, and a task that did. */
-async function busyTable() {
-  const store = new MemoryLeaseStore();
-  const client = new LeaseClient({ store, owner: "worker-1" });
-  onTestFinished(() => client.close());
-  await client.acquire("import", { leaseDurationMs: 60_000, data: { note: hostile } });
-  await client.acquire(hostile, { leaseDurationMs: 60_000, owner: hostile });
-  await new JobRuns(client, "report")
-    .run("2026-11-21T03:00:00.000Z", async () => Promise.reject(new Error(hostile)))
-    .catch(() => undefined);
-  const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
-  await tasks.add([{ id: "one" }]);
-  await (await tasks.claim())?.fail(hostile);
-  return { store, client };
-}
 
 /** Keys, owners, remarks and payloads of any length and script. */
 async function hostileTable() {
@@ -138,13 +123,39 @@ async function faintTexts(page: Page): Promise<readonly string[]> {
   })()`);
 }
 
+/** Opens the dialog of a button, fills in its fields, and agrees. */
+async function agree(page: Page, button: string, fields: Readonly<Record<string, string>> = {}) {
+  await page.getByRole("button", { name: button }).click();
+  const dialog = page.locator("dialog[open]");
+  for (const [label, text] of Object.entries(fields)) await dialog.getByLabel(label).fill(text);
+  await dialog.getByRole("button", { name: button }).click();
+  return dialog;
+}
+
+/** Serves a page of another site, and gives its address: the same machine under another name is one to a browser. */
+async function otherSite(content: string): Promise<string> {
+  const server = createServer((_, response) => response.end(content)).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  return `http://localhost:${(server.address() as AddressInfo).port}/`;
+}
+
+/** Counts the requests of a page from now on. */
+function requestsOf(page: Page): () => number {
+  let count = 0;
+  page.on("request", () => {
+    count += 1;
+  });
+  return () => count;
+}
+
 async function widestOf(page: Page): Promise<number> {
   return await page.evaluate("document.documentElement.scrollWidth");
 }
 
 describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["long"] }, () => {
   it("opens by the address that was printed, takes the secret out of it, and shows every page", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin, trouble } = await openedPage(store, []);
     expect(page.url()).toBe(`${origin}/`);
     await page.getByRole("link", { name: "import" }).click();
@@ -157,23 +168,24 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
   });
 
   it("asks for a secret of its owner's own, and opens by it", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const folder = await mkdtemp(join(tmpdir(), "leasehold-secret-"));
     onTestFinished(() => rm(folder, { recursive: true }));
-    await writeFile(join(folder, "secret"), "a secret of my own");
+    const secret = "a+secret&of%20my own";
+    await writeFile(join(folder, "secret"), `${secret}\n`);
     const { address } = await serveConsole(store, ["--auth-token-file", join(folder, "secret")]);
     const page = await (await openBrowser()).newPage();
     await page.goto(address);
     await page.getByLabel("Secret").fill("a secret of others");
     await page.getByRole("button", { name: "Open" }).click();
     await page.getByText("This secret opens nothing.").waitFor();
-    await page.getByLabel("Secret").fill("a secret of my own");
+    await page.getByLabel("Secret").fill(secret);
     await page.getByRole("button", { name: "Open" }).click();
     await page.getByRole("heading", { name: "Locks" }).waitFor();
   });
 
   it("opens by the printed address in a tab that has shown the locked page", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { address, origin } = await serveConsole(store);
     const page = await (await openBrowser()).newPage();
     await page.goto(`${origin}/`);
@@ -184,15 +196,9 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
   });
 
   it("opens by a link from elsewhere, in a browser that has its session, and not in another one", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { browser, origin } = await openedPage(store, []);
-    const elsewhere = createServer((_, response) =>
-      response.end(`<a href="${origin}/key?key=import">look</a>`),
-    );
-    elsewhere.listen(0, "127.0.0.1");
-    onTestFinished(() => void elsewhere.close());
-    await new Promise((resolve) => elsewhere.once("listening", resolve));
-    const link = `http://localhost:${(elsewhere.address() as AddressInfo).port}/`;
+    const link = await otherSite(`<a href="${origin}/key?key=import">look</a>`);
     const page = await browser.newPage();
     await page.goto(link);
     await page.getByRole("link", { name: "look" }).click();
@@ -202,11 +208,11 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     await stranger.getByRole("link", { name: "look" }).click();
     await stranger.getByRole("heading", { name: "Open the console" }).waitFor();
     await stranger.waitForTimeout(500);
-    expect(await stranger.content()).not.toContain("worker-1");
+    expect(await stranger.content()).not.toContain("payment-api");
   });
 
   it("shows hostile keys, owners, payloads and remarks, and runs none of them", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin, trouble } = await openedPage(store, ["--write"]);
     const paths = [
       "/?all=1",
@@ -226,7 +232,7 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
   });
 
   it("looks again by itself, keeps the focus, and rests while the page is hidden or a dialog is open", async () => {
-    const { store, client } = await busyTable();
+    const { store, client } = await busyStore(hostile);
     const { page } = await openedPage(store, ["--write"]);
     await page.getByRole("link", { name: "import" }).focus();
     await client.acquire("later");
@@ -234,17 +240,14 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(await page.evaluate("document.activeElement.textContent")).toBe("import");
     await page.getByRole("link", { name: "import" }).click();
     await page.getByRole("button", { name: "Ask it to stop" }).click();
-    let looks = 0;
-    page.on("request", () => {
-      looks += 1;
-    });
+    const looks = requestsOf(page);
     await page.waitForTimeout(1_000);
-    expect(looks).toBe(0);
+    expect(looks()).toBe(0);
     expect(await page.locator("dialog[open]").count()).toBe(1);
   });
 
   it("keeps a dialog that was opened while a look was under way", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, ["--write"]);
     await page.goto(`${origin}/key?key=import`);
     const answers = Promise.withResolvers<void>();
@@ -264,38 +267,39 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(await breaking.getByLabel("Reason").inputValue()).toBe("INC-1");
   });
 
-  it("breaks, pauses, resumes and asks to stop by its buttons, with the key typed and a reason", async () => {
-    const { store, client } = await busyTable();
+  it("breaks, pauses, resumes and asks to stop by its buttons, each once, with the key typed and a reason", async () => {
+    const { store, client } = await busyStore(hostile);
     const { page, origin, trouble } = await openedPage(store, ["--write"]);
+    const writes: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") writes.push(request.url().replace(origin, ""));
+    });
     await page.goto(`${origin}/key?key=import`);
-    await page.getByRole("button", { name: "Ask it to stop" }).click();
-    await page.locator("dialog[open]").getByRole("button", { name: "Ask it to stop" }).click();
+    const stopping = await agree(page, "Ask it to stop");
     await page.getByText("Asked.").waitFor();
     expect((await client.inspect("import"))?.revocation).toBeDefined();
-    await page.locator("dialog[open]").waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Break the lease" }).click();
-    const breaking = page.locator("dialog[open]");
-    await breaking.getByLabel("Reason").fill("INC-1");
-    await breaking.getByLabel("Type").fill("imports");
-    await breaking.getByRole("button", { name: "Break the lease" }).click();
+    await stopping.waitFor({ state: "detached" });
+    const breaking = await agree(page, "Break the lease", { Reason: "INC-1", Type: "imports" });
     await page.getByText("what you typed is not the key").waitFor();
     expect(await client.inspect("import")).toBeDefined();
     await breaking.getByLabel("Type").fill("import");
     await breaking.getByRole("button", { name: "Break the lease" }).click();
     await page.getByText("Broken.").waitFor();
     expect(await client.inspect("import")).toBeUndefined();
-    await page.locator("dialog[open]").waitFor({ state: "detached" });
+    await breaking.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.locator("dialog[open]").getByLabel("Reason").fill("vendor down");
-    await page.locator("dialog[open]").getByRole("button", { name: "Pause" }).click();
+    const pausing = page.locator("dialog[open]");
+    await pausing.getByLabel("Reason").fill("vendor down");
+    await pausing.getByRole("button", { name: "Pause" }).dblclick();
     await page.getByText("Paused.").waitFor();
     expect((await client.inspect("import"))?.pause).toEqual({
       by: expect.stringContaining("alice"),
       reason: "vendor down",
     });
-    await page.getByRole("button", { name: "Resume" }).click();
-    await page.locator("dialog[open]").getByRole("button", { name: "Resume" }).click();
+    await pausing.waitFor({ state: "detached" });
+    await agree(page, "Resume");
     await page.getByText("The pause is over.").waitFor();
+    expect(writes).toEqual(["stop", "break", "break", "pause", "resume"].map((act) => `/act/${act}`));
     await page.goto(`${origin}/audit`);
     for (const action of ["stop", "break", "pause", "resume"])
       await page.getByRole("cell", { name: action, exact: true }).waitFor();
@@ -303,25 +307,8 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(trouble.filter((text) => !text.includes("400"))).toEqual([]);
   });
 
-  it("does a write once for two clicks, and says that it was done", async () => {
-    const { store } = await busyTable();
-    const { page, origin } = await openedPage(store, ["--write"]);
-    await page.goto(`${origin}/key?key=feed`);
-    await page.getByRole("button", { name: "Pause" }).click();
-    const pausing = page.locator("dialog[open]");
-    await pausing.getByLabel("Reason").fill("vendor down");
-    const writes: string[] = [];
-    page.on("request", (request) => {
-      if (request.method() === "POST") writes.push(request.url());
-    });
-    await pausing.getByRole("button", { name: "Pause" }).dblclick();
-    await pausing.getByText("Paused.").waitFor();
-    await pausing.waitFor({ state: "detached" });
-    expect(writes).toHaveLength(1);
-  });
-
   it("takes no answer of what stands in front of it for its own, and waits for none without an end", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, browser, origin, trouble } = await openedPage(store, ["--write"]);
     await browser.addInitScript(`{
       const { timeout } = AbortSignal;
@@ -338,10 +325,7 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     await page.route(address, () => undefined);
     await state.filter({ hasText: "does not answer" }).waitFor();
     await page.route("**/act/pause", (route) => route.fulfill(signIn));
-    await page.getByRole("button", { name: "Pause" }).click();
-    const pausing = page.locator("dialog[open]");
-    await pausing.getByLabel("Reason").fill("vendor down");
-    await pausing.getByRole("button", { name: "Pause" }).click();
+    const pausing = await agree(page, "Pause", { Reason: "vendor down" });
     await pausing.getByText("look whether it was done").waitFor();
     await page.waitForTimeout(2_000);
     expect(await pausing.count()).toBe(1);
@@ -349,24 +333,21 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
   });
 
   it("skips a slot and requeues a task by its buttons", async () => {
-    const { store, client } = await busyTable();
+    const { store, client, tasks } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, ["--write"]);
     await page.goto(`${origin}/jobs`);
     await page.getByRole("link", { name: "2026-11-21T03:00:00.000Z: failed" }).click();
-    await page.getByRole("button", { name: "Skip this slot" }).click();
-    await page.locator("dialog[open]").getByLabel("Reason").fill("holiday");
-    await page.locator("dialog[open]").getByRole("button", { name: "Skip this slot" }).click();
+    await agree(page, "Skip this slot", { Reason: "holiday" });
     await page.getByText("Skipped.").waitFor();
     expect((await new JobRuns(client, "report").get("2026-11-21T03:00:00.000Z"))?.state).toBe("skipped");
     await page.goto(`${origin}/tasks/set?set=orders&state=failed`);
-    await page.getByRole("button", { name: "Requeue 1 failed" }).click();
-    await page.locator("dialog[open]").getByRole("button", { name: "Requeue 1 failed" }).click();
+    await agree(page, "Requeue 1 failed");
     await page.getByText("1 requeued.").waitFor();
-    expect((await new TaskSet(client, "orders").get("one"))?.state).toBe("waiting");
+    expect((await tasks.get("one"))?.state).toBe("waiting");
   });
 
   it("gives a page of another origin nothing: no frame, no read, no write", async () => {
-    const { store, client } = await busyTable();
+    const { store, client } = await busyStore(hostile);
     const { browser, origin } = await openedPage(store, ["--write"]);
     const attack = `<!doctype html><iframe src="${origin}/"></iframe><form method="post" action="${origin}/act/pause" enctype="text/plain">
 <input name='{"key":"feed","for":"1h","reason":"x' value='"}'></form><script>
@@ -377,14 +358,8 @@ window.done = Promise.all([
   fetch("${origin}/act/pause", { method: "POST", mode: "no-cors", credentials: "include", body: '{"key":"feed","for":"1h","reason":"x"}' }).catch(() => undefined),
 ]).then(() => results);
 </script>`;
-    const attacker = createServer((_, response) => response.end(attack)).listen(0, "127.0.0.1");
-    onTestFinished(() => void attacker.close());
-    await new Promise((resolve) => attacker.once("listening", resolve));
     const page = await browser.newPage();
-    // The same machine under another name: another site to the browser.
-    await page.goto(`http://localhost:${(attacker.address() as AddressInfo).port}/`, {
-      waitUntil: "domcontentloaded",
-    });
+    await page.goto(await otherSite(attack), { waitUntil: "domcontentloaded" });
     expect(await page.evaluate("window.done")).toEqual({ read: "refused", write: "refused" });
     const frame = page.frames().find((one) => one !== page.mainFrame());
     expect(await frame?.content()).not.toContain("Locks");
@@ -395,7 +370,7 @@ window.done = Promise.all([
   });
 
   it("is used by the keyboard alone, on a telephone too", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, ["--write"], { width: 360 });
     await page.goto(`${origin}/key?key=import`);
     await page.keyboard.press("Tab");
@@ -436,7 +411,7 @@ window.done = Promise.all([
   });
 
   it("shows all times by one clock, UTC or the reader's own, and remembers which", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, [], { timeZone: "Asia/Kolkata" });
     await page.goto(`${origin}/jobs/run?job=report&slot=2026-11-21T03:00:00.000Z`);
     const slot = page.locator("time[datetime='2026-11-21T03:00:00.000Z']");
@@ -503,15 +478,12 @@ window.done = Promise.all([
   });
 
   it("rests while Live is off, and keeps what it shows when a look fails", async () => {
-    const { store, client } = await busyTable();
+    const { store, client } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, []);
     await page.getByRole("checkbox", { name: "Live" }).uncheck();
-    let looks = 0;
-    page.on("request", () => {
-      looks += 1;
-    });
+    const looks = requestsOf(page);
     await page.waitForTimeout(1_000);
-    expect(looks).toBe(0);
+    expect(looks()).toBe(0);
     await page.reload();
     expect(await page.getByRole("checkbox", { name: "Live" }).isChecked()).toBe(false);
     const scan = store.scan.bind(store);
@@ -527,7 +499,7 @@ window.done = Promise.all([
   });
 
   it("sorts and filters by its links and its form, by the keyboard alone", async () => {
-    const { store, client } = await busyTable();
+    const { store, client } = await busyStore(hostile);
     await client.acquire("later");
     const { page } = await openedPage(store, ["--write"]);
     await page.getByRole("columnheader", { name: "Key" }).getByRole("link").press("Enter");
@@ -543,7 +515,7 @@ window.done = Promise.all([
   });
 
   it("says what it shows to a screen reader: names for tables, states, bars and buttons", async () => {
-    const { store } = await busyTable();
+    const { store } = await busyStore(hostile);
     const { page, origin } = await openedPage(store, []);
     const snapshot = await page.locator("body").ariaSnapshot();
     expect(snapshot).toMatch(/table "A row for each key"/);

@@ -1,8 +1,44 @@
 import { request as httpRequest } from "node:http";
 import { PassThrough } from "node:stream";
 import { runCommandLine } from "@leasehold/cli";
-import { type Clock, type LeaseStore, systemClock } from "@leasehold/client";
+import { type Clock, LeaseClient, type LeaseStore, systemClock } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { onTestFinished } from "vitest";
+
+/**
+ * A table with something on each page, for the time of a test: the locks `import` and `text`, for which another waits, a
+ * permit, a run that has succeeded and one that has failed, and a task that has failed and one that waits. The text is in
+ * all that programs write.
+ */
+export async function busyStore(text: string) {
+  const store = new MemoryLeaseStore();
+  const client = new LeaseClient({ store, owner: text });
+  const terms = { leaseDurationMs: 3_600_000, data: { text } };
+  const lease = await client.acquire("import", terms);
+  const other = await client.acquire(text, terms);
+  const permit = await new Semaphore(client, "payment-api", { permits: 5 }).acquire(terms);
+  const waiting = new AbortController();
+  const waiter = client
+    .acquire(text, { order: fair(), waitMs: 3_600_000, signal: waiting.signal, owner: "waiter" })
+    .catch(() => undefined);
+  const fail = (): Promise<never> => Promise.reject(new Error(text));
+  const runs = new JobRuns(client, "report");
+  await runs.run("2026-11-21T02:00:00.000Z", () => undefined);
+  await runs.run("2026-11-21T03:00:00.000Z", fail).catch(() => undefined);
+  const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
+  await tasks.add([{ id: "one", payload: { text } }]);
+  await (await tasks.claim())?.fail(text);
+  await tasks.add([{ id: "two" }]);
+  onTestFinished(async () => {
+    waiting.abort();
+    await waiter;
+    await client.close();
+  });
+  return { store, client, lease, tasks, tokens: [lease, other, permit].map(({ token }) => token) };
+}
 
 /** A console that serves a store of the test's. */
 export interface ServedConsole {
@@ -63,17 +99,18 @@ export interface Answer {
   readonly body: string;
 }
 
+/** What is asked for. The path is that of the URL, or any text. */
+interface Asked {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
 /** Sends a request with any headers; `fetch` forbids some of those that an attacker may send. */
-export async function ask(
-  url: string,
-  {
-    method = "GET",
-    headers = {},
-    body = "",
-  }: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},
-): Promise<Answer> {
+export async function ask(url: string, { body = "", ...asked }: Asked = {}): Promise<Answer> {
   return await new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method, headers, agent: false }, (response) => {
+    const request = httpRequest(url, { agent: false, ...asked }, (response) => {
       let text = "";
       response.setEncoding("utf8");
       response.on("data", (chunk) => {
