@@ -39,35 +39,29 @@ async function fullTable() {
   return table;
 }
 
-type Part = readonly [name: string, schema: Schema];
-
-/** A schema in a line for each field: its name, `?` where it may be absent, its type, and what is said of it. */
-function outlineOf(schema: Schema, name = "", indent = ""): string {
-  const { type = "anything", description, properties = {}, required = [], items, ...others } = schema;
-  const { additionalProperties, ...rest } = others;
-  const said = [
-    description,
-    ...Object.entries(rest).map(([key, value]) => `${key} ${JSON.stringify(value)}`),
-  ];
-  const about = said.filter((one) => one !== undefined).join("; ");
-  const fields = Object.entries(properties).map(
-    ([field, one]): Part => [`${field}${required.includes(field) ? "" : "?"}`, one],
+/** The fields of a schema, `?` behind those that may be absent: each with its type, or with what is said of it. */
+function fieldsOf({ properties = {}, required = [] }: Schema): readonly string[] {
+  return Object.entries(properties).map(
+    ([name, schema]) => `${name}${required.includes(name) ? "" : "?"}: ${typeText(schema)}`,
   );
-  const parts: readonly Part[] = [
-    ...fields,
-    ...(items ? [["[each]", items] as const] : []),
-    ...(additionalProperties ? [["[any name]", additionalProperties] as const] : []),
-  ];
-  return [
-    `${indent}${name}${name && ": "}${type}${about && ` (${about})`}`,
-    ...parts.map(([field, one]) => outlineOf(one, field, `${indent}  `)),
-  ].join("\n");
+}
+
+function typeText(schema: Schema): string {
+  const { type, description, properties, items, additionalProperties } = schema;
+  if (items !== undefined) return `${typeText(items)}[]`;
+  if (additionalProperties !== undefined) return `{ [any name]: ${typeText(additionalProperties)} }`;
+  if (properties !== undefined) return `{ ${fieldsOf(schema).join(", ")} }`;
+  return [type, description].filter(Boolean).join(" ");
 }
 
 describe("records for other programs", () => {
   it("have schemas whose changes are seen: vitest -u renews them", () => {
     // Where a field goes or means something else, raise the kind's version.
-    for (const kind of kinds) expect(outlineOf(jsonSchemaOf(kind))).toMatchSnapshot(schemaName(kind));
+    const outlines = kinds.flatMap((kind) => {
+      const [, ...fields] = fieldsOf(jsonSchemaOf(kind) as Schema);
+      return [schemaName(kind), ...fields.map((field) => `  ${field}`)];
+    });
+    expect(outlines.join("\n")).toMatchSnapshot();
   });
 
   it.each([
