@@ -29,38 +29,30 @@ function setUp(wrong: WrongClock) {
 }
 
 describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
-  it("run keeps its lock for as long as its child runs, and lets the child work", async () => {
-    const { world, machine, right, call } = setUp(wrong);
-    const { got, end, started } = stubChild(143);
-    const called = call("run", "k", "--lease", "30s", "--", "true");
-    await started();
-    for (const part of [20_000, 0, 100_000]) {
-      if (part === 0) await wrong.midway(machine);
-      await world.time.advance(part);
-      expect(await right.tryAcquire("k")).toBeUndefined();
-    }
-    expect(got).toEqual([]);
-    end(0);
-    expect((await called).code).toBe(0);
-    expect(await right.inspect("k")).toBeUndefined();
-  });
-
-  it("tasks work does each task once, and stops no child", async () => {
-    const { world, machine, right, call } = setUp(wrong);
-    const tasks = new TaskSet(right, "orders");
-    await tasks.add([{ id: "1" }]);
-    const { got, end, started } = stubChild(143);
-    const called = call("tasks", "work", "orders", "--lease", "30s", "--", "true");
-    await started();
-    await world.time.advance(20_000);
-    await wrong.midway(machine);
-    await world.time.advance(100_000);
-    expect(await tasks.claim()).toBeUndefined();
-    expect(got).toEqual([]);
-    end(0);
-    expect((await called).code).toBe(0);
-    expect(await tasks.get("1")).toMatchObject({ state: "succeeded", attempts: 1 });
-  });
+  it.each(["run k", "tasks work orders"])(
+    "%s keeps its lease for as long as its child runs, and lets the child work",
+    async (command) => {
+      const { world, machine, right, call } = setUp(wrong);
+      const tasks = new TaskSet(right, "orders");
+      await tasks.add([{ id: "1" }]);
+      const takeAway = () => (command === "run k" ? right.tryAcquire("k") : tasks.claim());
+      const { got, end, started } = stubChild(143);
+      const called = call(...command.split(" "), "--lease", "30s", "--", "true");
+      await started();
+      await world.time.advance(20_000);
+      expect(await takeAway()).toBeUndefined();
+      await wrong.midway(machine);
+      expect(await takeAway()).toBeUndefined();
+      await world.time.advance(100_000);
+      expect(await takeAway()).toBeUndefined();
+      expect(got).toEqual([]);
+      end(0);
+      expect((await called).code).toBe(0);
+      expect(await right.inspect("k")).toBeUndefined();
+      if (command !== "run k")
+        expect(await tasks.get("1")).toMatchObject({ state: "succeeded", attempts: 1 });
+    },
+  );
 
   it("acquire, check, renew and release hold a lock for somebody else's script", async () => {
     const { world, machine, right, call } = setUp(wrong);
@@ -106,23 +98,6 @@ describe.each(wrongClocks)("on a machine whose clock is $name", (wrong) => {
     const missed = `${slotAt(-4_200_000)}\n${slotAt(-600_000)}\n`;
     expect((await call("jobs", "missed", ...hourly, "-o", "key")).stdout).toBe(missed);
     expect((await call("jobs", "backfill", ...hourly, "--dry-run")).stdout).toBe(missed);
-  });
-
-  it("run waits for a holder, and gets the lock when that one has died", async () => {
-    const { world, machine, right, call } = setUp(wrong);
-    await right.acquire("k", { leaseDurationMs: 30_000 });
-    const { end } = stubChild(143);
-    let code: number | undefined;
-    const called = call("run", "k", "--wait", "3m", "--", "true").then((result) => {
-      code = result.code;
-    });
-    await world.time.advance(10_000);
-    await wrong.midway(machine);
-    end(0);
-    expect(code).toBeUndefined();
-    await world.time.advance(60_000);
-    await called;
-    expect(code).toBe(0);
   });
 });
 
