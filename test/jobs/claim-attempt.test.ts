@@ -1,55 +1,40 @@
-import { type Item, LeaseClient, type LeaseEvent } from "@leasehold/client";
+import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
-import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { renew } from "../../packages/client/src/statements/lock.ts";
-import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
-import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
-import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
-import { adminOf } from "../support/admin.ts";
-import { claimed as claimedOf } from "../support/claimed.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
-import { taskContext } from "../support/task-context.ts";
+import {
+  attempt,
+  beginAnew,
+  breakClaim,
+  claimed,
+  clientOf,
+  clock,
+  ended,
+  events,
+  leaseDurationMs,
+  open,
+  pastLeaseMs,
+  setOf,
+  store,
+} from "./tasks.ts";
 
-const leaseDurationMs = 30_000;
-const pastLeaseMs = leaseDurationMs + 1_001;
-let clock: ManualClock;
-let store: ScriptedStore;
-let events: LeaseEvent[];
-
-const clientOf = (owner: string): LeaseClient => {
-  const onEvent = (event: LeaseEvent): void => {
-    events.push(event);
-  };
-  const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
-  return new LeaseClient({ store, clock, owner, leaseDurationMs, randomness, onEvent });
-};
-const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
-  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
+beginAnew();
 /** Claims a task, and never renews it. */
-const claimed = (owner: string): Promise<Task> => claimedOf(setOf(owner, { heartbeat: false }));
-const stored = (): Item => store.table.peek(openTaskKey("set", "1")) ?? {};
-/** Tries to claim a task that was read so; gives what comes of it, and what it costs. */
-const attempt = async (seen: Item, client = clientOf("me")) => {
-  const before = store.calls.length;
-  const outcome = await new ClaimAttempt(taskContext(client, "set"), seen).run();
-  return { outcome, writes: store.calls.slice(before).map(({ method }) => method) };
-};
+const claimedBy = (owner: string): Promise<Task> => claimed(owner, { heartbeat: false });
+const stored = (): Item => open() ?? {};
 
 beforeEach(async () => {
-  clock = new ManualClock();
   await clock.advance(5_000);
-  store = new ScriptedStore();
-  events = [];
   await setOf("adder").add([{ id: "1", maxAttempts: 2 }]);
 });
 
 describe("a claim", () => {
   test("of a waiting task costs one request, and tells that it did not wait", async () => {
-    const { outcome, writes } = await attempt(stored());
+    const { outcome, calls } = await attempt(stored());
     expect(outcome).toBeInstanceOf(Task);
-    expect(writes).toEqual(["update"]);
+    expect(calls).toEqual(["update"]);
     expect(events.at(-1)).toMatchObject({ type: "acquired", owner: "me", waitedMs: 0 });
     expect(stored()[attributeNames.reentrant]).toBeUndefined();
   });
@@ -78,55 +63,50 @@ describe("a claim", () => {
 
   test("of a task that another worker has had and returned since it was read is tried once more", async () => {
     const seen = stored();
-    await (await claimed("other")).fail("not now");
-    const { outcome, writes } = await attempt(seen);
+    await (await claimedBy("other")).fail("not now");
+    const { outcome, calls } = await attempt(seen);
     expect(outcome).toMatchObject({ attempt: 2, remark: "not now" });
-    expect(writes).toEqual(["update", "update"]);
+    expect(calls).toEqual(["update", "update"]);
   });
 
   test("is not tried again when the returned task is due later, and tells when", async () => {
     const seen = stored();
-    await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
+    await (await claimedBy("other")).fail("not now", { retryAfterMs: 7_000 });
     expect(await attempt(seen)).toEqual({
       outcome: { isParked: false, isKeyBusy: false, claimableInMs: 7_000 },
-      writes: ["update", "update"],
+      calls: ["update", "update"],
     });
   });
 
   test("is tried once when the task is as it was read, but is not due", async () => {
-    await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
+    await (await claimedBy("other")).fail("not now", { retryAfterMs: 7_000 });
     expect(await attempt({ ...stored(), dueAt: 0 })).toEqual({
       outcome: { isParked: false, isKeyBusy: false, claimableInMs: 7_000 },
-      writes: ["update"],
+      calls: ["update"],
     });
   });
 
   test("of a task that has ended since is refused, and nobody knows of a time for it", async () => {
     const seen = stored();
-    await (await claimed("other")).succeed();
+    await (await claimedBy("other")).succeed();
     expect(await attempt(seen)).toEqual({
       outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
-      writes: ["update"],
+      calls: ["update"],
     });
   });
 
   test("of a task that another worker has is refused until that claim may have expired", async () => {
-    await claimed("other");
-    const { outcome, writes } = await attempt(stored());
+    await claimedBy("other");
+    const { outcome, calls } = await attempt(stored());
     expect(outcome).toEqual({ isParked: false, isKeyBusy: false, claimableInMs: expect.any(Number) });
     const { claimableInMs } = outcome as { readonly claimableInMs: number };
     expect(claimableInMs).toBeGreaterThanOrEqual(leaseDurationMs);
     expect(claimableInMs).toBeLessThanOrEqual(pastLeaseMs);
-    expect(writes).toEqual(["update"]);
-  });
-
-  test("of a task that the same owner has is refused as well", async () => {
-    await claimed("me");
-    expect((await attempt(stored())).outcome).toMatchObject({ isParked: false });
+    expect(calls).toEqual(["update"]);
   });
 
   test("of a lost worker's task is refused when that worker renews it at the last moment, for a time that is over", async () => {
-    await claimed("other");
+    await claimedBy("other");
     await clock.advance(pastLeaseMs);
     const seen = stored();
     const { token, fence, expiresAt } = attributeNames;
@@ -144,7 +124,7 @@ describe("a claim", () => {
     };
     expect(await attempt(seen)).toEqual({
       outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
-      writes: ["update", "update"],
+      calls: ["update", "update"],
     });
   });
 });
@@ -152,8 +132,8 @@ describe("a claim", () => {
 describe("a task without attempts left", () => {
   /** Uses up the first of two attempts, and claims the task for the last one. */
   const lastAttempt = async (): Promise<Task> => {
-    await (await claimed("other")).fail("not now");
-    return await claimed("other");
+    await (await claimedBy("other")).fail("not now");
+    return await claimedBy("other");
   };
 
   test("whose worker was lost is parked for two requests, and a time is not known for it", async () => {
@@ -163,23 +143,36 @@ describe("a task without attempts left", () => {
     await clock.advance(pastLeaseMs);
     expect(await attempt(stored(), client)).toEqual({
       outcome: { isParked: true, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
-      writes: ["update", "transact"],
+      calls: ["update", "transact"],
     });
-    expect(store.table.peek(endedTaskKey("set", "1"))).toMatchObject({
+    expect(ended()).toMatchObject({
       state: "parked",
       remark: "worker lost",
     });
   });
 
+  test("is known to be parked by this claim where the answer was lost, and not where another was first", async () => {
+    await lastAttempt();
+    await clock.advance(pastLeaseMs);
+    const transact = store.transact.bind(store);
+    store.transact = async (...call) => {
+      store.transact = transact;
+      store.next("answer lost");
+      const other = attempt(stored(), clientOf("other"));
+      await clock.advance(6_000);
+      expect((await other).outcome).toMatchObject({ isParked: true });
+      return await transact(...call);
+    };
+    expect((await attempt(stored())).outcome).toMatchObject({ isParked: false });
+  });
+
   test("whose claim was broken since it was read is parked, and not tried again", async () => {
     const seen = stored();
     await lastAttempt();
-    const { sk: sortKey } = openTaskKey("set", "1");
-    const token = String(stored()[attributeNames.token]);
-    expect(await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token })).toBe(true);
+    expect(await breakClaim()).toBe(true);
     expect(await attempt(seen)).toMatchObject({
       outcome: { isParked: true },
-      writes: ["update", "transact"],
+      calls: ["update", "transact"],
     });
   });
 });

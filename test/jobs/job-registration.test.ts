@@ -67,48 +67,12 @@ describe("the entry of a job", () => {
     await run(runs);
     expect(writes()).toBe(2);
   });
-
-  test("has the new time zone at once, and none where the job has none any more", async () => {
-    await run(runsOf({ schedule }));
-    expect(await entryAfter({ schedule, timeZone: "Europe/Berlin" })).toMatchObject({
-      timeZone: "Europe/Berlin",
-    });
-    expect(await entryAfter({ schedule, timeZone: "Asia/Tokyo" })).toMatchObject({ timeZone: "Asia/Tokyo" });
-    expect(await entryAfter({ schedule })).not.toHaveProperty("timeZone");
-  });
 });
 
 describe.each<[string, JobRunsOptions]>([
   ["in UTC", { schedule }],
   ["in a time zone", { schedule, timeZone: "Europe/Berlin" }],
 ])("the entry of a job %s", (_, options) => {
-  test("stays as it is when another process finds it less than a day old", async () => {
-    await run(runsOf(options));
-    const before = entry();
-    expect(await entryAfter(options, 23 * hourMs)).toEqual(before);
-  });
-
-  test("is kept for longer when another process finds it more than a day old", async () => {
-    await run(runsOf(options));
-    const before = Number(entry()?.[timeToLive]);
-    expect(Number((await entryAfter(options, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
-  });
-
-  test("is kept for long again when a table without ttl has lost that time", async () => {
-    await run(runsOf(options));
-    const { [timeToLive]: _, ...timeless } = entry() ?? {};
-    store.table.updateNow({
-      key,
-      update: "REMOVE #ttl",
-      condition: "attribute_exists(#ttl)",
-      names: { "#ttl": timeToLive },
-      values: {},
-      returnsItem: false,
-    });
-    expect(entry()).toEqual(timeless);
-    expect((await entryAfter(options))[timeToLive]).toEqual(expect.any(Number));
-  });
-
   test("has the new schedule at once", async () => {
     await run(runsOf(options));
     const other = { ...options, schedule: "rate(1 hour)" };

@@ -1,56 +1,30 @@
-import {
-  LeaseClient,
-  type LeaseClientOptions,
-  LeaseLostError,
-  type LeaseTransactItem,
-  LeaseUnavailableError,
-} from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
-import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
-import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
-import { adminOf } from "../support/admin.ts";
+import { LeaseLostError, type LeaseTransactItem, LeaseUnavailableError } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
+import { settled } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
+import { JobRuns } from "../../packages/jobs/src/index.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { follow } from "../support/follow.ts";
 import { entriesOf, transactIn } from "../support/own-transaction.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import type { ScriptedStore } from "../support/scripted-store.ts";
+import { watchedMs } from "../support/watching.ts";
+import {
+  beginAnew,
+  breakLease,
+  clientOf,
+  clock,
+  die,
+  hourMs,
+  inTime,
+  item,
+  job,
+  leaseDurationMs,
+  never,
+  runsOf,
+  slot,
+  store,
+} from "./runs.ts";
 
-const job = "report";
-const slot = "2025-12-31T23:00:00.000Z";
-const hourMs = 3_600_000;
-const leaseDurationMs = 3_000;
-const pastLeaseMs = leaseDurationMs + 1_001;
-let clock: ManualClock;
-let store: ScriptedStore;
-
-const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
-  new LeaseClient({ store, clock, owner, leaseDurationMs, ...options });
-const runsOf = (owner: string, options: JobRunsOptions = {}): JobRuns =>
-  new JobRuns(clientOf(owner), job, options);
-const item = () => store.table.peek(runItemKey(job, slot));
-/** Lets time pass until a promise has settled. */
-const inTime = async <T>(promise: Promise<T>): Promise<T> => {
-  promise.catch(() => undefined);
-  await clock.advance(60_000);
-  return await promise;
-};
-const never = (): Promise<never> => new Promise(() => undefined);
-/** Breaks the lease of a slot as an operator does. */
-const breakLease = (): Promise<boolean> => {
-  const { sk: sortKey } = runItemKey(job, slot);
-  return adminOf(clientOf("operator")).forceRelease(job, { sortKey, token: String(item()?.token) });
-};
-/** Begins an attempt that dies. */
-const die = async (options: JobRunsOptions = {}): Promise<void> => {
-  void runsOf("dead", { heartbeat: false, ...options }).run(slot, never);
-  await settled();
-  await clock.advance(pastLeaseMs);
-};
-
-beforeEach(() => {
-  clock = new ManualClock(Date.UTC(2026, 0, 1));
-  store = new ScriptedStore();
-});
+beginAnew();
 
 describe("calls of one object with reentrant", () => {
   const again = { owner: "me", reentrant: true, waitMs: 500 } as const;
@@ -92,32 +66,6 @@ describe("calls of one object with reentrant", () => {
     expect(await Promise.all(attempts)).toEqual([2, 2]);
   });
 
-  test.each([
-    ["wait for other owners as usual", 500],
-    ["do not try a second time when they are not to wait", 0],
-  ])("%s, when there is nothing to take over", async (_, waitMs) => {
-    await beginElsewhere("you");
-    const startedAt = clock.monotonic();
-    const outcome = follow(runsOf("a").run(slot, never, { ...again, waitMs }), clock);
-    await clock.advance(600);
-    expect(outcome).toMatchObject({
-      error: expect.any(LeaseUnavailableError),
-      at: startedAt + waitMs,
-    });
-    expect(store.count("update") === 1).toBe(waitMs === 0);
-  });
-
-  test("end with an error that is no refusal", async () => {
-    const mistake = new TypeError("a mistake");
-    let tries = 0;
-    store.update = () => {
-      tries += 1;
-      return Promise.reject(mistake);
-    };
-    expect(await failureOf(runsOf("a").run(slot, never, again))).toBe(mistake);
-    expect(tries).toBe(1);
-  });
-
   test("at the same moment run one by one, also if the first one's request arrives last", async () => {
     const update = store.update.bind(store);
     const delay = Promise.withResolvers<void>();
@@ -143,45 +91,6 @@ describe("calls of one object with reentrant", () => {
     expect(mostAtOnce).toBe(1);
   });
 
-  test("wait for the first try of an earlier call, and do not take over its attempt", async () => {
-    const update = store.update.bind(store);
-    const answer = Promise.withResolvers<void>();
-    let tries = 0;
-    store.update = async (...call) => {
-      tries += 1;
-      await answer.promise;
-      return await update(...call);
-    };
-    const runs = runsOf("a");
-    const work = Promise.withResolvers<string>();
-    const first = runs.run(slot, () => work.promise, again);
-    await settled();
-    const second = failureOf(runs.run(slot, never, again));
-    await settled();
-    expect(tries).toBe(1);
-    answer.resolve();
-    await clock.advance(500);
-    expect(await second).toBeInstanceOf(LeaseUnavailableError);
-    work.resolve("done");
-    expect(await first).toBe("done");
-  });
-
-  test("that wait for the first try of an earlier call end with their signal", async () => {
-    store.update = never;
-    const runs = runsOf("a");
-    void failureOf(runs.run(slot, never, again));
-    await settled();
-    const stop = new AbortController();
-    let error: unknown;
-    void failureOf(runs.run(slot, never, { ...again, signal: stop.signal })).then((failure) => {
-      error = failure;
-    });
-    await settled();
-    stop.abort(new Error("enough"));
-    await settled();
-    expect(error).toMatchObject({ code: "LEASE_ABORTED", cause: stop.signal.reason });
-  });
-
   test("may take over again when no other call for the slot is in progress", async () => {
     const runs = runsOf("a", { maxAttempts: 4 });
     await failureOf(runs.run(slot, fail, again));
@@ -198,23 +107,6 @@ describe("calls of one object with reentrant", () => {
 describe("an attempt that succeeds in a transaction of its own", () => {
   const send = (entries: LeaseTransactItem[]) => transactIn(store, entriesOf(entries));
 
-  test("sends one of two at the same moment, and is told that the other was not sent", async () => {
-    let sent = 0;
-    await runsOf("a").run(slot, async ({ succeedIn }) => {
-      const outcomes = [1, 2].map(() =>
-        succeedIn((entries) => {
-          sent += 1;
-          return send(entries);
-        }),
-      );
-      const [first, second] = await Promise.allSettled(outcomes);
-      expect(first).toMatchObject({ status: "fulfilled" });
-      expect(second).toMatchObject({ reason: { name: "LeaseLostError", reason: "released" } });
-    });
-    expect(sent).toBe(1);
-    expect(item()).toMatchObject({ state: "succeeded" });
-  });
-
   test("has not succeeded without it, when its client is closed while it is sent", async () => {
     const client = clientOf("a");
     const running = new JobRuns(client, job).run(slot, ({ succeedIn }) =>
@@ -225,18 +117,6 @@ describe("an attempt that succeeds in a transaction of its own", () => {
     );
     await expect(running).rejects.toThrow("cancelled");
     expect(await runsOf("b").get(slot)).toMatchObject({ state: "lost" });
-  });
-
-  test("waits for one that its work did not wait for", async () => {
-    let hasSent = false;
-    await runsOf("a").run(slot, ({ succeedIn }) => {
-      void succeedIn(async (entries) => {
-        await send(entries);
-        hasSent = true;
-      });
-    });
-    expect(hasSent).toBe(true);
-    expect(item()).toMatchObject({ state: "succeeded" });
   });
 
   test("goes on when its work handles the error of one that was refused", async () => {
@@ -318,30 +198,6 @@ describe("an attempt whose lease is lost while it works", () => {
     expect(reasons).toMatchObject([{ reason: "released" }]);
   });
 
-  test("rejects with its revocation as soon as its outcome is recorded, so that its caller may end the process", async () => {
-    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    const update = store.update.bind(store);
-    let error: unknown;
-    const run = failureOf(
-      runsOf("a").run(slot, async ({ lease, signal }) => {
-        const { sk: sortKey } = runItemKey(job, slot);
-        await adminOf(clientOf("operator")).requestRevocation(job, { sortKey, token: lease.token });
-        await lease.renew().catch(() => undefined);
-        expect(signal.aborted).toBe(true);
-        store.update = async (...call) => await gate.then(() => update(...call));
-      }),
-    ).then((failure) => {
-      error = failure;
-    });
-    await settled();
-    expect(error).toBeUndefined();
-    expect(item()?.state).toBeUndefined();
-    open();
-    await run;
-    expect(error).toMatchObject({ code: "LEASE_LOST", reason: "revoked" });
-    expect(item()).toMatchObject({ state: "failed" });
-  });
-
   test("is told by its own release that an operator had ended the lease", async () => {
     let wasOurs: unknown;
     const done = runsOf("a").run(slot, async ({ lease }) => {
@@ -351,28 +207,9 @@ describe("an attempt whose lease is lost while it works", () => {
     expect(await failureOf(done)).toBeInstanceOf(LeaseLostError);
     expect(wasOurs).toBe(false);
   });
-
-  test("has not succeeded when its work has released the lease before, and the answer to that was lost", async () => {
-    const done = runsOf("a").run(slot, async ({ lease }) => {
-      store.next("answer lost", "request lost", "request lost", "request lost");
-      await lease.release().catch(() => undefined);
-      store.weather = undefined;
-    });
-    const error = await failureOf(inTime(done));
-    expect(error).toBeInstanceOf(LeaseLostError);
-    expect(item()?.state).toBeUndefined();
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost" });
-  });
 });
 
 describe("an outcome that is not confirmed", () => {
-  test("has the time at which the work ended, however often it is sent", async () => {
-    const endedAt = clock.now();
-    await inTime(runsOf("a", { heartbeat: false }).run(slot, () => store.next("request lost", "throttled")));
-    expect(clock.now()).toBeGreaterThan(endedAt);
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", endedAt });
-  });
-
   test("is sent again after pauses that double from 200 ms, five times at most", async () => {
     const times: number[] = [];
     const update = store.update.bind(store);
@@ -386,19 +223,6 @@ describe("an outcome that is not confirmed", () => {
     expect(await failureOf(inTime(done))).toMatchObject({ code: "LEASE_THROTTLED" });
     const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
     expect(gaps).toEqual([200, 400, 800, 1_600]);
-  });
-});
-
-describe("a remark", () => {
-  test.each([
-    [1_024, "whole"],
-    [1_025, "cut"],
-  ])("of an error of %i bytes is kept %s", async (bytes, how) => {
-    const message = "e".repeat(bytes);
-    const runs = runsOf("a", { describeError: () => message });
-    await failureOf(runs.run(slot, () => Promise.reject(new Error("broken"))));
-    const { remark } = (await runs.get(slot)) ?? {};
-    expect(remark).toBe(how === "whole" ? message : `${message.slice(0, 1_021)}…`);
   });
 });
 
@@ -464,45 +288,50 @@ describe("skipping a slot", () => {
     expect(calls).toBe(2);
     expect(item()?.state).toBeUndefined();
   });
+});
 
-  test("whose lost attempt another one takes over in between is refused with that one's name and time", async () => {
+describe("a skip", () => {
+  test("over the head of a work that goes on has that told that its lease is lost, not that it succeeded", async () => {
+    const ends = Promise.withResolvers<void>();
+    const slow = runsOf("slow", { heartbeat: false }).run(slot, () => ends.promise);
+    await settled();
+    const impatient = runsOf("impatient");
+    await expect(impatient.skip(slot)).rejects.toThrow(LeaseUnavailableError);
+    await clock.advance(watchedMs(leaseDurationMs) + 1_000);
+    await impatient.skip(slot, "took too long");
+    ends.resolve();
+    await expect(slow).rejects.toThrow(LeaseLostError);
+    expect(await impatient.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
+  });
+
+  test("under a person's name leaves one trace, also of a slot whose attempt was lost, and where its answer is", async () => {
     await die();
-    const update = store.update.bind(store);
-    let calls = 0;
-    store.update = async (...call) => {
-      calls += 1;
-      if (calls === 2) {
-        void runsOf("next").run(slot, never);
-        await settled();
-      }
-      return await update(...call);
+    const runs = runsOf("a");
+    store.next(undefined, "answer lost");
+    const skip = () => runs.skip(slot, "holiday", { by: "alice" });
+    await expect(skip()).rejects.toMatchObject({ mayHaveLanded: true });
+    await skip();
+    expect(await runs.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
+    const traces: unknown[] = [];
+    for await (const trace of new LeaseOperator(clientOf("b"), { by: "reader" }).audit()) traces.push(trace);
+    expect(traces).toMatchObject([
+      { key: job, sortKey: `run#${slot}`, action: "skip", by: "alice", reason: "holiday" },
+    ]);
+  });
+
+  test("whose transaction was sent twice, and taken back in between, says that the slot was not skipped", async () => {
+    const runs = runsOf("a");
+    const transact = store.transact.bind(store);
+    store.transact = async (...sent) => {
+      await transact(...sent);
+      await runs.takeBack({ slot, attempt: 0, endedAt: clock.now() });
+      return await transact(...sent);
     };
-    const error = await failureOf(runsOf("b").skip(slot));
-    expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "next" });
-    expect((error as LeaseUnavailableError).expiresAt).toBe(clock.now() + leaseDurationMs);
+    await expect(runs.skip(slot, "holiday", { by: "alice" })).rejects.toThrow(LeaseUnavailableError);
   });
 });
 
 describe("taking a run back", () => {
-  const unreadable = {
-    get attempt(): number {
-      throw new Error("it cannot be read");
-    },
-  };
-  test.each<[option: string, run: unknown, remark?: string]>([
-    ["run", undefined],
-    ["run", null],
-    ["run", 5],
-    ["run", "run"],
-    ["run", unreadable],
-    ["run.attempt", { slot, attempt: 1.5, endedAt: 5 }],
-    ["run.endedAt", { slot, attempt: 1, endedAt: "then" }],
-    ["remark", { slot, attempt: 1, endedAt: 5 }, ""],
-  ])("refuses by name, before anything is sent, a wrong %s", async (option, run, remark) => {
-    expect(await failureOf(runsOf("b").takeBack(run as never, remark))).toMatchObject({ option });
-    expect(store.calls).toEqual([]);
-  });
-
   test("says that a skipped slot is not open when nothing is kept of it any more", async () => {
     expect(await runsOf("b").takeBack({ slot, attempt: 0, endedAt: 5 })).toBe(false);
   });
@@ -529,16 +358,6 @@ describe("the history", () => {
     for await (const run of runs) slots.push(run.slot);
     return slots;
   };
-
-  test("asks for no more runs than it gives, and for 250 at a time", async () => {
-    watch();
-    await listed(runsOf("a").runs({ limit: 5 }));
-    await listed(runsOf("a").runs({ limit: 251 }));
-    await listed(runsOf("a").runs({ limit: 5, state: "failed" }));
-    expect(requests).toMatchObject(
-      [{ limit: 5 }, { limit: 250 }, { limit: 250 }].map((each) => ({ ...each, consistent: false })),
-    );
-  });
 
   test("finds missed slots from the first one of the range on, and sees every earlier write", async () => {
     watch();

@@ -1,51 +1,32 @@
-import { type Item, LeaseClient } from "@leasehold/client";
-import { coreOf } from "@leasehold/client/internal";
-import { ManualClock, settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
+import { settled } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
-import { RunForm } from "../../packages/jobs/src/runs/run-form.ts";
-import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
-import { adminOf } from "../support/admin.ts";
-import { put } from "../support/foreign-items.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
+import {
+  beginAnew,
+  breakLease,
+  clientOf,
+  clock,
+  die,
+  item,
+  job,
+  leaseDurationMs,
+  never,
+  runsOf as runsIn,
+  slot,
+} from "./runs.ts";
 
-const job = "report";
-const slot = "2025-12-31T23:00:00.000Z";
-const leaseDurationMs = 3_000;
-const pastLeaseMs = leaseDurationMs + 1_001;
+beginAnew();
+
 const begin = Date.UTC(2026, 0, 1);
-let clock: ManualClock;
-let store: ScriptedStore;
-
-beforeEach(() => {
-  clock = new ManualClock(begin);
-  store = new ScriptedStore();
-});
-
-const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner, leaseDurationMs });
 const runsOf = (owner: string, options: JobRunsOptions = {}): JobRuns =>
-  new JobRuns(clientOf(owner), job, { maxAttempts: 100, heartbeat: false, ...options });
-const failing = (text: string) => (): never => {
-  throw new Error(text);
-};
-const fail = (owner: string, text = "broken") => runsOf(owner).run(slot, failing(text)).catch(String);
-const never = (): Promise<never> => new Promise(() => undefined);
-const item = () => store.table.peek(runItemKey(job, slot));
+  runsIn(owner, { maxAttempts: 100, heartbeat: false, ...options });
+const fail = (owner: string, text = "broken") =>
+  runsOf(owner)
+    .run(slot, () => Promise.reject(new Error(text)))
+    .catch(String);
 const stored = () => item()?.[runAttributeNames.attempts];
 const attempts = async () => (await runsOf("reader").get(slot))?.attempts;
-/** Lets time pass until a promise has settled. */
-const inTime = async <T>(promise: Promise<T>): Promise<T> => {
-  promise.catch(() => undefined);
-  await clock.advance(60_000);
-  return await promise;
-};
-
-/** Begins an attempt whose process dies. */
-async function die(owner: string): Promise<void> {
-  void runsOf(owner).run(slot, never);
-  await settled();
-  await clock.advance(pastLeaseMs);
-}
 
 describe("the history of a run", () => {
   test("has each attempt with its owner, its begin, its end and its remark, oldest first", async () => {
@@ -93,6 +74,11 @@ describe("the history of a run", () => {
     expect(await attempts()).toMatchObject([{ attempt: 1, state: "succeeded" }]);
   });
 
+  test("of a slot that was skipped before it began is empty", async () => {
+    await runsOf("operator").skip(slot);
+    expect(await attempts()).toEqual([]);
+  });
+
   test("keeps the latest ten before the latest, and little of long texts, whatever characters they have", async () => {
     const owner = "ø".repeat(300);
     for (let attempt = 1; attempt <= 13; attempt += 1) await fail(owner, "€".repeat(1_000));
@@ -133,8 +119,7 @@ describe("the history of a run", () => {
   test("leaves out an attempt that an operator broke or took back, once another has begun", async () => {
     void runsOf("broken").run(slot, never);
     await settled();
-    const { sk: sortKey } = runItemKey(job, slot);
-    await adminOf(clientOf("operator")).forceRelease(job, { sortKey, token: String(item()?.token) });
+    await breakLease();
     expect(await attempts()).toMatchObject([{ attempt: 1, state: "lost" }]);
     await runsOf("b").run(slot, () => 1);
     const run = await runsOf("b").get(slot);
@@ -148,122 +133,4 @@ describe("the history of a run", () => {
       { attempt: 4, state: "succeeded", owner: "d" },
     ]);
   });
-});
-
-describe("the history of a run at its worst moments", () => {
-  test.each(["answer lost", "request lost"] as const)(
-    "has one entry for a failure whose outcome is sent twice: %s",
-    async (fate) => {
-      store.next(undefined, fate);
-      await inTime(fail("a"));
-      expect(await attempts()).toMatchObject([{ attempt: 1, state: "failed", owner: "a" }]);
-      await runsOf("b").run(slot, () => 1);
-      expect(await attempts()).toMatchObject([
-        { attempt: 1, state: "failed", owner: "a" },
-        { attempt: 2, state: "succeeded" },
-      ]);
-    },
-  );
-
-  test.each(["answer lost", "request lost"] as const)(
-    "has one entry for a lost attempt whose takeover is sent twice: %s",
-    async (fate) => {
-      await die("dead");
-      store.next(undefined, fate);
-      await inTime(runsOf("b").run(slot, () => 1, { waitMs: 10_000 }));
-      expect(await attempts()).toMatchObject([
-        { attempt: 1, state: "lost", owner: "dead" },
-        { attempt: 2, state: "succeeded", owner: "b" },
-      ]);
-    },
-  );
-
-  test("keeps what others wrote after an attempt that froze and woke too late", async () => {
-    const ends = Promise.withResolvers<void>();
-    const frozen = runsOf("frozen").run(slot, () => ends.promise);
-    await clock.advance(pastLeaseMs);
-    await fail("b");
-    ends.reject(new Error("too late"));
-    await expect(frozen).rejects.toThrow();
-    expect(await attempts()).toMatchObject([
-      { attempt: 1, state: "lost", owner: "frozen" },
-      { attempt: 2, state: "failed", owner: "b" },
-    ]);
-  });
-
-  test("of an attempt whose lease ended unnoticed is that of its outcome, for no other has begun", async () => {
-    const work = async (): Promise<never> => {
-      await clock.advance(pastLeaseMs);
-      throw new Error("slow");
-    };
-    await expect(runsOf("a").run(slot, work)).rejects.toThrow("slow");
-    expect(await attempts()).toMatchObject([{ attempt: 1, state: "failed", remark: "Error: slow" }]);
-  });
-
-  test("has an attempt of the same owner that was resumed elsewhere as lost, at that time", async () => {
-    const again = { owner: "me", reentrant: true };
-    void runsOf("here")
-      .run(slot, never, again)
-      .catch(() => undefined);
-    await clock.advance(1_000);
-    await runsOf("there").run(slot, () => 1, again);
-    expect(await attempts()).toMatchObject([
-      { attempt: 1, state: "lost", owner: "me", endedAt: begin + 1_000 },
-      { attempt: 2, state: "succeeded", owner: "me" },
-    ]);
-  });
-
-  test("survives an attempt of an earlier version, which is left out of it", async () => {
-    await fail("a");
-    // An earlier version counts its attempt, and leaves attributes alone that it does not know.
-    const { pk: _, sk, ...before } = item() as Item;
-    put(store.table, job, String(sk), { ...before, attempt: 2, owner: "old", remark: "Error: old" });
-    expect(await attempts()).toMatchObject([
-      { attempt: 1, state: "failed", owner: "a" },
-      { attempt: 2, state: "failed", owner: "old", remark: "Error: old" },
-    ]);
-    await fail("b");
-    expect((await attempts())?.map((one) => [one.attempt, one.owner])).toEqual([
-      [1, "a"],
-      [3, "b"],
-    ]);
-  });
-
-  test.each(["no JSON", "{}", '[null,7,{"attempt":"one"}]', 7])(
-    "of another form hinders no run, and is begun anew: %s",
-    async (spoilt) => {
-      await fail("a");
-      const { pk: _, sk, ...before } = item() as Item;
-      put(store.table, job, String(sk), { ...before, attempts: spoilt });
-      expect(await attempts()).toMatchObject([{ attempt: 1, owner: "a" }]);
-      await die("b");
-      await fail("c");
-      expect(await attempts()).toMatchObject([
-        { attempt: 2, state: "lost", owner: "b" },
-        { attempt: 3, state: "failed", owner: "c" },
-      ]);
-      await expect(runsOf("d").run(slot, () => 4)).resolves.toBe(4);
-    },
-  );
-
-  test.each<[string, (now: Item) => Item | undefined, stored: string[]]>([
-    ["the lease that is taken over", (now) => now, ["a", "dead"]],
-    ["another lease", (now) => ({ ...now, token: "earlier" }), []],
-    ["nothing", () => undefined, []],
-    ["no attempt", ({ attempt: _, ...now }) => now, []],
-  ])(
-    "has the attempt that is taken over only where the last look, which may lag, has shown that attempt: %s",
-    async (_, seenOf, owners) => {
-      await fail("a");
-      await die("dead");
-      const now = item() as Item;
-      const form = new RunForm(job, slot, { maxAttempts: 9, keepForMs: 1 });
-      const [lost] = form.leasesIn(now);
-      if (lost === undefined) return expect.unreachable();
-      form.judge(seenOf(now), { owner: "b", resumes: false }, coreOf(clientOf("b")).detector);
-      const grant = { ...lost, token: "mine", owner: "b", retentionMs: 1, data: undefined, slot };
-      const text = form.acquire(grant, [lost]).values[":attempts"] ?? "[]";
-      expect(JSON.parse(String(text)).map(({ owner }: { owner: string }) => owner)).toEqual(owners);
-    },
-  );
 });

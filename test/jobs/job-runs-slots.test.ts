@@ -31,10 +31,6 @@ const refusal = (call: () => unknown): InvalidOptionsError | undefined => {
 describe("the schedule of a query", () => {
   const given = (schedule: unknown) => checkMissedQuery({ schedule: schedule as never, since }, now);
 
-  test.each([[5], [null], [undefined], [{}], [{ next: 5 }], [() => hourly]])("is refused: %s", (schedule) => {
-    expect(refusal(() => given(schedule))).toMatchObject({ option: "schedule", value: schedule });
-  });
-
   test("is refused by name when it does not let itself be looked at", () => {
     const cause = new Error("not now");
     const schedule = {
@@ -43,10 +39,6 @@ describe("the schedule of a query", () => {
       },
     };
     expect(refusal(() => given(schedule))).toMatchObject({ option: "schedule", cause });
-  });
-
-  test("may be an object with next", () => {
-    expect(given(hourly)).toMatchObject({ schedule: hourly, since, until: new Date(now).toISOString() });
   });
 
   test("is an expression in UTC, or in the time zone that comes with it", () => {
@@ -97,11 +89,6 @@ describe("the slots of a schedule", () => {
       "2026-01-01T01:00:00.000Z",
       "2026-01-01T02:00:00.000Z",
     ]);
-  });
-
-  test.each([null, undefined])("end when there is no next one: %s", (end) => {
-    const next = (after: Date) => (after.getTime() < Date.parse(since) ? new Date(since) : end);
-    expect(slots(next)).toEqual([since]);
   });
 
   test("are refused when the next one is the same, or no time", () => {

@@ -1,111 +1,27 @@
-import {
-  LeaseClient,
-  type LeaseClientOptions,
-  LeaseLostError,
-  LeaseServiceError,
-  SlotDoneError,
-} from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { LeaseLostError, LeaseServiceError } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
-import { beforeEach, describe, expect, test } from "vitest";
-import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
-import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
-import { watchedMs } from "../support/watching.ts";
+import { describe, expect, test } from "vitest";
+import { JobRuns } from "../../packages/jobs/src/index.ts";
+import {
+  beginAnew,
+  clientOf,
+  clock,
+  fail,
+  hourMs,
+  inTime,
+  item,
+  pastLeaseMs,
+  runsOf,
+  slot,
+  store,
+} from "./runs.ts";
 
-const job = "report";
-const slot = "2025-12-31T23:00:00.000Z";
-const hourMs = 3_600_000;
-const leaseDurationMs = 3_000;
 const schedule = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
-let clock: ManualClock;
-let store: ScriptedStore;
 
-beforeEach(() => {
-  clock = new ManualClock(Date.UTC(2026, 0, 1));
-  store = new ScriptedStore();
-});
-
-function runsOf(
-  owner: string,
-  options: JobRunsOptions = {},
-  client: Partial<LeaseClientOptions> = {},
-): JobRuns {
-  return new JobRuns(new LeaseClient({ store, clock, owner, leaseDurationMs, ...client }), job, options);
-}
-
-/** Lets time pass until a promise settles. */
-async function inTime<T>(promise: Promise<T>): Promise<T> {
-  let isSettled = false;
-  const mark = (): void => {
-    isSettled = true;
-  };
-  promise.then(mark, mark);
-  for (let turns = 0; !isSettled && turns < 2_000; turns += 1) await clock.advance(100);
-  return await promise;
-}
-
-/** Begins an attempt whose process dies in the middle of its work. */
-async function die(options: JobRunsOptions = {}): Promise<void> {
-  const begun = Promise.withResolvers<void>();
-  void runsOf("dead", { heartbeat: false, ...options }).run(slot, () => {
-    begun.resolve();
-    return new Promise(() => undefined);
-  });
-  await begun.promise;
-  await clock.advance(leaseDurationMs + 1_001);
-}
-
-const fail = (): Promise<never> => Promise.reject(new Error("broken"));
-const item = () => store.table.peek(runItemKey(job, slot));
+beginAnew();
 
 describe("requests", () => {
-  test.each<[what: string, begin: () => unknown, call: () => Promise<unknown>, methods: string[]]>([
-    [
-      "a run, whatever it reports and remarks",
-      () => undefined,
-      () =>
-        runsOf("a").run(slot, ({ progress, remark }) => {
-          progress({ done: 1 });
-          remark("all well");
-        }),
-      ["update", "update"],
-    ],
-    ["a run that fails", () => undefined, () => runsOf("a").run(slot, fail), ["update", "update"]],
-    [
-      "a retry",
-      () => runsOf("a").run(slot, fail),
-      () => runsOf("a").run(slot, () => 1),
-      ["update", "update"],
-    ],
-    [
-      "the retry of a lost attempt",
-      die,
-      () => runsOf("b").run(slot, () => 1),
-      ["update", "update", "update"],
-    ],
-    [
-      "a duplicate",
-      () => runsOf("a").run(slot, () => 1),
-      () => runsOf("b").tryRun(slot, () => 2),
-      ["update"],
-    ],
-    [
-      "a slot whose attempts are spent",
-      () => runsOf("a").run(slot, fail),
-      () => runsOf("b", { maxAttempts: 1 }).run(slot, fail),
-      ["update"],
-    ],
-    ["a skip", () => undefined, () => runsOf("a").skip(slot), ["update"]],
-    ["a skip where the last attempt was lost", die, () => runsOf("b").skip(slot), ["update", "update"]],
-  ])("of %s", async (_, begin, call, methods) => {
-    // Ignored: some of these calls reject, and all of them are counted.
-    await Promise.resolve(begin()).catch(() => undefined);
-    store.calls.length = 0;
-    await call().catch(() => undefined);
-    expect(store.calls.map(({ method }) => method)).toEqual(methods);
-  });
-
   test("heartbeats of runs that share requests travel in one, with their reports", async () => {
     const runs = runsOf("a", {}, { renewals: together() });
     const ends = Promise.withResolvers<void>();
@@ -155,57 +71,9 @@ describe("requests", () => {
     for await (const missed of runs.missed({ schedule, since })) expect.unreachable(missed.slot);
     expect(store.calls).toMatchObject(Array(3).fill({ method: "query", consistent: true }));
   });
-
-  test("a back-fill sends nothing for slots whose attempts are spent, and they do not count against its limit", async () => {
-    const runs = runsOf("a", { maxAttempts: 1 });
-    const earlier = new Date(clock.now() - 2 * hourMs);
-    await expect(runs.run(earlier, fail)).rejects.toThrow("broken");
-    store.calls.length = 0;
-    const report = await runs.backfill({ schedule, since: earlier, limit: 1 }, () => 1);
-    expect(report).toEqual({
-      succeeded: [slot],
-      failed: [],
-      left: [earlier.toISOString()],
-      complete: true,
-    });
-    expect(store.calls.map((call) => call.method)).toEqual(["query", "update", "update"]);
-  });
-
-  test("what else is kept under the job's key is not a run, from whichever end it is met", async () => {
-    const runs = runsOf("a");
-    await runs.run(slot, () => 1);
-    for (const sk of ["lease", "run!", "run$", "task#1"]) {
-      store.table.updateNow({
-        key: { pk: job, sk },
-        update: "SET #attempt = :attempt",
-        condition: "attribute_not_exists(#attempt)",
-        names: { "#attempt": "attempt" },
-        values: { ":attempt": 1 },
-        returnsItem: false,
-      });
-    }
-    const queries = [
-      {},
-      { since: slot },
-      { descending: true },
-      { until: new Date(clock.now()), descending: true },
-    ];
-    for (const query of queries) {
-      const seen: string[] = [];
-      for await (const run of runs.runs(query)) seen.push(run.slot);
-      expect(seen).toEqual([slot]);
-    }
-  });
 });
 
 describe("answers that got lost", () => {
-  test("of a claim: the attempt that landed is not counted twice by the one that recognises it", async () => {
-    store.next("answer lost");
-    const attempt = await inTime(runsOf("a").run(slot, (run) => run.attempt, { waitMs: 2_000 }));
-    expect(attempt).toBe(1);
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", attempt: 1 });
-  });
-
   test("of a claim that is given up: the slot is open again, and the attempt has been counted", async () => {
     store.next("answer lost");
     await expect(runsOf("a").run(slot, () => expect.unreachable())).rejects.toThrow(LeaseServiceError);
@@ -223,36 +91,6 @@ describe("answers that got lost", () => {
     expect(await runsOf("b").run(slot, (run) => run.attempt)).toBe(1);
   });
 
-  test("of a refused claim that is given up: the record of the run that succeeded stays as it was", async () => {
-    await runsOf("a").run(slot, ({ progress }) => progress("all"));
-    const before = await runsOf("a").get(slot);
-    store.next("answer lost");
-    await expect(runsOf("b").run(slot, () => 2)).rejects.toThrow(LeaseServiceError);
-    await clock.advance(0);
-    expect(await runsOf("a").get(slot)).toEqual(before);
-    await expect(runsOf("b").run(slot, () => 2)).rejects.toThrow(SlotDoneError);
-  });
-
-  test("of a success: it is sent again, recognised, and stands", async () => {
-    store.next(undefined, "answer lost");
-    expect(await inTime(runsOf("a").run(slot, () => "done"))).toBe("done");
-    expect(store.count("update")).toBe(3);
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", attempt: 1 });
-  });
-
-  test("of a failure: it is sent again, and another attempt that has begun meanwhile is left alone", async () => {
-    store.next(undefined, "answer lost");
-    const failed = runsOf("a").run(slot, fail);
-    failed.catch(() => undefined);
-    await clock.advance(0);
-    const ends = Promise.withResolvers<void>();
-    const second = runsOf("b").run(slot, () => ends.promise);
-    await expect(inTime(failed)).rejects.toThrow("broken");
-    expect(await runsOf("b").get(slot)).toMatchObject({ state: "running", attempt: 2, owner: "b" });
-    ends.resolve();
-    await second;
-  });
-
   test("of a failure: it is sent again once, where another attempt has begun and ended meanwhile", async () => {
     store.next(undefined, "answer lost");
     const failed = runsOf("a").run(slot, fail);
@@ -267,7 +105,7 @@ describe("answers that got lost", () => {
 
   test("of a success: it is sent again, and is no success where another attempt has succeeded meanwhile", async () => {
     const late = runsOf("a", { heartbeat: false }).run(slot, async () => {
-      await clock.advance(leaseDurationMs + 1_001);
+      await clock.advance(pastLeaseMs);
       const update = store.update.bind(store);
       store.update = async (request, options) => {
         store.update = update;
@@ -314,29 +152,9 @@ describe("answers that got lost", () => {
     await expect(inTime(run)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: true });
     expect(store.count("update")).toBe(6);
     store.weather = undefined;
-    await clock.advance(leaseDurationMs + 1_001);
+    await clock.advance(pastLeaseMs);
     expect(await runs.get(slot)).toMatchObject({ state: "lost", attempt: 1 });
     expect(await runsOf("b").run(slot, ({ attempt }) => attempt)).toBe(2);
-  });
-
-  test("of a failure that is never confirmed: the work's own error comes first", async () => {
-    const run = runsOf("a").run(slot, () => {
-      store.weather = "throttled";
-      throw new TypeError("no such page");
-    });
-    await expect(inTime(run)).rejects.toThrow("no such page");
-  });
-
-  test("of a renewal with a report: the next one brings it again", async () => {
-    const runs = runsOf("a");
-    await runs.run(slot, async ({ progress }) => {
-      progress("half");
-      store.next("request lost");
-      await clock.advance(1_000);
-      expect((await runs.get(slot))?.progress).toBeUndefined();
-      await clock.advance(1_000);
-      expect((await runs.get(slot))?.progress).toBe("half");
-    });
   });
 
   test("a report that comes while a renewal is under way waits for the next one", async () => {
@@ -346,6 +164,14 @@ describe("answers that got lost", () => {
       progress("half");
       await renewal;
       expect((await runs.get(slot))?.progress).toBeUndefined();
+    });
+  });
+
+  test("renewals at the same moment share a request, where no report is to be written", async () => {
+    await runsOf("a", { heartbeat: false }).run(slot, async ({ lease }) => {
+      const before = store.count("update");
+      await Promise.all([lease.renew(), lease.renew()]);
+      expect(store.count("update") - before).toBe(1);
     });
   });
 
@@ -367,46 +193,6 @@ describe("answers that got lost", () => {
       await Promise.all([heartbeat, renewal]);
       expect((await runs.get(slot))?.progress).toBe("half");
     });
-  });
-
-  test("a renewal that is refused for another process's newer one is repeated with the report", async () => {
-    const client = new LeaseClient({ store, clock, leaseDurationMs });
-    const runs = new JobRuns(client, job, { heartbeat: false });
-    await runs.run(slot, async ({ lease, progress }) => {
-      const elsewhere = client.adopt(lease.toJSON());
-      await elsewhere.renew();
-      await elsewhere.renew();
-      progress("half");
-      await lease.renew();
-      expect((await runs.get(slot))?.progress).toBe("half");
-    });
-  });
-
-  test("of a skip: calling it again finds it done", async () => {
-    store.next("answer lost");
-    await expect(runsOf("a").skip(slot, "holiday")).rejects.toThrow(LeaseServiceError);
-    await runsOf("a").skip(slot, "holiday");
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "skipped", remark: "holiday" });
-  });
-
-  test("a copy of a claim that arrives after its run has succeeded begins nothing", async () => {
-    await runsOf("a").run(slot, () => 1);
-    const [claim, outcome] = store.calls.map((call) => call.requests[0]);
-    if (claim === undefined || outcome === undefined) throw new Error("no requests");
-    const before = item();
-    expect(store.table.updateNow(claim).applied).toBe(false);
-    expect(store.table.updateNow(outcome).applied).toBe(false);
-    expect(item()).toEqual(before);
-  });
-
-  test("a copy of an outcome that arrives while the next attempt runs changes nothing", async () => {
-    await expect(runsOf("a").run(slot, fail)).rejects.toThrow("broken");
-    const outcome = store.calls.at(-1)?.requests[0];
-    if (outcome === undefined) throw new Error("no request");
-    await runsOf("b").run(slot, () => {
-      expect(store.table.updateNow(outcome).applied).toBe(false);
-    });
-    expect(await runsOf("b").get(slot)).toMatchObject({ state: "succeeded", attempt: 2 });
   });
 });
 
@@ -448,23 +234,6 @@ describe("time", () => {
     expect(item()).toBeUndefined();
   });
 
-  test("slots of the future are not missed yet", async () => {
-    const missed: string[] = [];
-    const since = new Date(clock.now() - hourMs);
-    const until = new Date(clock.now() + 5 * hourMs);
-    for await (const one of runsOf("a").missed({ schedule, since, until })) missed.push(one.slot);
-    expect(missed).toEqual([slot]);
-  });
-
-  test("where the service does not tell its time, a dead attempt is retried all the same", async () => {
-    store.isLocal = false;
-    await die();
-    const runs = runsOf("b");
-    expect(await runs.tryRun(slot, () => 1)).toBeUndefined();
-    await clock.advance(watchedMs(leaseDurationMs));
-    expect(await runs.tryRun(slot, ({ attempt }) => attempt)).toEqual({ result: 2 });
-  });
-
   test("a back-fill ends with its signal, and says that it is not complete", async () => {
     const stop = new AbortController();
     const since = new Date(clock.now() - 3 * hourMs);
@@ -491,56 +260,60 @@ describe("a lease that its work ends", () => {
 });
 
 describe("bad input", () => {
-  const client = () => new LeaseClient({ store, clock });
-
   test.each([
-    ["job", "", {}],
-    ["maxAttempts", job, { maxAttempts: 0 }],
-    ["maxAttempts", job, { maxAttempts: 1.5 }],
-    ["keepForMs", job, { keepForMs: 1 }],
-    ["leaseDurationMs", job, { leaseDurationMs: 0 }],
-    ["heartbeat", job, { leaseDurationMs: 100, heartbeat: 90 }],
-    ["owner", job, { owner: "" }],
-    ["describeError", job, { describeError: "name" }],
-    ["options.maxAttempt", job, { maxAttempt: 3 }],
-  ])("job runs with a bad %s is refused by name (%#)", (option, name, options) => {
-    const make = () => new JobRuns(client(), name, options as JobRunsOptions);
-    expect(make).toThrow(expect.objectContaining({ option: option === "job" ? "key" : option }));
-  });
-
-  test.each([
-    "2026-01-01",
     "2026-01-01T00:00:00Z",
     "2026-01-01T01:00:00.000+01:00",
     "2026-02-30T00:00:00.000Z",
     "+010000-01-01T00:00:00.000Z",
-    "2026-01-01t00:00:00.000z",
-    "",
-    0,
     undefined,
-    Symbol("slot"),
-    new Date(Number.NaN),
     new Date(8.64e15),
   ])("the slot %s is refused by name, and nothing is sent", async (bad) => {
-    const runs = new JobRuns(client(), job);
-    const refusal = { code: "LEASE_INVALID_OPTIONS", option: "slot" };
-    await expect(runs.run(bad as string, () => 1)).rejects.toMatchObject(refusal);
-    await expect(runs.tryRun(bad as string, () => 1)).rejects.toMatchObject(refusal);
-    await expect(runs.skip(bad as string)).rejects.toMatchObject(refusal);
-    await expect(runs.get(bad as string)).rejects.toMatchObject(refusal);
+    const runs = runsOf("a");
+    const given = bad as string;
+    for (const call of [
+      runs.run(given, () => 1),
+      runs.tryRun(given, () => 1),
+      runs.skip(given),
+      runs.get(given),
+    ])
+      await expect(call).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "slot" });
     expect(store.calls).toEqual([]);
   });
 
   test("a slot that is an invalid Date is shown as one", async () => {
-    const runs = new JobRuns(client(), job);
+    const runs = runsOf("a");
     await expect(runs.get(new Date(Number.NaN))).rejects.toThrow("an invalid Date");
   });
 
   test("bad work, options, remarks and queries are refused by name, and nothing is sent", async () => {
-    const runs = new JobRuns(client(), job);
+    const runs = runsOf("a");
     const schedule = { next: () => undefined };
     const since = slot;
+    const unreadable = {
+      get attempt(): number {
+        throw new Error("it cannot be read");
+      },
+    };
     const refused: [string, () => Promise<unknown>][] = [
+      ["key", async () => new JobRuns(clientOf("a"), "")],
+      ["maxAttempts", async () => runsOf("a", { maxAttempts: 1.5 })],
+      ["keepForMs", async () => runsOf("a", { keepForMs: 1 })],
+      ["leaseDurationMs", async () => runsOf("a", { leaseDurationMs: 0 })],
+      ["heartbeat", async () => runsOf("a", { leaseDurationMs: 100, heartbeat: 90 })],
+      ["owner", async () => runsOf("a", { owner: "" })],
+      ["describeError", async () => runsOf("a", { describeError: "name" as never })],
+      ["options.maxAttempt", async () => runsOf("a", { maxAttempt: 3 } as never)],
+      ["run", () => runs.takeBack(undefined as never)],
+      ["run", () => runs.takeBack(unreadable as never)],
+      ["run.attempt", () => runs.takeBack({ slot, attempt: 1.5, endedAt: 5 })],
+      ["run.endedAt", () => runs.takeBack({ slot, attempt: 1, endedAt: "then" as never })],
+      ["remark", () => runs.takeBack({ slot, attempt: 1, endedAt: 5 }, "")],
+      ["by", () => runs.skip(slot, "holiday", { by: "" })],
+      ["schedule", () => runs.schedule("every hour", () => undefined)],
+      ["work", () => runs.schedule("rate(1 hour)", "work" as never)],
+      ["catchUpMs", () => runs.schedule("rate(1 hour)", () => undefined, { catchUpMs: 16 * 24 * hourMs })],
+      ["retryAfterMs", () => runs.schedule("rate(1 hour)", () => undefined, { retryAfterMs: 10 })],
+      ["options.jitter", () => runs.schedule("rate(1 hour)", () => undefined, { jitter: 1 } as never)],
       ["work", () => runs.run(slot, undefined as never)],
       ["waitMs", () => runs.run(slot, () => 1, { waitMs: -1 })],
       ["signal", () => runs.run(slot, () => 1, { signal: {} as never })],
@@ -552,6 +325,7 @@ describe("bad input", () => {
       ["limit", () => runs.runs({ limit: 0 }).next()],
       ["query.order", () => runs.runs({ order: "desc" } as never).next()],
       ["schedule", async () => runs.missed({ schedule: "hourly" as never, since })],
+      ["schedule", async () => runs.missed({ schedule: { next: 5 } as never, since })],
       ["since", async () => runs.missed({ schedule, since: "2020-01-01T00:00:00.000Z" })],
       ["query.limit", async () => runs.missed({ schedule, since, limit: 1 } as never)],
       ["limit", () => runs.backfill({ schedule, since, limit: 0 }, () => 1)],
@@ -564,7 +338,7 @@ describe("bad input", () => {
   });
 
   test("a report or remark that cannot be kept is refused by name in the work, which may go on", async () => {
-    const runs = new JobRuns(client(), job);
+    const runs = runsOf("a");
     await runs.run(slot, ({ progress, remark }) => {
       for (const bad of [undefined, Number.NaN, new Map(), "x".repeat(4095)]) {
         expect(() => progress(bad)).toThrow(expect.objectContaining({ option: "progress" }));
@@ -580,7 +354,7 @@ describe("bad input", () => {
   });
 
   test("an error's text is cut between characters, and one that cannot be described is an error all the same", async () => {
-    const runs = new JobRuns(client(), job, { maxAttempts: 9 });
+    const runs = runsOf("a", { maxAttempts: 9 });
     const remarkAfter = async (runs: JobRuns, error: unknown): Promise<string | undefined> => {
       await runs.run(slot, () => Promise.reject(error)).catch(() => undefined);
       return (await runs.get(slot))?.remark;
@@ -590,7 +364,7 @@ describe("bad input", () => {
     expect(new TextEncoder().encode(long).length).toBeLessThanOrEqual(1024);
     expect(await remarkAfter(runs, "a text\ud800")).toBe("a text\ufffd");
     expect(await remarkAfter(runs, Object.create(null))).toBe("an error that could not be described");
-    const quiet = new JobRuns(client(), job, { maxAttempts: 9, describeError: () => "" });
+    const quiet = runsOf("a", { maxAttempts: 9, describeError: () => "" });
     expect(await remarkAfter(quiet, new Error("a secret"))).toBeUndefined();
   });
 });

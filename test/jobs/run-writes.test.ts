@@ -109,12 +109,6 @@ describe("an item of a run is kept", () => {
   test.each([needed, needed + 1])("for as long as its write says, when that is not too short", (ttl) => {
     expect(keepForSlot(setting(key, { ttl }), slot, keepForMs).values).toEqual({ ":ttl": ttl });
   });
-
-  test("as it is, by a write that sets no such time", () => {
-    expect(keepForSlot(setting(key, { state: "failed" }), slot, keepForMs).values).toEqual({
-      ":state": "failed",
-    });
-  });
 });
 
 test("a run is beyond a range at the end that the query does not limit", () => {

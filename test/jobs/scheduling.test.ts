@@ -1,5 +1,5 @@
 /** Schedules in processes that go on: each slot has one run, whatever becomes of the processes. */
-import { ClientClosedError, LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
+import { ClientClosedError, LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import {
@@ -145,6 +145,39 @@ describe("a schedule", () => {
   });
 });
 
+describe("the last slots of a schedule", () => {
+  const lastTimes = (...seconds: readonly number[]) => {
+    const times = seconds.map((after) => new Date(start + after * 1_000));
+    return { next: (after: Date): Date | undefined => times.find((time) => time > after) };
+  };
+
+  it("are tried again, when it is time, before it ends", async () => {
+    const fails = ({ attempt }: RunContext): void => {
+      if (attempt === 1) throw new Error("no");
+    };
+    const { ended } = begin("a", { retryAfterMs: 90_500 }, fails, {}, lastTimes(60));
+    await clock.advance(hourMs);
+    await ended;
+    expect(ran.map(({ at, attempt }) => [at.slice(11, 23), attempt])).toEqual([
+      ["08:31:00.000", 1],
+      ["08:32:30.500", 2],
+    ]);
+  });
+
+  it("are not left out where the clock is set back while the one before them runs, and do not begin early", async () => {
+    const setsBack = ({ slot }: RunContext): void => {
+      if (slot.endsWith(":29:20.000Z")) clock.jump(-30_000);
+    };
+    const { ended } = begin("a", { catchUpMs: hourMs }, setsBack, {}, lastTimes(-40, -5));
+    await clock.advance(hourMs);
+    await ended;
+    expect(ran.map(({ slot, at }) => [slot.slice(14, 19), at.slice(14, 19)])).toEqual([
+      ["29:20", "30:00"],
+      ["29:55", "29:55"],
+    ]);
+  });
+});
+
 describe("slots that were missed", () => {
   it("are not run without catchUpMs, and are run oldest first with it, as far back as it goes, at the begin alone", async () => {
     const plain = begin("a");
@@ -276,6 +309,7 @@ describe("the end of a schedule", () => {
     stop.abort();
     await settled();
     expect([process.at, process.error]).toEqual([clock.monotonic(), undefined]);
+    expect(failures).toEqual([]);
     expect(asked).toMatchObject([{ key: { pk: "report" }, consistent: false }]);
   });
 
@@ -295,24 +329,44 @@ describe("the end of a schedule", () => {
     await expect(ended).rejects.toBeInstanceOf(ClientClosedError);
   });
 
-  it.each(["update", "query"] as const)("comes with a mistake in the program: %s", async (method) => {
+  it.each(["update", "query", "get"] as const)("comes with a mistake in the program: %s", async (method) => {
     const mistake = new TypeError("a mistake");
+    store.isLocal = method !== "get";
     Object.assign(store, { [method]: () => Promise.reject(mistake) });
     const { ended } = begin("a", { catchUpMs: hourMs });
     await clock.advance(1_000);
     expect(failures).toEqual([]);
     await expect(ended).rejects.toBe(mistake);
   });
+});
 
-  it("does not come with a service that fails", async () => {
-    store.weather = "throttled";
-    const process = begin("a", { retryAfterMs: 10_000 });
-    await clock.advance(31 * 60_000);
-    expect(ran).toEqual([]);
-    expect(failures.length).toBeGreaterThan(0);
-    store.weather = undefined;
-    await clock.advance(60_000);
+describe("before an answer has told the time", () => {
+  beforeEach(() => {
+    store.isLocal = false;
+    const get = store.get.bind(store);
+    let asked = 0;
+    store.get = async (...call) => {
+      asked += 1;
+      if (asked <= 2) throw new LeaseServiceError("LEASE_THROTTLED", "too busy");
+      return await get(...call);
+    };
+  });
+
+  it("a schedule asks again, tells of each failure, and runs no slot by a clock that is slow", async () => {
+    store.time = () => ({ earliest: clock.now() + 2 * hourMs, latest: clock.now() + 2 * hourMs + 1_000 });
+    const process = begin("a", { retryAfterMs: 20 * 60_000 });
+    await clock.advance(hourMs);
+    expect(failures).toEqual(Array(2).fill([undefined, "too busy"]));
+    expect(slotsRun()).toEqual(["11:00"]);
+    await end(process);
+  });
+
+  it("a schedule goes on by its own clock where the policy does not allow it to ask", async () => {
+    store.get = () => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "not allowed"));
+    const process = begin("a");
+    await clock.advance(hourMs);
     expect(slotsRun()).toEqual(["09:00"]);
+    expect(failures).toEqual([]);
     await end(process);
   });
 });
@@ -346,35 +400,6 @@ it.each(wrongClocks)(
   },
 );
 
-it.each(wrongClocks.filter(({ wallMs }) => wallMs !== 0))(
-  "on a machine whose clock is $name, no slot runs before it is due where the service could not be asked at first",
-  async (wrong) => {
-    const world = new WorldOfClocks();
-    let isDown = true;
-    const store: LeaseStore = {
-      ...world.store,
-      get: async (...asked) => (isDown ? await fails() : await world.store.get(...asked)),
-      update: async (...asked) => (isDown ? await fails() : await world.store.update(...asked)),
-    };
-    const fails = (): Promise<never> => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too busy"));
-    const runs = new JobRuns(new LeaseClient({ store, clock: world.machine(wrong) }), "report");
-    await world.time.advance(30_000);
-    const late: [string, number][] = [];
-    const work = ({ slot }: RunContext): void => {
-      late.push([hour(slot), world.time.now() - Date.parse(slot)]);
-    };
-    const terms = { signal: stop.signal, onFailure: () => undefined };
-    const ended = runs.schedule("cron(* * * * ? *)", work, terms);
-    for (let second = 0; second < 100; second += 1) await world.time.advance(1_000);
-    isDown = false;
-    for (let second = 0; second < 100; second += 1) await world.time.advance(1_000);
-    stop.abort();
-    await ended;
-    expect(late.map(([slot]) => slot)).toEqual(["00:02", "00:03"]);
-    expect(Math.min(...late.map(([, ms]) => ms))).toBeGreaterThan(-2_000);
-  },
-);
-
 it("jitter begins runs at random within its time, and never before their slot", async () => {
   const process = begin("a", { jitterMs: 600_000 });
   await clock.advance(20 * hourMs);
@@ -403,45 +428,9 @@ it("a failure that nobody listens to is told on the standard error", async () =>
   await ended;
 });
 
-it.each<[option: string, unknown, SchedulingOptions & { readonly jitter?: number }, work?: unknown]>([
-  ["schedule", "every hour", {}],
-  ["work", hourly, {}, "work"],
-  ["catchUpMs", hourly, { catchUpMs: hourMs + 1 }],
-  ["retryAfterMs", hourly, { retryAfterMs: 10 }],
-  ["options.jitter", hourly, { jitter: 1 }],
-])(
-  "what is wrong is refused by its name before anything is sent: %s",
-  async (option, schedule, options, work = () => undefined) => {
-    const runs = new JobRuns(new LeaseClient({ store, clock }), "j", { keepForMs: 2 * hourMs });
-    const refused = runs.schedule(schedule as string, work as never, options);
-    await expect(refused).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
-    expect(store.calls).toEqual([]);
-  },
-);
-
 it("half of the time that is kept may be looked back", async () => {
   const process = begin("a", { catchUpMs: hourMs }, undefined, { keepForMs: 2 * hourMs });
   await clock.advance(0);
   expect(slotsRun()).toEqual(["08:00"]);
   await end(process);
-});
-
-it("never runs a slot again that another process has run, although it was suspended for longer than runs are kept", async () => {
-  const keep = { keepForMs: 2 * hourMs };
-  const slow = begin(
-    "slow",
-    {},
-    () => new Promise((resolve) => clock.schedule(() => resolve(undefined), 150_000)),
-    keep,
-  );
-  const asleep = new AbortController();
-  const other = begin("other", { signal: asleep.signal, retryAfterMs: hourMs }, undefined, keep);
-  await clock.advance(40 * 60_000);
-  await end(slow);
-  clock.freeze(10 * hourMs);
-  expect(store.table.collectGarbage(clock.now())).toBe(1);
-  await clock.advance(61_000);
-  expect(slotsRun()).toEqual(["09:00", "19:00"]);
-  asleep.abort();
-  await other.ended;
 });

@@ -1,49 +1,37 @@
 import { type Item, LeaseClient } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
-import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TaskInput, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
-import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
 import { openTaskKey, serialKeyItemKey, taskAttributeNames } from "../../packages/jobs/src/tasks/schema.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
-import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
-import { taskContext } from "../support/task-context.ts";
+import {
+  setOf as anySetOf,
+  attempt,
+  beginAnew,
+  clock,
+  open,
+  pastLeaseMs,
+  requestsOf,
+  store,
+} from "./tasks.ts";
 
-const leaseDurationMs = 30_000;
-const pastLeaseMs = leaseDurationMs + 1_001;
+beginAnew();
 const serialKey = "customer-42";
-let clock: ManualClock;
-let store: ScriptedStore;
-
-const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner, leaseDurationMs });
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
-  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, heartbeat: false, ...options });
-const stored = (id: string): Item => store.table.peek(openTaskKey("set", id)) ?? {};
+  anySetOf(owner, { heartbeat: false, ...options });
+const stored = (id: string): Item => open(id) ?? {};
 const last = (): unknown =>
   store.table.peek(serialKeyItemKey("set", serialKey))?.[taskAttributeNames.lastTask];
-const add = async (...tasks: readonly TaskInput[]): Promise<void> => {
+const addInOrder = async (...tasks: readonly TaskInput[]): Promise<void> => {
   for (const task of tasks) {
     await setOf("adder").add([{ serialKey, ...task }]);
     await clock.advance(1);
   }
 };
-/** Tries to claim a task that was read so; gives what comes of it, and what it costs. */
-const attempt = async (seen: Item) => {
-  const before = store.calls.length;
-  const outcome = await new ClaimAttempt(taskContext(clientOf("me"), "set"), seen).run();
-  return { outcome, calls: store.calls.slice(before).map(({ method }) => method) };
-};
-const methodsIn = async (call: () => Promise<unknown>): Promise<string[]> => {
-  const before = store.calls.length;
-  await call();
-  return store.calls.slice(before).map(({ method }) => method);
-};
 
 beforeEach(async () => {
-  clock = new ManualClock();
   await clock.advance(5_000);
-  store = new ScriptedStore();
-  await add({ id: "1", maxAttempts: 2 }, { id: "2" });
+  await addInOrder({ id: "1", maxAttempts: 2 }, { id: "2" });
 });
 
 describe("a claim of a task with a serial key", () => {
@@ -73,22 +61,6 @@ describe("a claim of a task with a serial key", () => {
     expect(last()).toBe("1");
   });
 
-  test.each<[string, Fate]>([
-    ["was lost", "answer lost"],
-    ["never came", "hangs"],
-    ["never arrived", "request lost"],
-  ])("whose answer %s is made once, and counts once", async (_, fate) => {
-    store.next(fate);
-    const trying = attempt(stored("1"));
-    await clock.advance(15_000);
-    const { outcome } = await trying;
-    expect(outcome).toBeInstanceOf(Task);
-    expect(outcome).toMatchObject({ attempt: 1 });
-    expect(stored("1")).toMatchObject({ attempts: 1 });
-    await (outcome as Task).succeed();
-    expect((await setOf("next").claim())?.id).toBe("2");
-  });
-
   test("that no answer ever confirms is taken back, and frees its key", async () => {
     store.next("answer lost", "answer lost", "answer lost");
     const trying = attempt(stored("1")).catch((error: unknown) => error);
@@ -111,43 +83,6 @@ describe("a claim of a task with a serial key", () => {
     };
     expect((await attempt(stored("1"))).outcome).toMatchObject({ isKeyBusy: true });
     expect(stored("1")[attributeNames.token]).toBeUndefined();
-    expect(last()).toBe("2");
-  });
-
-  test.each([
-    ["waited", false, ["get", "transact"]],
-    ["ran", true, ["get"]],
-  ])(
-    "of a task that %s when it was seen, and has ended, is refused: its key is free",
-    async (_, ran, calls) => {
-      const waiting = stored("1");
-      const other = await setOf("other").claim();
-      const seen = ran ? stored("1") : waiting;
-      await other?.succeed();
-      expect(await attempt(seen)).toEqual({
-        outcome: { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY },
-        calls,
-      });
-      await clock.advance(0);
-      // There is nothing to take back.
-      expect(store.count("update")).toBe(0);
-    },
-  );
-
-  test("that arrives late, after another task of its key was claimed, changes nothing", async () => {
-    const transact = store.transact.bind(store);
-    const late: Parameters<typeof transact>[] = [];
-    store.transact = async (...call) => {
-      late.push(call);
-      return await transact(...call);
-    };
-    const first = await setOf("first").claim();
-    store.transact = transact;
-    await first?.release();
-    await setOf("operator").cancel("1");
-    const second = await setOf("second").claim();
-    expect(second?.id).toBe("2");
-    for (const [entries] of late) expect(store.table.transactNow(entries).applied).toBe(false);
     expect(last()).toBe("2");
   });
 
@@ -182,40 +117,18 @@ describe("a claim of a task with a serial key", () => {
     expect(stored("1")).toMatchObject({ attempts: 2, fence: (outcome as Task).fencingToken });
     await (outcome as Task).renew();
   });
-
-  test("is possible when ttl has removed the task of a worker that was lost for good", async () => {
-    await setOf("lost").claim();
-    await clock.advance(3 * 2_592_000_000);
-    expect(store.table.collectGarbage(clock.now())).toBeGreaterThan(0);
-    await add({ id: "3" });
-    expect((await setOf("next").claim())?.id).toBe("3");
-  });
-});
-
-test("the other operations cost what they cost without a serial key", async () => {
-  const task = await setOf("a").claim();
-  expect(await methodsIn(() => task?.renew() ?? Promise.resolve())).toEqual(["update"]);
-  expect(await methodsIn(() => task?.release() ?? Promise.resolve())).toEqual(["update"]);
-  const again = await setOf("a").claim();
-  expect(await methodsIn(() => again?.succeed() ?? Promise.resolve())).toEqual(["transact"]);
 });
 
 describe("a worker", () => {
-  test("does not try tasks whose key another worker visibly has", async () => {
-    await add(...Array.from({ length: 20 }, (_, index) => ({ id: `more ${index}` })));
-    await setOf("other").claim();
-    expect(await methodsIn(() => setOf("me").claim())).toEqual(["query", "query"]);
-  });
-
   test("tries a key once in each look, where it does not see who has it", async () => {
-    await add(...Array.from({ length: 20 }, (_, index) => ({ id: `more ${index}` })));
+    await addInOrder(...Array.from({ length: 20 }, (_, index) => ({ id: `more ${index}` })));
     await setOf("other").claim();
     const query = store.query.bind(store);
     store.query = async (...call) => {
       const { items, next } = await query(...call);
       return { items: items.filter((item) => item[attributeNames.token] === undefined), next };
     };
-    const calls = await methodsIn(() => setOf("me").claim());
+    const calls = await requestsOf(() => setOf("me").claim());
     expect(calls.filter((method) => method === "transact")).toHaveLength(1);
   });
 
@@ -224,12 +137,12 @@ describe("a worker", () => {
     // A look at what is due begins there, and shows neither the task that runs nor the one that waits for it.
     const isLast = (id: string): boolean => ["1", "2"].every((other) => sortKeyOf(id) > sortKeyOf(other));
     await setOf("other").claim();
-    await add({ id: [..."3456789abcdef"].find(isLast) ?? "", delayMs: 1_000 });
+    await addInOrder({ id: [..."3456789abcdef"].find(isLast) ?? "", delayMs: 1_000 });
     const stop = new AbortController();
     const worker = setOf("me").work({ until: "never", pollMs: 60_000, signal: stop.signal });
     const none = worker.next();
     await clock.advance(500);
-    expect(await methodsIn(() => clock.advance(1_000))).toEqual(["query", "get", "transact"]);
+    expect(await requestsOf(() => clock.advance(1_000))).toEqual(["query", "get", "transact"]);
     stop.abort();
     expect((await none).value).toBeUndefined();
   });
@@ -241,7 +154,7 @@ describe("a worker", () => {
     const ids: string[] = [first.id];
     const second = worker.next().then(({ value }) => value && ids.push(value.id));
     await clock.advance(10);
-    const calls = await methodsIn(async () => {
+    const calls = await requestsOf(async () => {
       await first.succeed();
       await clock.advance(0);
     });
@@ -268,7 +181,10 @@ describe("a worker", () => {
     const sortKeyOf = (id: string): string => openTaskKey("set", id).sk;
     // A look at what is due begins there, and does not show the first task.
     const id = [..."3456789"].find((later) => sortKeyOf(later) > sortKeyOf("1")) ?? "";
-    await add({ id, delayMs: 1_000 }, { id: "of another key", serialKey: "another", delayMs: 3_600_000 });
+    await addInOrder(
+      { id, delayMs: 1_000 },
+      { id: "of another key", serialKey: "another", delayMs: 3_600_000 },
+    );
     const stop = new AbortController();
     const worker = setOf("me").work({ concurrency: 2, until: "never", pollMs: 60_000, signal: stop.signal });
     const first = (await worker.next()).value as Task;

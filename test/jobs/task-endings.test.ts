@@ -1,73 +1,59 @@
-import { LeaseClient, type LeaseEvent, LeaseLostError, LeaseServiceError } from "@leasehold/client";
+import { type LeaseClient, type LeaseEvent, LeaseLostError, LeaseServiceError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { endedTask } from "../../packages/jobs/src/tasks/expressions.ts";
-import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import type { Task } from "../../packages/jobs/src/tasks/task.ts";
-import { adminOf } from "../support/admin.ts";
 import { claimed as claimedOf } from "../support/claimed.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { entriesOf, transactIn } from "../support/own-transaction.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
 import { taskContext } from "../support/task-context.ts";
+import {
+  beginAnew,
+  breakClaim,
+  claimed,
+  clientOf,
+  clock,
+  ended,
+  events,
+  inTime,
+  leaseDurationMs,
+  open,
+  pastLeaseMs,
+  setOf,
+  store,
+} from "./tasks.ts";
 
 const longestTimerMs = 2 ** 31 - 1;
-const leaseDurationMs = 30_000;
-const pastLeaseMs = leaseDurationMs + 1_001;
-let clock: BackgroundClock;
-let store: ScriptedStore;
-let events: LeaseEvent[];
+/** The delays of timers that do not keep a process alive. */
+let background: number[];
 
-/** Notes which timers do not keep a process alive. Its timers are as short as those of Node. */
-class BackgroundClock extends ManualClock {
-  readonly background: number[] = [];
-
+/** Its timers are as short as those of Node. */
+class ClockOfNode extends ManualClock {
   override schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }) {
-    if (options?.background) this.background.push(delayMs);
+    if (options?.background) background.push(delayMs);
     return super.schedule(callback, Math.min(delayMs, longestTimerMs));
   }
 }
 
-const clientOf = (owner: string): LeaseClient => {
-  const onEvent = (event: LeaseEvent): void => {
-    events.push(event);
-  };
-  return new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
-};
 const claimedBy = (client: LeaseClient, options: TaskSetOptions = {}): Promise<Task> =>
   claimedOf(new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options }));
-const claimed = (owner: string, options: TaskSetOptions = {}) => claimedBy(clientOf(owner), options);
 /** A task whose worker's claim has expired, and that another worker has claimed. */
 const taken = async (): Promise<{ readonly task: Task; readonly other: Task }> => {
   const task = await claimed("slow", { heartbeat: false });
   await clock.advance(pastLeaseMs);
   return { task, other: await claimed("other") };
 };
-const open = () => store.table.peek(openTaskKey("set", "1"));
-const ended = () => store.table.peek(endedTaskKey("set", "1"));
 const eventsOf = (type: LeaseEvent["type"]) => events.filter((event) => event.type === type);
-const failure = async (promise: Promise<unknown>): Promise<Error> => {
-  const error = await promise.then(
-    () => undefined,
-    (thrown: Error) => thrown,
-  );
-  return error ?? new Error("it has not failed");
-};
 /** The user's transaction is refused, as far as the user knows. */
 const refused = new Error("refused");
 const refuse = (): Promise<never> => Promise.reject(refused);
-/** Lets repetitions come due. */
-const inTime = async <T>(promise: Promise<T>): Promise<T> => {
-  promise.catch(() => undefined);
-  await clock.advance(6_000);
-  return await promise;
-};
 
+beginAnew(() => new ClockOfNode());
 beforeEach(async () => {
-  clock = new BackgroundClock();
-  store = new ScriptedStore();
-  events = [];
-  await new TaskSet(clientOf("adder"), "set").add([{ id: "1", maxAttempts: 2 }]);
+  background = [];
+  await setOf("adder").add([{ id: "1", maxAttempts: 2 }]);
 });
 
 describe("a task that is claimed", () => {
@@ -89,7 +75,7 @@ describe("a task that is claimed", () => {
 
   test("has one timer for maxRunMs, which does not keep the process alive", async () => {
     await claimed("a", { maxRunMs: 123_456, heartbeat: false });
-    expect(clock.background).toContain(123_456);
+    expect(background).toContain(123_456);
   });
 
   test("may run for longer than a timer takes", async () => {
@@ -106,23 +92,6 @@ describe("a task that is claimed", () => {
     await task.succeed();
     expect(clock.pending).toBe(0);
   });
-
-  test.each<[string, (task: Task) => Promise<void>]>([
-    ["succeed", (task) => task.succeed()],
-    ["succeedIn", (task) => task.succeedIn((entries) => transactIn(store, entriesOf(entries)))],
-  ])(
-    "may be claimed at once while its worker has it, later when that gives it back for later, and never after %s",
-    async (_, succeed) => {
-      const task = await claimed("a");
-      expect(task.claimableAt).toBe(clock.monotonic());
-      await task.fail("later", { retryAfterMs: 5_000 });
-      expect(task.claimableAt).toBe(clock.monotonic() + 5_000);
-      await clock.advance(5_000);
-      const again = await claimed("a");
-      await succeed(again);
-      expect(again.claimableAt).toBeUndefined();
-    },
-  );
 });
 
 describe("a worker that ends its task", () => {
@@ -132,13 +101,6 @@ describe("a worker that ends its task", () => {
     await task.succeed();
     expect(eventsOf("released")).toMatchObject([{ owner: "a", heldMs: 7_000, confirmed: true }]);
     expect(eventsOf("lost")).toEqual([]);
-  });
-
-  test("is told that its claim is lost when it has expired before", async () => {
-    await claimed("a", { heartbeat: false });
-    await clock.advance(pastLeaseMs);
-    expect(eventsOf("lost")).toMatchObject([{ owner: "a", reason: "expired" }]);
-    expect(eventsOf("released")).toEqual([]);
   });
 
   test("and that gives it up, is told that its claim has expired", async () => {
@@ -152,25 +114,24 @@ describe("a worker that ends its task", () => {
 describe("a worker that ends a task which is not its own any more", () => {
   test("is told who has taken it and that nothing was released, and sends nothing the next time", async () => {
     const { task, other } = await taken();
-    events = [];
-    const error = await failure(task.succeed());
+    events.length = 0;
+    const error = await failureOf(task.succeed());
     expect(error).toBeInstanceOf(TaskLostError);
-    expect(error.message).toMatch(/\(taken\): another worker has claimed it since; nothing was changed$/);
+    expect(String(error)).toMatch(/\(taken\): another worker has claimed it since; nothing was changed$/);
     expect(eventsOf("released")).toMatchObject([{ owner: "slow", confirmed: false }]);
     expect(store.count("get")).toBe(0);
     const before = store.calls.length;
-    expect(await failure(task.succeed())).toBe(error);
+    expect(await failureOf(task.succeed())).toBe(error);
     expect(store.calls.length).toBe(before);
     await other.succeed();
   });
 
   test("whose claim still protects it by its own clock, has it protect nothing more", async () => {
     const task = await claimed("a");
-    const sortKey = openTaskKey("set", "1").sk;
-    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
+    await breakClaim();
     const other = await claimed("other");
     expect(task.held).toBe(true);
-    expect(await failure(task.succeed())).toMatchObject({ reason: "taken" });
+    expect(await failureOf(task.succeed())).toMatchObject({ reason: "taken" });
     expect(task.signal.reason).toBeInstanceOf(LeaseLostError);
     expect(task.signal.reason).toMatchObject({ reason: "taken" });
     await clock.advance(leaseDurationMs / 2);
@@ -181,9 +142,9 @@ describe("a worker that ends a task which is not its own any more", () => {
   test("is told what became of it: ended by another", async () => {
     const { task, other } = await taken();
     await other.succeed();
-    expect(await failure(task.succeedIn(refuse))).toBe(refused);
+    expect(await failureOf(task.succeedIn(refuse))).toBe(refused);
     store.calls.length = 0;
-    const { message } = await failure(task.succeed());
+    const message = String(await failureOf(task.succeed()));
     expect(message).toMatch(
       /\(ended\): it has ended already: it has succeeded, by another; nothing was changed$/,
     );
@@ -193,7 +154,7 @@ describe("a worker that ends a task which is not its own any more", () => {
   test("is told what became of it: not among the open ones", async () => {
     const { task, other } = await taken();
     await other.succeed();
-    const { message } = await failure(task.release());
+    const message = String(await failureOf(task.release()));
     expect(message).toMatch(/in the table any more as an open one: it may have ended; nothing was changed$/);
   });
 });
@@ -202,9 +163,9 @@ describe("a worker that ends its task twice", () => {
   test("is told when an earlier call, of which it had no answer, has ended it otherwise", async () => {
     const task = await claimed("a");
     store.next("answer lost", "request lost", "request lost");
-    expect(await failure(inTime(task.fail("no", { final: true })))).toBeInstanceOf(LeaseServiceError);
-    expect(await failure(task.succeedIn(refuse))).toBe(refused);
-    const { message } = await failure(inTime(task.succeed()));
+    expect(await failureOf(inTime(task.fail("no", { final: true })))).toBeInstanceOf(LeaseServiceError);
+    expect(await failureOf(task.succeedIn(refuse))).toBe(refused);
+    const message = String(await failureOf(inTime(task.succeed())));
     expect(message).toMatch(/it has ended already: it has parked, by this worker; nothing was changed$/);
     expect(ended()).toMatchObject({ state: "parked" });
   });
@@ -251,17 +212,17 @@ describe("a worker that ends its task in a transaction of its own", () => {
     expect(first).toMatchObject({ status: "fulfilled" });
     const isEnded = { reason: { name: "TaskLostError", reason: "ended" } };
     expect(others).toMatchObject([isEnded, isEnded]);
-    expect(await failure(task.succeedIn(send))).toMatchObject({ reason: "ended" });
+    expect(await failureOf(task.succeedIn(send))).toMatchObject({ reason: "ended" });
     expect(sent).toEqual([]);
   });
 
   test("has its error when it was not written, although an earlier success arrived meanwhile", async () => {
     const task = await claimed("a");
     store.next("request lost", "request lost", "request lost");
-    expect(await failure(inTime(task.succeed()))).toBeInstanceOf(LeaseServiceError);
+    expect(await failureOf(inTime(task.succeed()))).toBeInstanceOf(LeaseServiceError);
     const late = store.calls.at(-1)?.entries ?? [];
     const refuseAfter = () => transactIn(store, late).then(refuse);
-    expect(await failure(task.succeedIn(refuseAfter))).toBe(refused);
+    expect(await failureOf(task.succeedIn(refuseAfter))).toBe(refused);
     expect(ended()).toMatchObject({ state: "succeeded" });
   });
 
@@ -289,8 +250,7 @@ describe("a client that is closed", () => {
   test("leaves alone a task that another worker has", async () => {
     const client = clientOf("a");
     await claimedBy(client);
-    const sortKey = openTaskKey("set", "1").sk;
-    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
+    await breakClaim();
     await claimed("other");
     await client.close();
     expect(open()).toMatchObject({ owner: "other", attempts: 2 });
@@ -300,7 +260,7 @@ describe("a client that is closed", () => {
     const client = clientOf("a");
     await claimedBy(client);
     store.weather = "request lost";
-    const error = await failure(inTime(client.close()));
+    const error = await failureOf(inTime(client.close()));
     expect(error).toMatchObject({ left: [{ key: "set", error: expect.any(LeaseServiceError) }] });
   });
 });
@@ -313,18 +273,8 @@ describe("a claim that is released like any lease", () => {
     expect(await first?.release()).toBe(true);
     await claimedBy(client, { heartbeat: false });
     const [second] = client.held();
-    const sortKey = openTaskKey("set", "1").sk;
-    await adminOf(clientOf("operator")).forceRelease("set", { sortKey, token: String(open()?.token) });
+    await breakClaim();
     expect(await second?.release()).toBe(false);
-  });
-
-  test("records no slot", async () => {
-    const client = clientOf("a");
-    await claimedBy(client);
-    const [lease] = client.held();
-    expect(await lease?.complete()).toBe(true);
-    expect(open()).not.toHaveProperty("doneSlot");
-    expect((await claimed("next")).id).toBe("1");
   });
 });
 

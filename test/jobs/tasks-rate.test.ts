@@ -1,5 +1,5 @@
 import { LeaseClient } from "@leasehold/client";
-import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
+import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type TaskRate,
@@ -24,14 +24,6 @@ const countIn = (from: number, to: number): number => claims.filter((at) => at >
 /** Does the tasks of the set, and notes when each was claimed, in milliseconds since the first period began. */
 const working = (owner: string, begunAt: number, options: WorkOptions = {}): Promise<unknown> =>
   setOf(owner).process(() => void claims.push(clock.now() - begunAt), { concurrency: 4, ...options });
-const items = async (table: MemoryLeaseStore): Promise<string[]> => {
-  const call = { signal: AbortSignal.timeout(1_000), isCurrent: () => true };
-  const values = { ":set": "set", ":prefix": "rate#" };
-  const names = { "#pk": "pk", "#sk": "sk" };
-  const keyCondition = "#pk = :set AND begins_with(#sk, :prefix)";
-  const page = await table.query({ keyCondition, names, values, consistent: true }, call);
-  return page.items.map(({ sk }) => String(sk));
-};
 
 beforeEach(async () => {
   clock = new ManualClock();
@@ -89,23 +81,6 @@ describe("a set with a rate", () => {
     expect(await set.claim()).toBeUndefined();
   });
 
-  test("counts no claim for a task that another worker took: the next task has it", async () => {
-    await setOf().add(inputs(4));
-    const mine = setOf("me");
-    expect(await mine.claim()).toBeDefined();
-    // Without a rate, and so without a count.
-    const other = setOf("other", {});
-    await other.claim();
-    await other.claim();
-    store.calls.length = 0;
-    const last = await mine.claim();
-    expect(last).toBeDefined();
-    const counts = store.calls
-      .flatMap(({ requests }) => requests)
-      .filter(({ key }) => key.sk.startsWith("rate#"));
-    expect(counts).toHaveLength(1);
-  });
-
   test("counts a claim that was over before its answer came, beside the next one", async () => {
     await setOf().add(inputs(2));
     const update = store.update.bind(store);
@@ -126,44 +101,5 @@ describe("a set with a rate", () => {
       .flatMap(({ requests }) => requests)
       .filter(({ key }) => key.sk.startsWith("rate#"));
     expect(counts).toHaveLength(2);
-  });
-
-  test("asks nothing of the rate where there is no task", async () => {
-    await setOf().claim();
-    expect(store.count("update")).toBe(0);
-  });
-
-  test("leaves items that ttl removes", async () => {
-    await setOf().add(inputs(1));
-    await setOf().claim();
-    expect(await items(store.table)).toEqual([`rate#10000#${Math.floor(clock.now() / 10_000)}`]);
-    store.table.collectGarbage(clock.now() + 10_000);
-    expect(await items(store.table)).toHaveLength(1);
-    store.table.collectGarbage(clock.now() + 2 * 24 * 3_600_000);
-    expect(await items(store.table)).toEqual([]);
-  });
-
-  test("counts until the end of a period, however long that is", async () => {
-    const perMs = 7 * 24 * 3_600_000;
-    await setOf().add(inputs(2));
-    await clock.advance(perMs - (clock.now() % perMs));
-    expect(await setOf("a", { rate: { claims: 1, perMs } }).claim()).toBeDefined();
-    await clock.advance(perMs - 1);
-    store.table.collectGarbage(clock.now());
-    const other = setOf("b", { rate: { claims: 1, perMs } });
-    expect(await other.claim()).toBeUndefined();
-    await clock.advance(1);
-    expect(await other.claim()).toBeDefined();
-  });
-
-  test.each([
-    [{ claims: 0, perMs: 1_000 }, "rate.claims"],
-    [{ claims: 1.5, perMs: 1_000 }, "rate.claims"],
-    [{ claims: 1, perMs: 999 }, "rate.perMs"],
-    [{ claims: 1 }, "rate.perMs"],
-    [{ perMs: 1_000 }, "rate.claims"],
-    [10, "rate"],
-  ])("refuses %j", (given, option) => {
-    expect(() => setOf("a", { rate: given as TaskRate })).toThrow(expect.objectContaining({ option }));
   });
 });

@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Task, TaskSet, type WorkOptions } from "../../packages/jobs/src/index.ts";
+import { type Task, TaskSet } from "../../packages/jobs/src/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -104,19 +104,5 @@ describe("a worker with more urgent sets", () => {
     expect(names).toEqual(["urgent 1", "usual 1"]);
     expect(await urgent.counts()).toMatchObject({ succeeded: 1 });
     expect(await usual.counts()).toMatchObject({ succeeded: 1 });
-  });
-
-  test.each<[string, (usual: TaskSet) => unknown]>([
-    ["itself", (usual) => [usual]],
-    ["one set twice", () => [setOf("urgent")].flatMap((set) => [set, set])],
-    ["a set's name", () => ["urgent"]],
-    ["a set that is in no array", () => setOf("urgent")],
-    ["a hole", () => new Array(1)],
-  ])("refuses %s, before it sends anything", async (_, given) => {
-    const usual = setOf("usual");
-    const options = { moreUrgent: given(usual) } as WorkOptions;
-    await expect(usual.process(() => "done", options)).rejects.toMatchObject({ option: "moreUrgent" });
-    await expect(usual.work(options).next()).rejects.toMatchObject({ option: "moreUrgent" });
-    expect(store.calls).toEqual([]);
   });
 });

@@ -1,28 +1,16 @@
-import { LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseServiceError } from "@leasehold/client";
 import { sleep } from "@leasehold/client/internal";
-import { ManualClock, settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
+import { settled } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
 import { FinalFailureError, type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
-import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { follow } from "../support/follow.ts";
-import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
+import type { Fate } from "../support/scripted-store.ts";
+import { add, beginAnew, clientOf, clock, ended, leaseDurationMs, open, store } from "./tasks.ts";
 
-const leaseDurationMs = 30_000;
-let clock: ManualClock;
-let store: ScriptedStore;
-
+beginAnew();
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
-  new TaskSet(new LeaseClient({ store, clock, owner, leaseDurationMs }), "set", options);
-const add = (count: number, options: TaskSetOptions = {}) =>
-  setOf("adder", options).add(Array.from({ length: count }, (_, index) => ({ id: `${index}` })));
+  new TaskSet(clientOf(owner), "set", options);
 const counts = () => setOf("reader").counts();
-const open = (id: string) => store.table.peek(openTaskKey("set", id));
-const ended = (id: string) => store.table.peek(endedTaskKey("set", id));
-
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-});
 
 describe("a loop over a set", () => {
   test("fails a task that its body left open, at most as often as it has attempts", async () => {
@@ -45,12 +33,6 @@ describe("a loop over a set", () => {
     expect(open("0")).toMatchObject({ attempts: 2 });
     expect(open("0")?.token).toBeUndefined();
     expect(clock.pending).toBe(0);
-  });
-
-  test("waits for an ending that its body did not wait for", async () => {
-    await add(5);
-    for await (const task of setOf("a").work()) void task.succeed();
-    expect(await counts()).toMatchObject({ succeeded: 5 });
   });
 
   test("with a concurrency gives no more tasks at a time, and waits for them in the end", async () => {
@@ -122,30 +104,6 @@ describe("a loop over a set", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test.each<[string, number, (stop: AbortController, client: LeaseClient) => unknown, object]>([
-    ["its signal aborts", 4, (stop) => stop.abort(), { value: { succeeded: 0 } }],
-    ["its client is closed", 3, (_, client) => client.close(), { error: { code: "LEASE_CLIENT_CLOSED" } }],
-  ])(
-    "ends at once when %s, also where its look hangs, after %i that have failed",
-    async (_, failed, end, how) => {
-      let looks = 0;
-      store.query = async (_request, { signal }) => {
-        looks += 1;
-        if (looks > failed) await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        throw new LeaseServiceError("LEASE_NO_ANSWER", "cut off");
-      };
-      const client = new LeaseClient({ store, clock, owner: "a" });
-      const stop = new AbortController();
-      const work = new TaskSet(client, "set").process(() => undefined, { signal: stop.signal, pollMs: 100 });
-      const processing = follow(work, clock);
-      await clock.advance(450);
-      await end(stop, client);
-      await settled();
-      expect(looks).toBe(failed + 1);
-      expect(processing).toMatchObject({ at: 450, ...how });
-    },
-  );
-
   test("ends at its signal also where its look at a task that has come due hangs", async () => {
     await setOf("adder").add([{ id: "0", delayMs: 5_000 }]);
     const stop = new AbortController();
@@ -214,29 +172,6 @@ describe("a loop over a set", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("waits for the task of a dead worker, and does it", async () => {
-    await add(1);
-    await setOf("dead", { heartbeat: false }).claim();
-    let attempt = 0;
-    const run = (async () => {
-      for await (const task of setOf("a").work()) {
-        attempt = task.attempt;
-        await task.succeed();
-      }
-    })();
-    await clock.advance(leaseDurationMs - 1);
-    expect(attempt).toBe(0);
-    await clock.advance(3_000);
-    await run;
-    expect(attempt).toBe(2);
-  });
-
-  test("until idle ends while another has the last task", async () => {
-    await add(1);
-    await setOf("other").claim();
-    for await (const _ of setOf("a").work({ until: "idle" })) expect.unreachable();
-  });
-
   test("until never waits for tasks that are added later", async () => {
     const stop = new AbortController();
     const done: string[] = [];
@@ -283,24 +218,19 @@ describe("processing a set", () => {
     expect(ended("0")).toMatchObject({ state: "parked", remark: "no address", attempts: 1, maxAttempts: 3 });
   });
 
-  test.each<[string, Fate[]]>([
-    ["one", []],
-    ["one, though answers of its parking are lost", ["request lost", "answer lost"]],
-  ])("counts a task whose last worker was lost as parked by %s", async (_, fates) => {
-    await add(2, { maxAttempts: 1 });
-    const dead = await setOf("dead", { heartbeat: false }).claim();
-    await clock.advance(leaseDurationMs + 1_001);
-    const transact = store.transact.bind(store);
-    store.transact = (entries, call) => {
-      if (entries.some(({ values }) => values[":state"] === "parked")) store.next(fates.shift());
-      return transact(entries, call);
-    };
-    const runs = Promise.all(["a", "b"].map((owner) => setOf(owner).process(() => undefined)));
-    await clock.advance(10_000);
-    const sum = (count: "parked" | "succeeded", summaries: Awaited<typeof runs>): number =>
-      summaries.reduce((total, summary) => total + summary[count], 0);
-    expect([sum("parked", await runs), sum("succeeded", await runs)]).toEqual([1, 1]);
-    expect(ended(dead?.id ?? "")).toMatchObject({ state: "parked", remark: "worker lost" });
+  test("keeps what its work has thrown as a remark, which is cut to what one may be", async () => {
+    await add(3, { maxAttempts: 1 });
+    const thrown = [
+      new Error("🧀".repeat(2_000)),
+      Object.create(null),
+      Object.assign(new Error(), { message: 4 }),
+    ];
+    const summary = await setOf("a").process(({ id }) => Promise.reject(thrown[Number(id)]));
+    expect(summary).toMatchObject({ failed: 3 });
+    const remarks = ["0", "1", "2"].map((id) => String(ended(id)?.remark));
+    expect(remarks[0]).toMatch(/^🧀{3}/u);
+    expect(Buffer.byteLength(remarks[0] ?? "")).toBeLessThanOrEqual(1_024);
+    expect(remarks.slice(1)).toEqual(["an error that could not be described", "4"]);
   });
 
   test("releases what its caller's signal cuts off, without counting the attempt", async () => {
@@ -356,162 +286,77 @@ describe("processing a set", () => {
       code: "LEASE_REQUEST_REJECTED",
     });
   });
-
-  test("that fails rejects when the work that it has begun is over, and its task is ended", async () => {
-    await add(2);
-    const { promise: work, resolve: finish } = Promise.withResolvers<void>();
-    store.next(undefined, "rejected");
-    let isOver = false;
-    const run = setOf("a")
-      .process(() => work, { concurrency: 2 })
-      .finally(() => {
-        isOver = true;
-      });
-    run.catch(() => undefined);
-    await clock.advance(1_000);
-    expect(isOver).toBe(false);
-    finish();
-    await expect(run).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
-    expect(await counts()).toMatchObject({ succeeded: 1, waiting: 1 });
-  });
-
-  test("cuts a long error to what a remark may be", async () => {
-    await add(1, { maxAttempts: 1 });
-    await setOf("a").process(() => {
-      throw new Error("🧀".repeat(2_000));
-    });
-    const remark = String(ended("0")?.remark);
-    expect(Buffer.byteLength(remark)).toBeLessThanOrEqual(1_024);
-    expect(remark.startsWith("🧀🧀🧀")).toBe(true);
-  });
-
-  test.each([
-    ["has no text", Object.create(null), "an error that could not be described"],
-    ["has a message that is no text", Object.assign(new Error(), { message: 4 }), "4"],
-  ])("goes on after its work has thrown what %s", async (_, thrown, remark) => {
-    await add(2, { maxAttempts: 1 });
-    const summary = await setOf("a").process(() => {
-      throw thrown;
-    });
-    expect(summary).toMatchObject({ failed: 2 });
-    expect(ended("1")).toMatchObject({ state: "failed", remark });
-  });
 });
 
-test("1,000 tasks over 8 workers are done exactly once each, at little more than 2 requests a task", async () => {
-  const store = new ScriptedStore();
-  const setOf = (owner: string): TaskSet => new TaskSet(new LeaseClient({ store, owner }), "many");
-  await setOf("adder").add(Array.from({ length: 1000 }, (_, index) => ({ id: `task-${index}` })));
-  expect(store.calls).toHaveLength(20);
-  const done: string[] = [];
-  const work = async ({ id }: { readonly id: string }): Promise<void> => {
-    // Another worker gets its turn, as with work that waits for something.
-    await new Promise((resolve) => setImmediate(resolve));
-    done.push(id);
-  };
-  const owners = Array.from({ length: 8 }, (_, index) => `worker-${index}`);
-  const summaries = await Promise.all(owners.map((owner) => setOf(owner).process(work, { pollMs: 20 })));
-  const requests = store.calls.length;
-  expect(done).toHaveLength(1000);
-  expect(new Set(done).size).toBe(1000);
-  expect(summaries.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(1000);
-  // Every worker had its share.
-  expect(summaries.every(({ succeeded }) => succeeded > 50)).toBe(true);
-  const counts = { waiting: 0, running: 0, succeeded: 1000, failed: 0, parked: 0, cancelled: 0 };
-  expect(await setOf("reader").counts()).toEqual(counts);
-  expect(store.count("transact")).toBe(1020);
-  // The rest are looks, and claims that another worker was quicker with: about 0.25 a task.
-  expect((requests - 20) / 1000).toBeLessThan(2.5);
+test.each<[option: string, call: (set: TaskSet) => unknown]>([
+  ["maxAttempts", () => setOf("a", { maxAttempts: 1.5 })],
+  ["leaseDurationMs", () => setOf("a", { leaseDurationMs: 0 })],
+  [
+    "leaseDurationMs",
+    () => new TaskSet(clientOf("a", { clockSkewMs: 500 }), "set", { leaseDurationMs: 499 }),
+  ],
+  ["heartbeat", () => setOf("a", { heartbeat: leaseDurationMs })],
+  ["keepForMs", () => setOf("a", { keepForMs: 1_000 })],
+  ["maxRunMs", () => setOf("a", { maxRunMs: -1 })],
+  ["owner", () => setOf("a", { owner: "" })],
+  ["options.maxAttempt", () => setOf("a", { maxAttempt: 3 } as never)],
+  ["backoff.delay", () => setOf("a", { backoff: { delay: 5 } } as never)],
+  ["backoff.delayMs", () => setOf("a", { backoff: { delayMs: -1 } })],
+  ["backoff.maxDelayMs", () => setOf("a", { backoff: { delayMs: 10, maxDelayMs: 9 } })],
+  ["rate", () => setOf("a", { rate: 10 as never })],
+  ["rate.claims", () => setOf("a", { rate: { claims: 0, perMs: 1_000 } })],
+  ["rate.perMs", () => setOf("a", { rate: { claims: 1, perMs: 999 } })],
+  ["rate.perMs", () => setOf("a", { rate: { claims: 1 } as never })],
+  ["tasks", (set) => set.add("a task" as never)],
+  ["tasks[0].id", (set) => set.add([{ id: "x".repeat(513) }])],
+  ["tasks[1].id", (set) => set.add([{ id: "1" }, { id: "1" }])],
+  ["tasks[0].payload", (set) => set.add([{ id: "1", payload: "x".repeat(16 * 1024) }])],
+  ["data.when", (set) => set.add([{ id: "1", payload: { when: new Date() } }])],
+  ["tasks[0].payloads", (set) => set.add([{ id: "1", payloads: 1 } as never])],
+  ["tasks[0].maxAttempts", (set) => set.add([{ id: "1", maxAttempts: 1_001 }])],
+  ["tasks[1].delayMs", (set) => set.add([{ id: "1" }, { id: "2", delayMs: -1 }])],
+  ["concurrency", (set) => set.process(() => 1, { concurrency: 0 })],
+  ["pauseMs", (set) => set.process(() => 1, { pauseMs: -1 })],
+  ["pollMs", (set) => set.process(() => 1, { pollMs: 0 })],
+  ["until", (set) => set.process(() => 1, { until: "later" as never })],
+  ["signal", (set) => set.process(() => 1, { signal: {} as never })],
+  ["retryAfterMs", (set) => set.process(() => 1, { retryAfterMs: Number.NaN })],
+  ["options.concurency", (set) => set.process(() => 1, { concurency: 2 } as never)],
+  ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: [set] })],
+  ["moreUrgent", (set) => set.work({ moreUrgent: Array(2).fill(setOf("b")) }).next()],
+  ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: new Array(1) })],
+  ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: setOf("b") as never })],
+  ["id", (set) => set.get("")],
+  ["id", (set) => set.cancel("x".repeat(513))],
+  ["remark", (set) => set.cancel("1", "x".repeat(1_025))],
+  ["by", (set) => set.cancel("1", "why", { by: "" })],
+  ["id", (set) => set.requeue("")],
+  ["maxAttempts", (set) => set.requeue("1", { maxAttempts: 0 })],
+  ["by", (set) => set.requeue("1", { by: "" })],
+  ["by", (set) => set.requeueAll({ by: "" })],
+  ["state", (set) => set.requeueAll({ state: "succeeded" as never })],
+  ["filter", (set) => set.requeueAll({ filter: "all" as never })],
+  ["limit", (set) => set.requeueAll({ limit: 0 })],
+  ["delayMs", (set) => set.requeueAll({ delayMs: 0.5 })],
+  ["options.states", (set) => set.requeueAll({ states: ["failed"] } as never)],
+])("a bad %s is refused by name before anything is sent (%#)", async (option, call) => {
+  const calling = (async () => await call(setOf("a")))();
+  await expect(calling).rejects.toMatchObject({ name: "InvalidOptionsError", option });
+  expect(store.calls).toEqual([]);
 });
 
-describe("bad input is refused by name before anything is sent", () => {
-  const refused = (option: string) => expect.objectContaining({ name: "InvalidOptionsError", option });
-
-  test.each([
-    ["maxAttempts", { maxAttempts: 0 }],
-    ["maxAttempts", { maxAttempts: 1.5 }],
-    ["leaseDurationMs", { leaseDurationMs: 0 }],
-    ["heartbeat", { heartbeat: leaseDurationMs }],
-    ["keepForMs", { keepForMs: 1_000 }],
-    ["maxRunMs", { maxRunMs: -1 }],
-    ["owner", { owner: "" }],
-    ["options.maxAttempt", { maxAttempt: 3 }],
-  ])("%s of a set: %o", (option, options) => {
-    expect(() => setOf("a", options as TaskSetOptions)).toThrow(refused(option));
-  });
-
-  test("leaseDurationMs of a set that is shorter than the client's clockSkewMs", () => {
-    const client = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs: 5_000 });
-    expect(() => new TaskSet(client, "set", { leaseDurationMs: 4_999 })).toThrow(refused("leaseDurationMs"));
-    expect(new TaskSet(client, "set", { leaseDurationMs: 5_000 }).name).toBe("set");
-  });
-
-  test.each([
-    ["tasks", "a task"],
-    ["tasks[0].id", [{ id: "" }]],
-    ["tasks[0].id", [{ id: "x".repeat(513) }]],
-    ["tasks[1].id", [{ id: "1" }, { id: "1" }]],
-    ["tasks[0].payload", [{ id: "1", payload: "x".repeat(16 * 1024) }]],
-    ["data.when", [{ id: "1", payload: { when: new Date() } }]],
-    ["tasks[0].payloads", [{ id: "1", payloads: 1 }]],
-    ["tasks[0].maxAttempts", [{ id: "1", maxAttempts: 0 }]],
-    ["tasks[0].maxAttempts", [{ id: "1", maxAttempts: 1_001 }]],
-    ["tasks[1].delayMs", [{ id: "1" }, { id: "2", delayMs: -1 }]],
-    ["tasks[0].delayMs", [{ id: "1", delayMs: "soon" }]],
-  ])("%s to be added", async (option, tasks) => {
-    await expect(setOf("a").add(tasks as never)).rejects.toEqual(refused(option));
-    expect(store.calls).toEqual([]);
-  });
-
-  test.each([
-    ["concurrency", { concurrency: 0 }],
-    ["pauseMs", { pauseMs: -1 }],
-    ["pollMs", { pollMs: 0 }],
-    ["until", { until: "later" }],
-    ["signal", { signal: {} }],
-    ["retryAfterMs", { retryAfterMs: Number.NaN }],
-    ["options.concurency", { concurency: 2 }],
-  ])("%s of a worker: %o", async (option, options) => {
-    await expect(setOf("a").process(() => undefined, options as never)).rejects.toEqual(refused(option));
-    expect(store.calls).toEqual([]);
-  });
-
-  test.each([
-    ["final", { final: "yes" }],
-    ["retryAfterMs", { final: true, retryAfterMs: 0 }],
-    ["retryAfterMs", { retryAfterMs: -1 }],
-    ["options.retryAfter", { retryAfter: 1 }],
-  ])("%s of a failure: %o", async (option, options) => {
-    await add(1);
-    const task = await setOf("a").claim();
-    const before = store.calls.length;
-    await expect(task?.fail("no", options as never)).rejects.toEqual(refused(option));
-    expect(store.calls.length).toBe(before);
-    expect(task?.held).toBe(true);
-  });
-
-  test.each<[string, (set: TaskSet) => Promise<unknown>]>([
-    ["id", (set) => set.get("")],
-    ["id", (set) => set.cancel("x".repeat(513))],
-    ["remark", (set) => set.cancel("1", "x".repeat(1_025))],
-    ["id", (set) => set.requeue("")],
-    ["maxAttempts", (set) => set.requeue("1", { maxAttempts: 0 })],
-    ["options.attempts", (set) => set.requeue("1", { attempts: 1 } as never)],
-    ["state", (set) => set.requeueAll({ state: "succeeded" as never })],
-    ["filter", (set) => set.requeueAll({ filter: "all" as never })],
-    ["limit", (set) => set.requeueAll({ limit: 0 })],
-    ["delayMs", (set) => set.requeueAll({ delayMs: 0.5 })],
-    ["options.states", (set) => set.requeueAll({ states: ["failed"] } as never)],
-  ])("%s of an operator's call", async (option, call) => {
-    await expect(call(setOf("a"))).rejects.toEqual(refused(option));
-    expect(store.calls).toEqual([]);
-  });
-
-  test("a remark that is too long leaves the task with its worker", async () => {
-    await add(1);
-    const task = await setOf("a").claim();
-    await expect(task?.succeed("x".repeat(1_025))).rejects.toEqual(refused("remark"));
-    expect(task?.held).toBe(true);
-    await task?.succeed();
-  });
+test("a bad option of a failure, or a remark that is too long, leaves the task with its worker, and sends nothing", async () => {
+  await add(1);
+  const task = await setOf("a").claim();
+  const before = store.calls.length;
+  const refused: [option: string, call: Promise<unknown> | undefined][] = [
+    ["final", task?.fail("no", { final: "yes" as never })],
+    ["retryAfterMs", task?.fail("no", { final: true, retryAfterMs: 0 })],
+    ["retryAfterMs", task?.fail("no", { retryAfterMs: -1 })],
+    ["options.retryAfter", task?.fail("no", { retryAfter: 1 } as never)],
+    ["remark", task?.succeed("x".repeat(1_025))],
+  ];
+  for (const [option, call] of refused) await expect(call).rejects.toMatchObject({ option });
+  expect(store.calls.length).toBe(before);
+  await task?.succeed();
 });
