@@ -1,9 +1,6 @@
-import { settled } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test, vi } from "vitest";
-import { ComputationTimeoutError } from "../../packages/client/src/entries/single-flight.ts";
-import { controlled } from "../support/computations.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { failureOf } from "../support/failure-of.ts";
-import { client, clock, events, flightsWith, renewFlights } from "../support/flights.ts";
+import { clock, events, flightsWith, renewFlights } from "../support/flights.ts";
 
 const freshForMs = 10_000;
 const leaseDurationMs = 3_000;
@@ -77,22 +74,6 @@ describe("a computation that fails", () => {
     expect(begunAt).toEqual([0, 750]);
   });
 
-  test("and then never ends is cut off at the time for all attempts", async () => {
-    const { compute, run } = controlled();
-    const failed = failureOf(
-      flights().getOrCompute("k", { compute, maxAttempts: 5, backoff, computeTimeoutMs: 2_000 }),
-    );
-    await settled();
-    run(0).reject(new Error("down"));
-    await clock.advance(1_999);
-    expect(run(1).signal.aborted).toBe(false);
-    await clock.advance(1);
-    expect(await failed).toBeInstanceOf(ComputationTimeoutError);
-    run(1).reject(new Error("too late"));
-    await clock.advance(60_000);
-    expect(compute).toHaveBeenCalledTimes(2);
-  });
-
   test("is not repeated when nobody waits any more, nor told twice, and its lock is let go", async () => {
     const gone = new AbortController();
     const { compute, begunAt } = failing(9);
@@ -106,22 +87,5 @@ describe("a computation that fails", () => {
     expect(events).toMatchObject([{ type: "computed", attempt: 1, error: { message: "down 1" } }]);
     expect(await flights().getOrCompute("k", { compute: () => "next", waitMs: 0 })).toBe("next");
     expect(clock.pending).toBe(0);
-  });
-
-  test.each<[string, () => unknown]>([
-    ["was frozen between two attempts and has lost its lease", () => clock.freeze(2 * leaseDurationMs)],
-    ["loses its lease between two attempts", () => client.held()[0]?.release()],
-  ])("is not repeated by one that %s: the error is the computation's own", async (_, lose) => {
-    const compute = vi.fn(() => Promise.reject(new Error("down")));
-    const shared = flights({ maxAttempts: 9, backoff, heartbeat: false });
-    const failed = failureOf(shared.getOrCompute("k", { compute }));
-    await settled();
-    await lose();
-    expect(await flights().getOrCompute("k", { compute: () => "of the next holder", waitMs: 0 })).toBe(
-      "of the next holder",
-    );
-    await clock.advance(60_000);
-    expect(await failed).toMatchObject({ message: "down" });
-    expect(compute).toHaveBeenCalledTimes(1);
   });
 });

@@ -47,18 +47,6 @@ describe("a value that is not cacheable", () => {
     await shared.getOrCompute("k", { compute });
     expect(shown).toBe("old");
   });
-
-  test("makes those that wait elsewhere compute in their turn", async () => {
-    const { compute, run } = controlled();
-    const first = flights().getOrCompute("k", { compute });
-    await settled();
-    const waiting = flights().getOrComputeWithSource("k", { compute: () => "full" });
-    await settled();
-    run(0).resolve("");
-    expect(await first).toBe("");
-    await clock.advance(1_000);
-    expect(await waiting).toEqual({ value: "full", source: "computation" });
-  });
 });
 
 test("without isCacheable a blank value is a value, so that it can be remembered that there is nothing", async () => {

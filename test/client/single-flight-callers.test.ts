@@ -3,7 +3,6 @@ import { LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import {
-  CachedFailureError,
   ComputationTimeoutError,
   type ResultCache,
   type SingleFlightOptions,
@@ -35,27 +34,6 @@ const everySecond = { strategy: "fixed", delayMs: 1_000 } as const;
 const never = (): Promise<never> => new Promise(() => undefined);
 
 describe("a caller that waits for another process", () => {
-  test("gets its result at the next look, even if it does not let go of its lock", async () => {
-    const computation = await holder();
-    const call = flights({ retry: everySecond }).getOrComputeWithSource("k", unwanted);
-    await settled();
-    store.next(undefined, "request lost");
-    computation.resolve("value");
-    await clock.advance(1_000);
-    expect(await byNow(call)).toEqual({ value: "value", source: "otherProcess" });
-  });
-
-  test("gets its failure at the next look, even if it does not let go of its lock", async () => {
-    const keeping = { failureForMs: 60_000 };
-    const computation = await holder(keeping);
-    const call = failureOf(flights({ ...keeping, retry: everySecond }).getOrCompute("k", unwanted));
-    await settled();
-    store.next(undefined, "request lost");
-    computation.reject(new Error("down"));
-    await clock.advance(1_000);
-    expect(await byNow(call)).toBeInstanceOf(CachedFailureError);
-  });
-
   test("is told when the lock may be free, as its last look has shown", async () => {
     await clock.advance(5_000);
     await holder();

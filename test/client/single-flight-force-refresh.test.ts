@@ -1,14 +1,10 @@
-import { LeaseUnavailableError } from "@leasehold/client";
-import { leaseItemKey } from "@leasehold/client/schema";
 import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { deferred } from "../../packages/client/src/base/clock.ts";
 import type {
   CacheEntry,
   SingleFlight,
   SingleFlightOptions,
 } from "../../packages/client/src/entries/single-flight.ts";
-import { flightSortKey } from "../../packages/client/src/primitives/single-flight/entry.ts";
 import { controlled } from "../support/computations.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { clock, flightsWith, renewFlights, store } from "../support/flights.ts";
@@ -54,54 +50,6 @@ describe.each(caches)("in %s, a forced refresh", (_, cache) => {
     expect(await refreshed).toEqual({ value: "new", source: "computation" });
     expect(await others(shared, options)).toMatchObject([{ value: "new" }, { value: "new" }]);
   });
-
-  test("that fails tells so, and leaves the old value as it was, and no failure", async () => {
-    const options = { ...cache(), staleForMs: 60_000, failureForMs: 5_000 };
-    const shared = await withValue(options);
-    const fails = { compute: (): Promise<string> => Promise.reject(down), forceRefresh };
-    expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
-    const old = { value: "old", source: "cache" };
-    expect(await others(shared, options)).toEqual([old, old]);
-    await clock.advance(freshForMs);
-    expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
-    expect(await shared.getOrCompute("k", { compute: () => "next" })).toBe("next");
-  });
-
-  test("takes what another process began to compute after it was called", async () => {
-    const options = cache();
-    const before = controlled();
-    void flights(options).getOrCompute("k", { compute: before.compute });
-    await settled();
-    const fast = { strategy: "fixed", delayMs: 50 } as const;
-    const slow = { strategy: "fixed", delayMs: 1_000 } as const;
-    const after = controlled();
-    const refreshed = flights(options).getOrComputeWithSource("k", {
-      ...unwanted,
-      forceRefresh,
-      retry: slow,
-    });
-    const other = flights(options).getOrCompute("k", { compute: after.compute, forceRefresh, retry: fast });
-    await clock.advance(1_000);
-    before.run(0).resolve("begun before");
-    // The slow one sees the other at work.
-    await clock.advance(1_000);
-    after.run(0).resolve("begun after");
-    expect(await other).toBe("begun after");
-    await clock.advance(1_000);
-    expect(await refreshed).toEqual({ value: "begun after", source: "otherProcess" });
-  });
-
-  test("of a value that was invalidated while it computed stores nothing", async () => {
-    const options = cache();
-    const shared = await withValue(options);
-    const { compute, run } = controlled();
-    const refreshed = shared.getOrCompute("k", { compute, forceRefresh });
-    await settled();
-    await flights(options).invalidate("k");
-    run(0).resolve("begun before");
-    expect(await refreshed).toBe("begun before");
-    expect(await shared.getOrCompute("k", { compute: () => "new" })).toBe("new");
-  });
 });
 
 describe("forced refreshes of one process", () => {
@@ -130,42 +78,6 @@ describe("forced refreshes of one process", () => {
     run(1).resolve("second");
     expect(await Promise.all([second, third])).toEqual(["second", "second"]);
     expect(compute).toHaveBeenCalledTimes(2);
-  });
-
-  test.each([
-    ["joined a call that had waited for it", false],
-    ["came during a look", true],
-  ])("give nobody what began elsewhere before it came, even if it %s", async (_, comesDuringLook) => {
-    const before = controlled();
-    void flights().getOrCompute("k", { compute: before.compute });
-    await settled();
-    const shared = flights();
-    const own = controlled();
-    const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
-    const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
-    const answered = deferred<void>();
-    const query = store.query.bind(store);
-    store.query = async (...look) => {
-      store.query = query;
-      const page = await query(...look);
-      await answered.promise;
-      return page;
-    };
-    if (!comesDuringLook) answered.resolve();
-    await clock.advance(1_000);
-    before.run(0).resolve("begun before");
-    await settled();
-    const between = controlled();
-    const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
-    await settled();
-    const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
-    answered.resolve();
-    await settled();
-    between.run(0).resolve("begun between");
-    expect(await other).toBe("begun between");
-    await clock.advance(2_000);
-    own.run(0).resolve("begun after");
-    expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
   });
 
   test("give nobody what was found before it came, even if the lock is still to be let go", async () => {
@@ -219,13 +131,6 @@ describe("forced refreshes of one process", () => {
 });
 
 describe("a forced refresh", () => {
-  test("computes though a failure is remembered", async () => {
-    const shared = flights({ failureForMs: 60_000 });
-    await failureOf(shared.getOrCompute("k", { compute: () => Promise.reject(down) }));
-    expect(await shared.getOrCompute("k", { compute: () => "new", forceRefresh })).toBe("new");
-    expect(await shared.getOrCompute("k", unwanted)).toBe("new");
-  });
-
   test("shows its computation the old value that is past its time, and no fresh one", async () => {
     const shared = await withValue({ freshForMs: 1_000, staleForMs: 60_000, failureForMs: 60_000 });
     const shown = async (): Promise<string | undefined> => {
@@ -245,20 +150,6 @@ describe("a forced refresh", () => {
     expect(await shown()).toBe("old");
   });
 
-  test("waits for waitMs and takes no stale value", async () => {
-    const options = { freshForMs: 1_000, staleForMs: 60_000 };
-    const shared = await withValue(options);
-    await clock.advance(1_000);
-    const { compute, run } = controlled();
-    const holder = flights(options).getOrCompute("k", { compute });
-    await settled();
-    const refused = failureOf(shared.getOrCompute("k", { ...unwanted, forceRefresh, waitMs: 500 }));
-    await clock.advance(500);
-    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
-    run(0).resolve("new");
-    await holder;
-  });
-
   test("is made once the lease of a holder that renews no more has ended", async () => {
     const shared = await withValue();
     void flights({ heartbeat: false }).getOrCompute("k", {
@@ -269,32 +160,5 @@ describe("a forced refresh", () => {
     const refreshed = shared.getOrCompute("k", { compute: () => "new", forceRefresh });
     await clock.advance(10_000);
     expect(await refreshed).toBe("new");
-  });
-
-  test("takes no result whose computation began before it was called, where a look at the lock lags", async () => {
-    const options = { cache: new Map<string, CacheEntry>() };
-    const long = { leaseDurationMs: 60_000 };
-    const first = controlled();
-    const one = flights(options, long).getOrCompute("k", { compute: first.compute });
-    await settled();
-    // The looks will show this holder, although the next one has begun.
-    const lagging = store.table.peek(leaseItemKey("k", flightSortKey));
-    first.run(0).resolve("first");
-    await one;
-    const second = controlled();
-    const two = flights(options, long).getOrCompute("k", { compute: second.compute, forceRefresh });
-    await settled();
-    const get = store.get.bind(store);
-    store.get = async (...look) => (look[0].consistent ? await get(...look) : lagging);
-    const refreshed = flights(options, long).getOrComputeWithSource("k", {
-      compute: () => "begun after",
-      forceRefresh,
-      retry: { strategy: "fixed", delayMs: 1_000 },
-    });
-    await clock.advance(1_500);
-    second.run(0).resolve("begun before");
-    expect(await two).toBe("begun before");
-    await clock.advance(10_000);
-    expect(await refreshed).toEqual({ value: "begun after", source: "computation" });
   });
 });

@@ -1,5 +1,5 @@
 import type { UpdateRequest } from "@leasehold/client";
-import { ManualClock, settled } from "@leasehold/client/testing";
+import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type {
   CacheEntry,
@@ -105,46 +105,9 @@ describe.each(caches)("in %s, a failed computation", (_, makeCache) => {
     cache = makeCache();
   });
 
-  test("keeps it through several failures", async () => {
-    await leaveStale();
-    await fail();
-    await clock.advance(failureForMs);
-    await fail();
-    expect(await standIns()).toEqual({ shown: "old", given: "old" });
-  });
-
-  test("does not take the place of what a later holder has computed meanwhile", async () => {
-    const { compute, run } = controlled();
-    const late = failureOf(flights(new ManualClock()).getOrCompute("k", { compute }));
-    await settled();
-    const newer = flights().getOrCompute("k", { compute: () => "newer" });
-    await clock.advance(8_000);
-    expect(await newer).toBe("newer");
-    run(0).reject(new Error("down"));
-    expect(await late).toMatchObject({ message: "down" });
-    expect(await flights().getOrCompute("k", { compute: () => "third" })).toBe("newer");
-  });
-
-  test("does not bring back what was invalidated between its look and its acquisition", async () => {
-    await leaveStale();
-    before(
-      (sortKey) => sortKey === "cache#flight",
-      () => flights().invalidate("k"),
-    );
-    await fail();
-    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
-  });
-
   test("does not bring back what was invalidated just before its store", async () => {
     await leaveStale();
     await fail(() => flights().invalidate("k"));
-    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
-  });
-
-  test("does not bring back what had been forgotten when it looked", async () => {
-    await leaveStale();
-    await flights().invalidate("k");
-    await fail();
     expect(await standIns()).toEqual({ shown: undefined, given: undefined });
   });
 });
@@ -159,54 +122,6 @@ describe("an invalidation whose mark is on its way", () => {
     whileTheMarkIsOnItsWay(() => fail());
     await flights().invalidate("k");
     expect(await standIns()).toEqual({ shown: undefined, given: undefined });
-  });
-
-  test("forgets what a failure has kept in a cache that compares tokens", async () => {
-    const inner = comparing();
-    let happens = async (): Promise<void> => undefined;
-    cache = {
-      get: inner.get,
-      set: async (key, entry, ttlMs, token) => {
-        if (!Number.isInteger(token)) await happens();
-        return inner.set(key, entry, ttlMs, token);
-      },
-    };
-    await leaveStale();
-    happens = async () => {
-      happens = async () => undefined;
-      await fail();
-    };
-    await flights().invalidate("k");
-    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
-  });
-
-  test("is met by a holder that has looked again after it won", async () => {
-    await leaveStale();
-    // One that dies with its process makes a gap in the fencing tokens, so that the next holder looks again.
-    const dead = new ManualClock(clock.now());
-    void failureOf(flights(dead).getOrCompute("k", { compute: () => new Promise(() => undefined) }));
-    await settled();
-    await clock.advance(freshForMs);
-    let computing = (): void => undefined;
-    const computes = new Promise<void>((resolve) => {
-      computing = resolve;
-    });
-    whileTheMarkIsOnItsWay(() => computes);
-    const invalidated = flights().invalidate("k");
-    await settled();
-    await fail(async () => {
-      computing();
-      await invalidated;
-    });
-    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
-  });
-
-  test("leaves a failure without a value as it is", async () => {
-    whileTheMarkIsOnItsWay(() => fail());
-    await flights().invalidate("k");
-    expect(await failureOf(flights().getOrCompute("k", { compute: () => "new" }))).toMatchObject({
-      code: "LEASE_CACHED_FAILURE",
-    });
   });
 });
 
@@ -238,15 +153,6 @@ describe("in the table, a failure that keeps a value", () => {
     });
   });
 
-  test.each(["request lost", "answer lost", "throttled"] as const)(
-    "costs nobody the value where it cannot be stored: %s",
-    async (fate) => {
-      await leaveStale();
-      await fail(async () => store.next(fate));
-      expect(await standIns()).toEqual({ shown: "old", given: "old" });
-    },
-  );
-
   test("is stored alone where ttl has removed the value since", async () => {
     await leaveStale();
     await fail(async () => {
@@ -265,14 +171,5 @@ describe("in the table, a failure that keeps a value", () => {
     );
     await fail();
     expect(await standIns()).toEqual({ shown: "old", given: "old" });
-  });
-
-  test("and of which a copy arrives late does not bring back what was invalidated", async () => {
-    await leaveStale();
-    await fail(() => flights().invalidate("k"));
-    const [copy, last] = storesOfFailures();
-    if (copy === undefined || last === undefined) throw new Error("there are two writes");
-    expect(store.table.updateNow(copy)).toMatchObject({ applied: false });
-    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
   });
 });

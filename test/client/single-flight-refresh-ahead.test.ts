@@ -38,35 +38,6 @@ async function refreshing(options: Partial<SingleFlightOptions> = {}) {
 }
 
 describe("the time of a refresh ahead", () => {
-  test.each([
-    [0, refreshAheadMs],
-    [0.5, refreshAheadMs * 0.75],
-    [0.9999, refreshAheadMs * 0.50005],
-  ])("is in the first half of the time ahead, by chance %d", async (fraction, aheadMs) => {
-    const randomness = { token: () => crypto.randomUUID(), fraction: () => fraction };
-    const one = flights({}, { randomness });
-    const compute = vi.fn(async () => "next");
-    await get(one, "first");
-    await clock.advance(freshForMs - aheadMs - 1);
-    await one.getOrCompute("k", { compute });
-    await settled();
-    expect(compute).not.toHaveBeenCalled();
-    await clock.advance(1);
-    await one.getOrCompute("k", { compute });
-    await settled();
-    expect(compute).toHaveBeenCalledTimes(1);
-  });
-
-  test("never comes by default", async () => {
-    const one = flightsWith({ freshForMs })();
-    await get(one, "first");
-    await clock.advance(freshForMs - 1);
-    store.calls.length = 0;
-    await get(one);
-    await settled();
-    expect(requests()).toEqual(["get"]);
-  });
-
   test("is the same for all calls of a process, and another for each value", async () => {
     const fractions = [0.9, 0.1];
     const randomness = { token: () => crypto.randomUUID(), fraction: vi.fn(() => fractions.shift() ?? 0) };
@@ -221,15 +192,6 @@ describe("a call that comes when the value's time is over", () => {
     expect(store.calls.some(({ method }) => method === "get")).toBe(false);
   });
 
-  test("joins it for longer than it would wait for another process", async () => {
-    const { one, run } = await refreshing();
-    await clock.advance(refreshAheadMs / 2);
-    const late = one.getOrCompute("k", { compute: () => "unwanted", waitMs: 0 });
-    await clock.advance(30_000);
-    run.resolve("second");
-    expect(await late).toBe("second");
-  });
-
   test("gets the stale value at once if it takes one, and after its end the new one", async () => {
     const { one, run } = await refreshing({ staleForMs: 5_000 });
     await clock.advance(refreshAheadMs / 2);
@@ -315,67 +277,8 @@ test("a process that wakes with a refresh beyond its lease gives the fresh value
   expect(errors()).toMatchObject([{ code: "LEASE_LOST" }]);
 });
 
-describe("a refresh that fails", () => {
-  test("is tried as often as each computation", async () => {
-    const { compute, run } = await refreshing({ maxAttempts: 2 });
-    run.reject(new Error("down"));
-    await clock.advance(1_000);
-    expect(compute).toHaveBeenCalledTimes(2);
-    expect(errors()).toEqual([]);
-  });
-
-  test("by a mistake in the program is told", async () => {
-    const one = flights();
-    await get(one, "first");
-    await clock.advance(freshForMs - refreshAheadMs / 2);
-    await one.getOrCompute("k", { compute: () => undefined as unknown as string });
-    await settled();
-    expect(errors()).toMatchObject([{ code: "LEASE_INVALID_OPTIONS", option: "compute's result" }]);
-  });
-
-  test("for want of a lock is told", async () => {
-    const one = flights();
-    await get(one, "first");
-    await clock.advance(freshForMs - refreshAheadMs / 2);
-    store.weather = "throttled";
-    expect(await get(one)).toEqual({ value: "first", source: "cache" });
-    await clock.advance(60_000);
-    expect(errors()).toMatchObject([{ code: "LEASE_THROTTLED" }]);
-  });
-
-  test("by its time limit is told", async () => {
-    const { run } = await refreshing({ computeTimeoutMs: 3_000 });
-    await clock.advance(3_000);
-    expect(errors()).toMatchObject([{ code: "LEASE_COMPUTATION_TIMEOUT" }]);
-    expect(run.signal.aborted).toBe(true);
-  });
-
-  test("because its lease is lost is cut off and told, although its computation never ends", async () => {
-    const { one, run } = await refreshing({ heartbeat: false });
-    await clock.advance(leaseDurationMs);
-    expect(run.signal.aborted).toBe(true);
-    expect(errors()).toMatchObject([{ code: "LEASE_LOST" }]);
-    // The next call takes over, as another process's would.
-    await clock.advance(1_000);
-    expect(await get(one, "second")).toEqual({ value: "first", source: "cache" });
-    await settled();
-    expect(await get(one)).toEqual({ value: "second", source: "cache" });
-  });
-});
-
 describe("a value in the process's memory that is due", () => {
   const inProcess = { inProcessForMs: freshForMs };
-
-  test("is given although the table cannot be read", async () => {
-    const one = flights(inProcess);
-    await get(one, "first");
-    await clock.advance(freshForMs - refreshAheadMs / 2);
-    store.get = () => Promise.reject(new Error("down"));
-    expect(await get(one)).toEqual({ value: "first", source: "process" });
-    await settled();
-    expect(await get(one)).toEqual({ value: "first", source: "process" });
-    await settled();
-  });
 
   test("goes if another process has invalidated it, and nothing is computed without a caller", async () => {
     const one = flights(inProcess);
@@ -387,29 +290,6 @@ describe("a value in the process's memory that is due", () => {
     await settled();
     expect(compute).not.toHaveBeenCalled();
     expect(await one.getOrComputeWithSource("k", { compute })).toMatchObject({ value: "second" });
-  });
-
-  test("is looked for in vain by a process that freezes then: its next call looks by itself", async () => {
-    const one = flights({ inProcessForMs: freshForMs });
-    await get(one, "first");
-    await clock.advance(freshForMs - refreshAheadMs / 2);
-    const read = store.get.bind(store);
-    store.get = () => new Promise<never>(() => undefined);
-    expect(await get(one)).toEqual({ value: "first", source: "process" });
-    store.get = read;
-    clock.freeze(3_600_000);
-    expect(await get(one, "second")).toEqual({ value: "second", source: "computation" });
-  });
-
-  test("is looked for once at a time", async () => {
-    const one = flights(inProcess);
-    await get(one, "first");
-    await clock.advance(freshForMs - refreshAheadMs / 2);
-    store.calls.length = 0;
-    store.get = vi.fn(() => new Promise<never>(() => undefined));
-    for (let call = 0; call < 3; call += 1)
-      expect(await get(one)).toEqual({ value: "first", source: "process" });
-    expect(store.get).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -24,24 +24,9 @@ beforeEach(renewFlights);
 const memory = new MemoryLeaseStore();
 singleFlightContract(() => ({ store: memory }));
 
-const requests = (): string[] => store.calls.map(({ method }) => method);
 const sources = (): string[] => events.flatMap((event) => (event.type === "served" ? [event.source] : []));
 
 describe("a value that is missing", () => {
-  test("is computed once for 50 callers of one process, who share every request", async () => {
-    const shared = flights();
-    const compute = vi.fn(async () => {
-      await new Promise((resolve) => clock.schedule(() => resolve(undefined), 500));
-      return "value";
-    });
-    const values = Promise.all(Array.from({ length: 50 }, () => shared.getOrCompute("k", { compute })));
-    await clock.advance(500);
-    expect(new Set(await values)).toEqual(new Set(["value"]));
-    expect(compute).toHaveBeenCalledTimes(1);
-    // Look, acquire, look again, store, release.
-    expect(requests()).toEqual(["get", "update", "get", "update", "update"]);
-  });
-
   test("is computed once for 50 callers over 8 clients; the others get the holder's result", async () => {
     const all = Array.from({ length: 8 }, () => flights());
     const compute = vi.fn(async () => {
@@ -68,58 +53,6 @@ describe("a value that is missing", () => {
     expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
     expect(sources()).toEqual(["computation", "cache"]);
   });
-
-  test("costs no second look where the fencing token shows that nobody can have stored since", async () => {
-    const shared = flights();
-    await shared.getOrCompute("k", { compute: () => 1 });
-    await clock.advance(freshForMs);
-    store.calls.length = 0;
-    expect(await shared.getOrCompute("k", { compute: () => 2 })).toBe(2);
-    expect(requests()).toEqual(["get", "update", "update", "update"]);
-  });
-
-  test("is looked for again where somebody else has held the lock since", async () => {
-    const compute = vi.fn(async () => "first");
-    const [one, two] = [flights(), flights()];
-    await one.getOrCompute("k", { compute });
-    await clock.advance(freshForMs);
-    // The second process looks, and is overtaken by a whole computation before it gets to the lock.
-    const get = store.get.bind(store);
-    let overtake = true;
-    store.get = async (request, options) => {
-      const item = await get(request, options);
-      if (overtake) {
-        overtake = false;
-        await one.getOrCompute("k", { compute: () => "second" });
-      }
-      return item;
-    };
-    expect(await two.getOrCompute("k", { compute })).toBe("second");
-    expect(compute).toHaveBeenCalledTimes(1);
-    expect(sources()).toEqual(["computation", "computation", "otherProcess"]);
-  });
-
-  test("is fresh from the end of its computation on, however long that has taken", async () => {
-    const { compute, run } = controlled();
-    const value = flights().getOrCompute("k", { compute });
-    await clock.advance(freshForMs - 1);
-    run(0).resolve("value");
-    await value;
-    await clock.advance(freshForMs - 1);
-    expect(await flights().getOrCompute("k", { compute: () => "newer" })).toBe("value");
-    await clock.advance(1);
-    expect(await flights().getOrCompute("k", { compute: () => "newer" })).toBe("newer");
-  });
-
-  test("waits for each key by itself", async () => {
-    const shared = flights();
-    const { compute, run } = controlled();
-    const slow = shared.getOrCompute("slow", { compute });
-    expect(await shared.getOrCompute("quick", { compute: () => "done" })).toBe("done");
-    await clock.advance(0);
-    run(0).resolve("at last");
-    expect(await slow).toBe("at last");
-  });
 });
 
 describe("a holder", () => {
@@ -135,58 +68,9 @@ describe("a holder", () => {
     expect(cache.size).toBe(0);
     expect(events).toContainEqual({ type: "cacheFailed", key: "k", operation: "write", reason: "leaseLost" });
   });
-
-  test("that lost its lease before it could compute tells the computation so", async () => {
-    const cache: ResultCache = {
-      // The second look takes longer than the lease lasts.
-      get: vi
-        .fn()
-        .mockReturnValueOnce(undefined)
-        .mockImplementation(async () => clock.freeze(leaseDurationMs)),
-      set: () => true,
-    };
-    const compute = vi.fn(({ signal }: { signal: AbortSignal }) => signal.throwIfAborted());
-    expect(await failureOf(flights({ cache }).getOrCompute("k", { compute }))).toMatchObject({
-      code: "LEASE_LOST",
-    });
-  });
-
-  test("keeps its lease for as long as it computes", async () => {
-    const { compute, run } = controlled();
-    const held = flights().getOrCompute("k", { compute });
-    const other = failureOf(flights().getOrCompute("k", { compute, waitMs: 20_000 }));
-    await clock.advance(20_000);
-    expect(await other).toBeInstanceOf(LeaseUnavailableError);
-    // The waiter sees the renewals, and makes no attempt that would be refused.
-    expect(store.calls.filter((call) => call.requests.some(({ values }) => ":owner" in values))).toHaveLength(
-      2,
-    );
-    run(0).resolve("done");
-    expect(await held).toBe("done");
-    expect(compute).toHaveBeenCalledTimes(1);
-  });
-
-  test("whose answer to the store got lost has stored all the same", async () => {
-    // Acquire passes; the store's answer is lost.
-    store.next(undefined, "answer lost");
-    expect(await flights().getOrCompute("k", { compute: () => "stored" })).toBe("stored");
-    expect(await flights().getOrCompute("k", { compute: () => "again" })).toBe("stored");
-  });
 });
 
 describe("a computation that fails", () => {
-  test("fails with the same error for every caller in the process, lets the lock go, and the next call computes", async () => {
-    const shared = flights();
-    const { compute, run } = controlled();
-    const failures = [1, 2, 3].map(() => failureOf(shared.getOrCompute("k", { compute })));
-    await clock.advance(0);
-    const error = new Error("no such table");
-    run(0).reject(error);
-    for (const failure of await Promise.all(failures)) expect(failure).toBe(error);
-    expect(await shared.getOrCompute("k", { compute: () => "fine", waitMs: 0 })).toBe("fine");
-    expect(events).toContainEqual(expect.objectContaining({ type: "computed", error }));
-  });
-
   test("is not repeated for failureForMs, here or elsewhere; then it is", async () => {
     const options = { failureForMs: 2_000 };
     const compute = vi.fn((): string => {
@@ -201,30 +85,6 @@ describe("a computation that fails", () => {
     expect(compute).toHaveBeenCalledTimes(1);
     await clock.advance(2_000);
     expect(await flights(options).getOrCompute("k", { compute: () => "now" })).toBe("now");
-  });
-
-  test.each([
-    [512, 512],
-    [513, 256],
-    [1_500, 375],
-  ])("and says so in %i characters of 2 bytes is remembered with %i of them", async (length, kept) => {
-    const cache = new Map<string, CacheEntry>();
-    const compute = (): never => {
-      throw new Error("é".repeat(length));
-    };
-    await failureOf(flights({ cache, failureForMs: 2_000 }).getOrCompute("k", { compute }));
-    expect(cache.get("k")?.failure).toEqual({ name: "Error", message: "é".repeat(kept) });
-  });
-
-  test("reaches its caller, and is remembered, also if its name and its message are no text", async () => {
-    const cache = new Map<string, CacheEntry>();
-    const thrown = Object.assign(new Error(), { name: Symbol("mine"), message: { code: 7 } });
-    const compute = (): never => {
-      throw thrown;
-    };
-    const call = flights({ cache, failureForMs: 2_000 }).getOrCompute("k", { compute });
-    expect(await failureOf(call)).toBe(thrown);
-    expect(cache.get("k")?.failure).toEqual({ name: "Symbol(mine)", message: "[object Object]" });
   });
 
   test("because it was cut off is not remembered, and nothing is said of the cache", async () => {
@@ -263,92 +123,10 @@ describe("a caller's signal and patience", () => {
     run(0).resolve("value");
     expect(await second).toBe("value");
   });
-
-  test("end the computation, and free the lock, when nobody waits any more", async () => {
-    const shared = flights();
-    const { compute, run } = controlled();
-    const caller = new AbortController();
-    const gone = failureOf(shared.getOrCompute("k", { compute, signal: caller.signal }));
-    await clock.advance(0);
-    caller.abort();
-    await gone;
-    await clock.advance(0);
-    expect(run(0).signal.aborted).toBe(true);
-    expect(await shared.getOrCompute("k", { compute: () => "other", waitMs: 0 })).toBe("other");
-    expect(clock.pending).toBe(0);
-  });
-
-  test("an aborted signal is refused before anything is sent", async () => {
-    const signal = AbortSignal.abort(new Error("before"));
-    const failure = failureOf(flights().getOrCompute("k", { compute: () => 1, signal }));
-    expect(await failure).toMatchObject({ code: "LEASE_ABORTED", cause: signal.reason });
-    expect(store.calls).toEqual([]);
-  });
-
-  test("waitMs bounds the wait for another process, for each caller by itself", async () => {
-    const { compute, run } = controlled();
-    const holder = flights().getOrCompute("k", { compute });
-    await clock.advance(0);
-    const shared = flights();
-    const short = failureOf(shared.getOrCompute("k", { compute, waitMs: 1_000 }));
-    const long = shared.getOrCompute("k", { compute, waitMs: 60_000 });
-    await clock.advance(1_000);
-    expect(await short).toBeInstanceOf(LeaseUnavailableError);
-    const none = failureOf(shared.getOrCompute("k", { compute, waitMs: 0 }));
-    await clock.advance(5_000);
-    expect(await none).toBeInstanceOf(LeaseUnavailableError);
-    run(0).resolve("value");
-    await clock.advance(10_000);
-    expect(await long).toBe("value");
-    expect(await holder).toBe("value");
-    expect(compute).toHaveBeenCalledTimes(1);
-  });
-});
-
-describe("a cache elsewhere", () => {
-  test("costs a waiter 1 read of the lock for each look, and nobody a request for a hit", async () => {
-    const cache = new Map<string, CacheEntry>();
-    const { compute, run } = controlled();
-    const holder = flights({ cache }, { leaseDurationMs: 600_000 }).getOrCompute("k", { compute });
-    await clock.advance(0);
-    const value = flights({ cache, retry: { strategy: "fixed", delayMs: 1_000 } }).getOrCompute("k", {
-      compute,
-    });
-    await clock.advance(0);
-    store.calls.length = 0;
-    await clock.advance(4_000);
-    expect(store.calls).toMatchObject(
-      Array.from({ length: 4 }, () => ({ method: "get", consistent: false })),
-    );
-    run(0).resolve("value");
-    await holder;
-    await clock.advance(1_000);
-    expect(await value).toBe("value");
-    store.calls.length = 0;
-    expect(await flights({ cache }).getOrCompute("k", { compute })).toBe("value");
-    expect(store.calls).toEqual([]);
-  });
 });
 
 describe("a stale value", () => {
   const options = { staleForMs: 60_000 };
-
-  test("is given at once to other processes and other callers while one computes", async () => {
-    const shared = flights(options);
-    await shared.getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs);
-    const { compute, run } = controlled();
-    const first = shared.getOrCompute("k", { compute });
-    const second = shared.getOrCompute("k", { compute });
-    expect(await second).toBe("old");
-    expect(await shared.getOrCompute("k", { compute })).toBe("old");
-    expect(await flights(options).getOrCompute("k", { compute })).toBe("old");
-    run(0).resolve("new");
-    expect(await first).toBe("new");
-    expect(sources()).toEqual(["computation", "stale", "stale", "stale", "computation"]);
-    expect(compute).toHaveBeenCalledTimes(1);
-    expect(await flights(options).getOrCompute("k", { compute })).toBe("new");
-  });
 
   test("is not given after its time", async () => {
     await flights(options).getOrCompute("k", { compute: () => "old" });
@@ -361,20 +139,6 @@ describe("a stale value", () => {
     expect(await refused).toBeInstanceOf(LeaseUnavailableError);
     run(0).resolve("new");
     await holder;
-  });
-
-  test("is not given after its time to a caller that joins a computation which began before", async () => {
-    await flights(options).getOrCompute("k", { compute: () => "old" });
-    await clock.advance(freshForMs + options.staleForMs - 1);
-    const shared = flights(options);
-    const { compute, run } = controlled();
-    const first = shared.getOrCompute("k", { compute });
-    await clock.advance(0);
-    expect(await shared.getOrCompute("k", { compute })).toBe("old");
-    await clock.advance(1);
-    const late = shared.getOrCompute("k", { compute });
-    run(0).resolve("new");
-    expect(await Promise.all([first, late])).toEqual(["new", "new"]);
   });
 });
 
@@ -453,19 +217,6 @@ describe("a cache", () => {
     expect(events).toEqual(all.map(() => told));
   });
 
-  test("that cannot be read at the second look makes nobody compute, and the lock is let go", async () => {
-    const get = vi
-      .fn()
-      .mockReturnValueOnce(undefined)
-      .mockRejectedValueOnce(new Error("gone"))
-      .mockReturnValue(undefined);
-    const shared = flights({ cache: { get, set: () => true } });
-    const compute = vi.fn(() => 1);
-    expect(await failureOf(shared.getOrCompute("k", { compute }))).toBeInstanceOf(CacheUnreadableError);
-    expect(compute).not.toHaveBeenCalled();
-    expect(await shared.getOrCompute("k", { compute, waitMs: 0 })).toBe(1);
-  });
-
   test("that cannot be read for a moment does not end a wait", async () => {
     const cache = new Map<string, CacheEntry>();
     const { compute, run } = controlled();
@@ -487,21 +238,6 @@ describe("a cache", () => {
     await clock.advance(10_000);
     expect(await waiting).toBe("value");
     expect(reads).toBeGreaterThan(3);
-  });
-
-  test("that cannot be written costs the caller nothing; an event tells", async () => {
-    const error = new Error("read-only");
-    const cache: ResultCache = { get: () => undefined, set: () => Promise.reject(error) };
-    const shared = flights({ cache });
-    expect(await shared.getOrCompute("k", { compute: () => "value" })).toBe("value");
-    expect(events).toContainEqual({
-      type: "cacheFailed",
-      key: "k",
-      operation: "write",
-      reason: "threw",
-      error,
-    });
-    expect(await shared.getOrCompute("k", { compute: () => "again", waitMs: 0 })).toBe("again");
   });
 
   test("that never answers holds nobody up for longer than its 10 s", async () => {
@@ -526,13 +262,6 @@ describe("a cache", () => {
       expect(failure).toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
     }
     expect(await shared.getOrCompute("k", { compute: () => "small", waitMs: 0 })).toBe("small");
-  });
-
-  test("in the table leaves its items to ttl, and not before their time", async () => {
-    await flights({ staleForMs: 5_000 }).getOrCompute("k", { compute: () => "value" });
-    expect(store.table.collectGarbage(clock.now() + freshForMs + 5_000)).toBe(0);
-    expect(store.table.collectGarbage(clock.now() + freshForMs + 6_001)).toBe(1);
-    expect(store.table.peek({ pk: "k", sk: "cache" })).toBeUndefined();
   });
 });
 
@@ -604,13 +333,5 @@ describe("bad input is refused by its name, before anything is sent:", () => {
     expect(await failureOf(flights().invalidate(""))).toMatchObject({ option: "key" });
     expect(() => new SingleFlight({} as LeaseClient, { freshForMs })).toThrow(/client/);
     expect(store.calls).toEqual([]);
-  });
-
-  test("a lease shorter than the client's own clockSkewMs; a default allowance binds nobody", () => {
-    const strict = { clockSkewMs: 5_000, leaseDurationMs: 15_000 };
-    const refusal = { code: "LEASE_INVALID_OPTIONS", option: "leaseDurationMs", value: 4_999 };
-    expect(() => flights({ leaseDurationMs: 4_999 }, strict)).toThrow(expect.objectContaining(refusal));
-    expect(() => flights({ leaseDurationMs: 5_000 }, strict)).not.toThrow();
-    expect(() => flights({ leaseDurationMs: 100 })).not.toThrow();
   });
 });
