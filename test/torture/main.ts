@@ -10,6 +10,7 @@ import { bundleWithLastRelease } from "../support/last-release.ts";
 import { primitives } from "./history.ts";
 import { installTortured, worker as source } from "./install.ts";
 import { plants } from "./plants.ts";
+import { hasGo, judgeByPorcupine } from "./porcupine.ts";
 import { outcomesIn, summaryOf } from "./report.ts";
 import { torture } from "./run.ts";
 
@@ -23,6 +24,7 @@ const usage = `npm run evidence -- torture [--minutes N] [--seed N] [--processes
 ${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
   --last-release     half of the processes have the last release; those that start in their place draw again
   --folder DIR       where the histories are kept; default: a new folder for temporary files
+  --porcupine        lets Porcupine judge the histories too, where Go is installed
   --write            writes the figures of docs/evidence.md; of one version alone`;
 
 const { values } = parseArgs({
@@ -34,6 +36,7 @@ const { values } = parseArgs({
     plant: { type: "string" },
     "last-release": { type: "boolean", default: false },
     folder: { type: "string" },
+    porcupine: { type: "boolean", default: false },
     write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
@@ -87,7 +90,8 @@ async function main(): Promise<number> {
     const { violations } = result;
     for (const { rule, text } of violations) console.log(`${red(rule)}: ${text}`);
     if (values.write) await writeEvidence("torture", figures, await measuredCommit("test/torture"));
-    if (violations.length === 0) return 0;
+    const isRight = !values.porcupine || (await secondOpinion(folder));
+    if (violations.length === 0 && isRight) return 0;
     const given = Object.entries({
       minutes,
       seed,
@@ -102,6 +106,17 @@ async function main(): Promise<number> {
   } finally {
     await project.remove();
   }
+}
+
+/** Tells what Porcupine says; tells whether it has found nothing wrong. */
+async function secondOpinion(folder: string): Promise<boolean> {
+  if (!(await hasGo())) {
+    console.log("Porcupine: skipped, for Go is not installed");
+    return true;
+  }
+  const { isRight, text } = await judgeByPorcupine(folder);
+  console.log(`Porcupine: ${isRight ? text : red(text)}`);
+  return isRight;
 }
 
 const red = (text: string): string => styleText("red", text, { stream: process.stdout });
