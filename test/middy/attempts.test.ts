@@ -3,7 +3,7 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
 import { describe, expect, test } from "vitest";
-import { type App, type Bench, bench, ways } from "./support.ts";
+import { type App, bench, ways } from "./support.ts";
 
 const event = { scheduledTime: "2026-11-21T10:00:00Z" };
 const id = "one-and-the-same";
