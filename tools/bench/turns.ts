@@ -5,6 +5,8 @@ export interface Contestant {
   readonly name: string;
   /** Does it once. */
   readonly cycle: () => Promise<void>;
+  /** What its process has used of the processor since its start, in microseconds. @default - that of this process */
+  readonly cpuUs?: () => Promise<number>;
 }
 
 /** How long one cycle takes, and how much of the processor's time; ratios are to the first contestant's. */
@@ -49,9 +51,10 @@ export async function measureInTurns(
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const contestant of inTurn(contestants, round)) {
-      const before = ownCpuUs();
+      const { cpuUs = ownCpuUs } = contestant;
+      const before = await cpuUs();
       const times = await timesOf(contestant.cycle, cyclesPerRound);
-      const usedUs = ownCpuUs() - before;
+      const usedUs = (await cpuUs()) - before;
       samples.get(contestant)?.rounds.push(times);
       samples.get(contestant)?.cpuUs.push(usedUs / cyclesPerRound);
     }

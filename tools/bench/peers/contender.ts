@@ -35,8 +35,18 @@ export interface HeldLock {
   release(): Promise<unknown>;
 }
 
+/** A process that is not this one. */
+export interface OtherProcess {
+  /** Since its start. */
+  used(): Promise<{ readonly cpuUs: number; readonly requests: number }>;
+  /** After a collection of garbage. */
+  heapBytes(): Promise<number>;
+}
+
 /** A contender at work: as if it were alone in its process. */
 export interface LockClient {
+  /** @default - this process */
+  readonly runsIn?: OtherProcess;
   /** Takes the lock, and waits for it in the contender's own way. */
   acquire(key: string): Promise<HeldLock>;
   /** Ends every wait and every heartbeat; the SDK client stays. */

@@ -15,12 +15,14 @@ import {
 import type { PeerResults, WireCost } from "./results.ts";
 
 /** Takes a free lock, and gives it back. What one contender leaves in the table would stop another one. */
-function cycleOf({ id, open }: Contender, place: Place): () => Promise<void> {
+function cycleOf({ id, name, open }: Contender, place: Place): Contestant {
   const client = open(place, { leaseDurationMs: 30_000 });
-  return async () => {
+  const cycle = async (): Promise<void> => {
     const lock = await client.acquire(`${id}/cycle`);
     await lock.release();
   };
+  const { runsIn } = client;
+  return { name, cycle, ...(runsIn && { cpuUs: async () => (await runsIn.used()).cpuUs }) };
 }
 
 /** Measures the cycles of all contenders. */
@@ -30,10 +32,10 @@ export async function measureCycles(
   turns: Turns,
 ): Promise<PeerResults["cycles"]> {
   const places: Place[] = [];
-  const contestants = contenders.map((contender): Contestant => {
+  const contestants = contenders.map((contender) => {
     const place = placeAt(site);
     places.push(place);
-    return { name: contender.name, cycle: cycleOf(contender, place) };
+    return cycleOf(contender, place);
   });
   const measured = await measureInTurns(contestants, turns);
   for (const { dynamodb } of places) dynamodb.destroy();
@@ -52,7 +54,7 @@ export async function countWire(contenders: readonly Contender[], site: Site): P
 }
 
 async function countCycle(contender: Contender, place: ProxiedPlace): Promise<WireCost> {
-  const cycle = cycleOf(contender, place);
+  const { cycle } = cycleOf(contender, place);
   for (let count = 0; count < warmUpCycles; count += 1) await cycle();
   place.proxy.reset();
   const units = { read: 0, write: 0 };

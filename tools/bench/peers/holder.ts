@@ -45,22 +45,28 @@ const acquire = async (): Promise<void> => {
 // The first ones load what is needed once, compile it, and drop what was there for the start.
 const first = Math.ceil(locks / 10);
 await inParallel(8, first, acquire);
-const before = heapBytes();
+const before = await heapBytes();
 await inParallel(8, locks - first, acquire);
-const bytes = locks < fewestForMemory ? null : (heapBytes() - before) / (locks - first);
+const bytes = locks < fewestForMemory ? null : ((await heapBytes()) - before) / (locks - first);
 process.send?.("holding");
 await once(process, "message");
 
-const [requestsBefore, cpuUsBefore] = [requests, ownCpuUs()];
+const start = await used();
 await sleep(heartbeatMs);
+const end = await used();
 const report: HolderReport = {
-  requests: requests - requestsBefore,
-  cpuMs: (ownCpuUs() - cpuUsBefore) / 1000,
+  requests: end.requests - start.requests,
+  cpuMs: (end.cpuUs - start.cpuUs) / 1000,
   bytes,
 };
 process.send?.(report, () => process.exit());
 
-function heapBytes(): number {
+async function heapBytes(): Promise<number> {
+  if (client.runsIn !== undefined) return await client.runsIn.heapBytes();
   collect();
   return process.memoryUsage().heapUsed;
+}
+
+async function used(): Promise<{ readonly cpuUs: number; readonly requests: number }> {
+  return (await client.runsIn?.used()) ?? { cpuUs: ownCpuUs(), requests };
 }

@@ -14,8 +14,9 @@ import { type Engine, type LocalEngineName, startEngine } from "@leasehold/engin
 import { heading, note, table } from "../report.ts";
 import { measuredCommit } from "../stamp.ts";
 import { measureBundles } from "./bundles.ts";
-import { createTables } from "./contender.ts";
+import { type Contender, createTables } from "./contender.ts";
 import { contenders, handingOver, takingOver } from "./contenders/index.ts";
+import { javaClient, missingForJava } from "./contenders/java-client.ts";
 import { countWire, measureCycles } from "./cycle.ts";
 import {
   handOverLeaseMs,
@@ -72,20 +73,24 @@ async function compare(
     note(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s  ${what}`);
   note(`${engine.version}, Node ${process.version}, load ${load.toFixed(2)}`);
 
+  const missing = await missingForJava();
+  if (missing !== undefined) note(`${javaClient.name}: left out, since it ${missing}`);
+  const running = (listed: readonly Contender[]): readonly Contender[] =>
+    listed.filter((contender) => contender !== javaClient || missing === undefined);
   const site = await createTables(engine);
   progress("requests and capacity");
-  const wire = await countWire(contenders, site);
+  const wire = await countWire(running(contenders), site);
   progress("bundles and starts");
   const bundles = await measureBundles(plan.starts);
   progress("cycles");
-  const cycles = await measureCycles(contenders, site, plan.turns);
+  const cycles = await measureCycles(running(contenders), site, plan.turns);
   progress("takeovers");
-  const takeOvers = await measureTakeOvers(takingOver, site, plan.deaths);
+  const takeOvers = await measureTakeOvers(running(takingOver), site, plan.deaths);
   progress("hand-overs");
-  const handOvers = await measureHandOvers(handingOver, site, plan.handOvers);
+  const handOvers = await measureHandOvers(running(handingOver), site, plan.handOvers);
   await sleep(1_000);
   progress("many locks in one process");
-  const holding = await measureHolding(contenders, site, plan.holding);
+  const holding = await measureHolding(running(contenders), site, plan.holding);
   progress("done");
 
   const results: PeerResults = {

@@ -1,6 +1,7 @@
 /** All that are compared, in the order of every table. */
 import type { Contender } from "../contender.ts";
 import { floors } from "./bare-writes.ts";
+import { javaClient } from "./java-client.ts";
 import { leasehold, leaseholdFair, leaseholdLight } from "./leasehold.ts";
 import { lockClientFailClosed, lockClientFailOpen, lockClientLocalTime } from "./lock-client.ts";
 
@@ -10,6 +11,7 @@ export const contenders: readonly Contender[] = [
   leaseholdLight,
   lockClientFailOpen,
   lockClientFailClosed,
+  javaClient,
 ];
 
 /** Settings that matter for takeovers alone stand beside the contender that they change. */
