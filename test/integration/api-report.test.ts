@@ -1,6 +1,6 @@
 // What users can import is kept in tools/packaging/api, so that a change of it is seen in a review:
 // npm run generate -- api renews the reports.
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
@@ -38,20 +38,6 @@ describe("the report of what users can import", () => {
   });
 });
 
-describe("the index of names", () => {
-  const index = readFileSync(join(root, indexPage), "utf8");
-
-  it("is what the docstrings say; if they are right: npm run generate -- api", () => {
-    expect(index).toBe(apiIndex(packages));
-  });
-
-  it("has one line for each name that can be imported, with a source that is there", () => {
-    for (const { specifier, exported } of packages.flatMap(({ entries }) => entries)) {
-      const [, section = ""] = index.split(`## ${specifier}\n`);
-      const rows = section.split("\n## ")[0]?.match(/^- \[.*$/gm) ?? [];
-      expect(rows.length, specifier).toBe(exported.length);
-    }
-    for (const [, source = ""] of index.matchAll(/\]\(([^)]+)\)/g))
-      expect(existsSync(join(root, "packages", source)), source).toBe(true);
-  });
+it("the index of names is what the docstrings say; if they are right: npm run generate -- api", () => {
+  expect(readFileSync(join(root, indexPage), "utf8")).toBe(apiIndex(packages));
 });

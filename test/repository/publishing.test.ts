@@ -19,12 +19,6 @@ describe("a release", () => {
   it("has one version, of which the changelog says something", async () => {
     expect(await versionProblems()).toEqual([]);
   });
-
-  it("holds the client, the command line and what is made of them", () => {
-    const names = published.map(([name]) => name);
-    expect(names).toEqual(expect.arrayContaining(["client", "jobs", "middy", "durable", "cdk", "cli"]));
-    expect(names.indexOf("client")).toBe(0);
-  });
 });
 
 it("`npx @leasehold/cli dev` brings its engine, which `--omit=optional` leaves out", () => {
@@ -134,27 +128,11 @@ describe.each(globSync(".github/workflows/*.yml", { cwd: root }))("%s", (file) =
     }
   });
 
-  it("ends in time", () => {
-    for (const [name, job] of Object.entries(jobs)) expect(job["timeout-minutes"], name).toBeGreaterThan(0);
-  });
-
   it("uses actions at one commit each, with the version beside it", () => {
     for (const [, action = ""] of textOf(file).matchAll(/uses: (.+)/g)) {
       expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
     }
     expect(steps.some(({ uses }) => uses?.startsWith("actions/checkout@"))).toBe(true);
-  });
-
-  it("runs scripts that are there", () => {
-    const commands = steps.flatMap(({ run = "" }) => run.split("\n"));
-    const names = commands.flatMap((command) => [...command.matchAll(/npm (?:run )?([\w:]+)/g)]);
-    const own = names
-      .map(([, name = ""]) => name)
-      .filter((name) => !["ci", "install", "publish"].includes(name));
-    expect(Object.keys(repository.scripts)).toEqual(expect.arrayContaining(own));
-    for (const [, path = ""] of commands.join("\n").matchAll(/node (node_modules\/\S+)/g)) {
-      expect(existsSync(join(root, path)), path).toBe(true);
-    }
   });
 });
 

@@ -21,44 +21,24 @@ export interface EnginePlace {
   close(): void;
 }
 
+const methods = ["update", "updateMany", "transact", "get", "query", "scan"] as const;
+
 /**
  * A store on an engine whose answers say nothing of the time: that is the time of the test's clock. What the engine says of
- * its own time would be told as a skew, for the test's clock stands still while a slow request is under way.
+ * its own time would be told as a skew, for the test's clock stands still while a slow request is under way. `underWay` holds
+ * what has been sent and is not answered.
  */
-class StoreInTestTime implements LeaseStore {
-  readonly tableName: string;
-  readonly isLocal = true;
-  readonly #store: LeaseStore;
-  readonly #underWay: Set<Promise<unknown>>;
-
-  /** `underWay` holds what has been sent and is not answered. */
-  constructor(store: LeaseStore, underWay: Set<Promise<unknown>>) {
-    this.tableName = store.tableName;
-    this.#store = store;
-    this.#underWay = underWay;
-  }
-
-  readonly update: LeaseStore["update"] = (request, call) =>
-    this.#watched(this.#store.update(request, untimed(call)));
-  readonly updateMany: LeaseStore["updateMany"] = (requests, call) =>
-    this.#watched(this.#store.updateMany(requests, untimed(call)));
-  readonly transact: LeaseStore["transact"] = (entries, call) =>
-    this.#watched(this.#store.transact(entries, untimed(call)));
-  readonly get: LeaseStore["get"] = (request, call) => this.#watched(this.#store.get(request, untimed(call)));
-  readonly query: LeaseStore["query"] = (request, call) =>
-    this.#watched(this.#store.query(request, untimed(call)));
-  readonly scan: LeaseStore["scan"] = (request, call) =>
-    this.#watched(this.#store.scan(request, untimed(call)));
-
-  #watched<T>(answer: Promise<T>): Promise<T> {
-    const watched = answer.finally(() => this.#underWay.delete(watched));
-    this.#underWay.add(watched);
-    return watched;
-  }
-}
-
-function untimed({ timed: _, ...options }: CallOptions): CallOptions {
-  return options;
+function inTestTime(store: LeaseStore, underWay: Set<Promise<unknown>>): LeaseStore {
+  const untimed = methods.map((name) => {
+    const send = store[name].bind(store) as (request: never, call: CallOptions) => Promise<unknown>;
+    const sendUntimed = (request: never, { timed: _, ...call }: CallOptions): Promise<unknown> => {
+      const watched = send(request, call).finally(() => underWay.delete(watched));
+      underWay.add(watched);
+      return watched;
+    };
+    return [name, sendUntimed];
+  });
+  return { tableName: store.tableName, isLocal: true, ...Object.fromEntries(untimed) };
 }
 
 /** Makes a table of its own. The leases' store is the SDK's, unless `storeOf` makes another one. */
@@ -103,7 +83,7 @@ export function enginePlace(
   return {
     place: (clock) => {
       if (clock instanceof PatientClock) clock.waitsFor(idle);
-      return { store: new StoreInTestTime(store, requests) };
+      return { store: inTestTime(store, requests) };
     },
     tableName,
     dynamodb,
