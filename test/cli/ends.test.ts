@@ -177,38 +177,72 @@ describe("leasehold run", () => {
   });
 });
 
-describe("leasehold jobs run --invoke", () => {
-  const call = ["jobs", "run", "report", "--slot", slot, "--invoke", "report"];
-  const sent: unknown[] = [];
+describe("--invoke", () => {
+  const line = ["jobs", "run", "report", "--slot", slot, "--invoke"];
+  const asked: string[] = [];
+
+  /** In place of the AWS SDK's: the function `report` runs its slot as its code would, `broken` fails, `slow` never ends. */
+  class LambdaClient {
+    async send(
+      { FunctionName, Payload }: { readonly FunctionName: string; readonly Payload: Buffer },
+      { abortSignal }: { readonly abortSignal: AbortSignal },
+    ): Promise<object> {
+      const { scheduledTime } = JSON.parse(Payload.toString());
+      asked.push(`${FunctionName} ${scheduledTime}`);
+      if (FunctionName === "broken") {
+        const error = { errorType: "TypeError", errorMessage: "rows is not iterable" };
+        return { FunctionError: "Unhandled", Payload: Buffer.from(JSON.stringify(error)) };
+      }
+      if (FunctionName === "slow") {
+        return await new Promise((_, reject) => {
+          abortSignal.addEventListener("abort", () => reject(abortSignal.reason));
+        });
+      }
+      await new JobRuns(client, "report").run(scheduledTime, () => undefined);
+      return { StatusCode: 200 };
+    }
+  }
 
   beforeEach(() => {
-    sent.length = 0;
-    vi.doMock("@aws-sdk/client-lambda", () => ({
-      InvokeCommand: class {},
-      LambdaClient: class {
-        send(command: unknown, { abortSignal }: { readonly abortSignal?: AbortSignal } = {}): Promise<never> {
-          sent.push(command);
-          return new Promise((_, reject) => {
-            abortSignal?.addEventListener("abort", () => reject(abortSignal.reason));
-          });
-        }
-      },
-    }));
+    asked.length = 0;
+    // A command is its input.
+    vi.doMock("@aws-sdk/client-lambda", () => ({ InvokeCommand: Object, LambdaClient }));
     onTestFinished(() => void vi.doUnmock("@aws-sdk/client-lambda"));
+  });
+
+  it("calls the function with the slot, or with each missed one, and tells what became of the run", async () => {
+    const broken = await leasehold([...line, "broken"], { store, clock, env });
+    expect([broken.code, broken.stderr]).toEqual([
+      1,
+      expect.stringContaining("TypeError: rows is not iterable; the run is not recorded."),
+    ]);
+    expect((await leasehold([...line, "report"], { store, clock, env })).code).toBe(0);
+    const range = [
+      "--schedule",
+      "rate(1 hour)",
+      "--since",
+      "2025-12-31T07:00Z",
+      "--until",
+      "2025-12-31T10:00Z",
+    ];
+    const backfill = ["jobs", "backfill", "report", ...range, "--yes", "--invoke", "report"];
+    expect((await leasehold(backfill, { store, clock, env })).code).toBe(0);
+    const [before, after] = ["2025-12-31T07:00:00.000Z", "2025-12-31T09:00:00.000Z"];
+    expect(asked).toEqual([`broken ${slot}`, `report ${slot}`, `report ${before}`, `report ${after}`]);
   });
 
   it("waits for the function no longer when a signal ends it", async () => {
     const stop = new AbortController();
-    const called = leasehold(call, { store, env, signal: stop.signal });
-    await eventually(() => expect(sent).toHaveLength(1));
+    const called = leasehold([...line, "slow"], { store, env, signal: stop.signal });
+    await eventually(() => expect(asked).toHaveLength(1));
     stop.abort(new Interruption("SIGTERM"));
     expect((await called).code).toBe(143);
   });
 
   it("calls no function when a signal has ended it before", async () => {
     const signal = AbortSignal.abort(new Interruption("SIGTERM"));
-    expect((await leasehold(call, { store, env, signal })).code).toBe(143);
-    expect(sent).toEqual([]);
+    expect((await leasehold([...line, "report"], { store, env, signal })).code).toBe(143);
+    expect(asked).toEqual([]);
   });
 });
 

@@ -2,39 +2,25 @@
 // `leasehold dev` in processes of its own: what it prints leads clients to its table, and it leaves nothing behind.
 
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { availableEngines } from "@leasehold/engine";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { bundleCli, type CliProcess, startCli } from "../support/cli-process.ts";
+import { describe, expect, it } from "vitest";
+import { bundledCli, type CliProcess } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 import { ProcessTree } from "../support/process-tree.ts";
 
 const root = join(import.meta.dirname, "../..");
 const engines = await availableEngines();
-let folder: string;
-let main: string;
-const started: CliProcess[] = [];
-
-beforeAll(async () => {
-  // Beneath node_modules, so that it finds the AWS SDK.
-  await mkdir(join(root, "node_modules/.cache"), { recursive: true });
-  folder = await mkdtemp(join(root, "node_modules/.cache/leasehold-dev-"));
-  main = await bundleCli(folder);
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-afterEach(() => {
-  for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
-});
+// Beneath node_modules, so that it finds the AWS SDK.
+const cli = bundledCli(join(root, "node_modules/.cache"));
 
 const { PATH, HOME, JAVA_HOME } = process.env;
 const bare = { PATH, HOME, ...(JAVA_HOME === undefined ? {} : { JAVA_HOME }) };
 
 function leasehold(args: readonly string[], env: NodeJS.ProcessEnv = bare): CliProcess {
-  const call = startCli(main, args, env);
-  started.push(call);
-  return call;
+  return cli.start([cli.main, ...args], env);
 }
 
 /** The variables in the line that is to be pasted, and nothing else of the test's own. */
@@ -68,9 +54,9 @@ describe.for(engines)("on %s", (engine) => {
       ]),
     );
     for (const module of ["", "/light"]) {
-      const file = join(folder, `program${module.replace("/", "-")}.mjs`);
+      const file = join(cli.folder, `program${module.replace("/", "-")}.mjs`);
       await writeFile(file, program(module));
-      const call = startCli("--conditions=leasehold-source", ["--import", "tsx", file], env);
+      const call = cli.start(["--conditions=leasehold-source", "--import", "tsx", file], env);
       expect([await call.ended, call.stdout, call.stderr]).toEqual([0, "hello true\n", ""]);
     }
     const run = leasehold(["run", "hello", "--", "true"], env);
@@ -84,9 +70,9 @@ describe.for(engines)("on %s", (engine) => {
   });
 
   it("keeps its data where a folder is given", async () => {
-    const data = join(folder, "made by it", `data of ${engine}`);
+    const data = join(cli.folder, "made by it", `data of ${engine}`);
     const args = ["dev", "--engine", engine, "--port", "18510", "--data", data];
-    const slot = ["--", process.execPath, main, "run", "kept", "--slot", "2026-11-22", "--", "true"];
+    const slot = ["--", process.execPath, cli.main, "run", "kept", "--slot", "2026-11-22", "--", "true"];
     expect(await leasehold([...args, ...slot]).ended).toBe(0);
     // It is done already.
     expect(await leasehold([...args, ...slot]).ended).toBe(80);

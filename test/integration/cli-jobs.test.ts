@@ -1,12 +1,9 @@
 // `leasehold jobs run`, `jobs backfill` and `tasks work` with the commands that they run.
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
-import { bundleCli, type CliProcess, cliOnTable, startCli } from "../support/cli-process.ts";
+import { type CliProcess, cliOnTable } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 
 const cli = cliOnTable();
@@ -110,52 +107,6 @@ describe("leasehold jobs run", () => {
     // Bundled into the temporary folder, it finds no package of the repository.
     expect(await call.ended).toBe(78);
     expect(call.stderr).toContain("--invoke needs @aws-sdk/client-lambda: npm install");
-  });
-});
-
-describe("--invoke", () => {
-  /** Stands for the AWS SDK's: the function runs the slot as its code would, or fails. */
-  const lambda = `
-    import { execFileSync } from "node:child_process";
-    export class InvokeCommand { constructor(input) { this.input = input; } }
-    export class LambdaClient {
-      async send({ input: { FunctionName, Payload } }) {
-        const { scheduledTime } = JSON.parse(Buffer.from(Payload).toString());
-        console.log(FunctionName, scheduledTime);
-        if (FunctionName === "broken") {
-          const error = { errorType: "TypeError", errorMessage: "rows is not iterable" };
-          return { FunctionError: "Unhandled", Payload: Buffer.from(JSON.stringify(error)) };
-        }
-        const [node, main] = process.argv;
-        const key = process.argv[4];
-        execFileSync(node, [main, "jobs", "run", key, "--slot", scheduledTime, "-q", "--", "true"]);
-        return { StatusCode: 200 };
-      }
-    }`;
-
-  it("calls the function with the slot, and tells what became of the run", async () => {
-    const own = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
-    try {
-      const withLambda = await bundleCli(own);
-      const module = join(own, "node_modules/@aws-sdk/client-lambda");
-      await mkdir(module, { recursive: true });
-      await writeFile(join(module, "package.json"), '{ "type": "module", "main": "index.js" }');
-      await writeFile(join(module, "index.js"), lambda);
-      const call = (...args: string[]): CliProcess => startCli(withLambda, args, cli.environment());
-      const slot = slotAgo(2);
-      const broken = call("jobs", "run", key, "--slot", slot, "--invoke", "broken");
-      expect(await broken.ended).toBe(1);
-      expect(broken.stderr).toContain("TypeError: rows is not iterable; the run is not recorded.");
-      const good = call("jobs", "run", key, "--slot", slot, "--invoke", "report");
-      expect(await good.ended).toBe(0);
-      expect(good.stdout).toBe(`report ${slot}\n`);
-      const range = ["--schedule", "rate(1 hour)", "--since", slotAgo(4), "--until", slotAgo(0)];
-      const backfill = call("jobs", "backfill", key, ...range, "--yes", "--invoke", "report");
-      expect(await backfill.ended).toBe(0);
-      expect(backfill.stdout).toBe([4, 3, 1].map((hours) => `report ${slotAgo(hours)}\n`).join(""));
-    } finally {
-      await rm(own, { recursive: true, force: true });
-    }
   });
 });
 

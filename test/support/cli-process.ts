@@ -1,5 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -60,11 +60,6 @@ export function cliEnvironment(target: Target, tableName: string): NodeJS.Proces
   };
 }
 
-/** Starts a command line of {@link bundleCli}. */
-export function startCli(main: string, args: readonly string[], env: NodeJS.ProcessEnv): CliProcess {
-  return start(process.execPath, [main, ...args], env);
-}
-
 function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv): CliProcess {
   const child = spawn(file, args, { env });
   const printed = { stdout: "", stderr: "" };
@@ -85,16 +80,46 @@ function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv): C
   };
 }
 
-/** The command line of the sources, and a table of the engine, for the tests of a file. */
-export interface CliOnTable {
+/** The command line of the sources, for the tests of a file. */
+export interface BundledCli {
   /** For files of the tests; the command line is in it. */
   readonly folder: string;
   /** The file to run. */
   readonly main: string;
+  /** Starts `node`, or another program. What still runs at the end of a test is killed. */
+  readonly start: (args: readonly string[], env: NodeJS.ProcessEnv, file?: string) => CliProcess;
+}
+
+/** Bundles it before the tests of this file, into a folder of its own below another, and removes it behind. */
+export function bundledCli(parent: string = tmpdir()): BundledCli {
+  const started: CliProcess[] = [];
+  const cli = {
+    folder: "",
+    main: "",
+    start: (args: readonly string[], env: NodeJS.ProcessEnv, file: string = process.execPath): CliProcess => {
+      const call = start(file, args, env);
+      started.push(call);
+      return call;
+    },
+  };
+  beforeAll(async () => {
+    await mkdir(parent, { recursive: true });
+    cli.folder = await mkdtemp(join(parent, "leasehold-cli-"));
+    cli.main = await bundleCli(cli.folder);
+  });
+  afterAll(() => rm(cli.folder, { recursive: true, force: true }));
+  afterEach(() => {
+    for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
+  });
+  return cli;
+}
+
+/** The command line of the sources, and a table of the engine, for the tests of a file. */
+export interface CliOnTable extends Omit<BundledCli, "start"> {
   readonly table: TestTable;
   /** The variables that lead to the table, through a proxy if one is given. */
   readonly environment: (target?: Target) => NodeJS.ProcessEnv;
-  /** Calls `leasehold` on the table. What still runs at the end of a test is killed. */
+  /** Calls `leasehold` on the table. */
   readonly call: (args: readonly string[], env?: NodeJS.ProcessEnv) => CliProcess;
   /** Runs a line of a shell, in which `leasehold` is this command line. */
   readonly shell: (line: string) => CliProcess;
@@ -103,30 +128,28 @@ export interface CliOnTable {
 /** Makes them before the tests of this file, and removes them behind. */
 export function cliOnTable(): CliOnTable {
   const engine = inject("engine");
-  const started: CliProcess[] = [];
-  const track = (call: CliProcess): CliProcess => {
-    started.push(call);
-    return call;
-  };
-  const cli = {
-    environment: (target = engine) => cliEnvironment(target, cli.table.tableName),
-    call: (args, env = {}) => track(startCli(cli.main, args, { ...cli.environment(), ...env })),
+  const cli = bundledCli();
+  let table: TestTable;
+  beforeAll(async () => {
+    table = await makeTable(engine);
+  });
+  afterAll(() => table.close());
+  const environment = (target: Target = engine) => cliEnvironment(target, table.tableName);
+  return {
+    get folder() {
+      return cli.folder;
+    },
+    get main() {
+      return cli.main;
+    },
+    get table() {
+      return table;
+    },
+    environment,
+    call: (args, env = {}) => cli.start([cli.main, ...args], { ...environment(), ...env }),
     shell: (line) => {
       const script = `leasehold() { "${process.execPath}" "${cli.main}" "$@"; }; ${line}`;
-      return track(start("bash", ["-c", script], cli.environment()));
+      return cli.start(["-c", script], environment(), "bash");
     },
-  } as { -readonly [Name in keyof CliOnTable]: CliOnTable[Name] };
-  beforeAll(async () => {
-    cli.folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
-    cli.main = await bundleCli(cli.folder);
-    cli.table = await makeTable(engine);
-  });
-  afterAll(async () => {
-    cli.table.close();
-    await rm(cli.folder, { recursive: true, force: true });
-  });
-  afterEach(() => {
-    for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
-  });
-  return cli;
+  };
 }
