@@ -181,7 +181,7 @@ describe("--invoke", () => {
   const line = ["jobs", "run", "report", "--slot", slot, "--invoke"];
   const asked: string[] = [];
 
-  /** In place of the AWS SDK's: the function `report` runs its slot as its code would, `broken` fails, `slow` never ends. */
+  /** In place of the AWS SDK's: the function `report` runs its slot as its code would, `idle` does not, `broken` fails, `slow` never ends. */
   class LambdaClient {
     async send(
       { FunctionName, Payload }: { readonly FunctionName: string; readonly Payload: Buffer },
@@ -198,7 +198,7 @@ describe("--invoke", () => {
           abortSignal.addEventListener("abort", () => reject(abortSignal.reason));
         });
       }
-      await new JobRuns(client, "report").run(scheduledTime, () => undefined);
+      if (FunctionName === "report") await new JobRuns(client, "report").run(scheduledTime, () => undefined);
       return { StatusCode: 200 };
     }
   }
@@ -216,6 +216,7 @@ describe("--invoke", () => {
       1,
       expect.stringContaining("TypeError: rows is not iterable; the run is not recorded."),
     ]);
+    expect((await leasehold([...line, "idle"], { store, clock, env })).code).toBe(1);
     expect((await leasehold([...line, "report"], { store, clock, env })).code).toBe(0);
     const range = [
       "--schedule",
@@ -227,8 +228,11 @@ describe("--invoke", () => {
     ];
     const backfill = ["jobs", "backfill", "report", ...range, "--yes", "--invoke", "report"];
     expect((await leasehold(backfill, { store, clock, env })).code).toBe(0);
-    const [before, after] = ["2025-12-31T07:00:00.000Z", "2025-12-31T09:00:00.000Z"];
-    expect(asked).toEqual([`broken ${slot}`, `report ${slot}`, `report ${before}`, `report ${after}`]);
+    expect(asked).toEqual([
+      ...["broken", "idle", "report"].map((name) => `${name} ${slot}`),
+      "report 2025-12-31T07:00:00.000Z",
+      "report 2025-12-31T09:00:00.000Z",
+    ]);
   });
 
   it("waits for the function no longer when a signal ends it", async () => {
