@@ -125,6 +125,26 @@ describe("the command line", () => {
     expect(called).toEqual({ code: 64, stdout: "", stderr: `leasehold: ${message}\n` });
   });
 
+  it.each([
+    ...[
+      "run k -- true",
+      "acquire k",
+      "renew file",
+      "release file",
+      "stop k",
+      "break k",
+      "pause k",
+      "resume k",
+    ],
+    ...["jobs skip job slot", "jobs run job -- true", "jobs backfill job -- true"],
+    ...["tasks add set", "tasks requeue set id", "tasks drop set id", "tasks work set -- true"],
+    ...["table create leases", "table set --ttl", "conformance"],
+  ])("refuses %s where only reading is allowed, and sends nothing", async (line) => {
+    const called = await leasehold(["--yes", ...line.split(" ")], { env: { LEASEHOLD_READ_ONLY: "1" } });
+    const message = "writes, and --read-only (LEASEHOLD_READ_ONLY) is on\n";
+    expect(called).toEqual({ code: 77, stdout: "", stderr: expect.stringContaining(message) });
+  });
+
   it("ends with 78 and says what to set where no table is named", async () => {
     const { code, stderr } = await leasehold(["ls"], { env: { LEASEHOLD_TABLE_NAME: "" } });
     expect(code).toBe(78);

@@ -42,18 +42,8 @@ describe("leasehold cost", () => {
   });
 
   it("adds up the parts that cost anything", async () => {
-    const args = [
-      "cost",
-      "--lease",
-      "30s",
-      "--heartbeat",
-      "--holders",
-      "20",
-      "--acquires",
-      "2/s",
-      "--waiters",
-      "5",
-    ];
+    const use = "--lease 30s --heartbeat --holders 20 --acquires 2/s --waiters 5";
+    const args = ["cost", ...use.split(" ")];
     const { code, stdout, stderr } = await leasehold(args);
     expect(code).toBe(0);
     expect(stdout.split("\n").map((line) => line.split(/ {2,}/))).toEqual([

@@ -104,6 +104,7 @@ describe("leasehold doctor", () => {
     env = { ...env, LEASEHOLD_TABLE_NAME: "" };
     const called = await doctor({ ...good, ListTables: refuse(code) });
     expect([called.code, called.stderr]).toEqual([78, expect.stringContaining(advice)]);
+    expect(called.stderr).toContain("looking for one with the tag leasehold=true failed");
     expect(called.stderr).not.toContain("table create");
   });
 

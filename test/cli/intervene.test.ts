@@ -171,16 +171,6 @@ describe("every intervention", () => {
     },
   );
 
-  it.each([...commands, ["resume", "import/orders"]])(
-    "%s is refused when only reading is allowed",
-    async (...args) => {
-      const table = await importing();
-      const refused = await table.call([...args, "--yes"], { env: { LEASEHOLD_READ_ONLY: "1" } });
-      expect(refused.code).toBe(77);
-      expect(await audit(table)).toEqual([]);
-    },
-  );
-
   it.each(commands)("%s prints what it would send with --dry-run, and sends nothing", async (...args) => {
     const table = await importing();
     const { code, stdout } = await table.call([...args, "--dry-run"]);

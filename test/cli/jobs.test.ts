@@ -148,11 +148,9 @@ describe("leasehold jobs skip", () => {
     expect(JSON.parse(stdout)[0].by).toMatch(/^alice@.* \(cli\)$/);
   });
 
-  it("refuses without a terminal and without --yes, a slot that has succeeded, and with --read-only", async () => {
+  it("refuses without a terminal and without --yes, and a slot that has succeeded", async () => {
     expect((await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z"])).code).toBe(64);
     expect((await call(["jobs", "skip", "daily-report", "2026-11-21T08:00Z", "--yes"])).code).toBe(80);
-    const readOnly = ["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--yes", "--read-only"];
-    expect((await call(readOnly)).code).toBe(77);
   });
 
   it("sends nothing with --dry-run", async () => {

@@ -79,10 +79,6 @@ describe("leasehold table create", () => {
     expect([code, operations]).toEqual([0, ["CreateTable", "UpdateTimeToLive", "UpdateContinuousBackups"]]);
     expect(server.sent()).toEqual([]);
   });
-
-  it("is refused with --read-only", async () => {
-    expect((await call(["table", "create", "leases", "--read-only"])).code).toBe(77);
-  });
 });
 
 describe("leasehold table check", () => {
@@ -110,19 +106,20 @@ describe("leasehold table check", () => {
     ["a status", tableWith({ TableStatus: "CREATING" }), 2, "✗ table"],
     ["provisioned capacity", tableWith({ BillingModeSummary: undefined }), 1, "! table"],
     ["no backups", { ...goodSettings, DescribeContinuousBackups: {} }, 1, "fix: leasehold table set --pitr"],
+    [
+      "no ttl where consistency is strong, which cannot have it",
+      {
+        ...tableWith({ Replicas: [{ RegionName: "us-east-1" }], MultiRegionConsistency: "STRONG" }),
+        DescribeTimeToLive: {},
+      },
+      0,
+      "✓ ttl       none: a table with strong",
+    ],
     ["lagging replicas", tableWith({ Replicas: [{ RegionName: "us-east-1" }] }), 1, "! replicas"],
-  ])("says what is wrong with %s, and what to do", async (_, answers, exitCode, text) => {
+  ])("says what is wrong with a table of %s, and what to do", async (_, answers, exitCode, text) => {
     server.answer(answers);
     const { code, stdout } = await call(["table", "check", "--strict"]);
     expect([code, stdout]).toEqual([exitCode, expect.stringContaining(text)]);
-  });
-
-  it("finds nothing wrong with a strongly consistent table that has no ttl, for it cannot have it", async () => {
-    const Replicas = [{ RegionName: "us-east-1" }, { RegionName: "us-west-2" }];
-    const strong = tableWith({ Replicas, MultiRegionConsistency: "STRONG" });
-    server.answer({ ...strong, DescribeTimeToLive: {} });
-    const { code, stdout } = await call(["table", "check", "--strict"]);
-    expect([code, stdout]).toEqual([0, expect.stringContaining("✓ ttl       none: a table with strong")]);
   });
 
   it("says why something is not checked, and never that it is right", async () => {
@@ -205,20 +202,18 @@ describe("leasehold table set", () => {
   });
 
   it.each([
-    [["leases"], 0, 1],
-    [["leasez"], 64, 0],
-  ])("asks for the table's name before it takes protection away: %j", async (answers, exitCode, updates) => {
-    server.answer({ ...goodSettings, UpdateTable: {} });
-    const { code } = await call(["table", "set", "--no-deletion-protection"], { answers });
-    expect(code).toBe(exitCode);
-    expect(server.sent().filter(([operation]) => operation === "UpdateTable")).toHaveLength(updates);
-  });
-
-  it("refuses to take protection away where nobody can answer", async () => {
-    server.answer({ ...goodSettings, UpdateTable: {} });
-    expect((await call(["table", "set", "--no-pitr"])).code).toBe(64);
-    expect(server.sent().map(([operation]) => operation)).not.toContain("UpdateContinuousBackups");
-  });
+    ["its name", ["leases"], 0, 1],
+    ["another name", ["leasez"], 64, 0],
+    ["nobody who can answer", undefined, 64, 0],
+  ])(
+    "asks for the table's name before it takes protection away: %s",
+    async (_, answers, exitCode, updates) => {
+      server.answer({ ...goodSettings, UpdateTable: {} });
+      const args = ["table", "set", "--no-deletion-protection"];
+      expect((await call(args, answers && { answers })).code).toBe(exitCode);
+      expect(server.sent().filter(([operation]) => operation === "UpdateTable")).toHaveLength(updates);
+    },
+  );
 
   it("says that an engine does not know a setting", async () => {
     server.answer(goodSettings);
@@ -273,15 +268,6 @@ describe("without --table", () => {
       expect(called).toEqual({ code: 130, stdout: "", stderr: "" });
     },
   );
-
-  it("ends with 78 and the reason where looking is denied", async () => {
-    server.answer({ ListTables: refuse("AccessDeniedException") });
-    const { code, stderr } = await call(["ls"], { env: unnamed() });
-    expect([code, stderr]).toEqual([
-      78,
-      expect.stringContaining("looking for one with the tag leasehold=true failed"),
-    ]);
-  });
 });
 
 describe("without a region or credentials", () => {
