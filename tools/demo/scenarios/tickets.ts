@@ -76,6 +76,11 @@ function ticketsThat(...fates: readonly Fate[]): string[] {
   return arrivals.flatMap(({ ticket, fate }) => (fates.includes(fate) ? [ticket] : []));
 }
 
+/** Whether a ticket of this fate has its turn. */
+function isServed(fate: Fate | undefined): boolean {
+  return fate === "served" || fate === "diesServing";
+}
+
 /** The clocks are allowed to differ by a second: the cleaner may come too soon. */
 const cleanEveryMs = 500;
 
@@ -133,30 +138,33 @@ export class Tickets implements Scenario {
       // The cleaner's is the last one.
       return found.get(leftBehind.department)?.at(-1)?.from?.owner === leftBehind.ticket ? found : undefined;
     });
-    const tickets = new Set([...arrivals, leftBehind].map(({ ticket }) => ticket));
-    const served = (department: string): string[] =>
-      (services.get(department) ?? []).flatMap(({ owner }) => (tickets.has(owner) ? [owner] : []));
-    const dead = [...ticketsThat("diesServing"), leftBehind.ticket];
+    const fates = new Map([...arrivals, leftBehind].map(({ ticket, fate }) => [ticket, fate]));
+    const granted = [...services.values()].flat();
+    const dead = [...fates].flatMap(([ticket, fate]) => (fate.startsWith("dies") ? [ticket] : []));
+    const taken = takenOver(granted, (owner) => dead.includes(owner));
     const refused = ticketsThat("refused");
     const overlapping = [...services.values()].reduce((sum, own) => sum + overlaps(own), 0);
-    const takenFrom = [...services.values()].flatMap((own) =>
-      takenOver(own, (owner) => dead.includes(owner)),
-    );
     const [place] = this.#office.answersTo(enteringAgain.ticket);
     return {
       checks: [
-        // Who dies in the queue or leaves it is not served; who dies in service was.
+        // One that dies in the queue may be called before its silence is over. The cleaner is no ticket.
         ...[...departments].map(([department, own]) =>
           check(
             `order of service at ${department}`,
+            listed(own.map(({ ticket }) => ticket).filter((ticket) => isServed(fates.get(ticket)))),
             listed(
-              own.flatMap(({ ticket, fate }) => (["served", "diesServing"].includes(fate) ? [ticket] : [])),
+              (services.get(department) ?? [])
+                .map(({ owner }) => owner)
+                .filter((owner) => isServed(fates.get(owner))),
             ),
-            listed(served(department)),
           ),
         ),
         promise("services that overlapped in one department", 0, overlapping),
-        check("services taken over, by the next or by the cleaner, from", listed(dead), listed(takenFrom)),
+        check(
+          "services taken over, by the next or by the cleaner, from",
+          listed(granted.map(({ owner }) => owner).filter((owner) => dead.includes(owner))),
+          listed(taken),
+        ),
         check(
           "tickets refused, with the queue's true length",
           listed(refused),
@@ -344,7 +352,7 @@ class Office {
     return [...this.#answers].flatMap(([ticket, own]) => {
       const gaps = own.map(({ at }, index) => at - (own[index - 1]?.sentAt ?? at));
       const longest = Math.max(...gaps);
-      if (longest < silenceMs) return [];
+      if (longest < silenceMs || ticket === leftBehind.ticket) return [];
       const [gap, silence] = [longest, silenceMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
       return [`${ticket} was not heard of for up to ${gap}, where ${silence} of silence count as gone`];
     });
