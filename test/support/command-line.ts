@@ -31,8 +31,8 @@ const printsText = /^(help(?! errors \S)|completion|schema|table (cfn|terraform|
 const asksForHelp = (args: readonly string[]): boolean =>
   args.some((word) => /^(--help|-\w*h\w*)$/.test(word));
 
-/** Calls `leasehold` in this process, on a store of the test's. */
-export async function leasehold(args: readonly string[], options: CallOptions = {}): Promise<Called> {
+/** Starts `leasehold` in this process, on a store of the test's: what it prints, and the exit code in the end. */
+export function startLeasehold(args: readonly string[], options: CallOptions = {}) {
   const { store, clock = systemClock, env = {}, answers, input, columns, signal, onRedirect } = options;
   const stdin = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
   const stdout = Object.assign(new PassThrough(), columns === undefined ? {} : { isTTY: true, columns });
@@ -42,7 +42,7 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
   stderr.on("data", (chunk) => (printed.stderr += chunk));
   for (const answer of answers ?? []) stdin.write(`${answer}\n`);
   if (answers !== undefined || input !== undefined) stdin.end(input);
-  const code = await runCommandLine(args, {
+  const ended = runCommandLine(args, {
     stdin,
     stdout,
     stderr,
@@ -54,6 +54,13 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
       redirect: (listener) => onRedirect?.(listener) ?? (() => {}),
     },
   });
+  return { printed, ended };
+}
+
+/** Calls `leasehold` in this process, on a store of the test's, and waits for its end. */
+export async function leasehold(args: readonly string[], options: CallOptions = {}): Promise<Called> {
+  const { printed, ended } = startLeasehold(args, options);
+  const code = await ended;
   // What was written last is read in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   const isText = printsText.test(args.filter((word) => !word.startsWith("-")).join(" ")) || asksForHelp(args);

@@ -1,12 +1,12 @@
 import { request as httpRequest } from "node:http";
-import { PassThrough } from "node:stream";
-import { runCommandLine } from "@leasehold/cli";
-import { type Clock, LeaseClient, type LeaseStore, systemClock } from "@leasehold/client";
+import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
+import { type CallOptions, startLeasehold } from "./command-line.ts";
+import { eventually } from "./patience.ts";
 
 /**
  * A table with something on each page, for the time of a test: the locks `import` and `text`, for which another waits, a
@@ -56,40 +56,26 @@ export interface ServedConsole {
 export async function serveConsole(
   store: LeaseStore,
   args: readonly string[] = [],
-  { clock = systemClock, env = {} }: { readonly clock?: Clock; readonly env?: NodeJS.ProcessEnv } = {},
+  options: Pick<CallOptions, "clock" | "env"> = {},
 ): Promise<ServedConsole> {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const interruption = new AbortController();
-  let said = "";
-  stderr.on("data", (chunk) => {
-    said += chunk;
-  });
-  const firstLine = new Promise<string>((resolve) =>
-    stdout.once("data", (chunk) => resolve(String(chunk).trim())),
-  );
-  const code = runCommandLine(["console", "--port", "0", ...args], {
-    stdin,
-    stdout,
-    stderr,
-    env: { LEASEHOLD_TABLE_NAME: store.tableName, USER: "alice", ...env },
-    clock,
-    open: async () => store,
-    signals: { signal: interruption.signal, redirect: () => () => {} },
+  const { printed, ended } = startLeasehold(["console", "--port", "0", ...args], {
+    ...{ store, signal: interruption.signal },
+    ...options,
   });
   const end = async (): Promise<number> => {
     interruption.abort();
-    return await code;
+    return await ended;
   };
   onTestFinished(async () => {
     await end();
   });
-  const address = await Promise.race([
-    firstLine,
-    code.then((ended) => Promise.reject(new Error(`the console has ended with ${ended}: ${said}`))),
-  ]);
+  const early = ended.then((code) => Promise.reject(new Error(`ended with ${code}: ${printed.stderr}`)));
+  await Promise.race([eventually(() => expect(printed.stdout).toContain("\n")), early]);
+  const address = printed.stdout.trim();
   const { origin, hash } = new URL(address);
   const secret = new URLSearchParams(hash.slice(1)).get("secret") ?? "";
-  return { address, origin, secret, said: () => said, end };
+  return { address, origin, secret, said: () => printed.stderr, end };
 }
 
 /** An HTTP answer. */
