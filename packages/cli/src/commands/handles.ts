@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import { fchmodSync, fstatSync, linkSync, readFileSync, renameSync } from "node:fs";
-import { type FileHandle, open, readFile, unlink } from "node:fs/promises";
+import { open, readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -35,69 +35,59 @@ function adoptHandle(client: LeaseClient, handle: LeaseHandle): Lease {
   return client.adopt(handle);
 }
 
-/** A handle's file before it has its handle: a file of another name beside it, with enough room. */
-class HandleFile {
-  readonly #path: string;
-  readonly #draftPath: string;
-  readonly #draft: FileHandle;
-
-  private constructor(path: string, draftPath: string, draft: FileHandle) {
-    this.#path = path;
-    this.#draftPath = draftPath;
-    this.#draft = draft;
-  }
-
-  /** Reserves the room. Rejects with a CommandError (74), also if the disk is full. */
-  static async prepare(path: string): Promise<HandleFile> {
-    const draftPath = `${path}.${randomUUID().slice(0, 8)}.tmp`;
-    const draft = await open(draftPath, "wx", ownerOnly).catch((error) => failed("make", path, error));
-    const file = new HandleFile(path, draftPath, draft);
+/**
+ * Reserves the room for a handle's file: a file of another name beside it, which is discarded in the end. Rejects with a
+ * CommandError (74), also if the disk is full.
+ */
+async function prepareFile(path: string) {
+  const draftPath = `${path}.${randomUUID().slice(0, 8)}.tmp`;
+  const draft = await open(draftPath, "wx", ownerOnly).catch((error) => failed("make", path, error));
+  const discard = async (): Promise<void> => {
+    // Ignored: the draft is closed or gone already, or the error that led here says what is wrong.
+    await draft.close().catch(() => {});
+    await unlink(draftPath).catch(() => {});
+  };
+  /** Puts the draft into a place without a file: of several calls, one gets it. */
+  const claimPlace = (): void => {
     try {
-      await draft.write(Buffer.alloc(roomBytes, " "), 0, roomBytes, 0);
-      await draft.sync();
-    } catch (error) {
-      await file.discard();
-      failed("write", path, error);
-    }
-    return file;
-  }
-
-  /**
-   * Puts the handle in its place, and replaces an older one atomically; only the content `seen`, if that is given. Of
-   * several calls, one gets a place without a file. Rejects with a CommandError (74), and leaves the draft.
-   */
-  async save(handle: LeaseHandle, seen?: { readonly content: string | undefined }): Promise<void> {
-    try {
-      const bytes = Buffer.from(`${JSON.stringify(handle)}\n`);
-      await this.#draft.write(bytes, 0, bytes.length, 0);
-      await this.#draft.truncate(bytes.length);
-      await this.#draft.sync();
-      await this.#draft.close();
-      // Nothing is awaited in between: what another call writes after the look would be lost.
-      if (seen !== undefined && contentOf(this.#path) !== seen.content)
-        throw new Error("another process has written it meanwhile");
-      if (seen !== undefined && seen.content === undefined) this.#claimPlace();
-      else renameSync(this.#draftPath, this.#path);
-    } catch (error) {
-      failed("write", this.#path, error);
-    }
-  }
-
-  #claimPlace(): void {
-    try {
-      linkSync(this.#draftPath, this.#path);
+      linkSync(draftPath, path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
       // This file system has no links.
-      renameSync(this.#draftPath, this.#path);
+      renameSync(draftPath, path);
     }
+  };
+  /**
+   * Puts the handle in its place, and replaces an older one atomically; only the content `seen`, if that is given.
+   * Rejects with a CommandError (74), and leaves the draft.
+   */
+  const save = async (
+    handle: LeaseHandle,
+    seen?: { readonly content: string | undefined },
+  ): Promise<void> => {
+    try {
+      const bytes = Buffer.from(`${JSON.stringify(handle)}\n`);
+      await draft.write(bytes, 0, bytes.length, 0);
+      await draft.truncate(bytes.length);
+      await draft.sync();
+      await draft.close();
+      // Nothing is awaited in between: what another call writes after the look would be lost.
+      if (seen !== undefined && contentOf(path) !== seen.content)
+        throw new Error("another process has written it meanwhile");
+      if (seen !== undefined && seen.content === undefined) claimPlace();
+      else renameSync(draftPath, path);
+    } catch (error) {
+      failed("write", path, error);
+    }
+  };
+  try {
+    await draft.write(Buffer.alloc(roomBytes, " "), 0, roomBytes, 0);
+    await draft.sync();
+  } catch (error) {
+    await discard();
+    failed("write", path, error);
   }
-
-  async discard(): Promise<void> {
-    // Ignored: the draft is closed or gone already, or the error that led here says what is wrong.
-    await this.#draft.close().catch(() => {});
-    await unlink(this.#draftPath).catch(() => {});
-  }
+  return { save, discard };
 }
 
 /**
@@ -165,7 +155,7 @@ the handle of another lease that is held is refused (74).
     }
     const content = contentOf(path);
     await refuseLiving(call, key, { path, handle: handleIn(content ?? "") });
-    const file = await HandleFile.prepare(path);
+    const file = await prepareFile(path);
     try {
       return await acquireInto(call, key, (lease) => file.save(lease.toJSON(), { content }));
     } finally {
@@ -254,7 +244,7 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
   flags: {},
   async run({ connect, terminal, signal, global }, path) {
     const handle = await readHandle(path, { terminal, signal });
-    const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
+    const file = path === "-" || global["dry-run"] ? undefined : await prepareFile(path);
     try {
       const connection = await connect({ table: handle.tableName });
       const lease = adoptHandle(connection.client, handle);

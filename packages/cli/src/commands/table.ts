@@ -212,7 +212,25 @@ const flags = {
 
 type SetCall = Call<typeof flags>;
 
-const opposites = ["deletion-protection", "pitr", "stream"] as const;
+/** The settings that are switched on and off: what people call each, and its request. */
+const switches = {
+  "deletion-protection": {
+    name: "deletion protection",
+    change: ({ tableName: TableName, write }: AskedTable, DeletionProtectionEnabled: boolean) =>
+      write("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled })),
+  },
+  stream: {
+    name: "stream",
+    change: ({ tableName: TableName, write }: AskedTable, StreamEnabled: boolean) => {
+      const view = StreamEnabled ? { StreamViewType: "NEW_AND_OLD_IMAGES" as const } : {};
+      const StreamSpecification = { StreamEnabled, ...view };
+      return write("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
+    },
+  },
+  pitr: { name: "point-in-time recovery", change: setPointInTimeRecovery },
+} as const;
+
+const opposites = ["deletion-protection", "stream", "pitr"] as const;
 
 export const tableSet = command({
   usage: "table set [NAME] flags",
@@ -223,29 +241,22 @@ export const tableSet = command({
   async run(call, name?: string) {
     checkFlags(call);
     return await withTable(call, name, async (asked) => {
-      const { tableName: TableName, write } = asked;
+      const { tableName, write } = asked;
       const say = (line: string): void => {
-        if (!call.global["dry-run"]) call.terminal.say(`${TableName}: ${line}`);
+        if (!call.global["dry-run"]) call.terminal.say(`${tableName}: ${line}`);
       };
       // Detects a wrong name before any question or change.
       const { table } = await factsOf(asked);
-      if (!(await mayWeaken(call, TableName))) {
+      if (!(await mayWeaken(call, tableName))) {
         call.terminal.say("nothing is changed");
         return exitCodes.usage;
       }
-      for (const isOn of switched(call, "deletion-protection")) {
-        await write("UpdateTable", new UpdateTableCommand({ TableName, DeletionProtectionEnabled: isOn }));
-        say(`deletion protection ${isOn ? "on" : "off"}`);
-      }
-      for (const isOn of switched(call, "stream")) {
-        const view = isOn ? { StreamViewType: "NEW_AND_OLD_IMAGES" as const } : {};
-        const StreamSpecification = { StreamEnabled: isOn, ...view };
-        await write("UpdateTable", new UpdateTableCommand({ TableName, StreamSpecification }));
-        say(`stream ${isOn ? "on" : "off"}`);
-      }
-      for (const isOn of switched(call, "pitr")) {
-        await setPointInTimeRecovery(asked, isOn);
-        say(`point-in-time recovery ${isOn ? "on" : "off"}`);
+      for (const setting of opposites) {
+        const isOn = call.flags[setting];
+        if (!isOn && !call.flags[`no-${setting}`]) continue;
+        const { name, change } = switches[setting];
+        await change(asked, isOn);
+        say(`${name} ${isOn ? "on" : "off"}`);
       }
       if (call.flags.ttl) say(await correctTimeToLive(asked));
       const tags = [...call.flags.tag];
@@ -257,12 +268,6 @@ export const tableSet = command({
     });
   },
 });
-
-/** Whether the flags switch a setting on or off; nothing if they leave it as it is. */
-function switched({ flags }: SetCall, flag: (typeof opposites)[number]): readonly boolean[] {
-  if (flags[flag]) return [true];
-  return flags[`no-${flag}`] ? [false] : [];
-}
 
 function checkFlags({ flags }: SetCall): void {
   for (const flag of opposites) {

@@ -48,28 +48,23 @@ export function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
   return keepsNothing && state === "free" && waiting === 0 && parked === 0;
 }
 
-const never = Number.POSITIVE_INFINITY;
-
 const byKey = (one: KeyRow, other: KeyRow): number =>
   one.key === other.key ? 0 : one.key < other.key ? -1 : 1;
 
-const orders: Readonly<Record<RowOrder, (one: KeyRow, other: KeyRow) => number>> = {
+/** By the earliest of a time of their leases; rows without a lease come last. */
+function byEarliest(time: (lease: DescribedLease) => number): typeof byKey {
+  const earliest = ({ leases }: KeyRow): number => Math.min(...leases.map(time));
+  return (one, other) => {
+    const [first, second] = [earliest(one), earliest(other)];
+    return first === second ? byKey(one, other) : first - second;
+  };
+}
+
+const orders: Readonly<Record<RowOrder, typeof byKey>> = {
   key: byKey,
-  age: (one, other) => compare(oldest(one), oldest(other)) || byKey(one, other),
-  ends: (one, other) => compare(nextEnd(one), nextEnd(other)) || byKey(one, other),
+  age: byEarliest(({ acquiredAt }) => acquiredAt),
+  ends: byEarliest(({ expiresAt }) => expiresAt),
 };
-
-function compare(one: number, other: number): number {
-  return one === other ? 0 : one - other;
-}
-
-function oldest({ leases }: KeyRow): number {
-  return leases.reduce((earliest, { acquiredAt }) => Math.min(earliest, acquiredAt), never);
-}
-
-function nextEnd({ leases }: KeyRow): number {
-  return leases.reduce((earliest, { expiresAt }) => Math.min(earliest, expiresAt), never);
-}
 
 /**
  * Returns the test of a pattern in which `*` stands for any text and `?` for one character.

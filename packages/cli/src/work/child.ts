@@ -11,6 +11,8 @@ import type { Call } from "../command.ts";
 import { CommandError, exitCodeOfAbort, exitCodeOfSignal, exitCodes, Interruption } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
 
+const isWindows = process.platform === "win32";
+
 /**
  * Reads the process to kill (the last line counts), and kills it at the end of the input. A group is killed as a whole.
  * If a child shares our own group, because it shares our terminal, it is killed with all its descendants.
@@ -30,48 +32,44 @@ esac
 `;
 
 /** The processes that the guard ends. */
-export type Guarded = { readonly how: "group" | "tree"; readonly pid: number };
+interface Guarded {
+  readonly how: "group" | "tree";
+  readonly pid: number;
+}
 
 /**
- * A small shell beside the child. After SIGKILL a parent can do nothing, but the kernel closes its pipes: at the end of
- * its input the shell kills the child. The child itself is spawned without a shell in between, so that its environment,
- * its process id and its children are its own.
+ * Starts a small shell beside the child. After SIGKILL a parent can do nothing, but the kernel closes its pipes: at the
+ * end of its input the shell kills the child. The child itself is spawned without a shell in between, so that its
+ * environment, its process id and its children are its own. `onMissing` is called without a usable shell.
  *
  * Windows needs no guard: there Node ends a direct child with its parent.
  */
-class OrphanGuard {
-  readonly #shell: ChildProcess | undefined;
-
-  /** `onMissing` is called without a usable shell. */
-  constructor(onMissing: () => void) {
-    if (process.platform === "win32") return;
-    const { PATH } = process.env;
-    this.#shell = spawn("/bin/sh", ["-c", script], {
-      stdio: ["pipe", "ignore", "ignore"],
-      // In its own session, so that no signal to our group reaches it.
-      detached: true,
-      env: PATH === undefined ? {} : { PATH },
-    });
-    this.#shell.unref();
-    this.#shell.on("error", onMissing);
-    // A killed guard protects no more, but that is no reason to fail.
-    this.#shell.stdin?.on("error", () => {});
-  }
-
-  /** From now on this child ends with this process. */
-  protect({ how, pid }: Guarded): void {
-    this.#write(`${how} ${pid}\n`);
-  }
-
-  /** The child has ended: another process may get its number. */
-  close(): void {
-    this.#write("none 0\n");
-    this.#shell?.stdin?.end();
-  }
-
-  #write(line: string): void {
-    if (this.#shell?.stdin?.writable) this.#shell.stdin.write(line);
-  }
+function startOrphanGuard(onMissing: () => void) {
+  const { PATH } = process.env;
+  const shell = isWindows
+    ? undefined
+    : spawn("/bin/sh", ["-c", script], {
+        stdio: ["pipe", "ignore", "ignore"],
+        // In its own session, so that no signal to our group reaches it.
+        detached: true,
+        env: PATH === undefined ? {} : { PATH },
+      });
+  shell?.unref();
+  shell?.on("error", onMissing);
+  // A killed guard protects no more, but that is no reason to fail.
+  shell?.stdin.on("error", () => {});
+  const write = (line: string): void => {
+    if (shell?.stdin.writable) shell.stdin.write(line);
+  };
+  return {
+    /** From now on this child ends with this process. */
+    protect: ({ how, pid }: Guarded): void => write(`${how} ${pid}\n`),
+    /** The child has ended: another process may get its number. */
+    close: (): void => {
+      write("none 0\n");
+      shell?.stdin.end();
+    },
+  };
 }
 
 export interface ChildOptions {
@@ -86,7 +84,6 @@ export interface ChildOptions {
 
 /** The keyboard sends these signals to all processes of the terminal's group, including the child. */
 const fromKeyboard: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
-const isWindows = process.platform === "win32";
 
 /**
  * A child process with this process's own stdin, stdout and stderr.
@@ -101,6 +98,11 @@ const isWindows = process.platform === "win32";
 export class Child {
   /** Resolves to its exit code when it has ended; to 128 + n if signal n has ended it. Never rejects. */
   readonly ended: Promise<number>;
+  /** Resolves when a SIGTERM of this process is passed on to the child. */
+  readonly terminated: Promise<void>;
+  /** The pipes to its stdin and from its stdout, if it has them. */
+  readonly stdin: ChildProcess["stdin"];
+  readonly stdout: ChildProcess["stdout"];
   readonly #process: ChildProcess;
   readonly #pid: number;
   readonly #pipe: Socket | undefined;
@@ -116,7 +118,7 @@ export class Child {
     const others = fd === undefined ? [] : [...Array(fd - 3).fill("ignore"), "pipe"];
     const own = isPiped ? "pipe" : "inherit";
     const stdio = [own, own, "inherit", ...others] as StdioOptions;
-    const guard = new OrphanGuard(onUnguarded);
+    const guard = startOrphanGuard(onUnguarded);
     try {
       const started = spawn(file, args, { env, stdio, detached: !sharesGroup });
       // Before anything else: from here on the child would outlive us.
@@ -133,9 +135,15 @@ export class Child {
   private constructor(
     started: ChildProcess,
     fd: number | undefined,
-    { sharesGroup, guard }: { readonly sharesGroup: boolean; readonly guard: OrphanGuard },
+    {
+      sharesGroup,
+      guard,
+    }: { readonly sharesGroup: boolean; readonly guard: ReturnType<typeof startOrphanGuard> },
   ) {
     this.#process = started;
+    this.terminated = this.#terminated.promise;
+    this.stdin = started.stdin;
+    this.stdout = started.stdout;
     this.#pid = started.pid ?? 0;
     this.#sharesGroup = sharesGroup;
     this.#pipe = fd === undefined ? undefined : (started.stdio[fd] as Socket);
@@ -153,21 +161,6 @@ export class Child {
     });
   }
 
-  /** Resolves when a SIGTERM of this process is passed on to the child. */
-  get terminated(): Promise<void> {
-    return this.#terminated.promise;
-  }
-
-  /** The pipe to its stdin, if it has one. */
-  get stdin(): ChildProcess["stdin"] {
-    return this.#process.stdin;
-  }
-
-  /** The pipe from its stdout, if it has one. */
-  get stdout(): ChildProcess["stdout"] {
-    return this.#process.stdout;
-  }
-
   /** Passes on a signal that this process has received. */
   passOn(name: NodeJS.Signals): void {
     if (this.#isEnded || !(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
@@ -180,7 +173,7 @@ export class Child {
    */
   kill(name: NodeJS.Signals): void {
     if (!this.#sharesGroup) send(-this.#pid, name);
-    else if (this.#isEnded) this.#process.stdout?.destroy();
+    else if (this.#isEnded) this.stdout?.destroy();
     else if (isWindows) this.#process.kill(name);
     else for (const pid of [...descendantsOf(this.#pid), this.#pid]) send(pid, name);
   }
@@ -304,7 +297,7 @@ export async function runChild<T>(
  */
 export function checkExecutable(command: string, env: NodeJS.ProcessEnv): void {
   // Windows searches more places, and more extensions.
-  if (process.platform === "win32") return;
+  if (isWindows) return;
   const folders = command.includes("/") ? [""] : (env.PATH ?? "").split(delimiter);
   const files = folders.map((folder) => (folder === "" ? resolve(command) : join(folder, command)));
   const found = files.filter(isFile);
