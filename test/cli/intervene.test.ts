@@ -159,24 +159,19 @@ describe("every intervention", () => {
     ["pause", "free", "--for", "1h", "--reason", "gone"],
   ];
 
-  it.each(commands)(
-    "%s refuses without a terminal and without --yes, and sends no write",
-    async (...args) => {
-      const table = await importing();
-      const { code, stderr } = await table.call([...args, "-v"]);
-      if (args[0] === "pause") return expect(code).toBe(0);
-      expect(code).toBe(64);
-      expect(stderr).toContain("--yes says yes");
-      expect(stderr).toContain("1 request: 1 query; about 1 RCU");
-    },
-  );
-
   it.each(commands)("%s prints what it would send with --dry-run, and sends nothing", async (...args) => {
     const table = await importing();
     const { code, stdout } = await table.call([...args, "--dry-run"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ operation: "transact", tableName: "leases" });
     expect(await audit(table)).toEqual([]);
+  });
+
+  it.each(commands.slice(0, 2))("%s refuses without a terminal and without --yes", async (...args) => {
+    const { call } = await importing();
+    const { code, stderr } = await call([...args, "-v"]);
+    expect([code, stderr]).toEqual([64, expect.stringContaining("--yes says yes")]);
+    expect(stderr).toContain("1 request: 1 query; about 1 RCU");
   });
 
   it.each([
