@@ -230,7 +230,7 @@ const switches = {
   pitr: { name: "point-in-time recovery", change: setPointInTimeRecovery },
 } as const;
 
-const opposites = ["deletion-protection", "stream", "pitr"] as const;
+const opposites = ["deletion-protection", "pitr", "stream"] as const;
 
 export const tableSet = command({
   usage: "table set [NAME] flags",
@@ -251,7 +251,7 @@ export const tableSet = command({
         call.terminal.say("nothing is changed");
         return exitCodes.usage;
       }
-      for (const setting of opposites) {
+      for (const setting of ["deletion-protection", "stream", "pitr"] as const) {
         const isOn = call.flags[setting];
         if (!isOn && !call.flags[`no-${setting}`]) continue;
         const { name, change } = switches[setting];
