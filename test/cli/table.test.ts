@@ -175,15 +175,20 @@ describe("leasehold table show", () => {
 describe("leasehold table set", () => {
   it("sends one request for each setting", async () => {
     server.answer({ ...goodSettings, UpdateTable: {}, UpdateContinuousBackups: {}, TagResource: {} });
-    const args = ["table", "set", "--deletion-protection", "--pitr", "--tag", "leasehold=true"];
+    const args = "table set --deletion-protection --stream --pitr --tag leasehold=true".split(" ");
     const { code, stderr } = await call(args);
     expect([code, stderr]).toEqual([
       0,
-      "leases: deletion protection on\nleases: point-in-time recovery on\nleases: tagged leasehold=true\n",
+      ["deletion protection on", "stream on", "point-in-time recovery on", "tagged leasehold=true"]
+        .map((line) => `leases: ${line}\n`)
+        .join(""),
     ]);
-    const bodies = Object.fromEntries(server.sent());
-    expect(bodies.UpdateTable).toEqual({ TableName: "leases", DeletionProtectionEnabled: true });
-    expect(bodies.TagResource).toMatchObject({ ResourceArn: arnOf("leases") });
+    const StreamSpecification = { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" };
+    expect(server.sent().filter(([operation]) => operation === "UpdateTable")).toEqual([
+      ["UpdateTable", { TableName: "leases", DeletionProtectionEnabled: true }],
+      ["UpdateTable", { TableName: "leases", StreamSpecification }],
+    ]);
+    expect(Object.fromEntries(server.sent()).TagResource).toMatchObject({ ResourceArn: arnOf("leases") });
   });
 
   it("turns ttl off where it is on another attribute, and says when to come again", async () => {

@@ -18,10 +18,13 @@ const done = (message: string): ActionResult => ({ status: 200, message });
 const refused = (message: string): ActionResult => ({ status: 409, message });
 const wrong = (message: string): ActionResult => ({ status: 400, message });
 
+/** A reason that may be left out. */
+const given = (reason: string | undefined) => (reason ? { reason } : {});
+
 const acts: Readonly<Record<string, Act>> = {
   stop: onLease(async (operator, key, lease, { reason }) =>
     told(
-      await operator.stop(key, { ...lease, ...(reason ? { reason } : {}) }),
+      await operator.stop(key, { ...lease, ...given(reason) }),
       "Asked. It hears of it at its next renewal.",
     ),
   ),
@@ -31,7 +34,7 @@ const acts: Readonly<Record<string, Act>> = {
     return told(await operator.break(key, { ...lease, reason }), "Broken. The key is free.");
   }),
   resume: onLease(async (operator, key, { token }, { reason }) =>
-    told(await operator.resume(key, { token, ...(reason ? { reason } : {}) }), "The pause is over."),
+    told(await operator.resume(key, { token, ...given(reason) }), "The pause is over."),
   ),
   pause: async ({ key = "", for: given = "", reason }, client, by) => {
     const forMs = parseDuration(given);
@@ -56,7 +59,7 @@ const acts: Readonly<Record<string, Act>> = {
     const wanted = idsIn(ids);
     if (wanted === undefined) return wrong("Not done: ids is no list of tasks.");
     const tasks = new TaskSet(client, set);
-    const trace = { by, ...(reason ? { reason } : {}) };
+    const trace = { by, ...given(reason) };
     let requeued = 0;
     try {
       for (const id of wanted) {

@@ -54,25 +54,15 @@ async function lookAtJob(
   const now = serviceNow(client);
   const registered = jobs.find((one) => one.job === job);
   const schedule = registered && readableSchedule(registered);
-  if (schedule === undefined) return { job, slots, registered, next: undefined, now };
   // Before the last run that is read, a slot without one may have had a run.
   const oldest = slots.length < limit ? undefined : slots.at(-1)?.slot;
   const since = new Date(Math.max(now - dayMs, Date.parse(oldest ?? "") || 0));
-  for await (const { slot, run } of jobRuns.missed({
-    schedule,
-    since,
-    until: new Date(now - beginsWithinMs),
-  })) {
-    if (run === undefined) slots.push({ slot, state: "missed", run });
-  }
+  const until = new Date(now - beginsWithinMs);
+  const missed = schedule && (await Array.fromAsync(jobRuns.missed({ schedule, since, until })));
+  for (const { slot, run } of missed ?? []) if (run === undefined) slots.push({ slot, state: "missed", run });
   slots.sort((one, other) => (one.slot > other.slot ? -1 : 1));
-  return {
-    job,
-    slots: slots.slice(0, limit),
-    registered,
-    next: schedule.next(new Date(now))?.getTime(),
-    now,
-  };
+  const next = schedule?.next(new Date(now))?.getTime();
+  return { job, slots: slots.slice(0, limit), registered, next, now };
 }
 
 const signs: Readonly<Record<JobSlot["state"], string>> = {

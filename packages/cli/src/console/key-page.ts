@@ -65,7 +65,7 @@ export const keyPage: MakePage = async (request, { connection: { client }, isRea
   const details = await operator.describe(key);
   const changes = await Array.fromAsync(operator.history(key, { newestFirst: true, limit: mostChanges }));
   const { readAt, leases, doneSlot, waiting } = details;
-  const own = leases.find(({ sortKey }) => sortKey === "lease");
+  const own = leases.find(isOfLock);
   const others = leases.filter((lease) => lease !== own);
   const kinds = primitivesOf(details);
   const isOther = own === undefined && kinds.some((kind) => kind !== "lock");
@@ -252,37 +252,29 @@ function timeline(spans: readonly Span[], now: number, request: PageRequest): Ht
 ${common.length > 0 && html`<p class="problem">${common.length} times two holders overlap, by their own clocks: the red parts.</p>`}`;
 }
 
+const isOfLock = ({ sortKey }: { readonly sortKey: string }): boolean => sortKey === "lease";
+
 const mostHolders = 20;
 const mostWaiting = 10;
 
 /** The last holders, the present one, and those that come next. */
 function spansOf(details: KeyDetails, changes: readonly LeaseChange[]): readonly Span[] {
   const { leases, readAt, waiting } = details;
-  const held = endedHolds(changes.filter(({ sortKey }) => sortKey === "lease")).slice(0, mostHolders);
+  const held = endedHolds(changes.filter(isOfLock)).slice(0, mostHolders);
   const past = (held.length > 0 ? held : rememberedHolder(details)).map(
     ({ owner, endedAt: to, heldForMs, ended: state }): Span => {
       return { owner, from: to - heldForMs, to, kind: "past", state };
     },
   );
-  const present = leases
-    .filter(({ sortKey }) => sortKey === "lease")
-    .map((lease): Span => {
-      const { acquiredAt: from, expiresAt, state, pause } = lease;
-      const to = Math.max(from, Math.min(readAt, expiresAt));
-      return { owner: ownerOf(lease), from, to, kind: pause ? "paused" : "holds", state: stateWord(state) };
-    });
-  const next = waiting
-    .filter(({ sortKey, expiresAt }) => sortKey === "lease" && expiresAt > readAt)
-    .slice(0, mostWaiting)
-    .map(({ owner, joinedAt, position }): Span => {
-      return {
-        owner,
-        from: joinedAt,
-        to: Math.max(joinedAt, readAt),
-        kind: "waits",
-        state: `place ${position}`,
-      };
-    });
+  const present = leases.filter(isOfLock).map((lease): Span => {
+    const { acquiredAt: from, expiresAt, state, pause } = lease;
+    const to = Math.max(from, Math.min(readAt, expiresAt));
+    return { owner: ownerOf(lease), from, to, kind: pause ? "paused" : "holds", state: stateWord(state) };
+  });
+  const line = waiting.filter((ticket) => isOfLock(ticket) && ticket.expiresAt > readAt);
+  const next = line.slice(0, mostWaiting).map(({ owner, joinedAt: from, position }): Span => {
+    return { owner, from, to: Math.max(from, readAt), kind: "waits", state: `place ${position}` };
+  });
   return [...past.reverse(), ...present, ...next];
 }
 

@@ -61,29 +61,20 @@ export function findingLines(findings: readonly Finding[], paint: Paint): string
   });
 }
 
-/** `1 error, 3 warnings, 2 not checked`. */
-function findingsSummary(findings: readonly Finding[]): string {
-  const count = (result: Finding["result"]): number =>
-    findings.filter((finding) => finding.result === result).length;
-  const unchecked = count("not checked");
-  const left = unchecked > 0 ? `, ${unchecked} not checked` : "";
-  return `${counted(count("error"), "error")}, ${counted(count("warning"), "warning")}${left}`;
-}
-
 /** Prints findings, and returns the exit code: 2 if something is broken, 1 with `isStrict` if there are warnings. */
 export function reportFindings(
   { printer, terminal }: Call,
   findings: readonly Finding[],
   isStrict: boolean,
 ): number {
-  const has = (result: Finding["result"]): boolean => findings.some((finding) => finding.result === result);
-  const exitCode = has("error")
-    ? exitCodes.broken
-    : isStrict && has("warning")
-      ? exitCodes.nothing
-      : exitCodes.done;
+  const count = (wanted: Finding["result"]): number =>
+    findings.filter(({ result }) => result === wanted).length;
+  const [errors, warnings, unchecked] = [count("error"), count("warning"), count("not checked")];
+  const exitCode =
+    errors > 0 ? exitCodes.broken : isStrict && warnings > 0 ? exitCodes.nothing : exitCodes.done;
   printer.document("findings", { findings, exitCode }, () => findingLines(findings, terminal.paint));
-  terminal.say(`${findingsSummary(findings)}. exit ${exitCode}`);
+  const left = unchecked > 0 ? `, ${unchecked} not checked` : "";
+  terminal.say(`${counted(errors, "error")}, ${counted(warnings, "warning")}${left}. exit ${exitCode}`);
   return exitCode;
 }
 
