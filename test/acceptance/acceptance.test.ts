@@ -154,25 +154,17 @@ describe("an error of AWS's", () => {
 
   test.each([
     ["CredentialsProviderError", "NO_CREDENTIALS"],
-    ["ExpiredToken", "CREDENTIALS_EXPIRED"],
     ["ExpiredTokenException", "CREDENTIALS_EXPIRED"],
-    ["UnrecognizedClientException", "CREDENTIALS_REFUSED"],
     ["InvalidClientTokenId", "CREDENTIALS_REFUSED"],
-    ["SignatureDoesNotMatch", "CREDENTIALS_REFUSED"],
-    ["AccessDenied", "ACCESS_DENIED"],
     ["AccessDeniedException", "ACCESS_DENIED"],
-  ])("%s is named %s, with what to do and what AWS said", (name, code) => {
-    const problem = problemOf(named(name), "reading the stack");
-    expect(problem).toMatchObject({ code });
-    expect(problem?.message).toMatch(/reading the stack: \w+: as AWS says it$/);
-  });
-
-  test("that is the network's is named UNREACHABLE, and any other is not explained away", () => {
-    expect(problemOf(named("Error", { code: "ENOTFOUND" }), "looking")).toMatchObject({
-      code: "UNREACHABLE",
-    });
+    ["ENOTFOUND", "UNREACHABLE"],
+  ])("%s is named %s, with what to do and what AWS said; any other is not explained away", (name, code) => {
+    for (const error of [named(name), named("Error", { code: name })]) {
+      const problem = problemOf(error, "reading the stack");
+      expect(problem).toMatchObject({ code });
+      expect(problem?.message).toMatch(/reading the stack: \w+: as AWS says it$/);
+    }
     expect(problemOf(named("ValidationException"), "looking")).toBeUndefined();
-    expect(problemOf("a text", "looking")).toBeUndefined();
   });
 
   test("ends the checks where it would end all of them; any other fails its own check alone", async () => {

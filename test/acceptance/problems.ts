@@ -9,36 +9,38 @@ export class AcceptanceProblem extends Error {
   }
 }
 
-interface SdkError extends Error {
-  readonly code?: unknown;
-  readonly $metadata?: { readonly httpStatusCode?: number };
-}
-
-/** What AWS calls a credential that it does not accept; the services do not agree on one name. */
-const refused: ReadonlySet<string> = new Set([
-  "UnrecognizedClientException",
-  "InvalidClientTokenId",
-  "InvalidAccessKeyId",
-  "IncompleteSignature",
-  "InvalidSignatureException",
-  "SignatureDoesNotMatch",
-  "MissingAuthenticationToken",
-  "MissingAuthenticationTokenException",
-]);
-const expired: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException", "RequestExpired"]);
-const denied: ReadonlySet<string> = new Set([
-  "AccessDenied",
-  "AccessDeniedException",
-  "UnauthorizedOperation",
-]);
-const unreachable: ReadonlySet<unknown> = new Set([
-  "ENOTFOUND",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EAI_AGAIN",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-]);
+/** What ends all checks, by the names and codes of errors, on which the services do not agree; and what to do about it. */
+const problems: readonly (readonly [code: string, ofErrors: readonly string[], text: string])[] = [
+  [
+    "NO_CREDENTIALS",
+    ["CredentialsProviderError", "TokenProviderError"],
+    "There are no AWS credentials: sign in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID.",
+  ],
+  [
+    "CREDENTIALS_EXPIRED",
+    ["ExpiredToken", "ExpiredTokenException", "RequestExpired"],
+    "The AWS credentials have expired: sign in again.",
+  ],
+  [
+    "CREDENTIALS_REFUSED",
+    [
+      ...["UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "IncompleteSignature"],
+      ...["InvalidSignatureException", "SignatureDoesNotMatch"],
+      ...["MissingAuthenticationToken", "MissingAuthenticationTokenException"],
+    ],
+    "AWS refuses the credentials: look at AWS_PROFILE and AWS_ACCESS_KEY_ID, and at this machine's clock.",
+  ],
+  [
+    "ACCESS_DENIED",
+    ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"],
+    "The credentials lack a permission: docs/deploy.md lists those that acceptance needs.",
+  ],
+  [
+    "UNREACHABLE",
+    ["ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "EAI_AGAIN", "ETIMEDOUT", "EHOSTUNREACH"],
+    "AWS does not answer: look at the network, and at AWS_REGION.",
+  ],
+];
 
 /**
  * Gives the problem that an error of the SDK stands for; undefined for any other error.
@@ -48,33 +50,10 @@ const unreachable: ReadonlySet<unknown> = new Set([
 export function problemOf(error: unknown, doing: string): AcceptanceProblem | undefined {
   if (error instanceof AcceptanceProblem) return error;
   if (!(error instanceof Error)) return undefined;
-  const { name, message, code, cause } = error as SdkError;
-  const problem = (problemCode: string, text: string): AcceptanceProblem =>
-    new AcceptanceProblem(problemCode, `${text}\n${doing}: ${name}: ${message}`, { cause: error });
-  if (name === "CredentialsProviderError" || name === "TokenProviderError") {
-    return problem(
-      "NO_CREDENTIALS",
-      "There are no AWS credentials: sign in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID.",
-    );
-  }
-  if (expired.has(name)) {
-    return problem("CREDENTIALS_EXPIRED", "The AWS credentials have expired: sign in again.");
-  }
-  if (refused.has(name)) {
-    return problem(
-      "CREDENTIALS_REFUSED",
-      "AWS refuses the credentials: look at AWS_PROFILE and AWS_ACCESS_KEY_ID, and at this machine's clock.",
-    );
-  }
-  if (denied.has(name)) {
-    return problem(
-      "ACCESS_DENIED",
-      "The credentials lack a permission: docs/deploy.md lists those that acceptance needs.",
-    );
-  }
-  if (unreachable.has(code)) {
-    return problem("UNREACHABLE", "AWS does not answer: look at the network, and at AWS_REGION.");
-  }
+  const { name, message, code, cause } = error as Error & { readonly code?: unknown };
+  const found = problems.find(([, ofErrors]) => ofErrors.includes(name) || ofErrors.includes(String(code)));
   // The lease client says in its own words what the SDK has said.
-  return problemOf(cause, doing);
+  if (found === undefined) return problemOf(cause, doing);
+  const [problem, , text] = found;
+  return new AcceptanceProblem(problem, `${text}\n${doing}: ${name}: ${message}`, { cause: error });
 }
