@@ -13,8 +13,7 @@ import {
   InvalidEndpointError,
   startEngine,
 } from "@leasehold/engine";
-import { InvalidDefinitionError, type LocalApp, type LocalAppEvent, startApp } from "@leasehold/local";
-import { definitionProblems } from "@leasehold/local/definitions";
+import { type LocalApp, type LocalAppEvent, startApp } from "@leasehold/local";
 import { Ending, exitCodes } from "./command-line.ts";
 import { Gate } from "./gate.ts";
 import { type LeaseChange, leaseChanges } from "./leases.ts";
@@ -72,10 +71,6 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
   };
   const app = await owned(resources, signal, () => startApp({ assemblyDir, engine, environment, onEvent }));
   const { tables, functions, stateMachines } = app.spec;
-  for (const { name, definition } of stateMachines) {
-    const problems = definitionProblems(JSON.parse(definition));
-    if (problems.length > 0) throw new InvalidDefinitionError(name, problems);
-  }
   step.done(`${tables.length} tables, ${functions.length} functions, ${stateMachines.length} state machines`);
   const dynamodb = resources.adopt(new DynamoDBClient(clientConfig), (client) => client.destroy());
   const streams = resources.adopt(new DynamoDBStreamsClient(clientConfig), (client) => client.destroy());

@@ -84,11 +84,6 @@ export class LocalApp implements AsyncDisposable {
     return this.#parts.lambda.invoke(this.#functionName(id), payload, options);
   }
 
-  /** Hands an event to a function, which may be tried again, and gives its request id. */
-  invokeAsync(id: string, payload?: unknown): string {
-    return this.#parts.lambda.invokeAsync(this.#functionName(id), payload);
-  }
-
   /** The processes of a function, or of all. */
   environments(id?: string): EnvironmentInfo[] {
     return this.#parts.lambda.environments(id === undefined ? undefined : this.#functionName(id));

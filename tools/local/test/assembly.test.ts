@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: Fn::Sub is written that way.
 import { describe, expect, test } from "vitest";
 import { UnsupportedIntrinsicError, UnsupportedResourceError } from "../src/assembly/errors.ts";
 import { resolveApp } from "../src/assembly/resolve.ts";

@@ -31,7 +31,6 @@ describe("the interpreter refuses", () => {
       { ...task, Parameters: {} },
       "/States/S/Parameters: is not supported; supported are",
     ],
-    ["a catcher on Pass", { Type: "Pass", Catch: [] }, "/States/S/Catch: is not supported"],
     [
       "a misspelt field of a retrier",
       { ...task, Retry: [{ ErrorEquals: ["E"], MaxAttempt: 1 }] },
@@ -47,11 +46,6 @@ describe("the interpreter refuses", () => {
       { Type: "Map", ItemProcessor: { ProcessorConfig: { Mode: "DISTRIBUTED" }, ...inner } },
       "/States/S/ItemProcessor: only the mode INLINE is supported",
     ],
-    [
-      "a Map that reads items",
-      { Type: "Map", ItemReader: {}, ItemProcessor: inner },
-      "/States/S/ItemReader: is not supported",
-    ],
   ])("%s", (_name, state, problem) => {
     expect(problems(machineOf(state))).toEqual([expect.stringContaining(problem)]);
   });
@@ -61,17 +55,6 @@ describe("the interpreter refuses", () => {
       '/States/S: a Task state in JSONPath is not supported: give it "QueryLanguage": "JSONata"',
     ]);
     expect(problems(only({ Type: "Pass", InputPath: "$" }))[0]).toContain("/States/S/InputPath");
-  });
-
-  test("a branch's state in JSONPath, though the state around it is in JSONata", () => {
-    const branch = { StartAt: "A", States: { A: { ...task, End: true } } };
-    const parallel = { Type: "Parallel", QueryLanguage: "JSONata", Branches: [branch] };
-    expect(problems(only(parallel))[0]).toContain("/States/S/Branches/0/States/A: a Task state in JSONPath");
-  });
-
-  test("with all the problems at once, and takes JSON as well as objects", () => {
-    const machine = machineOf({ Type: "Pass", Foo: 1, Bar: 2 });
-    expect(problems(JSON.stringify(machine))).toHaveLength(2);
   });
 });
 

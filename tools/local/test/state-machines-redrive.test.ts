@@ -166,28 +166,6 @@ describe("an execution that is redriven", () => {
     expect(machines.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: [1, 2, 3] });
   });
 
-  it("has all its retries and its whole timeouts again", async () => {
-    endings.set("r", new StatesError("Oops"));
-    const Retry = [{ ErrorEquals: ["Oops"], MaxAttempts: 1, IntervalSeconds: 1 }];
-    const execution = await started({
-      TimeoutSeconds: 100,
-      StartAt: "T",
-      States: { T: task("r", { Retry, Next: "W" }), W: { Type: "Wait", Seconds: 90, End: true } },
-    });
-    await clock.advance(1_000);
-    expect([called().length, machines.describe(execution).status]).toEqual([2, "FAILED"]);
-    await clock.advance(50_000);
-    await redriven(execution);
-    await clock.advance(1_000);
-    expect([called().length, machines.describe(execution).status]).toEqual([4, "FAILED"]);
-    endings.clear();
-    await redriven(execution);
-    await clock.advance(89_000);
-    expect(machines.describe(execution).status).toBe("RUNNING");
-    await clock.advance(1_000);
-    expect(machines.describe(execution).status).toBe("SUCCEEDED");
-  });
-
   it("takes no answer for the token of the attempt that was aborted", async () => {
     const tokens: string[] = [];
     const execution = await started({

@@ -53,20 +53,6 @@ async function inlineDirectory(code: string, cleanups: AsyncDisposableStack): Pr
   return directory;
 }
 
-/** Of an endpoint's own credentials, a function gets what this process has. */
-const credentialVariables = [
-  "AWS_ACCESS_KEY_ID",
-  "AWS_SECRET_ACCESS_KEY",
-  "AWS_SESSION_TOKEN",
-  "AWS_PROFILE",
-  "AWS_CONFIG_FILE",
-  "AWS_SHARED_CREDENTIALS_FILE",
-  "AWS_ROLE_ARN",
-  "AWS_WEB_IDENTITY_TOKEN_FILE",
-  "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-] as const;
-
 /**
  * The variables that lead a function's SDK clients to the engine and to this app's services.
  *
@@ -74,14 +60,19 @@ const credentialVariables = [
  * that runs here touches nothing outside.
  */
 export function serviceEnvironment(
-  engine: Engine,
+  { endpoint, clientConfig }: Engine,
   region: string,
   servicesEndpoint: string,
-  env: NodeJS.ProcessEnv = process.env,
 ): Record<string, string> {
-  const { endpoint } = engine;
+  const { credentials } = clientConfig;
+  // An endpoint that somebody has named takes the credentials that the SDK finds in this process.
+  const own = Object.entries(process.env).flatMap(([name, value]) =>
+    name.startsWith("AWS_") && value !== undefined ? [[name, value] as const] : [],
+  );
   return {
-    ...credentials(engine, env),
+    ...(credentials === undefined
+      ? Object.fromEntries(own)
+      : { AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey }),
     AWS_REGION: region,
     AWS_ENDPOINT_URL_SFN: servicesEndpoint,
     AWS_ENDPOINT_URL_EVENTBRIDGE: servicesEndpoint,
@@ -94,17 +85,6 @@ export function serviceEnvironment(
           AWS_ENDPOINT_URL_DYNAMODB_STREAMS: endpoint,
         }),
   };
-}
-
-function credentials({ clientConfig }: Engine, env: NodeJS.ProcessEnv): Record<string, string> {
-  const { credentials: own } = clientConfig;
-  if (own !== undefined) {
-    return { AWS_ACCESS_KEY_ID: own.accessKeyId, AWS_SECRET_ACCESS_KEY: own.secretAccessKey };
-  }
-  const set = credentialVariables.map((name) => [name, env[name]] as const);
-  return Object.fromEntries(
-    set.filter((entry): entry is [(typeof entry)[0], string] => entry[1] !== undefined),
-  );
 }
 
 /** A line of embedded metrics, as the functions of this repository write it. */

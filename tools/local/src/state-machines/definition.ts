@@ -99,14 +99,7 @@ export type WorkState = TaskState | ParallelState | MapState;
 export type State = PassState | ChoiceState | WaitState | SucceedState | FailState | WorkState;
 
 /** Numbers that Step Functions sets. */
-export const statesLimits: {
-  readonly seconds: number;
-  readonly payloadBytes: number;
-  readonly historyEvents: number;
-  readonly nameLength: number;
-} = {
-  /** The longest wait or timeout, in seconds. */
-  seconds: 99_999_999,
+export const statesLimits: Readonly<Record<"payloadBytes" | "historyEvents" | "nameLength", number>> = {
   /** Any input, output, result or variable, in bytes of JSON in UTF-8. */
   payloadBytes: 256 * 1024,
   /** The event with this number is the one that fails the execution. */

