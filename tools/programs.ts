@@ -83,7 +83,7 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       run: async () => (await import("./packaging/error-texts.ts")).writeErrorTexts(),
     },
     pictures: {
-      what: "the pictures of the command line and the console in the docs; the screenshots need Chromium",
+      what: "the docs' screenshots of the console; needs Chromium",
       run: () => import("./pictures/main.ts"),
     },
   },

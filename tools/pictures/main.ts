@@ -1,59 +1,81 @@
-// Makes the pictures of the docs that show the command line and the console: from real runs, the command line's on an engine
-// that is started for them, the console's on a table in memory at a time that stands still. `npm run generate -- pictures`; the screenshots need Chromium.
+// Makes the docs' screenshots of the console: wide and narrow, light and dark, with a table in memory in which something happens
+// at a time that stands still. `npm run generate -- pictures`; it needs Chromium. The other pictures are drawn by hand.
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable } from "@leasehold/client";
-import { startEngine } from "@leasehold/engine";
-import { build } from "../packaging/pack.ts";
-import { screenshots } from "./console-pictures.ts";
-import { record, type Step, terminalPicture } from "./terminal-picture.ts";
+import { PassThrough } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
+import { type Browser, chromium } from "playwright-core";
+import { type PlayedTable, playedTable } from "./console-table.ts";
 
-const root = join(import.meta.dirname, "../..");
-const pictures = join(root, "docs/pictures");
-const columns = 104;
+const pages = [
+  { name: "locks", path: "/", writes: false, isNarrowToo: false },
+  { name: "key", path: "/key?key=label-printer", writes: true, isNarrowToo: true },
+  { name: "jobs", path: "/jobs", writes: false, isNarrowToo: false },
+  { name: "tasks", path: "/tasks", writes: false, isNarrowToo: false },
+] as const;
 
-const steps: readonly Step[] = [
-  { command: "leasehold run nightly-report -- sleep 9", inBackground: true, pauseMs: 1_500 },
-  { command: "leasehold ls", pauseMs: 1_500 },
-  { command: "leasehold run nightly-report --wait 1m -- echo 'my turn'", pauseMs: 1_500 },
-  { command: "leasehold run backup --slot day -- echo 'the backup runs'" },
-  { command: "leasehold run backup --slot day --skip-ok -- echo 'the backup runs'", pauseMs: 2_000 },
-];
+const widths = [
+  { width: 1_280, most: 860, scale: 1.5, isNarrow: false },
+  { width: 360, most: 800, scale: 2, isNarrow: true },
+] as const;
 
-await using engine = await startEngine();
-const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
-const tableName = "leases";
-await createLeaseTable({ tableName, dynamodb });
-await mkdir(pictures, { recursive: true });
+/** A repository keeps every picture that it ever had. */
+const mostBytes = 100_000;
 
-// The command as users have it, by its name.
-await build();
-const bin = await mkdtemp(join(tmpdir(), "leasehold-pictures-"));
-try {
-  const program = join(root, "packages/cli/dist/esm/main.js");
-  await writeFile(join(bin, "leasehold"), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`, {
-    mode: 0o755,
+/** Saves the pages of a console that only reads, or of one that writes. */
+async function photographed(browser: Browser, { store, clock }: PlayedTable, writes: boolean): Promise<void> {
+  const interruption = new AbortController();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const served = runCommandLine(["console", "--port", "0", ...(writes ? ["--write"] : [])], {
+    ...{ stdin, stdout, stderr, clock },
+    env: {
+      LEASEHOLD_TABLE_NAME: store.tableName,
+      AWS_REGION: "eu-central-1",
+      AWS_ACCOUNT_ID: "111122223333",
+    },
+    open: async () => store,
+    signals: { signal: interruption.signal, redirect: () => () => {} },
   });
-  const lines = await record(steps, {
-    PATH: `${bin}:${process.env.PATH}`,
-    HOME: bin,
-    USER: "alice",
-    LEASEHOLD_OWNER: "alice@laptop",
-    LEASEHOLD_TABLE_NAME: tableName,
-    AWS_ENDPOINT_URL_DYNAMODB: engine.endpoint,
-    AWS_REGION: "us-east-1",
-    AWS_ACCESS_KEY_ID: "local",
-    AWS_SECRET_ACCESS_KEY: "local",
-    FORCE_COLOR: "1",
-  });
-  const title = "A command runs under a lease; a second one waits for it; a slot runs once";
-  await writeFile(join(pictures, "terminal.svg"), terminalPicture(lines, columns, title));
-  console.log(`docs/pictures/terminal.svg: ${lines.length} lines`);
-} finally {
-  await rm(bin, { recursive: true, force: true });
+  const address = await new Promise<string>((resolve) =>
+    stdout.once("data", (chunk) => resolve(String(chunk).trim())),
+  );
+  for (const { width, most, scale, isNarrow } of widths) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const page = await browser.newPage({
+        ...{ colorScheme, deviceScaleFactor: scale },
+        viewport: { width, height: 400 },
+      });
+      // A third of the bytes of a PNG, which is all that Playwright itself has beside JPEG.
+      const session = await page.context().newCDPSession(page);
+      await page.goto(address);
+      await page.getByRole("heading", { name: "Locks" }).waitFor();
+      const wanted = pages.filter((one) => one.writes === writes && (one.isNarrowToo || !isNarrow));
+      for (const { name, path } of wanted) {
+        await page.goto(`${new URL(address).origin}${path}`);
+        const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
+        const file = `console-${name}-${width}-${colorScheme}.webp`;
+        const clip = { x: 0, y: 0, width, height: Math.min(most, height), scale: 1 };
+        const picture = { format: "webp", quality: 80, clip, captureBeyondViewport: true } as const;
+        const { data } = await session.send("Page.captureScreenshot", picture);
+        const bytes = Buffer.from(data, "base64");
+        if (bytes.length > mostBytes)
+          throw new Error(`${file} has ${bytes.length} bytes; allowed: ${mostBytes}`);
+        await writeFile(join(import.meta.dirname, "../../docs/pictures", file), bytes);
+        console.log(`docs/pictures/${file}`);
+      }
+      await page.close();
+    }
+  }
+  interruption.abort();
+  await served;
 }
 
-for (const file of await screenshots(pictures)) console.log(`docs/pictures/${file}`);
+const table = await playedTable();
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+for (const writes of [false, true]) await photographed(browser, table, writes);
+await browser.close();
+await table.close();
